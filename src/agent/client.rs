@@ -1,0 +1,214 @@
+//! What every agent client is given and gives back.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::policy::{BgForkConfig, Decision, ToolCall};
+
+/// The client's own id of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub String);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which conversation a client has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionMode {
+    /// A fresh one, thrown away afterwards.
+    Isolated,
+    /// A copy of the main session, thrown away afterwards: the snapshot of its transcript to resume.
+    ForkOfMain {
+        /// The copy in the run's folder.
+        transcript: PathBuf,
+    },
+    /// A turn of the main session itself; `None` where there is none yet.
+    Main(Option<SessionId>),
+}
+
+/// The client's options, named as the Agent SDKs name them. Patterns are in the client's own format.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientOptions {
+    /// The allowlist in force, the automatic entry included; `None`: no allowlist.
+    pub allowed_tools: Option<Vec<String>>,
+    /// The denylist; `None`: none.
+    pub disallowed_tools: Option<Vec<String>>,
+    /// Model alias or full name.
+    pub model: Option<String>,
+    /// `None`: the client's default.
+    pub thinking: Option<crate::definition::Thinking>,
+    /// At most so many turns.
+    pub max_turns: Option<u32>,
+    /// At most so many US dollars.
+    pub max_budget_usd: Option<f64>,
+    /// Added to the client's system prompt.
+    pub append_system_prompt: Option<String>,
+}
+
+impl ClientOptions {
+    /// Sets what a background job's file restricts.
+    #[must_use]
+    pub fn with_restrictions(mut self, config: &BgForkConfig) -> Self {
+        let words = |list: &[crate::policy::ToolPattern]| list.iter().map(ToString::to_string).collect();
+        self.allowed_tools = config.effective_allowed_tools().as_deref().map(words);
+        self.disallowed_tools = config.disallowed_tools().map(words);
+        self
+    }
+}
+
+/// One turn for a client to do.
+pub struct Request {
+    /// Names the run in logs: 8 hex digits.
+    pub run: String,
+    /// The run's own folder: the client's configuration, transcript, temporary files. Exists, 0700.
+    pub run_dir: PathBuf,
+    /// The client's working folder. Exists.
+    pub work_dir: PathBuf,
+    /// The whole prompt, our tag first.
+    pub prompt: String,
+    /// The person's own text: what the `notify` client delivers.
+    pub message: String,
+    /// Why only a model can do this job (`tools beyond …`, `skills`); `None`: `notify` can.
+    pub needs_agent: Option<String>,
+    /// Which conversation.
+    pub session: SessionMode,
+    /// The client's options.
+    pub options: ClientOptions,
+    /// Built-in tools that exist for the client (`--tools`), exactly.
+    pub visible_tools: Vec<String>,
+    /// Rules for the client's own wall (`--disallowedTools`).
+    pub deny_rules: Vec<String>,
+    /// MCP tools of our server that exist for the client: bare names (`ping_user`).
+    pub mcp_tools: Vec<String>,
+    /// The token that stands for this run on the control socket.
+    pub token: String,
+    /// Wall clock for the whole run.
+    pub timeout: Duration,
+    /// Longest silence of the client.
+    pub inactivity_timeout: Duration,
+    /// Ends the run when cancelled (a person, or the service stopping).
+    pub cancel: CancellationToken,
+    /// Answers the client's questions.
+    pub host: Arc<dyn RunHost>,
+}
+
+/// What our server answers to a tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolAnswer {
+    /// A sentence for the agent.
+    pub text: String,
+    /// Whether the call was refused or failed.
+    pub is_error: bool,
+}
+
+/// The other side of a running client: decides calls, serves tools, keeps the record. Every method may be
+/// called from several tasks at once. An error or a panic of one is a denial to the client.
+#[async_trait]
+pub trait RunHost: Send + Sync {
+    /// The verdict on a call, before it runs. Effects are durably marked before an allow is returned.
+    async fn decide(&self, call: ToolCall) -> Decision;
+    /// The client is about to end its turn. `Some(reason)` keeps it going. `again`: it was kept going before.
+    async fn stop(&self, again: bool) -> Option<String>;
+    /// Serves one of our MCP tools, by its bare name. The hook has approved the call.
+    async fn call_tool(&self, name: &str, arguments: serde_json::Value) -> ToolAnswer;
+    /// The client's process and session are known.
+    async fn started(&self, pid: u32, session: Option<SessionId>);
+    /// A call that the client itself refused, without asking the hook.
+    async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
+    /// The `notify` client delivers the person's own text.
+    async fn deliver(&self, text: String);
+}
+
+/// Why a run did not do its work. The classes of failure are those of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of failure.
+    pub class: FailureClass,
+    /// A sentence for the person: what went wrong and what to do.
+    pub message: String,
+}
+
+/// Kinds of failure, as the record names them (snake_case).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The client could not be started.
+    SpawnFailed,
+    /// It did not answer `initialize`.
+    InitializeTimeout,
+    /// No login, or a refused one (401).
+    NotLoggedIn,
+    /// 429, 5xx, no network.
+    Overloaded,
+    /// The client ended the turn with an error.
+    ErrorResult,
+    /// Too many lines that are not JSON, or a line over 64 MiB.
+    Garbage,
+    /// It ended without a result.
+    ExitedEarly,
+    /// The session to resume does not exist.
+    MainSessionMissing,
+    /// It shows tools that the policy does not.
+    SurfaceMismatch,
+    /// The job asks for what only an agent can do, and there is none.
+    NeedsClaude,
+    /// A fault of our own: a panic, a full disk.
+    Internal,
+}
+
+impl FailureClass {
+    /// Whether another attempt may succeed by itself.
+    #[must_use]
+    pub fn may_pass(self) -> bool {
+        matches!(self, Self::InitializeTimeout | Self::Overloaded | Self::ExitedEarly | Self::SpawnFailed)
+    }
+}
+
+/// How one attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// The client finished its turn.
+    Completed,
+    /// It did not.
+    Failed(Failure),
+    /// It went over its time; the sentence says which limit.
+    TimedOut(String),
+    /// `Request::cancel` ended it.
+    Cancelled,
+}
+
+/// An attempt's end with what the client reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptReport {
+    /// How it ended.
+    pub end: AttemptEnd,
+    /// The client's last text: a foreground job's answer.
+    pub answer: Option<String>,
+    /// The session it had.
+    pub session: Option<SessionId>,
+    /// The transcript on disk.
+    pub transcript: Option<PathBuf>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// Turns of the model.
+    pub turns: Option<u32>,
+}
+
+/// Something that can do a turn. It returns when everything it started has ended.
+#[async_trait]
+pub trait AgentClient: Send + Sync {
+    /// `claude` or `notify`.
+    fn name(&self) -> &'static str;
+    /// Does the turn. Never panics; every fault is in the report.
+    async fn run(&self, request: Request) -> AttemptReport;
+}

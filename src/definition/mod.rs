@@ -1,0 +1,216 @@
+//! Routines and reminders: markdown files with YAML frontmatter, parsed, checked and written.
+//!
+//! A [`Definition`] exists only if its file is valid; a file that is not is a problem beside the others, and
+//! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, Utc};
+use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
+
+use crate::policy::BgForkConfig;
+
+/// A definition's identity: what `id` says, else the file's stem. Always a string, never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DefinitionId(String);
+
+impl DefinitionId {
+    /// `text` is taken as it is.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+    /// The identity as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DefinitionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Routine or reminder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Recurs on a cron expression.
+    Routine,
+    /// Fires once.
+    Reminder,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Routine => "routine",
+            Self::Reminder => "reminder",
+        })
+    }
+}
+
+/// A valid routine or reminder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// Its identity.
+    pub id: DefinitionId,
+    /// Its file, relative to the data folder: `reminders/tea.md`.
+    pub file: PathBuf,
+    /// One line for lists; may be empty.
+    pub description: String,
+    /// The zone its times are read and shown in: its own, else the configured one, else the system's.
+    pub zone: Tz,
+    /// The zone its file names, if it names one.
+    pub own_zone: Option<Tz>,
+    /// `false`: listed, never fires.
+    pub enabled: bool,
+    /// When it fires.
+    pub trigger: Trigger,
+    /// Where it runs and, in the background, under what restrictions.
+    pub mode: Mode,
+    /// Wall clock for the whole run; `None`: the configured default.
+    pub timeout: Option<Duration>,
+    /// Handed to the client.
+    pub max_turns: Option<u32>,
+    /// Handed to the client, in US dollars; finite and above zero.
+    pub max_cost_usd: Option<f64>,
+    /// What happens to occurrences that fell due while nothing could run.
+    pub on_missed: OnMissed,
+    /// Extra attempts after a failure that may pass. `None`: not said (2 for reminders, 0 for routines).
+    pub retry: Option<u32>,
+    /// The markdown body: the prompt. Never blank.
+    pub body: String,
+}
+
+impl Definition {
+    /// Routine or reminder.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self.trigger {
+            Trigger::Routine { .. } => Kind::Routine,
+            Trigger::Reminder { .. } => Kind::Reminder,
+        }
+    }
+
+    /// The background settings; `None` for a foreground job.
+    #[must_use]
+    pub fn background(&self) -> Option<&Background> {
+        match &self.mode {
+            Mode::Foreground => None,
+            Mode::Background(background) => Some(background),
+        }
+    }
+
+    /// `routine email-triage`: how it is named to people and agents.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}", self.kind(), self.id)
+    }
+}
+
+/// When a definition fires.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trigger {
+    /// On every match of a cron expression in the definition's zone.
+    Routine {
+        /// The expression as written: five fields or `@daily` and the like. Checked on load to have a next occurrence.
+        cron: String,
+        /// What happens when the previous run is still going.
+        on_overlap: OnOverlap,
+    },
+    /// Once.
+    Reminder {
+        /// The instant. Its offset is the one the file wrote, or the zone's at that time.
+        run_at: DateTime<FixedOffset>,
+        /// Its place in a chain; `None` for a one-shot.
+        chain: Option<Chain>,
+    },
+}
+
+impl Trigger {
+    /// A reminder's instant in UTC.
+    #[must_use]
+    pub fn run_at(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Routine { .. } => None,
+            Self::Reminder { run_at, .. } => Some(run_at.with_timezone(&Utc)),
+        }
+    }
+}
+
+/// A reminder's place in a chain. `depth <= max`, and `max > 0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// How many follow-ups the chain may have.
+    pub max: u32,
+    /// Which link this is; 0 is the first.
+    pub depth: u32,
+    /// The first link's id.
+    pub parent: DefinitionId,
+}
+
+/// Where a job runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mode {
+    /// As a turn of the main session, with its tools.
+    Foreground,
+    /// In a fork, under the restrictions.
+    Background(Background),
+}
+
+/// What a background job's file says of its fork.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Background {
+    /// A fresh session instead of a fork of the main session.
+    pub isolated: bool,
+    /// Model alias or full name; `None`: the main session's.
+    pub model: Option<String>,
+    /// How the model thinks.
+    pub thinking: Thinking,
+    /// Tool lists, pings, reports.
+    pub restrictions: BgForkConfig,
+}
+
+/// `thinking`: `true`, `false` or a token budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Thinking {
+    /// The model decides.
+    #[default]
+    Adaptive,
+    /// None.
+    Disabled,
+    /// At most so many tokens.
+    Budget(u32),
+}
+
+/// What happens to occurrences that fell due while nothing could run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnMissed {
+    /// One late run, for the newest. A routine's default.
+    Latest,
+    /// Every one of them, late. A reminder's default.
+    All,
+    /// None; each is recorded as skipped.
+    Skip,
+}
+
+/// What happens when a routine falls due while its previous run is still going.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnOverlap {
+    /// The new occurrence is recorded as skipped.
+    #[default]
+    Skip,
+    /// It waits; at most one does.
+    Queue,
+    /// The previous run is ended.
+    Cancel,
+}

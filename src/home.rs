@@ -1,0 +1,105 @@
+//! Where things are in the data folder (`$OLLIM_HOME`, by default `~/.ollim-bot`). Paths only, no I/O.
+
+use std::path::{Path, PathBuf};
+
+/// The data folder. Every path of the program is made here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// `root` should be absolute and free of symlinks where it exists.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self(root.into())
+    }
+    /// The folder itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+    /// `config.yaml`: settings, all optional.
+    #[must_use]
+    pub fn config_file(&self) -> PathBuf {
+        self.0.join("config.yaml")
+    }
+    /// `.env`: secrets, readable by the person only (0600).
+    #[must_use]
+    pub fn env_file(&self) -> PathBuf {
+        self.0.join(".env")
+    }
+    /// `routines/*.md`: recurring definitions.
+    #[must_use]
+    pub fn routines(&self) -> PathBuf {
+        self.0.join("routines")
+    }
+    /// `reminders/*.md`: one-shot definitions.
+    #[must_use]
+    pub fn reminders(&self) -> PathBuf {
+        self.0.join("reminders")
+    }
+    /// `reminders/failed/`: where a reminder goes whose last attempt failed.
+    #[must_use]
+    pub fn failed_reminders(&self) -> PathBuf {
+        self.reminders().join("failed")
+    }
+    /// `agents/*.md`: this bot's named agents.
+    #[must_use]
+    pub fn agents(&self) -> PathBuf {
+        self.0.join("agents")
+    }
+    /// `skills/<name>/SKILL.md`.
+    #[must_use]
+    pub fn skills(&self) -> PathBuf {
+        self.0.join("skills")
+    }
+    /// `bin/ollim-bot-NAME`: commands of one's own.
+    #[must_use]
+    pub fn bin(&self) -> PathBuf {
+        self.0.join("bin")
+    }
+    /// `work/`: every client's working folder.
+    #[must_use]
+    pub fn work(&self) -> PathBuf {
+        self.0.join("work")
+    }
+    /// `tools/NAME/`: what one's own command NAME keeps.
+    #[must_use]
+    pub fn tools(&self) -> PathBuf {
+        self.0.join("tools")
+    }
+    /// `state/`: the program's own. Out of sight of every fork.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+    /// The journal's SQLite file.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.state().join("journal.db")
+    }
+    /// The daemon's lock file (`flock`); its content is the daemon's pid.
+    #[must_use]
+    pub fn lock(&self) -> PathBuf {
+        self.state().join("lock")
+    }
+    /// The daemon's control socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.state().join("control.sock")
+    }
+    /// The token that stands for the person on the control socket (0600).
+    #[must_use]
+    pub fn user_token(&self) -> PathBuf {
+        self.state().join("user.token")
+    }
+    /// One folder a run: the client's configuration, transcript and temporary files.
+    #[must_use]
+    pub fn runs(&self) -> PathBuf {
+        self.state().join("runs")
+    }
+    /// The main session's own client configuration folder (`CLAUDE_CONFIG_DIR`).
+    #[must_use]
+    pub fn main_session(&self) -> PathBuf {
+        self.state().join("main")
+    }
+}

@@ -1,0 +1,21 @@
+//! ollim-bot: a background job scheduler for a personal bot.
+//!
+//! The flow, and the order of the modules:
+//! a person's files become [`definition`]s; [`schedule`] waits for the next occurrence, claims it in the
+//! [`journal`] and hands it to [`run`], which starts an [`agent`] under a [`policy`], serves it our tools
+//! over [`mcp`], records the outcome and tells the person through a [`channel`].
+//! [`daemon`] wires these together; [`cli`] renders them.
+//!
+//! Two promises hold everywhere: a job can do what its file says and nothing else, and every occurrence
+//! that falls due ends in exactly one recorded outcome, on time.
+
+pub mod clock;
+pub mod home;
+
+pub mod policy;
+
+pub mod definition;
+
+pub mod journal;
+
+pub mod agent;

@@ -1,0 +1,3 @@
+//! The `ollim-bot` command.
+
+fn main() {}

@@ -1,0 +1,86 @@
+//! What a background job's file says about its fork.
+
+use serde::{Deserialize, Serialize};
+
+use super::ToolPattern;
+
+/// How a background job reports to the main session (`update_main_session`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateMode {
+    /// It must report.
+    Always,
+    /// It must report if it pinged the person.
+    #[default]
+    OnPing,
+    /// It may report.
+    Freely,
+    /// It cannot report.
+    Blocked,
+}
+
+/// Both `allowed_tools` and `disallowed_tools` were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`allowed_tools` and `disallowed_tools` cannot both be set")]
+pub struct BothLists;
+
+/// The restrictions that travel from a definition to its fork. It cannot hold both tool lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BgForkConfig {
+    /// How the job reports to the main session.
+    pub update_main_session: UpdateMode,
+    /// Whether the job may reach the person directly.
+    pub allow_ping: bool,
+    allowed_tools: Option<Vec<ToolPattern>>,
+    disallowed_tools: Option<Vec<ToolPattern>>,
+}
+
+impl Default for BgForkConfig {
+    fn default() -> Self {
+        Self {
+            update_main_session: UpdateMode::default(),
+            allow_ping: true,
+            allowed_tools: None,
+            disallowed_tools: None,
+        }
+    }
+}
+
+impl BgForkConfig {
+    /// # Errors
+    /// [`BothLists`] when both lists are given, empty ones included.
+    pub fn new(
+        update_main_session: UpdateMode,
+        allow_ping: bool,
+        allowed_tools: Option<Vec<ToolPattern>>,
+        disallowed_tools: Option<Vec<ToolPattern>>,
+    ) -> Result<Self, BothLists> {
+        if allowed_tools.is_some() && disallowed_tools.is_some() {
+            return Err(BothLists);
+        }
+        Ok(Self { update_main_session, allow_ping, allowed_tools, disallowed_tools })
+    }
+
+    /// The allowlist as the file has it: without the automatic entry, which is never written or handed on.
+    #[must_use]
+    pub fn allowed_tools(&self) -> Option<&[ToolPattern]> {
+        self.allowed_tools.as_deref()
+    }
+
+    /// The denylist as the file has it.
+    #[must_use]
+    pub fn disallowed_tools(&self) -> Option<&[ToolPattern]> {
+        self.disallowed_tools.as_deref()
+    }
+
+    /// The allowlist in force: the file's, and `Bash(ollim-bot help)` once. `None`: the file has no allowlist.
+    #[must_use]
+    pub fn effective_allowed_tools(&self) -> Option<Vec<ToolPattern>> {
+        let mut list = self.allowed_tools.clone()?;
+        let help = ToolPattern::ollim_bot_help();
+        if !list.contains(&help) {
+            list.push(help);
+        }
+        Some(list)
+    }
+}
