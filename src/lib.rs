@@ -19,3 +19,7 @@ pub mod definition;
 pub mod journal;
 
 pub mod agent;
+
+pub mod bot;
+
+pub mod run;

@@ -1,0 +1,3 @@
+//! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
+
+pub mod prompt;
