@@ -23,3 +23,5 @@ pub mod agent;
 pub mod bot;
 
 pub mod run;
+
+pub mod cli;
