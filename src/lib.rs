@@ -24,4 +24,6 @@ pub mod bot;
 
 pub mod run;
 
+pub mod daemon;
+
 pub mod cli;
