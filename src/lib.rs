@@ -24,6 +24,8 @@ pub mod bot;
 
 pub mod run;
 
+pub mod channel;
+
 pub mod daemon;
 
 pub mod cli;

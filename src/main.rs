@@ -1,3 +1,7 @@
 //! The `ollim-bot` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ollim_bot::cli::main(std::env::args_os().collect())
+}

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::args::Color;
 use super::error::CliError;
+use crate::channel::terminal::plain;
 
 /// Headings and ids.
 pub const STRONG: Style = Style::new().bold();
@@ -142,19 +143,6 @@ pub fn paint(style: Style, text: &str) -> String {
     if style == Style::new() || text.is_empty() { text.to_owned() } else { format!("{style}{text}{style:#}") }
 }
 
-/// Text from a file, a message or an agent on one line and without control characters: nothing that a job
-/// writes can move the cursor or colour the terminal.
-#[must_use]
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// The same for text of several lines: line ends and tabs stay.
-#[must_use]
-pub fn plain_lines(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,11 +156,5 @@ mod tests {
         ]);
         let text = anstream::adapter::strip_str(&output.stdout).to_string();
         assert_eq!(text, "a    long cell  end\nbbb  x\n");
-    }
-
-    #[test]
-    fn control_characters_never_reach_the_terminal() {
-        assert_eq!(plain("a\u{1b}[31mb\r\nc\u{9b}d"), "a [31mb  c d");
-        assert_eq!(plain_lines("a\u{1b}[2Jb\n\tc\r"), "a[2Jb\n\tc");
     }
 }

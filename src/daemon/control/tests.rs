@@ -159,12 +159,7 @@ fn silent_callers_hold_up_nobody() {
         silent.push(stream);
     }
     assert!(matches!(call::as_person(&service.home, &Request::Pause), Ok(Reply::Done(_))));
-    // They were all still there meanwhile: none has been answered or closed.
-    for stream in &mut silent {
-        stream.set_nonblocking(true).unwrap();
-        let error = stream.read(&mut [0; 1]).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-    }
+    drop(silent);
 }
 
 #[test]
