@@ -4,3 +4,11 @@
 mod support;
 
 mod architecture;
+mod crash;
+mod first_start;
+mod following;
+mod many;
+mod misbehaving;
+mod problems;
+mod restrictions;
+mod samples;

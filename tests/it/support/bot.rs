@@ -8,12 +8,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use chrono::{DateTime, Utc};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::processes;
-use super::wait;
+use super::{client, processes, wait};
 
 /// A data folder and the environment in which `ollim-bot` is run on it.
 pub struct TestBot {
@@ -32,11 +32,16 @@ pub struct Ran {
 }
 
 impl TestBot {
-    /// An empty data folder, no agent client: `agent_client: notify`.
-    pub fn new() -> Self {
+    /// No data folder yet, and nothing set: the machine of somebody who starts for the first time.
+    pub fn bare() -> Self {
         let person = TempDir::with_prefix("ollim-test-").unwrap();
         let home = person.path().canonicalize().unwrap().join("bot");
-        let bot = Self { person, home, env: Vec::new() };
+        Self { person, home, env: Vec::new() }
+    }
+
+    /// An empty data folder, no agent client: `agent_client: notify`.
+    pub fn new() -> Self {
+        let bot = Self::bare();
         for folder in ["routines", "reminders", "work", "bin"] {
             fs::create_dir_all(bot.path(folder)).unwrap();
         }
@@ -86,10 +91,7 @@ impl TestBot {
 
     /// A command of one's own: `bin/ollim-bot-NAME`, a script.
     pub fn command_of_ones_own(&self, name: &str, script: &str) {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.path(&format!("bin/ollim-bot-{name}"));
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        client::executable(&self.path(&format!("bin/ollim-bot-{name}")), script);
     }
 
     /// A file's text, if it is there.
@@ -267,6 +269,16 @@ impl Drop for Service<'_> {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The machine's own time: the real program runs on it.
+pub fn now() -> DateTime<Utc> {
+    ollim_bot::clock::Clock::system().now()
+}
+
+/// A reminder's file: due at `at`, further lines of frontmatter (each with its line feed), the body.
+pub fn reminder(at: DateTime<Utc>, fields: &str, body: &str) -> String {
+    format!("---\nrun_at: \"{}\"\n{fields}---\n{body}\n", at.to_rfc3339())
 }
 
 /// Reads a stream to its end into the common text, line by line.

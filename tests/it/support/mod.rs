@@ -2,5 +2,6 @@
 
 pub mod bot;
 pub mod client;
+pub mod messages_api;
 pub mod processes;
 pub mod wait;

@@ -30,14 +30,6 @@ pub fn zombies_of(parent: u32) -> Vec<Process> {
     all().into_iter().filter(|process| process.parent == parent && process.state == 'Z').collect()
 }
 
-/// Milliseconds of processor time that `pid` has used.
-pub fn cpu_ms(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    ticks * 10
-}
-
 fn all() -> Vec<Process> {
     let own = std::process::id();
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
