@@ -228,7 +228,7 @@ pub struct RoutineAdd {
 #[derive(Debug, Args)]
 pub struct ReminderAdd {
     /// Minutes from now
-    #[arg(long, value_name = "MINUTES", group = "when", required_unless_present_any = ["span", "at"])]
+    #[arg(long, value_name = "MINUTES", group = "when")]
     pub delay: Option<u32>,
     /// A time from now: `20m`, `1h30m`, `2days`
     #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = span, group = "when")]

@@ -101,9 +101,6 @@ impl Environment {
 /// When nothing says where it is.
 pub fn home(flag: Option<&Path>, env: &Environment, folder: &Path) -> Result<Home, CliError> {
     let chosen = match (flag, env.path("OLLIM_HOME"), env.path("HOME")) {
-        (Some(flag), _, _) if flag.as_os_str().is_empty() => {
-            return Err(CliError::user("`--home` is empty").hint("name the data folder: `--home ~/.ollim-bot`"));
-        }
         (Some(flag), _, _) => flag.to_owned(),
         (None, Some(chosen), _) => chosen.to_owned(),
         (None, None, Some(person)) => person.join(".ollim-bot"),

@@ -64,12 +64,10 @@ pub fn names(home: &Home, env: &Environment) -> Vec<String> {
 pub fn become_command(program: &Path, args: &[OsString], home: &Home) -> CliError {
     let error = Command::new(program).args(args).env("OLLIM_HOME", home.root()).exec();
     let failed = CliError::environment(format!("cannot run {}: {error}", program.display()));
-    match error.raw_os_error() {
-        // ENOEXEC: the kernel does not know what it is.
-        Some(8) => failed.hint("a script needs a first line like `#!/bin/sh`"),
-        _ if error.kind() == io::ErrorKind::NotFound => failed.hint("the interpreter in its first line is not there"),
-        _ => failed,
+    if error.kind() == io::ErrorKind::NotFound {
+        return failed.hint("the interpreter in its first line is not there");
     }
+    failed
 }
 
 fn folders(home: &Home, env: &Environment) -> Vec<PathBuf> {

@@ -4,6 +4,8 @@
 mod support;
 
 mod architecture;
+mod cli;
+mod cli_fork;
 mod crash;
 mod first_start;
 mod following;
