@@ -3,6 +3,13 @@
 //! A [`Definition`] exists only if its file is valid; a file that is not is a problem beside the others, and
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
 
+pub mod cron;
+mod fields;
+pub(crate) mod frontmatter;
+mod problem;
+
+pub use problem::{Problem, Severity};
+
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
