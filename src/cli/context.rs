@@ -45,6 +45,13 @@ impl Context {
         self.clock.now()
     }
 
+    /// The zone that times are shown in.
+    #[must_use]
+    pub fn zone(&self) -> chrono_tz::Tz {
+        let named = self.env.text("TZ").and_then(|name| name.parse().ok());
+        named.or_else(|| iana_time_zone::get_timezone().ok()?.parse().ok()).unwrap_or(chrono_tz::UTC)
+    }
+
     /// # Errors
     /// When there is no data folder, with the way to one.
     pub fn require_home(&self) -> Result<(), CliError> {

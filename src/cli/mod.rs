@@ -10,6 +10,7 @@ pub mod external;
 pub mod fork;
 pub mod help;
 pub mod output;
+mod runs;
 pub mod times;
 pub mod when;
 
@@ -89,6 +90,11 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             output.stdout.push_str(&String::from_utf8_lossy(&script));
             Ok(())
         }
+        Some(Command::Runs(args)) => match &args.command {
+            Some(args::Runs::Show { run }) => runs::show(run, context, output),
+            None => runs::list(&args, context, output),
+        },
+        Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(other) => Err(CliError::environment(format!("not built: {other:?}"))),
     }
 }

@@ -5,5 +5,6 @@
 
 pub mod call;
 pub mod control;
+pub mod delivery;
 pub mod lock;
 pub mod wire;
