@@ -6,8 +6,11 @@
 pub mod cron;
 mod fields;
 pub(crate) mod frontmatter;
+mod parse;
 mod problem;
+mod values;
 
+pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub use problem::{Problem, Severity};
 
 use std::fmt;
