@@ -20,6 +20,8 @@ pub mod journal;
 
 pub mod agent;
 
+pub mod mcp;
+
 pub mod bot;
 
 pub mod run;
