@@ -2,3 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 mod support;
+
+mod claude;
