@@ -18,4 +18,6 @@ pub mod definition;
 
 pub mod journal;
 
+pub mod schedule;
+
 pub mod agent;
