@@ -127,13 +127,13 @@ async fn without_a_login_jobs_wait_and_one_tries() {
     });
     let all = Definition { on_missed: OnMissed::All, ..with_cron(routine("mail"), "*/10 * * * *", OnOverlap::Skip) };
     let life = world.begin(&[reminder("tea"), all, at_time(reminder("milk"), march("01T13:05:00"))]);
-    minutes(60 + 29).await;
+    minutes(60 + 31).await;
     let ids: std::collections::BTreeSet<_> = world.starts().into_iter().map(|start| start.id).collect();
     assert_eq!(ids, std::collections::BTreeSet::from(["mail".to_owned()]), "only the first one tries");
     assert!(life.schedule.snapshot(0).await.waiting_for_login.is_some());
     assert_eq!(world.told().len(), 1, "{:?}", world.told());
     logged_in.store(true, Ordering::SeqCst);
-    minutes(12).await;
+    minutes(8).await;
     assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
     assert_eq!(world.told()[1..], ["The agent client is logged in again; the jobs that waited go on."]);
     let outcomes = world.reader().occurrences(None).unwrap();

@@ -225,6 +225,6 @@ async fn a_clock_that_was_far_ahead_leaves_no_gap() {
     world.clock.jump(TimeDelta::days(-4000));
     minutes(179).await;
     let started = world.started();
-    assert_eq!(started[1..], ["mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00"][..2], "{started:?}");
+    assert_eq!(started[1..], ["mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00"], "{started:?}");
     life.stop(Duration::ZERO).await;
 }
