@@ -248,6 +248,7 @@ impl Claude {
             transcript,
             cost_usd: heard.cost_usd,
             turns: heard.turns,
+            messages: Vec::new(),
         }
     }
 }
