@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ollim_bot::agent::{AttemptEnd, FailureClass, Request};
+use ollim_bot::agent::claude::find;
+use ollim_bot::agent::{AttemptEnd, FailureClass, Request, SessionId, SessionMode};
 use serde_json::json;
 
 use crate::support::client;
@@ -299,4 +300,117 @@ async fn a_cancelled_run_leaves_no_process() {
     assert!(report.session.is_some());
     assert_eq!(processes::naming(&desk.root), []);
     assert_eq!(processes::zombies_of(std::process::id()), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
+    let api = MessagesApi::answering(|request| {
+        let first = request.answers() == 0;
+        Reply::say(if first { "I shall remember the heron" } else { "the heron" })
+    });
+    let desk = Desk::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let turn = async |session: SessionMode, prompt: &str| {
+        let mut request = desk.request(&host, prompt, &["Bash"]);
+        request.session = session;
+        let report = desk.run(request).await;
+        assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+        report
+    };
+    let first = turn(SessionMode::Main(None), "the word is heron").await;
+    let session = first.session.clone().unwrap();
+    let second = turn(SessionMode::Main(Some(session.clone())), "which word").await;
+    assert_eq!(second.session, Some(session), "a session keeps its id");
+    assert_eq!(second.answer.as_deref(), Some("the heron"));
+    assert!(api.last().mentions("the word is heron"), "and its history");
+    let parent = second.transcript.unwrap();
+    assert_eq!(first.transcript.as_ref(), Some(&parent));
+    assert!(parent.starts_with(desk.root.join("state/main")));
+
+    let before = std::fs::read(&parent).unwrap();
+    let copy = desk.run_dir().join("main.jsonl");
+    std::fs::copy(&parent, &copy).unwrap();
+    let fork = turn(SessionMode::ForkOfMain { transcript: copy.clone() }, "what was the word").await;
+    assert!(api.last().mentions("the word is heron"), "a fork has the history");
+    assert_ne!(fork.session, first.session);
+    let own = fork.transcript.unwrap();
+    assert!(own.starts_with(desk.run_dir()), "{}", own.display());
+    assert_eq!(std::fs::read(&parent).unwrap(), before, "the parent is as it was");
+    assert_eq!(std::fs::read(&copy).unwrap(), before, "and so is the copy");
+
+    let again = turn(SessionMode::ForkOfMain { transcript: own }, "and again").await;
+    assert!(api.last().mentions("what was the word"), "a fork's own transcript can be forked: {again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_gone_is_named() {
+    let api = MessagesApi::script([]);
+    let desk = Desk::new(&client::real(), api.url());
+    for session in [
+        SessionMode::Main(Some(SessionId("11111111-2222-4333-8444-555555555555".into()))),
+        SessionMode::ForkOfMain { transcript: desk.run_dir().join("gone.jsonl") },
+    ] {
+        let mut request = desk.request(&Arc::new(Host::new(|_| Say::Allow)), "hello", &[]);
+        request.session = session.clone();
+        let report = desk.run(request).await;
+        let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+        assert_eq!(failure.class, FailureClass::MainSessionMissing, "{session:?}: {failure:?}");
+        assert!(api.requests().is_empty());
+    }
+}
+
+/// A client that shows more than the policy does is ended before it asks the model anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_surplus_tool_ends_the_run() {
+    let api = MessagesApi::script([Reply::bash("touch ran")]);
+    let folder = tempfile::tempdir().unwrap();
+    let more =
+        client::script(folder.path(), &format!("exec {} \"$@\" --tools Bash,Read,Task", client::real().display()));
+    let desk = Desk::new(&more, api.url());
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
+    let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+    assert_eq!(failure.class, FailureClass::SurfaceMismatch, "{failure:?}");
+    assert!(failure.message.contains("`Task`, `Read`") || failure.message.contains("`Read`, `Task`"), "{failure:?}");
+    assert!(!desk.work().join("ran").exists());
+    assert!(host.asked_tools().is_empty());
+}
+
+/// In the client's `default` mode, as the main session has it: the hook decides all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_session_asks_the_host_too() {
+    let api = MessagesApi::script([
+        Reply::bash("echo 1 > allowed.txt"),
+        Reply::bash("cat denied.txt"),
+        Reply::call("Write", json!({"file_path": "/tmp/ollim-denied", "content": "x"})),
+        Reply::say("ok"),
+    ]);
+    let desk = Desk::new(&client::real(), api.url());
+    let host =
+        Arc::new(Host::new(|call| if call.input.to_string().contains("denied") { Say::Deny } else { Say::Allow }));
+    let mut request = desk.request(&host, "do it", &["Bash", "Write"]);
+    request.session = SessionMode::Main(None);
+    let report = desk.run(request).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    assert!(desk.work().join("allowed.txt").exists());
+    let results = api.last().results();
+    assert!(results[1].is_error && results[1].text.starts_with("Deny by the test"), "{results:?}");
+    assert!(results[2].is_error && !std::path::Path::new("/tmp/ollim-denied").exists(), "{results:?}");
+    assert_eq!(host.asked_tools(), ["Bash", "Bash", "Write"]);
+}
+
+#[tokio::test]
+async fn a_client_is_found_and_says_its_version() {
+    let real = client::real();
+    let path = std::env::join_paths([std::path::Path::new("/no/such"), real.parent().unwrap()]).unwrap();
+    let name = real.file_name().unwrap().to_str().unwrap();
+    assert_eq!(find(name, &path), Some(real.clone()));
+    assert_eq!(find(real.to_str().unwrap(), "".as_ref()), Some(real.clone()));
+    assert_eq!(find("no-such-client", &path), None);
+    assert_eq!(find("/etc/passwd", &path), None, "not executable");
+    let mut desk = Desk::new(&real, "http://127.0.0.1:9");
+    assert!(desk.claude.version().await.unwrap().starts_with("2."), "{:?}", desk.claude.version().await);
+    desk.claude.command = "/no/such/claude".into();
+    let failure = desk.claude.version().await.unwrap_err();
+    assert!(failure.message.contains("npm install -g"), "{failure:?}");
 }

@@ -34,7 +34,7 @@ pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request) -> 
             let limit = humantime::format_duration(limit);
             AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
         }
-        Cut::Ended(End::Result(result)) => of_result(&result),
+        Cut::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
         Cut::Ended(End::Exited) => of_exit(exit, command, request),
         Cut::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
     }
@@ -74,16 +74,22 @@ fn of_exit(exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
         (Some(second_stage::NO_WALL), Some(why)) => {
             (FailureClass::Internal, format!("the agent client was not started: {why}"))
         }
-        _ if resumes(&request.session) && said.contains("No conversation found") => {
-            let message = "the session to go on with does not exist any more; the next turn begins a new one";
-            (FailureClass::MainSessionMissing, message.to_string())
-        }
+        _ if resumes(&request.session) && said.contains(NO_SESSION) => return session_missing(),
         _ => {
             let how = exit.code.map_or_else(|| "was killed".to_string(), |code| format!("ended with code {code}"));
             (FailureClass::ExitedEarly, format!("the agent client {how} before its turn was over{}", last_words(exit)))
         }
     };
     AttemptEnd::Failed(Failure::new(class, message))
+}
+
+/// What the client says where there is nothing to resume.
+const NO_SESSION: &str = "No conversation found";
+
+fn session_missing() -> AttemptEnd {
+    let message =
+        "the session to go on with does not exist any more; the next turn of the main session begins a new one";
+    AttemptEnd::Failed(Failure::new(FailureClass::MainSessionMissing, message))
 }
 
 fn resumes(session: &SessionMode) -> bool {
@@ -95,8 +101,8 @@ fn last_words(exit: &Exit) -> String {
     if said.is_empty() { "; it said nothing".into() } else { format!("; it said:\n{said}") }
 }
 
-/// The end that a `result` tells of.
-pub(super) fn of_result(result: &TurnResult) -> AttemptEnd {
+/// The end that a `result` tells of. `resumed`: the client was to go on with a session.
+fn of_result(result: &TurnResult, resumed: bool) -> AttemptEnd {
     if !result.is_error {
         return AttemptEnd::Completed;
     }
@@ -104,6 +110,9 @@ pub(super) fn of_result(result: &TurnResult) -> AttemptEnd {
         result.errors.iter().map(|e| e.as_str().map_or_else(|| e.to_string(), Into::into)).collect();
     said.extend(result.result.clone().filter(|text| !text.is_empty()));
     let said = said.join("; ");
+    if resumed && said.contains(NO_SESSION) {
+        return session_missing();
+    }
     let login = ["Invalid API key", "/login", "Not logged in", "OAuth token"].iter().any(|words| said.contains(words));
     let network = ["Connection error", "Unable to connect", "ECONN", "ENOTFOUND", "fetch failed", "timed out"]
         .iter()
@@ -168,7 +177,7 @@ mod tests {
     #[track_caller]
     fn check(json: &str, expect: Option<(FailureClass, &str)>) {
         let result: TurnResult = serde_json::from_str(json).unwrap();
-        match (of_result(&result), expect) {
+        match (of_result(&result, true), expect) {
             (AttemptEnd::Completed, None) => {}
             (AttemptEnd::Failed(failure), Some((class, words))) => {
                 assert_eq!(failure.class, class, "{failure:?}");
@@ -212,6 +221,8 @@ mod tests {
             r#"{"subtype":"success","is_error":true,"api_error_status":400,"result":"bad"}"#,
             Some((ErrorResult, "bad")),
         );
+        let gone = r#"{"is_error":true,"errors":["No conversation found with session ID: 0f"]}"#;
+        check(gone, Some((FailureClass::MainSessionMissing, "a new one")));
         check(r#"{"is_error":true}"#, Some((ErrorResult, "error")));
     }
 }

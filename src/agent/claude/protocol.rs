@@ -112,8 +112,19 @@ pub(super) enum Request {
     Mcp { server: String, message: Value },
     /// A permission, where the client would ask a person.
     Permission(Call),
+    /// A question about a call that cannot be read: it is denied, in the form of a hook or of a permission.
+    UnreadableCall(Form),
     /// Anything else: its subtype, and what for.
     Unknown(String),
+}
+
+/// The form that the answer about a call has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    /// [`BEFORE_TOOL`]'s.
+    Hook,
+    /// `can_use_tool`'s.
+    Permission,
 }
 
 /// A call of a tool.
@@ -143,7 +154,7 @@ pub(super) enum Malformed {
 ///
 /// # Errors
 /// [`Malformed`]. A message of a known type whose fields have other types than they should is [`Incoming::Other`],
-/// save for a question: that is [`Request::Unknown`], so that it is answered.
+/// save for a question: that is [`Request::Unknown`] or [`Request::UnreadableCall`], so that it is answered.
 pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
     let mut message: Value = serde_json::from_slice(line)?;
     let kind = message.get("type").and_then(Value::as_str).ok_or(Malformed::NoType)?.to_string();
@@ -180,7 +191,11 @@ fn request(mut request: Value) -> Request {
             let callback = text(&request, "callback_id");
             let input = request.get_mut("input").map(Value::take).unwrap_or_default();
             match (callback.as_str(), text(&input, "hook_event_name").as_str()) {
-                (BEFORE_TOOL, "PreToolUse") => typed(input).map_or_else(|| unknown(" of a call"), Request::BeforeTool),
+                (BEFORE_TOOL, "PreToolUse") => {
+                    typed(input).map_or(Request::UnreadableCall(Form::Hook), Request::BeforeTool)
+                }
+                // A call all the same. An error as the answer might be taken for a yes.
+                (_, "PreToolUse") | (BEFORE_TOOL, _) => Request::UnreadableCall(Form::Hook),
                 (BEFORE_STOP, "Stop") => {
                     Request::BeforeStop { again: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
                 }
@@ -191,7 +206,7 @@ fn request(mut request: Value) -> Request {
             server: text(&request, "server_name"),
             message: request.get_mut("message").map(Value::take).unwrap_or_default(),
         },
-        "can_use_tool" => typed(request).map_or_else(|| unknown(" of a call"), Request::Permission),
+        "can_use_tool" => typed(request).map_or(Request::UnreadableCall(Form::Permission), Request::Permission),
         _ => unknown(""),
     }
 }
@@ -253,30 +268,26 @@ fn answer(id: &str, response: Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
 }
 
-/// The verdict on a call.
-pub(super) fn verdict(id: &str, allow: bool, reason: &str) -> Value {
+/// The verdict on a call, in the form that was asked for. `input`: the call's own.
+pub(super) fn verdict(id: &str, form: Form, allow: bool, reason: &str, input: &Value) -> Value {
     let output = json!({
         "hookEventName": "PreToolUse",
         "permissionDecision": if allow { "allow" } else { "deny" },
         "permissionDecisionReason": reason,
     });
-    answer(id, json!({"hookSpecificOutput": output}))
+    answer(
+        id,
+        match form {
+            Form::Hook => json!({"hookSpecificOutput": output}),
+            Form::Permission if allow => json!({"behavior": "allow", "updatedInput": input}),
+            Form::Permission => json!({"behavior": "deny", "message": reason}),
+        },
+    )
 }
 
 /// Whether the turn may end; with a reason it goes on.
 pub(super) fn stop(id: &str, go_on: Option<&str>) -> Value {
     answer(id, go_on.map_or_else(|| json!({}), |reason| json!({"decision": "block", "reason": reason})))
-}
-
-/// The answer to a permission question.
-pub(super) fn permission(id: &str, allowed: Result<&Value, &str>) -> Value {
-    answer(
-        id,
-        match allowed {
-            Ok(input) => json!({"behavior": "allow", "updatedInput": input}),
-            Err(reason) => json!({"behavior": "deny", "message": reason}),
-        },
-    )
 }
 
 /// A JSON-RPC message of our server.

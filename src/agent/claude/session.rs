@@ -18,7 +18,7 @@ use super::Limits;
 use super::lines::LineError;
 use super::options::SERVER;
 use super::process::{Process, Sender};
-use super::protocol::{self, Block, Call, Incoming, Init, TurnResult};
+use super::protocol::{self, Block, Call, Form, Incoming, Init, TurnResult};
 use crate::agent::{Request, RunHost, SessionId, SessionMode, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
@@ -264,8 +264,11 @@ impl<'a> Turn<'a> {
 
     fn asked(&mut self, id: &str, question: protocol::Request, pipe: &ToolPipe) {
         match question {
-            protocol::Request::BeforeTool(call) => self.judge(id, call, Answer::Hook),
-            protocol::Request::Permission(call) => self.judge(id, call, Answer::Permission),
+            protocol::Request::BeforeTool(call) => self.judge(id, call, Form::Hook),
+            protocol::Request::Permission(call) => self.judge(id, call, Form::Permission),
+            protocol::Request::UnreadableCall(form) => {
+                deny(&self.out, id, form, "denied: ollim-bot does not understand how this call is put");
+            }
             protocol::Request::BeforeStop { again } => self.may_stop(id, again),
             protocol::Request::Mcp { server, message } if server == SERVER => self.to_server(id, message, pipe),
             protocol::Request::Mcp { server, .. } => {
@@ -278,17 +281,17 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn judge(&mut self, id: &str, call: Call, answer: Answer) {
+    fn judge(&mut self, id: &str, call: Call, form: Form) {
         let (id, out) = (id.to_string(), self.out.clone());
         if !self.checked {
-            return answer.no(&out, &id, "denied: the agent client has not said yet which tools it shows");
+            return deny(&out, &id, form, "denied: the agent client has not said yet which tools it shows");
         }
         // A fork asks nobody: `dontAsk` must have kept this question from being asked.
-        if matches!(answer, Answer::Permission) && !self.is_main() {
-            return answer.no(&out, &id, "denied: nobody can be asked in a background job");
+        if matches!(form, Form::Permission) && !self.is_main() {
+            return deny(&out, &id, form, "denied: nobody can be asked in a background job");
         }
         if self.asked.len() >= AT_ONCE {
-            return answer.no(&out, &id, "denied: too many calls at once; make fewer, one after the other");
+            return deny(&out, &id, form, "denied: too many calls at once; make fewer, one after the other");
         }
         let (host, judged, within) = (self.request.host.clone(), self.judged.clone(), self.verdict_within());
         self.asked.spawn(async move {
@@ -310,7 +313,7 @@ impl<'a> Turn<'a> {
                     *judged.approved.entry(call.tool_name).or_default() += 1;
                 }
             }
-            answer.give(&out, &id, allow, &reason, &call.tool_input);
+            out.send(&protocol::verdict(&id, form, allow, &reason, &call.tool_input));
         });
     }
 
@@ -394,24 +397,8 @@ impl Heard {
     }
 }
 
-/// The form that an answer has.
-#[derive(Clone, Copy)]
-enum Answer {
-    Hook,
-    Permission,
-}
-
-impl Answer {
-    fn no(self, out: &Sender, id: &str, reason: &str) {
-        self.give(out, id, false, reason, &Value::Null);
-    }
-
-    fn give(self, out: &Sender, id: &str, allow: bool, reason: &str, input: &Value) {
-        out.send(&match self {
-            Self::Hook => protocol::verdict(id, allow, reason),
-            Self::Permission => protocol::permission(id, if allow { Ok(input) } else { Err(reason) }),
-        });
-    }
+fn deny(out: &Sender, id: &str, form: Form, reason: &str) {
+    out.send(&protocol::verdict(id, form, false, reason, &Value::Null));
 }
 
 fn lock(judged: &Mutex<Judged>) -> std::sync::MutexGuard<'_, Judged> {
