@@ -414,3 +414,25 @@ async fn a_client_is_found_and_says_its_version() {
     let failure = desk.claude.version().await.unwrap_err();
     assert!(failure.message.contains("npm install -g"), "{failure:?}");
 }
+
+/// A subagent's calls are put to the host as well, with its type; what the main agent does not have, it does not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subagent_is_held_as_its_caller_is() {
+    let api = MessagesApi::answering(|request| match (!request.mentions("[reminder-bg:test]"), request.answers()) {
+        (false, 0) => Reply::call(
+            "Agent",
+            json!({"description": "help", "prompt": "be quick, helper", "subagent_type": "general-purpose"}),
+        ),
+        (true, 0) | (false, 1) => Reply::bash("echo ran > denied.txt"),
+        _ => Reply::say("done"),
+    });
+    let desk = Desk::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|call| if call.tool == "Bash" { Say::Deny } else { Say::Allow }));
+    let report = desk.run(desk.request(&host, "do it", &["Agent", "Bash"])).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    let asked: Vec<(String, Option<String>)> =
+        host.asked.lock().unwrap().iter().map(|call| (call.tool.clone(), call.agent_type.clone())).collect();
+    let (agent, bash) = ("Agent".to_string(), "Bash".to_string());
+    assert_eq!(asked, [(agent, None), (bash.clone(), Some("general-purpose".into())), (bash, None)]);
+    assert!(!desk.work().join("denied.txt").exists());
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ollim_bot::agent::{AttemptEnd, AttemptReport, FailureClass, Request};
+use ollim_bot::agent::{AgentClient, AttemptEnd, AttemptReport, FailureClass, Notify, Request};
 use serde_json::Value;
 
 use crate::support::client;
@@ -249,6 +249,45 @@ async fn every_question_is_answered() {
     assert!(fake.host.served.lock().unwrap().is_empty());
 }
 
+/// The real client has two conversations with our server, each of which counts from zero.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_conversations_with_our_server_are_kept_apart() {
+    let ask = |id: &str, message: &str| {
+        let request = format!(r#"{{"subtype":"mcp_message","server_name":"discord","message":{message}}}"#);
+        format!("echo '{{\"type\":\"control_request\",\"request_id\":\"{id}\",\"request\":{request}}}'\n")
+    };
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let all = [("a", hello), ("b", hello), ("a2", ready), ("b2", ready), ("a3", list), ("b3", list)]
+        .map(|(id, message)| ask(id, message));
+    let fake = Fake::new(&format!(
+        "{GREETING}{INIT}{}\nfor i in 1 2 3 4 5 6; do read -r a; echo \"$a\" >> $HERE/answers; done\n{RESULT}",
+        all.concat()
+    ));
+    let report = fake.run(|request| request.mcp_tools = vec!["ping_user".into()]).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    let mut shown: Vec<String> = fake
+        .read("answers")
+        .lines()
+        .map(|line| {
+            let answer = &serde_json::from_str::<Value>(line).unwrap()["response"];
+            let result = &answer["response"]["mcp_response"];
+            format!("{} {} {}", answer["request_id"], result["id"], result["result"]["tools"][0]["name"])
+        })
+        .collect();
+    shown.sort();
+    let expect = [
+        r#""a" 0 null"#,
+        r#""a2" null null"#,
+        r#""a3" 1 "ping_user""#,
+        r#""b" 0 null"#,
+        r#""b2" null null"#,
+        r#""b3" 1 "ping_user""#,
+    ];
+    assert_eq!(shown, expect);
+}
+
 /// A burst of questions to a host that answers none: the first wait, the rest are denied at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_of_calls_is_denied() {
@@ -307,4 +346,22 @@ async fn until(fake: &Arc<Fake>, what: &'static str, ask: impl Fn(&Fake) -> bool
     let fake = fake.clone();
     let waiting = move || wait::until(what, || ask(&fake).then_some(()), || format!("{:#?}", fake.processes()));
     tokio::task::spawn_blocking(waiting).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_needs_no_client() {
+    let fake = Fake::new("exit 1");
+    let run = async |change: &dyn Fn(&mut Request)| {
+        let mut request = fake.desk.request(&fake.host, "water the plants", &[]);
+        change(&mut request);
+        Notify.run(request).await
+    };
+    assert_eq!(run(&|_| {}).await.end, AttemptEnd::Completed);
+    failed(
+        &run(&|request| request.needs_agent = Some("it has `skills`".into())).await,
+        FailureClass::NeedsClaude,
+        "it has `skills`",
+    );
+    assert_eq!(run(&|request| request.cancel.cancel()).await.end, AttemptEnd::Cancelled);
+    assert_eq!(*fake.host.delivered.lock().unwrap(), ["water the plants"]);
 }

@@ -35,7 +35,7 @@ pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request) -> 
             AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
         }
         Cut::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
-        Cut::Ended(End::Exited) => of_exit(exit, command, request),
+        Cut::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
         Cut::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
     }
 }
@@ -65,7 +65,7 @@ fn of_fault(end: End, exit: &Exit) -> Failure {
     Failure::new(class, message)
 }
 
-fn of_exit(exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
+fn of_exit(exit: &Exit, command: &Path, resumed: bool) -> AttemptEnd {
     let said = exit.stderr.trim();
     let ours = said.lines().rev().find_map(|line| line.strip_prefix("ollim-bot: "));
     let code = exit.code.and_then(|code| u8::try_from(code).ok());
@@ -74,7 +74,7 @@ fn of_exit(exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
         (Some(second_stage::NO_WALL), Some(why)) => {
             (FailureClass::Internal, format!("the agent client was not started: {why}"))
         }
-        _ if resumes(&request.session) && said.contains(NO_SESSION) => return session_missing(),
+        _ if resumed && said.contains(NO_SESSION) => return session_missing(),
         _ => {
             let how = exit.code.map_or_else(|| "was killed".to_string(), |code| format!("ended with code {code}"));
             (FailureClass::ExitedEarly, format!("the agent client {how} before its turn was over{}", last_words(exit)))
@@ -224,5 +224,25 @@ mod tests {
         let gone = r#"{"is_error":true,"errors":["No conversation found with session ID: 0f"]}"#;
         check(gone, Some((FailureClass::MainSessionMissing, "a new one")));
         check(r#"{"is_error":true}"#, Some((ErrorResult, "error")));
+    }
+
+    #[test]
+    fn an_exit_is_named_by_its_code_and_words() {
+        use FailureClass::{ExitedEarly, Internal, MainSessionMissing, SpawnFailed};
+        let check = |code: Option<i32>, stderr: &str, expect: FailureClass, words: &str| {
+            let exit = Exit { code, stderr: stderr.into() };
+            let AttemptEnd::Failed(failure) = of_exit(&exit, Path::new("/bin/claude"), true) else {
+                panic!("{exit:?}")
+            };
+            assert_eq!(failure.class, expect, "{failure:?}");
+            assert!(failure.message.contains(words), "{failure:?}");
+        };
+        check(Some(127), "x\nollim-bot: cannot start /bin/claude: no\n", SpawnFailed, "npm install -g");
+        // The client's own 127 is not ours.
+        check(Some(127), "sh: node: not found", ExitedEarly, "node: not found");
+        check(Some(126), "ollim-bot: this kernel does not hold the whole wall", Internal, "not hold the whole wall");
+        check(Some(1), "No conversation found with session ID: 1", MainSessionMissing, "begins a new one");
+        check(Some(1), "", ExitedEarly, "it said nothing");
+        check(None, "", ExitedEarly, "was killed");
     }
 }
