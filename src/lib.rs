@@ -18,6 +18,8 @@ pub mod definition;
 
 pub mod journal;
 
+pub mod schedule;
+
 pub mod agent;
 
 pub mod mcp;
@@ -25,3 +27,9 @@ pub mod mcp;
 pub mod bot;
 
 pub mod run;
+
+pub mod channel;
+
+pub mod daemon;
+
+pub mod cli;

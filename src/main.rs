@@ -6,5 +6,5 @@ fn main() -> ExitCode {
     if let Some(code) = ollim_bot::agent::stage(std::env::args_os()) {
         return code;
     }
-    ExitCode::SUCCESS
+    ollim_bot::cli::main(std::env::args_os().collect())
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::turn::{Desk, Host, Say};
-use crate::support::{processes, wait};
+use crate::support::{processes, turn, wait};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_does_what_the_host_allows_and_nothing_else() {
@@ -90,6 +90,9 @@ async fn a_path_in_a_prompt_is_not_read() {
 /// The walls of the policy are off (the host allows everything): the kernel's holds alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_keeps_a_fork_in_its_place() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
     let attempts = |desk: &Desk| -> Vec<(Reply, &str, bool)> {
         let (root, home) = (desk.root.display().to_string(), desk.home().display().to_string());
         let write = |path: &str| Reply::call("Write", json!({"file_path": path, "content": "x"}));
@@ -114,7 +117,9 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
                 true,
             ),
             (Reply::bash("command -v ollim-bot"), "our-binary", true),
+            (Reply::bash("git init -q $TMPDIR/repo && git -C $TMPDIR/repo status"), "git", true),
             // What it was not.
+            (Reply::bash(&format!("cat {root}/work/planted/id || echo x > {root}/work/planted/evil")), "planted-link", false),
             (Reply::bash("echo x > other.txt"), "bash-writes-work", false),
             (write(&format!("{root}/work/other.txt")), "write-in-work", false),
             (Reply::bash(&format!("cat {root}/.env {root}/state/user.token {root}/routines/a.md")), "secrets", false),
@@ -150,9 +155,11 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+    // An earlier run left a link where this one may write.
+    std::os::unix::fs::symlink(desk.home().join(".ssh"), desk.work().join("planted")).unwrap();
     let host = Arc::new(Host::new(|_| Say::Allow));
     let mut request = desk.request(&host, "do it", &["Bash", "Read", "Write"]);
-    request.wall = Some(desk.wall(&["work/notes"]));
+    request.wall = Some(desk.wall(&["work/notes", "work/planted"]));
     let report = desk.run(request).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let results = api.last().results();
@@ -198,6 +205,7 @@ async fn faults_of_the_api_have_their_class() {
 /// The login goes over by a descriptor: no command of the agent finds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_reaches_the_api_and_nothing_else() {
+    let walled = turn::kernel_holds_walls();
     for (variable, secret, header) in [
         ("ANTHROPIC_API_KEY", "sk-hush-hush-key", "x-api-key"),
         ("CLAUDE_CODE_OAUTH_TOKEN", "tok-hush-hush-token", "authorization"),
@@ -213,7 +221,7 @@ async fn a_login_reaches_the_api_and_nothing_else() {
         desk.claude.login.variables = [(variable.to_string(), secret.to_string())].into();
         let host = Arc::new(Host::new(|_| Say::Allow));
         let mut request = desk.request(&host, "do it", &["Bash"]);
-        request.wall = Some(desk.wall(&["state/runs"]));
+        request.wall = walled.then(|| desk.wall(&["state/runs"]));
         let report = desk.run(request).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         assert!(api.requests()[0].headers[header].contains(secret), "{:?}", api.requests()[0].headers);

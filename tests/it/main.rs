@@ -3,5 +3,16 @@
 
 mod support;
 
+mod architecture;
 mod claude;
+mod cli;
+mod cli_fork;
+mod crash;
+mod first_start;
+mod following;
+mod many;
+mod misbehaving;
+mod problems;
+mod restrictions;
+mod samples;
 mod wrapper;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::client;
 use crate::support::turn::{Desk, Host, Say};
-use crate::support::{processes, wait};
+use crate::support::{processes, turn, wait};
 
 /// Answers `initialize` and reads the prompt, as a client does before its turn.
 const GREETING: &str = r#"read -r initialize
@@ -104,6 +104,13 @@ async fn an_early_end_is_told_with_the_last_words() {
     // It closes its input at once, and ends.
     let report = Fake::new("exec 0<&-; exit 0").run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "code 0");
+    // A prompt that the client would take for a command of its own.
+    let fake = Fake::new("touch $HERE/started");
+    failed(&fake.run(|request| request.prompt = " /clear".into()).await, FailureClass::Internal, "begins with `/`");
+    // A configuration folder that leads elsewhere.
+    std::os::unix::fs::symlink(fake.folder.path(), fake.desk.run_dir().join("claude")).unwrap();
+    failed(&fake.run(|_| {}).await, FailureClass::Internal, "it is a symlink");
+    assert!(!fake.folder.path().join("started").exists());
     // It cannot be started at all.
     let fake = Fake::new("");
     std::fs::remove_file(fake.folder.path().join("claude")).unwrap();
@@ -187,6 +194,9 @@ async fn a_tree_that_keeps_forking_is_ended() {
 /// The wrapper is out of reach of what it wraps.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_behind_the_wall_cannot_end_its_wrapper() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
     let fake = Fake::new(&format!(
         "{GREETING}{INIT}(setsid sleep 1000 &)\nkill -9 $PPID 2> $HERE/../err-$$; mv $HERE/../err-$$ $TMPDIR/err 2>/dev/null\n\
          {{ kill -9 $PPID || echo refused; }} > $TMPDIR/said 2>&1; echo $PPID > $TMPDIR/wrapper\n{RESULT}"

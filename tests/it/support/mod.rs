@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+pub mod bot;
 pub mod client;
 pub mod messages_api;
 pub mod processes;
