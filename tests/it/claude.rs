@@ -119,7 +119,11 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
             (Reply::bash("command -v ollim-bot"), "our-binary", true),
             (Reply::bash("git init -q $TMPDIR/repo && git -C $TMPDIR/repo status"), "git", true),
             // What it was not.
-            (Reply::bash(&format!("cat {root}/work/planted/id || echo x > {root}/work/planted/evil")), "planted-link", false),
+            (
+                Reply::bash(&format!("cat {root}/work/planted/id || echo x > {root}/work/planted/evil")),
+                "planted-link",
+                false,
+            ),
             (Reply::bash("echo x > other.txt"), "bash-writes-work", false),
             (write(&format!("{root}/work/other.txt")), "write-in-work", false),
             (Reply::bash(&format!("cat {root}/.env {root}/state/user.token {root}/routines/a.md")), "secrets", false),
@@ -149,6 +153,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
         (".env", "TOP-SECRET"),
         ("state/user.token", "TOP-SECRET"),
         ("routines/a.md", "TOP-SECRET"),
+        ("../.gitconfig", "[user]\n\tname = Ann\n"),
         ("../.ssh/id", "TOP-SECRET"),
     ] {
         let path = desk.root.join(file);

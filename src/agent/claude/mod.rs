@@ -146,10 +146,15 @@ impl Claude {
     }
 
     fn launch(&self, request: &Request, config_dir: &Path, login: Login) -> Launch {
+        let mut env = environment(&self.surroundings, config_dir, &request.run_dir, &request.token);
+        if request.wall.is_some() {
+            // Git gives up at a configuration file that it sees and cannot read, as the person's is behind the wall.
+            env.entry("GIT_CONFIG_GLOBAL".into()).or_insert_with(|| "/dev/null".into());
+        }
         Launch {
             program: self.command.clone(),
             args: command_line(&request.session, &request.options, &request.visible_tools, &request.deny_rules),
-            env: environment(&self.surroundings, config_dir, &request.run_dir, &request.token),
+            env,
             work_dir: request.work_dir.clone(),
             secret: Some(Secret { variable: login.kind.variable().into(), value: login.secret }),
             wall: request.wall.clone().map(|wall| self.complete(wall, request, config_dir)),
