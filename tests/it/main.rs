@@ -15,3 +15,4 @@ mod misbehaving;
 mod problems;
 mod restrictions;
 mod samples;
+mod wrapper;
