@@ -6,6 +6,7 @@
 pub mod cron;
 mod draft;
 mod durable;
+mod edit;
 mod error;
 mod fields;
 pub(crate) mod frontmatter;
@@ -16,6 +17,7 @@ mod store;
 mod values;
 
 pub use draft::{Draft, When};
+pub use edit::FieldValue;
 pub use error::DefinitionError;
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub use problem::{Problem, Severity};

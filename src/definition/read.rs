@@ -85,7 +85,7 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
                 files.push(path);
             }
         }
-        files.sort_unstable();
+        files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
         Ok(files)
     };
     match read() {
