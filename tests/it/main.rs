@@ -3,6 +3,7 @@
 
 mod support;
 
+<<<<<<< HEAD
 mod architecture;
 mod cli;
 mod cli_fork;
@@ -14,3 +15,6 @@ mod misbehaving;
 mod problems;
 mod restrictions;
 mod samples;
+=======
+mod claude;
+>>>>>>> agent
