@@ -3,8 +3,8 @@
 
 mod support;
 
-<<<<<<< HEAD
 mod architecture;
+mod claude;
 mod cli;
 mod cli_fork;
 mod crash;
@@ -15,6 +15,3 @@ mod misbehaving;
 mod problems;
 mod restrictions;
 mod samples;
-=======
-mod claude;
->>>>>>> agent
