@@ -18,6 +18,8 @@ pub mod definition;
 
 pub mod journal;
 
+pub mod schedule;
+
 pub mod agent;
 
 pub mod mcp;
