@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use clap::CommandFactory as _;
 
-use super::error::CliError;
+use super::args::Cli;
+use super::error::{CliError, NO_HOME};
+use super::external;
 use crate::clock::Clock;
+use crate::definition::{self, Defaults, Loaded};
 use crate::home::Home;
 use crate::run::tokens::RunAuthority;
 
@@ -46,10 +51,32 @@ impl Context {
     }
 
     /// The zone that times are shown in.
-    #[must_use]
-    pub fn zone(&self) -> chrono_tz::Tz {
+    ///
+    /// # Errors
+    /// When the settings cannot be read.
+    pub fn zone(&self) -> Result<Tz, CliError> {
         let named = self.env.text("TZ").and_then(|name| name.parse().ok());
-        named.or_else(|| iana_time_zone::get_timezone().ok()?.parse().ok()).unwrap_or(chrono_tz::UTC)
+        Ok(named.or_else(|| iana_time_zone::get_timezone().ok()?.parse().ok()).unwrap_or(chrono_tz::UTC))
+    }
+
+    /// What holds for definitions that do not say.
+    ///
+    /// # Errors
+    /// When the settings cannot be read.
+    pub fn defaults(&self) -> Result<Defaults, CliError> {
+        let own = external::names(&self.home, &self.env);
+        let ours = Cli::command();
+        let ours = ours.get_subcommands().map(|command| command.get_name().to_owned());
+        Ok(Defaults { zone: self.zone()?, commands: own.into_iter().chain(ours).collect() })
+    }
+
+    /// All definitions.
+    ///
+    /// # Errors
+    /// When there is no data folder, or the settings cannot be read.
+    pub fn load(&self) -> Result<Loaded, CliError> {
+        self.require_home()?;
+        Ok(definition::load(&self.home, &self.defaults()?)?)
     }
 
     /// # Errors
@@ -58,8 +85,7 @@ impl Context {
         if self.home.root().is_dir() {
             return Ok(());
         }
-        Err(CliError::user(format!("there is no data folder at {}", self.home.root().display()))
-            .hint("`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another"))
+        Err(CliError::user(format!("there is no data folder at {}", self.home.root().display())).hint(NO_HOME))
     }
 }
 

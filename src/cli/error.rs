@@ -2,6 +2,12 @@
 
 use std::fmt;
 
+use crate::definition::DefinitionError;
+use crate::journal::JournalError;
+
+/// The way to a data folder.
+pub(super) const NO_HOME: &str = "`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another";
+
 /// An error with ways out. Its exit code says whose turn it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliError {
@@ -40,6 +46,41 @@ impl CliError {
     #[must_use]
     pub fn hints(&self) -> &[String] {
         &self.hints
+    }
+}
+
+impl From<DefinitionError> for CliError {
+    /// What is invalid, missing or in the way is the person's to fix; the rest is the disk's.
+    fn from(error: DefinitionError) -> Self {
+        let message = error.to_string();
+        match error {
+            DefinitionError::NoHome { root } => {
+                Self::user(format!("there is no data folder at {}", root.display())).hint(NO_HOME)
+            }
+            DefinitionError::Invalid { problems } => {
+                let mut problems = problems.into_iter();
+                let Some(first) = problems.next() else { return Self::user(message) };
+                let mut failed = Self::user(first.message);
+                failed.hints.extend(first.hint);
+                failed.hints.extend(problems.map(|problem| format!("also: {}", problem.message)));
+                failed
+            }
+            DefinitionError::NotFound { .. }
+            | DefinitionError::Exists { .. }
+            | DefinitionError::Changed { .. }
+            | DefinitionError::Edit { .. }
+            | DefinitionError::NotADefinition { .. } => Self::user(message),
+            DefinitionError::Io { .. } | DefinitionError::Random(_) | DefinitionError::Watch { .. } => {
+                Self::environment(message)
+            }
+        }
+    }
+}
+
+impl From<JournalError> for CliError {
+    /// Never the person's to fix by typing something else.
+    fn from(error: JournalError) -> Self {
+        Self::environment(error.to_string())
     }
 }
 

@@ -4,11 +4,14 @@
 //! which the service executes it. Inside a fork this binary therefore touches no file (see [`fork`]).
 
 pub mod args;
+mod check;
 pub mod context;
 pub mod error;
 pub mod external;
 pub mod fork;
 pub mod help;
+mod jobs;
+mod next;
 pub mod output;
 mod runs;
 pub mod times;
@@ -26,6 +29,7 @@ use output::Output;
 
 use crate::clock::Clock;
 use crate::daemon::wire::RUN_TOKEN;
+use crate::definition::Kind;
 
 /// The whole program: reads what was typed, does it, prints, and gives the exit code.
 #[must_use]
@@ -95,6 +99,12 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             None => runs::list(&args, context, output),
         },
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
+        Some(Command::Check { files }) => check::check(&files, context, output),
+        Some(Command::Next(args)) => next::next(&args, context, output),
+        Some(Command::Routine(args::Routine::List)) => jobs::list(Kind::Routine, context, output),
+        Some(Command::Routine(args::Routine::Show { id })) => jobs::show(Kind::Routine, &id, context, output),
+        Some(Command::Reminder(args::Reminder::List)) => jobs::list(Kind::Reminder, context, output),
+        Some(Command::Reminder(args::Reminder::Show { id })) => jobs::show(Kind::Reminder, &id, context, output),
         Some(other) => Err(CliError::environment(format!("not built: {other:?}"))),
     }
 }

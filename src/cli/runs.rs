@@ -24,8 +24,8 @@ pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(
         limit: Some(u32::try_from(args.count).unwrap_or(u32::MAX)),
         ..RunFilter::default()
     };
-    let runs = open(context)?.runs(&filter).map_err(broken)?;
-    let zone = context.zone();
+    let runs = open(context)?.runs(&filter)?;
+    let zone = context.zone()?;
     if context.json {
         output.json(&runs.iter().map(|run| as_json(run, zone)).collect::<Vec<_>>());
         return Ok(());
@@ -55,11 +55,11 @@ pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(
 /// # Errors
 /// When there is no such run, or the journal cannot be read.
 pub fn show(run: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let found = open(context)?.run(&RunId::new(run)).map_err(broken)?;
+    let found = open(context)?.run(&RunId::new(run))?;
     let Some(run) = found else {
         return Err(CliError::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them"));
     };
-    let zone = context.zone();
+    let zone = context.zone()?;
     if context.json {
         let mut value = as_json(&run, zone);
         value["transcript"] = json!(run.transcript);
@@ -110,9 +110,9 @@ pub fn show(run: &str, context: &Context, output: &mut Output) -> Result<(), Cli
 /// # Errors
 /// When the journal cannot be read.
 pub fn inbox(count: usize, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let mut messages = open(context)?.messages(Some(u32::try_from(count).unwrap_or(u32::MAX))).map_err(broken)?;
+    let mut messages = open(context)?.messages(Some(u32::try_from(count).unwrap_or(u32::MAX)))?;
     messages.reverse();
-    let zone = context.zone();
+    let zone = context.zone()?;
     if context.json {
         output.json(&messages.iter().map(|message| message_json(message, zone)).collect::<Vec<_>>());
         return Ok(());
@@ -139,12 +139,7 @@ pub fn inbox(count: usize, context: &Context, output: &mut Output) -> Result<(),
 /// The journal, for reading.
 pub(super) fn open(context: &Context) -> Result<JournalReader, CliError> {
     context.require_home()?;
-    JournalReader::open(&context.home.journal()).map_err(broken)
-}
-
-/// The journal's error as the person reads it: never theirs to fix by typing something else.
-pub(super) fn broken(error: crate::journal::JournalError) -> CliError {
-    CliError::environment(error.to_string())
+    Ok(JournalReader::open(&context.home.journal())?)
 }
 
 /// A run with the keys that others build on.

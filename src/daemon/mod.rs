@@ -7,4 +7,5 @@ pub mod call;
 pub mod control;
 pub mod delivery;
 pub mod lock;
+pub mod secrets;
 pub mod wire;
