@@ -70,9 +70,6 @@ fn what_a_granted_command_starts_sees_neither_state_nor_the_persons_home() {
          for f in work/evil reminders/evil.md routines/evil.md bin/evil config.yaml \"$HOME/evil\" \"$HOME/.bashrc\" /tmp/evil-$$ /var/tmp/evil-$$; do\n\
            echo evil >> \"$f\" && echo \"WROTE $f\"\n\
          done\n\
-         for p in /proc/[0-9]*; do\n\
-           if grep -qs user.token \"$p/environ\"; then echo \"READ $p/environ\"; fi\n\
-         done\n\
          kill -0 $(cat state/lock 2>/dev/null || echo 1) && echo SIGNALLED\n\
          exit 0\n",
     );
@@ -111,8 +108,7 @@ fn the_login_and_the_persons_variables_do_not_reach_what_the_agent_starts() {
            n=${fd##*/}\n\
            [ \"$n\" -gt 2 ] && timeout 1 cat <&\"$n\" 2>/dev/null\n\
          done\n\
-         tr '\\0' '\\n' < /proc/$PPID/environ\n\
-         for p in /proc/[0-9]*; do tr '\\0' ' ' < \"$p/cmdline\"; done\n\
+         for p in /proc/[0-9]*; do cat \"$p/cmdline\" \"$p/environ\" | tr '\\0' '\\n'; done 2>/dev/null\n\
          echo the end\n",
     );
     let results = lines(&bot, &api, &["Bash(ollim-bot gmail *)"]);
