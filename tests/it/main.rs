@@ -17,5 +17,5 @@ mod misbehaving;
 mod problems;
 mod restrictions;
 mod samples;
-mod wrapper;
 mod shutdown;
+mod wrapper;
