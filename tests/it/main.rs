@@ -7,6 +7,7 @@ mod architecture;
 mod claude;
 mod cli;
 mod cli_fork;
+mod cli_read;
 mod crash;
 mod first_start;
 mod following;
