@@ -215,13 +215,15 @@ pub struct AttemptReport {
     pub cost_usd: Option<f64>,
     /// Turns of the model.
     pub turns: Option<u32>,
+    /// What the person is told in the same commit as the outcome, so that it is told exactly once.
+    pub messages: Vec<String>,
 }
 
 impl AttemptReport {
     /// Ended so, and the client reported nothing.
     #[must_use]
     pub fn bare(end: AttemptEnd) -> Self {
-        Self { end, answer: None, session: None, transcript: None, cost_usd: None, turns: None }
+        Self { end, answer: None, session: None, transcript: None, cost_usd: None, turns: None, messages: Vec::new() }
     }
 }
 

@@ -17,12 +17,12 @@ mod tree;
 pub mod wall;
 pub mod wrapper;
 
+pub use self::notify::Notify;
 pub use claude::Claude;
 pub use client::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, RunHost, SessionId,
     SessionMode, ToolAnswer,
 };
-pub use notify::Notify;
 pub use tools::{ServeTools, ToolPipe};
 pub use wall::Wall;
 

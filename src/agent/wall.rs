@@ -9,18 +9,21 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
-    RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, RulesetStatus, Scope,
 };
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use serde::{Deserialize, Serialize};
 
 /// The newest kernel interface whose rights were tried with the real client.
 const TRIED: ABI = ABI::V8;
 
-/// What a process tree may reach. All paths are absolute; what does not exist when the wall is raised gives nothing.
+/// What a process tree may reach. All paths are absolute. What does not exist when the wall is raised gives nothing, and
+/// neither does a path in `read` or `write` that has a symlink in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wall {
     /// Out of sight with everything in them, save what `read` and `write` name: the person's home, the data folder.
@@ -96,15 +99,23 @@ fn restrict(read: &[PathBuf], write: &[PathBuf]) -> Result<Held, RulesetError> {
     })
 }
 
-/// One rule for each path that can be opened; rights that only folders have are left out for files.
+/// One rule for each path that is there. A path with a symlink anywhere in it gives nothing: whoever may write where the
+/// link stands would choose what the next run may reach. Rights that only folders have are left out for files.
 fn beneath(
     paths: &[PathBuf],
     access: BitFlags<AccessFs>,
-) -> impl Iterator<Item = Result<landlock::PathBeneath<landlock::PathFd>, RulesetError>> {
-    path_beneath_rules(paths, access)
+) -> impl Iterator<Item = Result<PathBeneath<OwnedFd>, RulesetError>> {
+    paths.iter().filter_map(move |path| {
+        let handle =
+            openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+        let folder = FileType::from_raw_mode(fstat(&handle).ok()?.st_mode) == FileType::Directory;
+        let access = if folder { access } else { access & AccessFs::from_file(TRIED) };
+        Some(Ok(PathBeneath::new(handle, access)))
+    })
 }
 
-fn resolved(path: &Path) -> PathBuf {
+/// The path without symlinks; as it is where it does not exist. For paths that no fork can have made.
+pub(super) fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 

@@ -80,6 +80,24 @@ impl MainSession {
         Ok(Some(copy))
     }
 
+    /// Keeps what is known of the conversation, durably. Called within a turn.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn keep(&self, session: SessionId, transcript: Option<PathBuf>) -> Result<(), JournalError> {
+        let before = self.current().filter(|conversation| conversation.session == session);
+        let transcript = transcript.or_else(|| before.and_then(|conversation| conversation.transcript));
+        self.set(Some(Conversation { session, transcript })).await
+    }
+
+    /// Forgets a conversation that can no longer be resumed. Called within a turn.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn forget(&self) -> Result<(), JournalError> {
+        self.set(None).await
+    }
+
     fn current(&self) -> Option<Conversation> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -100,23 +118,5 @@ impl Turn<'_> {
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {
         self.session.current().map(|conversation| conversation.session)
-    }
-
-    /// Keeps what is known of the conversation, durably.
-    ///
-    /// # Errors
-    /// When the journal cannot be written.
-    pub async fn keep(&self, session: SessionId, transcript: Option<PathBuf>) -> Result<(), JournalError> {
-        let before = self.session.current().filter(|conversation| conversation.session == session);
-        let transcript = transcript.or_else(|| before.and_then(|conversation| conversation.transcript));
-        self.session.set(Some(Conversation { session, transcript })).await
-    }
-
-    /// Forgets a conversation that can no longer be resumed.
-    ///
-    /// # Errors
-    /// When the journal cannot be written.
-    pub async fn forget(&self) -> Result<(), JournalError> {
-        self.session.set(None).await
     }
 }

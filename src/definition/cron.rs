@@ -3,8 +3,8 @@
 //! `croner` accepts more than a definition may say (seconds, years, names anywhere), and parses dates that never
 //! come; what is accepted here is exactly the documented five fields.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use chrono::DateTime;
 use croner::Cron;
@@ -110,29 +110,26 @@ fn first_wrong_field(parser: &CronParser, fields: &[&str]) -> String {
     "it is not a cron expression".into()
 }
 
-/// [`parse_cron`], and that some date matches. Remembers its answers on each thread, for many definitions share few
-/// expressions.
+/// [`parse_cron`], and that some date matches. Remembers its last few thousand answers, for many definitions share
+/// few expressions.
 ///
 /// # Errors
 /// [`CronError`].
 pub fn check_cron(text: &str) -> Result<(), CronError> {
     const REMEMBERED: usize = 4096;
-    thread_local! {
-        static SEEN: RefCell<HashMap<String, Result<(), CronError>>> = RefCell::new(HashMap::new());
-    }
-    if let Some(known) = SEEN.with_borrow(|seen| seen.get(text).cloned()) {
-        return known;
+    static SEEN: LazyLock<RwLock<HashMap<String, Result<(), CronError>>>> = LazyLock::new(RwLock::default);
+    if let Some(known) = SEEN.read().unwrap_or_else(PoisonError::into_inner).get(text) {
+        return known.clone();
     }
     let answer = parse_cron(text).and_then(|cron| {
         // Whether a date matches does not depend on when one asks: the calendar repeats every 400 years.
         cron.find_next_occurrence(&DateTime::UNIX_EPOCH, true).map(drop).map_err(|_| CronError::Never)
     });
-    SEEN.with_borrow_mut(|seen| {
-        if seen.len() >= REMEMBERED {
-            seen.clear();
-        }
-        seen.insert(text.to_owned(), answer.clone());
-    });
+    let mut seen = SEEN.write().unwrap_or_else(PoisonError::into_inner);
+    if seen.len() >= REMEMBERED {
+        seen.clear();
+    }
+    seen.insert(text.to_owned(), answer.clone());
     answer
 }
 

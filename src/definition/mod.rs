@@ -6,6 +6,7 @@
 pub mod cron;
 mod draft;
 mod durable;
+mod edit;
 mod error;
 mod fields;
 pub(crate) mod frontmatter;
@@ -14,12 +15,18 @@ mod problem;
 mod read;
 mod store;
 mod values;
+mod write;
 
 pub use draft::{Draft, When};
+pub use edit::FieldValue;
 pub use error::DefinitionError;
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub use problem::{Problem, Severity};
 pub use store::{Change, Loaded, Store, load};
+pub use write::{
+    FailedReminder, Written, create, create_text, failed_reminders, is_same_occurrence, move_to_failed, remove,
+    restore_failed, set_field, set_fields,
+};
 
 use std::fmt;
 use std::path::PathBuf;

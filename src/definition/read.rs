@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::problem::kind_of;
-use super::{Defaults, Kind, LARGEST_FILE, Parsed, Problem, Severity, parse};
+use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, parse};
 use crate::home::Home;
 
 /// What one folder holds.
@@ -85,7 +85,7 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
                 files.push(path);
             }
         }
-        files.sort_unstable();
+        files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
         Ok(files)
     };
     match read() {
@@ -119,6 +119,16 @@ pub(super) fn read(home: &Home, file: &Path, defaults: &Defaults) -> Option<Pars
         problem.id = file.file_stem().map(|stem| super::DefinitionId::new(stem.to_string_lossy()));
         Parsed { definition: None, problems: vec![problem] }
     }))
+}
+
+/// The text of a file, by the same rules as for reading a definition. `None`: it is not there.
+pub(super) fn text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionError> {
+    let failed = |message: String| DefinitionError::io("read", &home.root().join(file))(io::Error::other(message));
+    match bytes(home, file) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| failed("it is not UTF-8 text".into())),
+        Err(Unreadable::Gone) => Ok(None),
+        Err(Unreadable::Because { message, .. }) => Err(failed(message)),
+    }
 }
 
 /// Where a field stands in a file now.

@@ -4,6 +4,7 @@
 //! belongs to neither, and comes back by itself when one of them goes. A changed file costs that file alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -52,10 +53,14 @@ pub enum Change {
 pub struct Store {
     home: Home,
     defaults: Defaults,
-    files: BTreeMap<PathBuf, State>,
-    /// Which valid files claim an identity. One: it is in force. More: none of them is.
-    claims: HashMap<DefinitionId, BTreeSet<PathBuf>>,
+    files: BTreeMap<File, State>,
+    /// Which valid files claim an identity, in no order. One: it is in force. More: none of them is.
+    claims: HashMap<DefinitionId, Vec<File>>,
 }
+
+/// A path relative to the data folder. Not a `PathBuf`: those compare part by part, which for many files takes
+/// longer than reading them.
+type File = Arc<OsStr>;
 
 /// What one file says by itself. For a folder that cannot be read: its problem.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,7 +79,7 @@ impl From<Parsed> for State {
 #[derive(Default)]
 struct Before {
     definitions: BTreeMap<DefinitionId, Option<Arc<Definition>>>,
-    problems: BTreeMap<PathBuf, Vec<Problem>>,
+    problems: BTreeMap<File, Vec<Problem>>,
 }
 
 impl Store {
@@ -87,7 +92,12 @@ impl Store {
             return Err(DefinitionError::NoHome { root: home.root().to_owned() });
         }
         let mut store = Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() };
-        store.reload();
+        for (file, state) in store.read_all() {
+            if let Some(definition) = &state.definition {
+                store.claims.entry(definition.id.clone()).or_default().push(file.clone());
+            }
+            store.files.insert(file, state);
+        }
         Ok(store)
     }
 
@@ -115,8 +125,12 @@ impl Store {
         if ![Kind::Routine, Kind::Reminder].iter().all(|kind| read::is_inside(&self.home, *kind)) {
             return self.reload();
         }
-        let files: BTreeSet<PathBuf> = paths.iter().filter_map(|path| read::relative(&self.home, path)).collect();
-        let mut fresh: BTreeMap<PathBuf, Option<State>> = BTreeMap::new();
+        let files: BTreeSet<File> = paths
+            .iter()
+            .filter_map(|path| read::relative(&self.home, path))
+            .map(|path| path.as_os_str().into())
+            .collect();
+        let mut fresh: BTreeMap<File, Option<State>> = BTreeMap::new();
         for file in files {
             let state = self.read(&file);
             // A file that moved is told as two events, which may come apart: look whether those that claim the
@@ -134,24 +148,30 @@ impl Store {
 
     /// Reads everything again and says what changed.
     pub fn reload(&mut self) -> Vec<Change> {
-        let mut fresh: BTreeMap<PathBuf, Option<State>> = self.files.keys().map(|file| (file.clone(), None)).collect();
-        for kind in [Kind::Routine, Kind::Reminder] {
-            let listing = read::list(&self.home, kind);
-            let states = read_all(&self.home, &self.defaults, &listing.files);
-            fresh.extend(listing.files.into_iter().zip(states));
-            if let Some(problem) = listing.problem {
-                let state = State { definition: None, problems: vec![problem] };
-                fresh.insert(read::folder_of(kind).to_owned(), Some(state));
-            }
-        }
+        let mut fresh: BTreeMap<File, Option<State>> = self.files.keys().map(|file| (file.clone(), None)).collect();
+        fresh.extend(self.read_all().into_iter().map(|(file, state)| (file, Some(state))));
         self.apply(fresh)
     }
 
-    fn read(&self, file: &Path) -> Option<State> {
-        read::read(&self.home, file, &self.defaults).map(State::from)
+    /// Every file there is now. A folder that cannot be read stands for its files.
+    fn read_all(&self) -> Vec<(File, State)> {
+        let mut all = Vec::new();
+        for kind in [Kind::Routine, Kind::Reminder] {
+            let listing = read::list(&self.home, kind);
+            all.extend(read_many(&self.home, &self.defaults, &listing.files));
+            if let Some(problem) = listing.problem {
+                let state = State { definition: None, problems: vec![problem] };
+                all.push((read::folder_of(kind).as_os_str().into(), state));
+            }
+        }
+        all
     }
 
-    fn apply(&mut self, fresh: BTreeMap<PathBuf, Option<State>>) -> Vec<Change> {
+    fn read(&self, file: &OsStr) -> Option<State> {
+        read::read(&self.home, Path::new(file), &self.defaults).map(State::from)
+    }
+
+    fn apply(&mut self, fresh: BTreeMap<File, Option<State>>) -> Vec<Change> {
         let mut before = Before::default();
         for (file, state) in fresh {
             if self.files.get(&file) == state.as_ref() {
@@ -167,7 +187,7 @@ impl Store {
                 self.unclaim(&id, &file);
             }
             if let Some(id) = new {
-                self.claims.entry(id).or_default().insert(file.clone());
+                self.claims.entry(id).or_default().push(file.clone());
             }
             match state {
                 Some(state) => self.files.insert(file, state),
@@ -185,9 +205,9 @@ impl Store {
         }
     }
 
-    fn unclaim(&mut self, id: &DefinitionId, file: &Path) {
+    fn unclaim(&mut self, id: &DefinitionId, file: &OsStr) {
         if let Some(files) = self.claims.get_mut(id) {
-            files.remove(file);
+            files.retain(|claiming| **claiming != *file);
             if files.is_empty() {
                 self.claims.remove(id);
             }
@@ -212,30 +232,30 @@ impl Store {
         for (file, old) in touched {
             let problems = self.problems_of(&file);
             if problems != old {
-                changes.push(Change::Problems { file, problems });
+                changes.push(Change::Problems { file: PathBuf::from(&*file), problems });
             }
         }
         changes
     }
 
     /// What is wrong with a file by itself, and that its identity is another's too.
-    fn problems_of(&self, file: &Path) -> Vec<Problem> {
+    fn problems_of(&self, file: &OsStr) -> Vec<Problem> {
         let Some(state) = self.files.get(file) else { return Vec::new() };
         let mut problems = state.problems.clone();
         if let Some(definition) = &state.definition
             && let Some(others) = self.claims.get(&definition.id).filter(|files| files.len() > 1)
-            && let Some(other) = others.iter().find(|other| *other != file)
+            && let Some(other) = others.iter().filter(|other| ***other != *file).min()
         {
             let more = others.len() - 2;
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let (line, column) = read::position(&self.home, file, "id");
+            let (line, column) = read::position(&self.home, Path::new(file), "id");
             problems.push(Problem {
                 line,
                 column,
                 field: Some("id".into()),
                 id: Some(definition.id.clone()),
                 ..Problem::of_file(
-                    file,
+                    Path::new(file),
                     Severity::Error,
                     format!("the id is also that of {}{more}, so none of them fires", quoted(&other.to_string_lossy())),
                     Some("give each file an `id` of its own, or remove one of them".into()),
@@ -246,26 +266,23 @@ impl Store {
     }
 }
 
-/// Reads many files, on as many threads as are worth it. One result a file, in their order.
-fn read_all(home: &Home, defaults: &Defaults, files: &[PathBuf]) -> Vec<Option<State>> {
+/// Reads many files, on as many threads as are worth it. Those that are gone by now are left out.
+fn read_many(home: &Home, defaults: &Defaults, files: &[PathBuf]) -> Vec<(File, State)> {
     /// Below this, starting a thread costs more than it saves.
     const WORTH_A_THREAD: usize = 64;
-    let one = |file: &PathBuf| read::read(home, file, defaults).map(State::from);
+    let some = |files: &[PathBuf]| -> Vec<(File, State)> {
+        let one = |file: &PathBuf| Some((file.as_os_str().into(), read::read(home, file, defaults)?.into()));
+        files.iter().filter_map(one).collect()
+    };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(files.len() / WORTH_A_THREAD);
     if threads < 2 {
-        return files.iter().map(one).collect();
+        return some(files);
     }
     thread::scope(|scope| {
         let share = files.len().div_ceil(threads);
-        let workers: Vec<_> = files
-            .chunks(share)
-            .map(|files| (files, scope.spawn(move || files.iter().map(one).collect::<Vec<_>>())))
-            .collect();
+        let workers: Vec<_> = files.chunks(share).map(|files| (files, scope.spawn(move || some(files)))).collect();
         // A worker does not panic (each file is read behind a guard); if one did, its files are read here.
-        workers
-            .into_iter()
-            .flat_map(|(files, worker)| worker.join().unwrap_or_else(|_| files.iter().map(one).collect()))
-            .collect()
+        workers.into_iter().flat_map(|(files, worker)| worker.join().unwrap_or_else(|_| some(files))).collect()
     })
 }
 

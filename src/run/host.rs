@@ -12,7 +12,7 @@ use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::Definition;
-use crate::journal::{Denial, Journal, NewMessage, RunId};
+use crate::journal::{Denial, Journal, ProcessIdentity, RunId};
 use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict};
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
@@ -30,7 +30,7 @@ pub struct Host {
     pub(super) bot: Bot,
     pub(super) reach: Mutex<Reach>,
     /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
-    pub(super) delivered: Mutex<Vec<NewMessage>>,
+    pub(super) delivered: Mutex<Vec<String>>,
 }
 
 impl Host {
@@ -51,14 +51,20 @@ impl RunHost for Host {
                     verdict: Verdict::Deny,
                     layer: Layer::System,
                     rule: None,
-                    reason: format!("{} was not run: what it does could not be recorded ({error}). Try again in a minute.", call.tool),
+                    reason: format!(
+                        "{} was not run: what it does could not be recorded ({error}). Try again in a minute.",
+                        call.tool
+                    ),
                     ..decision
                 };
             }
         }
         if decision.verdict == Verdict::Deny {
             info!(run = %self.run, tool = %call.tool, reason = %decision.reason, "call refused");
-            let layer = serde_json::to_value(decision.layer).ok().and_then(|value| value.as_str().map(Into::into)).unwrap_or_default();
+            let layer = serde_json::to_value(decision.layer)
+                .ok()
+                .and_then(|value| value.as_str().map(Into::into))
+                .unwrap_or_default();
             let (rule, reason) = (decision.rule.clone(), decision.reason.clone());
             self.record(Denial { tool: call.tool, input: call.input, layer, rule, reason }).await;
         } else {
@@ -75,10 +81,12 @@ impl RunHost for Host {
             return None;
         }
         match background.restrictions.update_main_session {
-            UpdateMode::Always => Some("Before you finish, call report_updates once and say what you did and found.".into()),
-            UpdateMode::OnPing if reach.sent => {
-                Some("You sent a message: before you finish, call report_updates once and say what you sent and why.".into())
+            UpdateMode::Always => {
+                Some("Before you finish, call report_updates once and say what you did and found.".into())
             }
+            UpdateMode::OnPing if reach.sent => Some(
+                "You sent a message: before you finish, call report_updates once and say what you sent and why.".into(),
+            ),
             _ => None,
         }
     }
@@ -88,8 +96,16 @@ impl RunHost for Host {
     }
 
     async fn started(&self, pid: u32, session: Option<SessionId>) {
-        if let Err(error) = self.journal.started(&self.run, pid, session.as_ref().map(|session| session.0.clone())).await {
+        let started =
+            self.journal.started(&self.run, ProcessIdentity::of(pid), session.clone().map(|session| session.0));
+        if let Err(error) = started.await {
             error!(run = %self.run, %error, "the start of the client could not be recorded");
+        }
+        // A turn of the main session: its id is kept from now on, whatever becomes of the turn.
+        if let (Some(session), None) = (session, self.definition.background())
+            && let Err(error) = self.bot.main.keep(session, None).await
+        {
+            error!(run = %self.run, %error, "the main session's id could not be kept");
         }
     }
 
@@ -98,6 +114,6 @@ impl RunHost for Host {
     }
 
     async fn deliver(&self, text: String) {
-        self.delivered.lock().await.push(NewMessage::of_run(&self.run, &self.definition.id, text));
+        self.delivered.lock().await.push(text);
     }
 }

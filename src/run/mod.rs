@@ -1,5 +1,9 @@
 //! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
 
 pub mod chain;
+mod host;
 pub mod prompt;
+pub mod runner;
 pub mod tokens;
+mod tools;
+pub mod wall;

@@ -19,8 +19,8 @@ pub struct Prompt<'a> {
     pub now: DateTime<Utc>,
     /// What the person is called in the prompt: `the user`, or their name.
     pub person: &'a str,
-    /// The scheduled time, where the run is late enough to say so.
-    pub late: Option<DateTime<Utc>>,
+    /// The line of a late run: `[late: was scheduled for 14:00, running now]`.
+    pub late: Option<&'a str>,
     /// Whether an earlier attempt was cut off before it had any effect.
     pub cut_off: bool,
     /// What background jobs have reported since the last turn, oldest first, and how many more were left out.
@@ -76,11 +76,8 @@ impl Prompt<'_> {
     pub fn render(&self) -> String {
         let mut out = Sections::default();
         out.line(&tag(self.definition));
-        if let Some(at) = self.late {
-            out.line(&format!(
-                "[late: was scheduled for {}, running now]",
-                clock_time(at, self.now, self.definition.zone)
-            ));
+        if let Some(line) = self.late {
+            out.line(line);
         }
         if self.cut_off {
             out.line(

@@ -3,40 +3,54 @@
 //! Landlock grants whole trees, so a pattern counts by its literal folder prefix; what is narrower is held by the
 //! hook alone. `state/`, the configuration, the definitions and the person's own files are never among them.
 
-use std::path::{Component, Path, PathBuf};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::agent::Wall;
 use crate::home::Home;
 use crate::policy::ToolPattern;
 
-/// What a wall is made from.
+/// What a wall is made from. The client adds what every run of it needs: its own files, the run's folder, `work/` to read.
 pub struct WallPlan<'a> {
     /// The data folder.
     pub home: &'a Home,
     /// The person's home folder.
     pub user_home: &'a Path,
-    /// The run's own folder.
-    pub run_dir: &'a Path,
     /// What the job may use: its allowlist in force, or the main session's tools.
     pub granted: &'a [ToolPattern],
-    /// Programs and folders that the client needs, wherever they are: its own files, our binary, `PATH`.
+    /// Folders with programs, wherever they are: those of `PATH`.
     pub programs: &'a [PathBuf],
     /// Whether the job must not start without the whole wall.
     pub required: bool,
 }
 
 impl WallPlan<'_> {
-    /// The wall.
-    #[must_use]
-    pub fn wall(&self) -> Wall {
-        let mut read = vec![self.home.work(), self.home.bin()];
+    /// The wall, and the folders in `work/` and `tools/` that it grants, made where they are missing: the kernel
+    /// grants only what is there.
+    ///
+    /// # Errors
+    /// When a folder cannot be made.
+    pub fn prepare(&self) -> io::Result<Wall> {
+        let wall = self.wall();
+        for folder in wall
+            .write
+            .iter()
+            .filter(|path| [self.home.work(), self.home.tools()].iter().any(|own| path.starts_with(own)))
+        {
+            std::fs::create_dir_all(folder)?;
+        }
+        Ok(wall)
+    }
+
+    fn wall(&self) -> Wall {
+        let mut read = vec![self.home.bin()];
         read.extend(self.programs.iter().cloned());
-        let mut write = vec![self.run_dir.to_path_buf()];
-        write.extend(["/dev/null", "/dev/tty", "/dev/shm"].map(PathBuf::from));
+        let mut write = Vec::new();
         for pattern in self.granted {
             match (pattern.tool(), pattern.specifier()) {
-                ("Read" | "Glob" | "Grep" | "LS", Some(rule)) => read.extend(self.tree(rule)),
-                ("Edit" | "Write" | "NotebookEdit", rule) => write.extend(self.tree(rule.unwrap_or("**"))),
+                ("Read" | "Glob" | "Grep" | "LS", Some(rule)) => read.extend(self.tree(rule, false)),
+                ("Edit" | "Write" | "NotebookEdit", rule) => write.extend(self.tree(rule.unwrap_or("**"), true)),
                 ("Bash", Some(rule)) => write.extend(self.kept_by(rule)),
                 _ => {}
             }
@@ -45,11 +59,17 @@ impl WallPlan<'_> {
             list.sort();
             list.dedup();
         }
-        Wall { hidden: vec![self.user_home.to_path_buf(), self.home.root().to_path_buf()], read, write, required: self.required }
+        Wall {
+            hidden: vec![self.user_home.to_path_buf(), self.home.root().to_path_buf()],
+            read,
+            write,
+            required: self.required,
+        }
     }
 
-    /// The folder that a path rule names before its first wildcard; `None` where that is a protected place, or all.
-    fn tree(&self, rule: &str) -> Option<PathBuf> {
+    /// The literal prefix of a path rule; for writing the folder that it names. `None` where that is a protected place,
+    /// or everything.
+    fn tree(&self, rule: &str, write: bool) -> Option<PathBuf> {
         let work = self.home.work();
         let (base, rest) = if let Some(rest) = rule.strip_prefix("//") {
             (PathBuf::from("/"), rest)
@@ -58,12 +78,14 @@ impl WallPlan<'_> {
         } else {
             (work.clone(), rule.trim_start_matches('/').trim_start_matches("./"))
         };
-        let mut tree = base.clone();
-        let literal = |part: &&str| !part.contains(['*', '?', '[', '!', '\\']);
-        tree.extend(rest.split('/').filter(|part| !part.is_empty()).take_while(literal));
-        if Path::new(rest).components().any(|part| part == Component::ParentDir) {
+        if rest.split('/').any(|part| part == "..") {
             return None;
         }
+        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+        let literal = parts.iter().take_while(|part| !part.contains(['*', '?', '[', '!', '\\'])).count();
+        // A rule that names a file: the file may not be there yet, and the kernel grants only what is.
+        let folders = if write && literal == parts.len() { literal.saturating_sub(1) } else { literal };
+        let tree: PathBuf = base.iter().map(OsStr::new).chain(parts[..folders].iter().map(OsStr::new)).collect();
         let whole = tree == base && base != work;
         let protected = tree.starts_with(self.home.root()) && !tree.starts_with(&work);
         let around = self.home.root().starts_with(&tree);
@@ -91,20 +113,19 @@ mod tests {
         WallPlan {
             home: &Home::new("/home/sam/.ollim-bot"),
             user_home: Path::new("/home/sam"),
-            run_dir: Path::new("/home/sam/.ollim-bot/state/runs/1"),
             granted: &granted,
-            programs: &[PathBuf::from("/home/sam/.local/bin/claude")],
+            programs: &[PathBuf::from("/home/sam/.local/bin")],
             required: false,
         }
         .wall()
     }
 
     #[test]
-    fn a_job_without_paths_writes_its_own_folder_only() {
-        let wall = wall(&["Bash(ollim-bot help)", "Read"]);
+    fn a_job_without_paths_is_granted_programs_only() {
+        let wall = wall(&["mcp__discord__ping_user", "Read", "Bash(ls *)"]);
         assert_eq!(wall.hidden, ["/home/sam", "/home/sam/.ollim-bot"].map(PathBuf::from));
-        assert_eq!(wall.write, ["/dev/null", "/dev/shm", "/dev/tty", "/home/sam/.ollim-bot/state/runs/1", "/home/sam/.ollim-bot/tools/help"].map(PathBuf::from));
-        assert_eq!(wall.read, ["/home/sam/.local/bin/claude", "/home/sam/.ollim-bot/bin", "/home/sam/.ollim-bot/work"].map(PathBuf::from));
+        assert_eq!(wall.write, Vec::<PathBuf>::new());
+        assert_eq!(wall.read, ["/home/sam/.local/bin", "/home/sam/.ollim-bot/bin"].map(PathBuf::from));
     }
 
     #[test]
@@ -115,7 +136,8 @@ mod tests {
             assert_eq!(added, expect.map(PathBuf::from).into_iter().collect::<Vec<_>>(), "{rule}");
         };
         check("Edit(notes/**)", Some("/home/sam/.ollim-bot/work/notes"));
-        check("Edit(notes/today.md)", Some("/home/sam/.ollim-bot/work/notes/today.md"));
+        check("Edit(notes/today.md)", Some("/home/sam/.ollim-bot/work/notes"));
+        check("Edit(today.md)", Some("/home/sam/.ollim-bot/work"));
         check("Write(notes/2026-*/x.md)", Some("/home/sam/.ollim-bot/work/notes"));
         check("Edit", Some("/home/sam/.ollim-bot/work"));
         check("Edit(**/*.md)", Some("/home/sam/.ollim-bot/work"));

@@ -59,7 +59,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 const CONFINED: &[(&str, &[&str])] = &[
     ("gray_matter", &["definition/frontmatter"]),
     ("serde_yaml", &["definition/frontmatter", "config"]),
-    ("notify::", &["definition/watch.rs"]),
+    // `agent/` has a client of that name.
+    ("notify::", &["definition/watch", "agent/"]),
     ("tokio_cron_scheduler", &["schedule/housekeeping.rs"]),
     ("rusqlite", &["journal/"]),
     ("brush_parser", &["policy/shell"]),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ollim_bot::agent::{AttemptEnd, FailureClass, Request};
+use ollim_bot::agent::claude::find;
+use ollim_bot::agent::{AttemptEnd, FailureClass, Request, SessionId, SessionMode};
 use serde_json::json;
 
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::turn::{Desk, Host, Say};
-use crate::support::{processes, wait};
+use crate::support::{processes, turn, wait};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_does_what_the_host_allows_and_nothing_else() {
@@ -89,6 +90,9 @@ async fn a_path_in_a_prompt_is_not_read() {
 /// The walls of the policy are off (the host allows everything): the kernel's holds alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_keeps_a_fork_in_its_place() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
     let attempts = |desk: &Desk| -> Vec<(Reply, &str, bool)> {
         let (root, home) = (desk.root.display().to_string(), desk.home().display().to_string());
         let write = |path: &str| Reply::call("Write", json!({"file_path": path, "content": "x"}));
@@ -113,7 +117,13 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
                 true,
             ),
             (Reply::bash("command -v ollim-bot"), "our-binary", true),
+            (Reply::bash("git init -q $TMPDIR/repo && git -C $TMPDIR/repo status"), "git", true),
             // What it was not.
+            (
+                Reply::bash(&format!("cat {root}/work/planted/id || echo x > {root}/work/planted/evil")),
+                "planted-link",
+                false,
+            ),
             (Reply::bash("echo x > other.txt"), "bash-writes-work", false),
             (write(&format!("{root}/work/other.txt")), "write-in-work", false),
             (Reply::bash(&format!("cat {root}/.env {root}/state/user.token {root}/routines/a.md")), "secrets", false),
@@ -143,15 +153,18 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
         (".env", "TOP-SECRET"),
         ("state/user.token", "TOP-SECRET"),
         ("routines/a.md", "TOP-SECRET"),
+        ("../.gitconfig", "[user]\n\tname = Ann\n"),
         ("../.ssh/id", "TOP-SECRET"),
     ] {
         let path = desk.root.join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+    // An earlier run left a link where this one may write.
+    std::os::unix::fs::symlink(desk.home().join(".ssh"), desk.work().join("planted")).unwrap();
     let host = Arc::new(Host::new(|_| Say::Allow));
     let mut request = desk.request(&host, "do it", &["Bash", "Read", "Write"]);
-    request.wall = Some(desk.wall(&["work/notes"]));
+    request.wall = Some(desk.wall(&["work/notes", "work/planted"]));
     let report = desk.run(request).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let results = api.last().results();
@@ -197,6 +210,7 @@ async fn faults_of_the_api_have_their_class() {
 /// The login goes over by a descriptor: no command of the agent finds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_reaches_the_api_and_nothing_else() {
+    let walled = turn::kernel_holds_walls();
     for (variable, secret, header) in [
         ("ANTHROPIC_API_KEY", "sk-hush-hush-key", "x-api-key"),
         ("CLAUDE_CODE_OAUTH_TOKEN", "tok-hush-hush-token", "authorization"),
@@ -212,7 +226,7 @@ async fn a_login_reaches_the_api_and_nothing_else() {
         desk.claude.login.variables = [(variable.to_string(), secret.to_string())].into();
         let host = Arc::new(Host::new(|_| Say::Allow));
         let mut request = desk.request(&host, "do it", &["Bash"]);
-        request.wall = Some(desk.wall(&["state/runs"]));
+        request.wall = walled.then(|| desk.wall(&["state/runs"]));
         let report = desk.run(request).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         assert!(api.requests()[0].headers[header].contains(secret), "{:?}", api.requests()[0].headers);
@@ -299,4 +313,139 @@ async fn a_cancelled_run_leaves_no_process() {
     assert!(report.session.is_some());
     assert_eq!(processes::naming(&desk.root), []);
     assert_eq!(processes::zombies_of(std::process::id()), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
+    let api = MessagesApi::answering(|request| {
+        let first = request.answers() == 0;
+        Reply::say(if first { "I shall remember the heron" } else { "the heron" })
+    });
+    let desk = Desk::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let turn = async |session: SessionMode, prompt: &str| {
+        let mut request = desk.request(&host, prompt, &["Bash"]);
+        request.session = session;
+        let report = desk.run(request).await;
+        assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+        report
+    };
+    let first = turn(SessionMode::Main(None), "the word is heron").await;
+    let session = first.session.clone().unwrap();
+    let second = turn(SessionMode::Main(Some(session.clone())), "which word").await;
+    assert_eq!(second.session, Some(session), "a session keeps its id");
+    assert_eq!(second.answer.as_deref(), Some("the heron"));
+    assert!(api.last().mentions("the word is heron"), "and its history");
+    let parent = second.transcript.unwrap();
+    assert_eq!(first.transcript.as_ref(), Some(&parent));
+    assert!(parent.starts_with(desk.root.join("state/main")));
+
+    let before = std::fs::read(&parent).unwrap();
+    let copy = desk.run_dir().join("main.jsonl");
+    std::fs::copy(&parent, &copy).unwrap();
+    let fork = turn(SessionMode::ForkOfMain { transcript: copy.clone() }, "what was the word").await;
+    assert!(api.last().mentions("the word is heron"), "a fork has the history");
+    assert_ne!(fork.session, first.session);
+    let own = fork.transcript.unwrap();
+    assert!(own.starts_with(desk.run_dir()), "{}", own.display());
+    assert_eq!(std::fs::read(&parent).unwrap(), before, "the parent is as it was");
+    assert_eq!(std::fs::read(&copy).unwrap(), before, "and so is the copy");
+
+    let again = turn(SessionMode::ForkOfMain { transcript: own }, "and again").await;
+    assert!(api.last().mentions("what was the word"), "a fork's own transcript can be forked: {again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_gone_is_named() {
+    let api = MessagesApi::script([]);
+    let desk = Desk::new(&client::real(), api.url());
+    for session in [
+        SessionMode::Main(Some(SessionId("11111111-2222-4333-8444-555555555555".into()))),
+        SessionMode::ForkOfMain { transcript: desk.run_dir().join("gone.jsonl") },
+    ] {
+        let mut request = desk.request(&Arc::new(Host::new(|_| Say::Allow)), "hello", &[]);
+        request.session = session.clone();
+        let report = desk.run(request).await;
+        let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+        assert_eq!(failure.class, FailureClass::MainSessionMissing, "{session:?}: {failure:?}");
+        assert!(api.requests().is_empty());
+    }
+}
+
+/// A client that shows more than the policy does is ended before it asks the model anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_surplus_tool_ends_the_run() {
+    let api = MessagesApi::script([Reply::bash("touch ran")]);
+    let folder = tempfile::tempdir().unwrap();
+    let more =
+        client::script(folder.path(), &format!("exec {} \"$@\" --tools Bash,Read,Task", client::real().display()));
+    let desk = Desk::new(&more, api.url());
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
+    let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+    assert_eq!(failure.class, FailureClass::SurfaceMismatch, "{failure:?}");
+    assert!(failure.message.contains("`Task`, `Read`") || failure.message.contains("`Read`, `Task`"), "{failure:?}");
+    assert!(!desk.work().join("ran").exists());
+    assert!(host.asked_tools().is_empty());
+}
+
+/// In the client's `default` mode, as the main session has it: the hook decides all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_session_asks_the_host_too() {
+    let api = MessagesApi::script([
+        Reply::bash("echo 1 > allowed.txt"),
+        Reply::bash("cat denied.txt"),
+        Reply::call("Write", json!({"file_path": "/tmp/ollim-denied", "content": "x"})),
+        Reply::say("ok"),
+    ]);
+    let desk = Desk::new(&client::real(), api.url());
+    let host =
+        Arc::new(Host::new(|call| if call.input.to_string().contains("denied") { Say::Deny } else { Say::Allow }));
+    let mut request = desk.request(&host, "do it", &["Bash", "Write"]);
+    request.session = SessionMode::Main(None);
+    let report = desk.run(request).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    assert!(desk.work().join("allowed.txt").exists());
+    let results = api.last().results();
+    assert!(results[1].is_error && results[1].text.starts_with("Deny by the test"), "{results:?}");
+    assert!(results[2].is_error && !std::path::Path::new("/tmp/ollim-denied").exists(), "{results:?}");
+    assert_eq!(host.asked_tools(), ["Bash", "Bash", "Write"]);
+}
+
+#[tokio::test]
+async fn a_client_is_found_and_says_its_version() {
+    let real = client::real();
+    let path = std::env::join_paths([std::path::Path::new("/no/such"), real.parent().unwrap()]).unwrap();
+    let name = real.file_name().unwrap().to_str().unwrap();
+    assert_eq!(find(name, &path), Some(real.clone()));
+    assert_eq!(find(real.to_str().unwrap(), "".as_ref()), Some(real.clone()));
+    assert_eq!(find("no-such-client", &path), None);
+    assert_eq!(find("/etc/passwd", &path), None, "not executable");
+    let mut desk = Desk::new(&real, "http://127.0.0.1:9");
+    assert!(desk.claude.version().await.unwrap().starts_with("2."), "{:?}", desk.claude.version().await);
+    desk.claude.command = "/no/such/claude".into();
+    let failure = desk.claude.version().await.unwrap_err();
+    assert!(failure.message.contains("npm install -g"), "{failure:?}");
+}
+
+/// A subagent's calls are put to the host as well, with its type; what the main agent does not have, it does not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subagent_is_held_as_its_caller_is() {
+    let api = MessagesApi::answering(|request| match (!request.mentions("[reminder-bg:test]"), request.answers()) {
+        (false, 0) => Reply::call(
+            "Agent",
+            json!({"description": "help", "prompt": "be quick, helper", "subagent_type": "general-purpose"}),
+        ),
+        (true, 0) | (false, 1) => Reply::bash("echo ran > denied.txt"),
+        _ => Reply::say("done"),
+    });
+    let desk = Desk::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|call| if call.tool == "Bash" { Say::Deny } else { Say::Allow }));
+    let report = desk.run(desk.request(&host, "do it", &["Agent", "Bash"])).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    let asked: Vec<(String, Option<String>)> =
+        host.asked.lock().unwrap().iter().map(|call| (call.tool.clone(), call.agent_type.clone())).collect();
+    let (agent, bash) = ("Agent".to_string(), "Bash".to_string());
+    assert_eq!(asked, [(agent, None), (bash.clone(), Some("general-purpose".into())), (bash, None)]);
+    assert!(!desk.work().join("denied.txt").exists());
 }

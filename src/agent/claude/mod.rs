@@ -31,7 +31,7 @@ use self::session::{End, Heard};
 use super::client::{AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, SessionId, SessionMode};
 use super::launch::{Launch, Secret};
 use super::tools::ServeTools;
-use super::wall::{Wall, files_of_command};
+use super::wall::{Wall, files_of_command, resolved};
 use crate::clock::Clock;
 
 /// How long things may take.
@@ -146,10 +146,15 @@ impl Claude {
     }
 
     fn launch(&self, request: &Request, config_dir: &Path, login: Login) -> Launch {
+        let mut env = environment(&self.surroundings, config_dir, &request.run_dir, &request.token);
+        if request.wall.is_some() {
+            // Git gives up at a configuration file that it sees and cannot read, as the person's is behind the wall.
+            env.entry("GIT_CONFIG_GLOBAL".into()).or_insert_with(|| "/dev/null".into());
+        }
         Launch {
             program: self.command.clone(),
             args: command_line(&request.session, &request.options, &request.visible_tools, &request.deny_rules),
-            env: environment(&self.surroundings, config_dir, &request.run_dir, &request.token),
+            env,
             work_dir: request.work_dir.clone(),
             secret: Some(Secret { variable: login.kind.variable().into(), value: login.secret }),
             wall: request.wall.clone().map(|wall| self.complete(wall, request, config_dir)),
@@ -159,10 +164,10 @@ impl Claude {
     /// What every client needs, whatever its job may do.
     fn complete(&self, mut wall: Wall, request: &Request, config_dir: &Path) -> Wall {
         let devices = ["/dev/null", "/dev/tty", "/dev/shm"];
-        wall.write.extend(devices.map(PathBuf::from));
+        wall.write.extend(devices.map(|device| resolved(Path::new(device))));
         wall.write.extend([request.run_dir.clone(), config_dir.to_path_buf()]);
         wall.read.push(request.work_dir.clone());
-        wall.read.push(self.own_binary.clone());
+        wall.read.push(resolved(&self.own_binary));
         wall.read.extend(files_of_command(&self.command));
         wall
     }
@@ -177,7 +182,7 @@ impl Claude {
             return failed(FailureClass::NotLoggedIn, outcome::not_logged_in("no login was found"));
         };
         let config_dir = self.config_dir(request);
-        if let Err(error) = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config_dir) {
+        if let Err(error) = make_own(&config_dir) {
             return failed(FailureClass::Internal, format!("cannot make {}: {error}", config_dir.display()));
         }
         let launch = self.launch(request, &config_dir, login);
@@ -248,8 +253,18 @@ impl Claude {
             transcript,
             cost_usd: heard.cost_usd,
             turns: heard.turns,
+            messages: Vec::new(),
         }
     }
+}
+
+/// A folder that only this user can look into. One that a fork may have put there leads nowhere else.
+fn make_own(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if folder.symlink_metadata()?.is_dir() {
+        return Ok(());
+    }
+    Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "it is a symlink"))
 }
 
 /// The client keeps transcripts by working folder, under a name that only it can make.

@@ -34,8 +34,8 @@ pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request) -> 
             let limit = humantime::format_duration(limit);
             AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
         }
-        Cut::Ended(End::Result(result)) => of_result(&result),
-        Cut::Ended(End::Exited) => of_exit(exit, command, request),
+        Cut::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
+        Cut::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
         Cut::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
     }
 }
@@ -65,7 +65,7 @@ fn of_fault(end: End, exit: &Exit) -> Failure {
     Failure::new(class, message)
 }
 
-fn of_exit(exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
+fn of_exit(exit: &Exit, command: &Path, resumed: bool) -> AttemptEnd {
     let said = exit.stderr.trim();
     let ours = said.lines().rev().find_map(|line| line.strip_prefix("ollim-bot: "));
     let code = exit.code.and_then(|code| u8::try_from(code).ok());
@@ -74,16 +74,22 @@ fn of_exit(exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
         (Some(second_stage::NO_WALL), Some(why)) => {
             (FailureClass::Internal, format!("the agent client was not started: {why}"))
         }
-        _ if resumes(&request.session) && said.contains("No conversation found") => {
-            let message = "the session to go on with does not exist any more; the next turn begins a new one";
-            (FailureClass::MainSessionMissing, message.to_string())
-        }
+        _ if resumed && said.contains(NO_SESSION) => return session_missing(),
         _ => {
             let how = exit.code.map_or_else(|| "was killed".to_string(), |code| format!("ended with code {code}"));
             (FailureClass::ExitedEarly, format!("the agent client {how} before its turn was over{}", last_words(exit)))
         }
     };
     AttemptEnd::Failed(Failure::new(class, message))
+}
+
+/// What the client says where there is nothing to resume.
+const NO_SESSION: &str = "No conversation found";
+
+fn session_missing() -> AttemptEnd {
+    let message =
+        "the session to go on with does not exist any more; the next turn of the main session begins a new one";
+    AttemptEnd::Failed(Failure::new(FailureClass::MainSessionMissing, message))
 }
 
 fn resumes(session: &SessionMode) -> bool {
@@ -95,8 +101,8 @@ fn last_words(exit: &Exit) -> String {
     if said.is_empty() { "; it said nothing".into() } else { format!("; it said:\n{said}") }
 }
 
-/// The end that a `result` tells of.
-pub(super) fn of_result(result: &TurnResult) -> AttemptEnd {
+/// The end that a `result` tells of. `resumed`: the client was to go on with a session.
+fn of_result(result: &TurnResult, resumed: bool) -> AttemptEnd {
     if !result.is_error {
         return AttemptEnd::Completed;
     }
@@ -104,6 +110,9 @@ pub(super) fn of_result(result: &TurnResult) -> AttemptEnd {
         result.errors.iter().map(|e| e.as_str().map_or_else(|| e.to_string(), Into::into)).collect();
     said.extend(result.result.clone().filter(|text| !text.is_empty()));
     let said = said.join("; ");
+    if resumed && said.contains(NO_SESSION) {
+        return session_missing();
+    }
     let login = ["Invalid API key", "/login", "Not logged in", "OAuth token"].iter().any(|words| said.contains(words));
     let network = ["Connection error", "Unable to connect", "ECONN", "ENOTFOUND", "fetch failed", "timed out"]
         .iter()
@@ -168,7 +177,7 @@ mod tests {
     #[track_caller]
     fn check(json: &str, expect: Option<(FailureClass, &str)>) {
         let result: TurnResult = serde_json::from_str(json).unwrap();
-        match (of_result(&result), expect) {
+        match (of_result(&result, true), expect) {
             (AttemptEnd::Completed, None) => {}
             (AttemptEnd::Failed(failure), Some((class, words))) => {
                 assert_eq!(failure.class, class, "{failure:?}");
@@ -212,6 +221,28 @@ mod tests {
             r#"{"subtype":"success","is_error":true,"api_error_status":400,"result":"bad"}"#,
             Some((ErrorResult, "bad")),
         );
+        let gone = r#"{"is_error":true,"errors":["No conversation found with session ID: 0f"]}"#;
+        check(gone, Some((FailureClass::MainSessionMissing, "a new one")));
         check(r#"{"is_error":true}"#, Some((ErrorResult, "error")));
+    }
+
+    #[test]
+    fn an_exit_is_named_by_its_code_and_words() {
+        use FailureClass::{ExitedEarly, Internal, MainSessionMissing, SpawnFailed};
+        let check = |code: Option<i32>, stderr: &str, expect: FailureClass, words: &str| {
+            let exit = Exit { code, stderr: stderr.into() };
+            let AttemptEnd::Failed(failure) = of_exit(&exit, Path::new("/bin/claude"), true) else {
+                panic!("{exit:?}")
+            };
+            assert_eq!(failure.class, expect, "{failure:?}");
+            assert!(failure.message.contains(words), "{failure:?}");
+        };
+        check(Some(127), "x\nollim-bot: cannot start /bin/claude: no\n", SpawnFailed, "npm install -g");
+        // The client's own 127 is not ours.
+        check(Some(127), "sh: node: not found", ExitedEarly, "node: not found");
+        check(Some(126), "ollim-bot: this kernel does not hold the whole wall", Internal, "not hold the whole wall");
+        check(Some(1), "No conversation found with session ID: 1", MainSessionMissing, "begins a new one");
+        check(Some(1), "", ExitedEarly, "it said nothing");
+        check(None, "", ExitedEarly, "was killed");
     }
 }

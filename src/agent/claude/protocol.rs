@@ -112,8 +112,19 @@ pub(super) enum Request {
     Mcp { server: String, message: Value },
     /// A permission, where the client would ask a person.
     Permission(Call),
+    /// A question about a call that cannot be read: it is denied, in the form of a hook or of a permission.
+    UnreadableCall(Form),
     /// Anything else: its subtype, and what for.
     Unknown(String),
+}
+
+/// The form that the answer about a call has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    /// [`BEFORE_TOOL`]'s.
+    Hook,
+    /// `can_use_tool`'s.
+    Permission,
 }
 
 /// A call of a tool.
@@ -143,7 +154,7 @@ pub(super) enum Malformed {
 ///
 /// # Errors
 /// [`Malformed`]. A message of a known type whose fields have other types than they should is [`Incoming::Other`],
-/// save for a question: that is [`Request::Unknown`], so that it is answered.
+/// save for a result, which is then an error, and for a question: that is [`Request::Unknown`] or [`Request::UnreadableCall`], so that it is answered.
 pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
     let mut message: Value = serde_json::from_slice(line)?;
     let kind = message.get("type").and_then(Value::as_str).ok_or(Malformed::NoType)?.to_string();
@@ -157,7 +168,11 @@ pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
         }
         ("assistant", _) => Incoming::Assistant(blocks(&mut message)),
         ("user", _) => Incoming::User(blocks(&mut message)),
-        ("result", _) => typed(message).map_or_else(other, |result| Incoming::Result(Box::new(result))),
+        ("result", _) => Incoming::Result(Box::new(typed(message).unwrap_or_else(|| TurnResult {
+            is_error: true,
+            errors: vec!["its result cannot be read".into()],
+            ..TurnResult::default()
+        }))),
         ("control_request", _) => {
             let id = text(&message, "request_id");
             Incoming::Request { id, request: request(message.get_mut("request").map(Value::take).unwrap_or_default()) }
@@ -180,7 +195,11 @@ fn request(mut request: Value) -> Request {
             let callback = text(&request, "callback_id");
             let input = request.get_mut("input").map(Value::take).unwrap_or_default();
             match (callback.as_str(), text(&input, "hook_event_name").as_str()) {
-                (BEFORE_TOOL, "PreToolUse") => typed(input).map_or_else(|| unknown(" of a call"), Request::BeforeTool),
+                (BEFORE_TOOL, "PreToolUse") => {
+                    typed(input).map_or(Request::UnreadableCall(Form::Hook), Request::BeforeTool)
+                }
+                // A call all the same. An error as the answer might be taken for a yes.
+                (_, "PreToolUse") | (BEFORE_TOOL, _) => Request::UnreadableCall(Form::Hook),
                 (BEFORE_STOP, "Stop") => {
                     Request::BeforeStop { again: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
                 }
@@ -191,7 +210,7 @@ fn request(mut request: Value) -> Request {
             server: text(&request, "server_name"),
             message: request.get_mut("message").map(Value::take).unwrap_or_default(),
         },
-        "can_use_tool" => typed(request).map_or_else(|| unknown(" of a call"), Request::Permission),
+        "can_use_tool" => typed(request).map_or(Request::UnreadableCall(Form::Permission), Request::Permission),
         _ => unknown(""),
     }
 }
@@ -253,30 +272,26 @@ fn answer(id: &str, response: Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
 }
 
-/// The verdict on a call.
-pub(super) fn verdict(id: &str, allow: bool, reason: &str) -> Value {
+/// The verdict on a call, in the form that was asked for. `input`: the call's own.
+pub(super) fn verdict(id: &str, form: Form, allow: bool, reason: &str, input: &Value) -> Value {
     let output = json!({
         "hookEventName": "PreToolUse",
         "permissionDecision": if allow { "allow" } else { "deny" },
         "permissionDecisionReason": reason,
     });
-    answer(id, json!({"hookSpecificOutput": output}))
+    answer(
+        id,
+        match form {
+            Form::Hook => json!({"hookSpecificOutput": output}),
+            Form::Permission if allow => json!({"behavior": "allow", "updatedInput": input}),
+            Form::Permission => json!({"behavior": "deny", "message": reason}),
+        },
+    )
 }
 
 /// Whether the turn may end; with a reason it goes on.
 pub(super) fn stop(id: &str, go_on: Option<&str>) -> Value {
     answer(id, go_on.map_or_else(|| json!({}), |reason| json!({"decision": "block", "reason": reason})))
-}
-
-/// The answer to a permission question.
-pub(super) fn permission(id: &str, allowed: Result<&Value, &str>) -> Value {
-    answer(
-        id,
-        match allowed {
-            Ok(input) => json!({"behavior": "allow", "updatedInput": input}),
-            Err(reason) => json!({"behavior": "deny", "message": reason}),
-        },
-    )
 }
 
 /// A JSON-RPC message of our server.
@@ -292,4 +307,116 @@ pub(super) fn mcp_taken(id: &str) -> Value {
 /// The answer to what we do not understand.
 pub(super) fn refusal(id: &str, error: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One line for each message, as far as it is understood.
+    fn understood(line: &[u8]) -> String {
+        match read(line) {
+            Ok(Incoming::Request { request: Request::BeforeTool(call), .. }) => {
+                format!("may {} run in {}: {}", call.tool_name, call.cwd.display(), call.tool_input)
+            }
+            Ok(Incoming::Request { request: Request::Permission(call), .. }) => {
+                format!("permit {}: {}", call.tool_name, call.tool_input)
+            }
+            Ok(Incoming::Request { request: Request::BeforeStop { again }, .. }) => {
+                format!("may it stop, again: {again}")
+            }
+            Ok(Incoming::Request { request: Request::Mcp { server, message }, .. }) => {
+                format!("to {server}: {}", message["method"])
+            }
+            Ok(Incoming::User(blocks)) => blocks
+                .iter()
+                .map(|block| match block {
+                    Block::ToolResult { content, is_error, .. } => format!("result {is_error:?} {}", text_of(content)),
+                    Block::Text { text } => format!("said {text}"),
+                    other => format!("{other:?}"),
+                })
+                .collect(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// Lines of a real session.
+    #[test]
+    fn a_real_session_is_understood() {
+        let lines = include_bytes!("../../../tests/fixtures/wire.jsonl").split(|&byte| byte == b'\n');
+        let shown: Vec<String> = lines.filter(|line| !line.is_empty()).map(understood).collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        to discord: "initialize"
+        to discord: "notifications/initialized"
+        to discord: "tools/list"
+        may Bash run in /home/user/.ollim-bot/work: {"command":"cat /etc/hostname","description":"x"}
+        result Some(true) Bash "cat": denied by allowed_tools of routine x
+        may Bash run in /home/user/.ollim-bot/work: {"command":"ollim-bot help","description":"x"}
+        result Some(false) RAN help
+        may Bash run in /home/user/.ollim-bot/work: {"command":"touch /home/user/.ollim-bot/work/viahook","description":"x"}
+        result Some(false) (Bash completed with no output)
+        may mcp__discord__ping_user run in /home/user/.ollim-bot/work: {"message":"hey"}
+        to discord: "tools/call"
+        result None pinged
+        result Some(true) <tool_use_error>Error: No such tool available: mcp__discord__secret</tool_use_error>
+        may it stop, again: false
+        said Stop hook feedback:
+        You have not called report_updates. Call it now.
+        may it stop, again: true
+        said [Request interrupted by user]
+        permit Bash: {"command":"touch /home/user/.ollim-bot/work/cut1","description":"x"}
+        result Some(false) (Bash completed with no output)
+        permit Bash: {"command":"touch /home/user/.ollim-bot/work/cut-no","description":"x"}
+        result Some(true) user said no
+        Ok(Cancel { id: "c6d1a6c6-8750-4952-8192-cd2da036781b" })
+        "#);
+    }
+
+    #[test]
+    fn odd_lines_are_passed_over_and_odd_questions_are_not() {
+        let shown: Vec<String> = [
+            r#"{"type":"brand_new","x":[1,2]}"#,
+            r#"{"type":"system","subtype":"brand_new"}"#,
+            r#"{"type":"system","subtype":"init","tools":"none"}"#,
+            r#"{"type":"assistant","message":{"content":[{"type":"hologram"},{"type":"text"},{"type":7},3]}}"#,
+            r#"{"type":"assistant"}"#,
+            r#"{"type":"result","num_turns":-1}"#,
+            r#"{"type":"system","subtype":"api_retry","error_status":401}"#,
+            r#"{"type":"system","subtype":"api_retry","error_status":99999999}"#,
+            r#"{"type":"control_request"}"#,
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"r","error":"no"}}"#,
+            r#"{"type":7}"#,
+            "[]",
+            "{",
+        ]
+        .map(|line| understood(line.as_bytes()))
+        .into();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        Ok(Other("brand_new/"))
+        Ok(Other("system/brand_new"))
+        Ok(Other("system/init"))
+        Ok(Assistant([Other, Text { text: "" }]))
+        Ok(Assistant([]))
+        Ok(Result(TurnResult { subtype: "", is_error: true, api_error_status: None, result: None, errors: [String("its result cannot be read")], session_id: "", num_turns: None, total_cost_usd: None, permission_denials: [] }))
+        Ok(ApiRetry { status: Some(401) })
+        Ok(ApiRetry { status: None })
+        Ok(Request { id: "", request: Unknown("") })
+        Ok(Response { id: "r", error: Some("no") })
+        Err(NoType)
+        Err(NoType)
+        Err(Json(Error("EOF while parsing an object", line: 1, column: 1)))
+        "#);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_the_reader_panic(line in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+            let _ = read(&line);
+        }
+
+        #[test]
+        fn nor_does_a_message_with_odd_fields(kind in "(system|assistant|user|result|control_request|control_response)", json in "[\\[\\]{}:,\"a-z0-9 ]{0,60}") {
+            let _ = read(format!(r#"{{"type":"{kind}","subtype":"init","request":{json},"message":{json}}}"#).as_bytes());
+        }
+    }
 }

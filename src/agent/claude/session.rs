@@ -18,7 +18,7 @@ use super::Limits;
 use super::lines::LineError;
 use super::options::SERVER;
 use super::process::{Process, Sender};
-use super::protocol::{self, Block, Call, Incoming, Init, TurnResult};
+use super::protocol::{self, Block, Call, Form, Incoming, Init, TurnResult};
 use crate::agent::{Request, RunHost, SessionId, SessionMode, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
@@ -122,8 +122,8 @@ struct Turn<'a> {
     judged: Arc<Mutex<Judged>>,
     /// What the host is asked and told, each in a task of its own.
     asked: JoinSet<()>,
-    /// Requests at our server, by JSON-RPC id: the control request that each came in.
-    at_server: HashMap<String, String>,
+    /// Requests at our server.
+    at_server: AtServer,
 }
 
 impl<'a> Turn<'a> {
@@ -140,12 +140,12 @@ impl<'a> Turn<'a> {
             calls: HashMap::new(),
             judged: Arc::default(),
             asked: JoinSet::new(),
-            at_server: HashMap::new(),
+            at_server: AtServer::default(),
         }
     }
 
     fn owes_nothing(&self) -> bool {
-        self.asked.is_empty() && self.at_server.is_empty()
+        self.asked.is_empty() && self.at_server.0.is_empty()
     }
 
     /// In the main session a verdict may need a person.
@@ -264,10 +264,13 @@ impl<'a> Turn<'a> {
 
     fn asked(&mut self, id: &str, question: protocol::Request, pipe: &ToolPipe) {
         match question {
-            protocol::Request::BeforeTool(call) => self.judge(id, call, Answer::Hook),
-            protocol::Request::Permission(call) => self.judge(id, call, Answer::Permission),
+            protocol::Request::BeforeTool(call) => self.judge(id, call, Form::Hook),
+            protocol::Request::Permission(call) => self.judge(id, call, Form::Permission),
+            protocol::Request::UnreadableCall(form) => {
+                deny(&self.out, id, form, "denied: ollim-bot does not understand how this call is put");
+            }
             protocol::Request::BeforeStop { again } => self.may_stop(id, again),
-            protocol::Request::Mcp { server, message } if server == SERVER => self.to_server(id, message, pipe),
+            protocol::Request::Mcp { server, message } if server == SERVER => self.serve(id, message, pipe),
             protocol::Request::Mcp { server, .. } => {
                 self.out.send(&protocol::refusal(id, &format!("there is no MCP server `{server}` here")));
             }
@@ -278,17 +281,17 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn judge(&mut self, id: &str, call: Call, answer: Answer) {
+    fn judge(&mut self, id: &str, call: Call, form: Form) {
         let (id, out) = (id.to_string(), self.out.clone());
         if !self.checked {
-            return answer.no(&out, &id, "denied: the agent client has not said yet which tools it shows");
+            return deny(&out, &id, form, "denied: the agent client has not said yet which tools it shows");
         }
         // A fork asks nobody: `dontAsk` must have kept this question from being asked.
-        if matches!(answer, Answer::Permission) && !self.is_main() {
-            return answer.no(&out, &id, "denied: nobody can be asked in a background job");
+        if matches!(form, Form::Permission) && !self.is_main() {
+            return deny(&out, &id, form, "denied: nobody can be asked in a background job");
         }
         if self.asked.len() >= AT_ONCE {
-            return answer.no(&out, &id, "denied: too many calls at once; make fewer, one after the other");
+            return deny(&out, &id, form, "denied: too many calls at once; make fewer, one after the other");
         }
         let (host, judged, within) = (self.request.host.clone(), self.judged.clone(), self.verdict_within());
         self.asked.spawn(async move {
@@ -305,12 +308,13 @@ impl<'a> Turn<'a> {
             };
             {
                 let mut judged = lock(&judged);
-                judged.calls.insert(call.tool_use_id, allow);
-                if allow {
+                let before = judged.calls.insert(call.tool_use_id, allow);
+                // A call that is asked about twice, as a hook and as a permission, may still run only once.
+                if allow && before != Some(true) {
                     *judged.approved.entry(call.tool_name).or_default() += 1;
                 }
             }
-            answer.give(&out, &id, allow, &reason, &call.tool_input);
+            out.send(&protocol::verdict(&id, form, allow, &reason, &call.tool_input));
         });
     }
 
@@ -325,7 +329,7 @@ impl<'a> Turn<'a> {
         });
     }
 
-    fn to_server(&mut self, id: &str, message: Value, pipe: &ToolPipe) {
+    fn serve(&mut self, id: &str, mut message: Value, pipe: &ToolPipe) {
         let Some(rpc) = message.get("id").filter(|rpc| !rpc.is_null()).cloned() else {
             // A notification. One that is lost changes nothing.
             let _ = pipe.to_server.try_send(message);
@@ -336,12 +340,13 @@ impl<'a> Turn<'a> {
             let result = json!({"jsonrpc": "2.0", "id": rpc, "result": {"content": content, "isError": true}});
             return self.out.send(&protocol::mcp(id, result));
         }
-        let full = self.at_server.len() >= AT_ONCE || self.at_server.contains_key(&rpc.to_string());
-        if full || pipe.to_server.try_send(message).is_err() {
+        let room = self.at_server.0.len() < AT_ONCE;
+        message["id"] = self.at_server.add(id, rpc.clone()).into();
+        if !room || pipe.to_server.try_send(message).is_err() {
+            self.at_server.take_last();
             let error = json!({"code": -32000, "message": "too many calls at once, or the server has ended"});
-            return self.out.send(&protocol::mcp(id, json!({"jsonrpc": "2.0", "id": rpc, "error": error})));
+            self.out.send(&protocol::mcp(id, json!({"jsonrpc": "2.0", "id": rpc, "error": error})));
         }
-        self.at_server.insert(rpc.to_string(), id.to_string());
     }
 
     /// A call of our server that the hook has not approved. The client asks the hook first, always; should it not,
@@ -362,10 +367,13 @@ impl<'a> Turn<'a> {
     }
 
     /// Passes a message of the server on: answers to the client's requests. What else it may say, nobody listens to.
-    fn pass_on(&mut self, message: Value) {
-        let answered = message.get("id").and_then(|rpc| self.at_server.remove(&rpc.to_string()));
-        match answered {
-            Some(id) if message.get("method").is_none() => self.out.send(&protocol::mcp(&id, message)),
+    fn pass_on(&mut self, mut message: Value) {
+        let answer = message.get("method").is_none();
+        match message.get("id").and_then(Value::as_u64).and_then(|ours| self.at_server.0.remove(&ours)) {
+            Some(question) if answer => {
+                message["id"] = question.rpc;
+                self.out.send(&protocol::mcp(&question.request, message));
+            }
             _ => tracing::debug!("a message of the tool server that answers nothing"),
         }
     }
@@ -377,6 +385,29 @@ impl<'a> Turn<'a> {
                 tracing::error!("keeping the record of a run panicked");
             }
         });
+    }
+}
+
+/// The client's requests that our server has not answered yet, by an id of our own: the client has more than one
+/// conversation with the server at once, each of which counts its requests from zero.
+#[derive(Default)]
+struct AtServer(BTreeMap<u64, Question>, u64);
+
+struct Question {
+    /// The control request that it came in.
+    request: String,
+    /// Its JSON-RPC id, as the client has it.
+    rpc: Value,
+}
+
+impl AtServer {
+    fn add(&mut self, request: &str, rpc: Value) -> u64 {
+        self.1 += 1;
+        self.0.insert(self.1, Question { request: request.to_string(), rpc });
+        self.1
+    }
+    fn take_last(&mut self) {
+        self.0.pop_last();
     }
 }
 
@@ -394,24 +425,8 @@ impl Heard {
     }
 }
 
-/// The form that an answer has.
-#[derive(Clone, Copy)]
-enum Answer {
-    Hook,
-    Permission,
-}
-
-impl Answer {
-    fn no(self, out: &Sender, id: &str, reason: &str) {
-        self.give(out, id, false, reason, &Value::Null);
-    }
-
-    fn give(self, out: &Sender, id: &str, allow: bool, reason: &str, input: &Value) {
-        out.send(&match self {
-            Self::Hook => protocol::verdict(id, allow, reason),
-            Self::Permission => protocol::permission(id, if allow { Ok(input) } else { Err(reason) }),
-        });
-    }
+fn deny(out: &Sender, id: &str, form: Form, reason: &str) {
+    out.send(&protocol::verdict(id, form, false, reason, &Value::Null));
 }
 
 fn lock(judged: &Mutex<Judged>) -> std::sync::MutexGuard<'_, Judged> {

@@ -20,7 +20,7 @@ fn only_what_is_not_the_default_is_written() {
     let draft = Draft::new(When::Cron("*/5 * * * *".into()), "Look at the mail.");
     insta::assert_snapshot!(draft.render(&id), @"
     ---
-    id: '1f0c9a2b'
+    id: 1f0c9a2b
     cron: '*/5 * * * *'
     ---
     Look at the mail.
@@ -49,7 +49,7 @@ fn only_what_is_not_the_default_is_written() {
     draft.chain_parent = Some(DefinitionId::new("007"));
     insta::assert_snapshot!(draft.render(&id), @"
     ---
-    id: '1f0c9a2b'
+    id: 1f0c9a2b
     description: 'Check: the oven'
     run_at: '2026-11-22T09:00:00+01:00'
     timezone: America/New_York
@@ -63,7 +63,7 @@ fn only_what_is_not_the_default_is_written() {
       - '*'
     update_main_session: blocked
     allow_ping: false
-    timeout: '1h30m'
+    timeout: 1h30m
     max_turns: 20
     max_cost_usd: 0.5
     on_missed: skip

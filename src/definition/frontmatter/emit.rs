@@ -15,11 +15,13 @@ pub(crate) fn yaml_text(text: &str) -> String {
     quoted(text)
 }
 
-/// What older YAML readers take for a truth value, a time or an octal number.
+/// What older YAML readers take for a truth value, a number (`12:30`, `1_000`, `1234e567`) or a time.
 fn looks_special(text: &str) -> bool {
-    let word = text.to_ascii_lowercase();
-    let boolean = matches!(word.as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
-    boolean || text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && !text.contains(' ')
+    let boolean = matches!(text.to_ascii_lowercase().as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
+    let number = text.chars().all(|c| c.is_ascii_digit() || "_:.+-eE".contains(c));
+    let based = ["0x", "0o", "0b"].iter().any(|base| text.starts_with(base));
+    let date = text.len() > 5 && text.bytes().take(4).all(|b| b.is_ascii_digit()) && text.as_bytes()[4] == b'-';
+    boolean || number || based || date
 }
 
 /// Line breaks would make it a block; the others YAML does not allow as they are.
@@ -69,7 +71,10 @@ mod tests {
     fn texts_read_as_they_were_written() {
         for (text, expected) in [
             ("Check the oven", "Check the oven"),
-            ("1f0c9a2b", "'1f0c9a2b'"),
+            ("1f0c9a2b", "1f0c9a2b"),
+            ("1h30m", "1h30m"),
+            ("12:30", "'12:30'"),
+            ("0x1f", "'0x1f'"),
             ("12345678", "'12345678'"),
             ("1234e567", "'1234e567'"),
             ("007", "'007'"),

@@ -76,7 +76,7 @@ fn a_foreground_job_is_its_tag_and_its_body() {
 #[test]
 fn lateness_and_a_cut_off_attempt_stand_in_the_head() {
     let text = render(&reminder(Mode::Foreground, None), |prompt| {
-        prompt.late = Some(now() - TimeDelta::minutes(65));
+        prompt.late = Some("[late: was scheduled for 13:00, running now]");
         prompt.cut_off = true;
     });
     insta::assert_snapshot!(text, @r"
@@ -86,8 +86,6 @@ fn lateness_and_a_cut_off_attempt_stand_in_the_head() {
 
     Is the oven off?
     ");
-    let yesterday = render(&reminder(Mode::Foreground, None), |prompt| prompt.late = Some(now() - TimeDelta::days(1)));
-    assert!(yesterday.contains("[late: was scheduled for Thu 19 Nov 14:05, running now]"), "{yesterday}");
 }
 
 #[test]

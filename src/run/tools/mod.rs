@@ -4,13 +4,13 @@
 
 mod embed;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-pub use embed::Embed;
 
 use super::host::Host;
 use crate::agent::ToolAnswer;
 use crate::journal::NewMessage;
+use crate::mcp::tools::{DiscordEmbed, PingUser, ReportUpdates};
 
 /// Bare names, as the client's `mcp__discord__…` ends.
 pub const PING_USER: &str = "ping_user";
@@ -18,8 +18,6 @@ pub const PING_USER: &str = "ping_user";
 pub const DISCORD_EMBED: &str = "discord_embed";
 /// See [`PING_USER`].
 pub const REPORT_UPDATES: &str = "report_updates";
-/// See [`PING_USER`].
-pub const FOLLOW_UP_CHAIN: &str = "follow_up_chain";
 
 /// What a run has told whom.
 #[derive(Debug, Default)]
@@ -32,15 +30,12 @@ pub struct Reach {
 
 /// Serves one call.
 pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
-    let result = if !host.tools.iter().any(|tool| tool == name) {
-        Err(format!("{name} is not among this job's tools."))
-    } else {
-        match name {
-            PING_USER => ping(host, &arguments).await,
-            DISCORD_EMBED => embed(host, &arguments).await,
-            REPORT_UPDATES => report(host, &arguments).await,
-            _ => Err(format!("there is no tool {name}.")),
-        }
+    let result = match name {
+        _ if !host.tools.iter().any(|tool| tool == name) => Err(format!("{name} is not among this job's tools.")),
+        PING_USER => ping(host, arguments).await,
+        DISCORD_EMBED => embed(host, arguments).await,
+        REPORT_UPDATES => report(host, arguments).await,
+        _ => Err(format!("there is no tool {name}.")),
     };
     match result {
         Ok(text) => ToolAnswer { text, is_error: false },
@@ -48,44 +43,39 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
     }
 }
 
-async fn ping(host: &Host, arguments: &Value) -> Result<String, String> {
-    let message = text(arguments, "message", PING_USER)?;
-    send(host, format!("[bg] {message}"), critical(arguments)).await
+async fn ping(host: &Host, arguments: Value) -> Result<String, String> {
+    let PingUser { message, critical } = read(PING_USER, arguments)?;
+    let message = filled(PING_USER, &message)?;
+    send(host, format!("[bg] {message}"), critical).await
 }
 
-async fn embed(host: &Host, arguments: &Value) -> Result<String, String> {
-    let embed = Embed::from_arguments(arguments)?;
+async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
+    let message: DiscordEmbed = read(DISCORD_EMBED, arguments)?;
+    embed::check(&message)?;
     if host.definition.background().is_some() {
-        return send(host, embed.as_text("bg"), critical(arguments)).await;
+        return send(host, embed::as_text(&message, "bg"), message.critical).await;
     }
-    record(host, embed.as_text(&host.bot.name)).await.map(|()| "Sent.".into())
+    record(host, embed::as_text(&message, &host.bot.name)).await.map(|()| "Sent.".into())
 }
 
 /// Sends a background job's one message, if nothing stands against it.
 async fn send(host: &Host, text: String, critical: bool) -> Result<String, String> {
-    let allowed = host.definition.background().is_none_or(|background| background.restrictions.allow_ping);
-    if !allowed {
+    if host.definition.background().is_some_and(|background| !background.restrictions.allow_ping) {
         return Err("This job may not reach the user (allow_ping: false). Finish without a message.".into());
     }
     // Held until the message is recorded: two calls at once are one message.
     let mut reach = host.reach.lock().await;
-    if !critical {
-        if reach.sent {
-            return Err("You have already sent a message in this run, and one is the most. Finish now; put what is left into report_updates \
-                        if you have it. Only something that cannot wait goes through, with critical: true."
-                .into());
-        }
-        if host.bot.main.is_busy() {
-            return Err("The user is in the middle of a conversation. Leave it to report_updates or to a later job; only something that \
-                        cannot wait goes through, with critical: true."
-                .into());
-        }
+    let instead = "Put it into report_updates if you have that, or leave it to a later job; only what cannot wait goes through, with critical: true.";
+    if reach.sent && !critical {
+        return Err(format!("You have already sent a message in this run, and one is the most. {instead}"));
     }
-    let taken = host.bot.budget.take(host.clock.now()).await.map_err(|error| format!("The message was not sent: {error}."))?;
+    if host.bot.main.is_busy() && !critical {
+        return Err(format!("The user is in the middle of a conversation. {instead}"));
+    }
+    let taken =
+        host.bot.budget.take(host.clock.now()).await.map_err(|error| format!("The message was not sent: {error}."))?;
     if !taken && !critical {
-        return Err("The message budget is empty. Leave it to report_updates or to a later job; only something that cannot wait goes \
-                    through, with critical: true."
-            .into());
+        return Err(format!("The message budget is empty. {instead}"));
     }
     record(host, text).await?;
     reach.sent = true;
@@ -93,29 +83,32 @@ async fn send(host: &Host, text: String, critical: bool) -> Result<String, Strin
 }
 
 async fn record(host: &Host, text: String) -> Result<(), String> {
-    let message = NewMessage::of_run(&host.run, &host.definition.id, text);
-    host.journal.message(message).await.map(|_| ()).map_err(|error| format!("The message was not sent: {error}."))
+    let recorded = host.journal.message(host.message(text)).await;
+    recorded.map(drop).map_err(|error| format!("The message was not sent: {error}."))
 }
 
-async fn report(host: &Host, arguments: &Value) -> Result<String, String> {
-    let text = text(arguments, "message", REPORT_UPDATES)?;
+async fn report(host: &Host, arguments: Value) -> Result<String, String> {
+    let ReportUpdates { message } = read(REPORT_UPDATES, arguments)?;
+    let message = filled(REPORT_UPDATES, &message)?;
     let mut reach = host.reach.lock().await;
-    host.journal
-        .report(&host.run, format!("{}: {text}", host.definition.title()))
-        .await
-        .map_err(|error| format!("The report was not kept: {error}."))?;
+    let text = format!("{}: {message}", host.definition.title());
+    host.journal.report(&host.run, text).await.map_err(|error| format!("The report was not kept: {error}."))?;
     reach.reported = true;
     Ok("Kept: the main session reads it at its next turn.".into())
 }
 
-fn text<'a>(arguments: &'a Value, field: &str, tool: &str) -> Result<&'a str, String> {
-    match arguments.get(field).and_then(Value::as_str).map(str::trim) {
-        Some(text) if !text.is_empty() => Ok(text),
-        Some(_) => Err(format!("{tool}: `{field}` is empty.")),
-        None => Err(format!("{tool}: `{field}` is missing, or not text.")),
-    }
+fn read<A: DeserializeOwned>(tool: &str, arguments: Value) -> Result<A, String> {
+    serde_json::from_value(arguments).map_err(|error| format!("{tool}: {error}"))
 }
 
-fn critical(arguments: &Value) -> bool {
-    arguments.get("critical").and_then(Value::as_bool).unwrap_or(false)
+fn filled<'a>(tool: &str, message: &'a str) -> Result<&'a str, String> {
+    let message = message.trim();
+    if message.is_empty() { Err(format!("{tool}: `message` is empty.")) } else { Ok(message) }
+}
+
+impl Host {
+    /// A message from this run.
+    pub(super) fn message(&self, text: String) -> NewMessage {
+        NewMessage { run: Some(self.run.clone()), id: Some(self.definition.id.clone()), text }
+    }
 }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use ollim_bot::agent::claude::login::LoginSources;
 use ollim_bot::agent::claude::options::Surroundings;
 use ollim_bot::agent::claude::{Claude, Limits};
+use ollim_bot::agent::wall::Held;
 use ollim_bot::agent::{
     AgentClient, AttemptReport, ClientOptions, Request, RunHost, SessionId, SessionMode, ToolAnswer, Wall,
 };
@@ -198,4 +199,14 @@ impl Desk {
     pub async fn run(&self, request: Request) -> AttemptReport {
         self.claude.run(request).await
     }
+}
+
+/// Whether the kernel holds the whole wall; says on standard error what is not tried where it does not.
+#[allow(clippy::print_stderr, reason = "a test says what it leaves out")]
+pub fn kernel_holds_walls() -> bool {
+    let held = ollim_bot::agent::wall::probe();
+    if held != Held::Whole {
+        eprintln!("not tried: this kernel does not hold the whole wall (Landlock: {held:?})");
+    }
+    held == Held::Whole
 }
