@@ -14,13 +14,14 @@ mod parse;
 mod problem;
 mod read;
 mod store;
-mod values;
+pub(crate) mod values;
 mod write;
 
 pub use draft::{Draft, When};
 pub use edit::FieldValue;
 pub use error::DefinitionError;
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
+pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 pub use store::{Change, Loaded, Store, load};
 pub use write::{

@@ -36,7 +36,7 @@ pub(crate) struct Value<'a> {
 }
 
 /// Longest timeout and the like: far beyond any use, far below what overflows a clock.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 impl Value<'_> {
     fn must_be(&self, what: &str, hint: impl Into<String>) -> Fault {
@@ -130,7 +130,7 @@ impl Value<'_> {
         }
         let Node::Text(text) = self.node else { return Err(self.must_be("a span of time", hint)) };
         match humantime::parse_duration(text) {
-            Ok(span) if span > LONGEST => Err(Fault::new(format!("`{}` is longer than a year", self.name), hint)),
+            Ok(span) if span > LONGEST => Err(Fault::new(format!("`{}` is longer than ten years", self.name), hint)),
             Ok(span) if span < least => {
                 let least = humantime::format_duration(least);
                 Err(Fault::new(format!("`{}` must be at least {least}, found {}", self.name, quoted(text)), hint))

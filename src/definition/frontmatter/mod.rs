@@ -24,7 +24,7 @@ pub(crate) struct Document {
 }
 
 /// Some YAML, and where in its file it starts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Block {
     yaml: String,
     /// The file's line (from 1) that the block's first line is.

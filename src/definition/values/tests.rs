@@ -87,7 +87,7 @@ fn dollars() {
 
 #[test]
 fn spans() {
-    insta::assert_snapshot!(table(&["10m", "90s", "1h30m", "1h 30m", "600", "1.5", "0s", "10", "-5m", "2 years", "999999999999999999y", "soon", "[]"], |v| v.span(Duration::from_secs(1))), @"
+    insta::assert_snapshot!(table(&["10m", "90s", "1h30m", "1h 30m", "600", "1.5", "0s", "10", "-5m", "20 years", "999999999999999999y", "soon", "[]"], |v| v.span(Duration::from_secs(1))), @"
     10m                      600s
     90s                      90s
     1h30m                    5400s
@@ -97,7 +97,7 @@ fn spans() {
     0s                       `key` must be at least 1s, found `0s` -- write `key: 10m`, `90s` or `1h30m`
     10                       `key` needs a unit, found `10` -- write `key: 10s` or `key: 10m`
     -5m                      `key` must be a span of time, found `-5m` -- write `key: 10m`, `90s` or `1h30m`
-    2 years                  `key` is longer than a year -- write `key: 10m`, `90s` or `1h30m`
+    20 years                 `key` is longer than ten years -- write `key: 10m`, `90s` or `1h30m`
     999999999999999999y      `key` must be a span of time, found `999999999999999999y` -- write `key: 10m`, `90s` or `1h30m`
     soon                     `key` must be a span of time, found `soon` -- write `key: 10m`, `90s` or `1h30m`
     []                       `key` must be a span of time, found a list -- write `key: 10m`, `90s` or `1h30m`
