@@ -10,7 +10,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{jobs, times, when};
-use crate::definition::{self, Definition, DefinitionId, Draft, Thinking, When};
+use crate::definition::{self, Definition, DefinitionId, Draft, Thinking, When, Written};
 
 /// `routine add`.
 ///
@@ -45,20 +45,24 @@ pub fn reminder(args: ReminderAdd, context: &Context, output: &mut Output) -> Re
                 .hint("say when: `--in 20m`, `--at 'tomorrow 9am'`, or `--delay MINUTES`"));
         }
     };
-    let mut draft = draft(When::At(run_at.fixed_offset()), job)?;
+    let mut draft = draft(When::At(whole_second(run_at).fixed_offset()), job)?;
     draft.max_chain = max_chain.unwrap_or(0);
     draft.chain_depth = chain_depth.unwrap_or(0);
     draft.chain_parent = chain_parent.map(DefinitionId::new);
     write(&draft, context, output)
 }
 
-/// So long after now, in whole seconds, never less.
+/// So long after now.
 fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<DateTime<Tz>, CliError> {
     let too_far = || CliError::user("that is too far away").hint("give a date with `--at`");
     let span = TimeDelta::from_std(span).map_err(|_| too_far())?;
-    let at = now.checked_add_signed(span).ok_or_else(too_far)?;
+    Ok(now.checked_add_signed(span).ok_or_else(too_far)?.with_timezone(&zone))
+}
+
+/// The next whole second, unless it is one: never earlier than what was asked for.
+fn whole_second(at: DateTime<Tz>) -> DateTime<Tz> {
     let up = if at.nanosecond() == 0 { at } else { at + TimeDelta::seconds(1) };
-    Ok(up.with_nanosecond(0).unwrap_or(up).with_timezone(&zone))
+    up.with_nanosecond(0).unwrap_or(up)
 }
 
 fn zone(name: &str) -> Result<Tz, CliError> {
@@ -96,6 +100,9 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         on_missed,
         retry,
     } = args;
+    if message.trim().is_empty() {
+        return Err(CliError::user("the message is empty").hint("say what is to be done: `-m 'Check the oven'`"));
+    }
     if allowed_tools.is_some() && blocked_tools.is_some() {
         return Err(CliError::user("`--allowed-tools` and `--blocked-tools` cannot be used together")
             .hint("`--allowed-tools` lists the only tools the job has, `--blocked-tools` takes tools away"));
@@ -143,12 +150,17 @@ fn list(values: Vec<String>) -> Vec<String> {
 }
 
 fn write(draft: &Draft, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let written = definition::create(&context.home, draft, &context.defaults()?).map_err(CliError::from)?;
+    let written = definition::create(&context.home, draft, &context.defaults()?)?;
+    warnings(&written, output);
+    scheduled(&written.definition, context, output);
+    Ok(())
+}
+
+/// What a person should look at in what was just written.
+pub(super) fn warnings(written: &Written, output: &mut Output) {
     for problem in &written.warnings {
         output.note(super::check::coloured(problem));
     }
-    scheduled(&written.definition, context, output);
-    Ok(())
 }
 
 /// `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.

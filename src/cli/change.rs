@@ -1,10 +1,12 @@
 //! What changes a definition that is there: `enable`, `disable`, `cancel`, `retry`.
 
+use chrono::Timelike as _;
+
 use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{add, jobs};
-use crate::definition::{self, Kind};
+use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind};
 
 /// `routine enable`, `routine disable`.
 ///
@@ -12,18 +14,21 @@ use crate::definition::{self, Kind};
 /// When there is no such routine, or its file cannot be written.
 pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
-    let found = jobs::find(id, Some(Kind::Routine), &loaded)?;
+    let found = jobs::named(id, Kind::Routine, &loaded)?;
     if found.enabled == enabled {
         output.note(format!("{} is {} already", found.id, if enabled { "enabled" } else { "disabled" }));
         return Ok(());
     }
-    let changed = definition::set_field(&context.home, &found.file, "enabled", &enabled.to_string(), &context.defaults()?)?;
+    // The default is not written.
+    let value = if enabled { None } else { Some(FieldValue::Flag(false)) };
+    let written = definition::set_field(&context.home, &found.file, "enabled", value, &context.defaults()?)?;
+    add::warnings(&written, output);
     if enabled {
-        add::scheduled(&changed, context, output);
+        add::scheduled(&written.definition, context, output);
     } else if context.json {
-        output.json(&jobs::as_json(&changed, context.now()));
+        output.json(&jobs::as_json(&written.definition, context.now()));
     } else {
-        output.line(format!("disabled {}", paint(STRONG, changed.id.as_str())));
+        output.line(format!("disabled {}", paint(STRONG, found.id.as_str())));
     }
     Ok(())
 }
@@ -34,8 +39,10 @@ pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Outp
 /// When there is no such definition, or its file cannot be deleted.
 pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
-    let found = jobs::find(id, Some(kind), &loaded)?;
-    definition::remove(&context.home, &found.file)?;
+    let found = jobs::named(id, kind, &loaded)?;
+    if !definition::remove(&context.home, &found.file)? {
+        return Err(CliError::user(format!("{} is gone already", found.file.display())));
+    }
     if context.json {
         output.json(&jobs::as_json(&found, context.now()));
     } else {
@@ -44,17 +51,32 @@ pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> R
     Ok(())
 }
 
-/// `reminder retry`: a failed reminder comes back to where it was.
+/// `reminder retry`: a failed reminder comes back and is due now.
 ///
 /// # Errors
-/// When there is no such file among the failed, or one of its name is there already.
+/// When there is no such reminder among the failed, or it cannot be written.
 pub fn retry(id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
     context.require_home()?;
-    let restored = definition::restore_failed(&context.home, id, &context.defaults()?)?;
-    if context.json {
-        output.json(&jobs::as_json(&restored, context.now()));
-    } else {
-        output.line(format!("brought back {}: {}", paint(STRONG, restored.id.as_str()), restored.file.display()));
-    }
+    let now = context.now();
+    let now = now.with_nanosecond(0).unwrap_or(now).with_timezone(&context.zone()?).fixed_offset();
+    let id = DefinitionId::new(id);
+    let written = match definition::restore_failed(&context.home, &id, now, &context.defaults()?) {
+        Err(DefinitionError::NotFound { .. }) => {
+            let failed = definition::failed_reminders(&context.home, &context.defaults()?)?;
+            let error = CliError::user(format!("there is no failed reminder `{id}`"));
+            let ids: Vec<String> = failed
+                .iter()
+                .filter_map(|failed| Some(failed.parsed.definition.as_ref()?.id.to_string()))
+                .take(5)
+                .collect();
+            return Err(match ids.is_empty() {
+                true => error.hint("no reminder has failed"),
+                false => error.hint(format!("these have failed: {}", ids.join(", "))),
+            });
+        }
+        other => other?,
+    };
+    add::warnings(&written, output);
+    add::scheduled(&written.definition, context, output);
     Ok(())
 }

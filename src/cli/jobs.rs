@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::error::CliError;
-use super::output::{BAD, Cell, FAINT, Output, STRONG, paint};
+use super::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use super::times;
-use crate::channel::terminal::plain_lines;
+use crate::channel::terminal::{plain, plain_lines};
 use crate::definition::{
-    Background, Chain, Definition, DefinitionId, Kind, Loaded, Mode, OnMissed, OnOverlap, Problem, Thinking, Trigger,
+    self, Background, Chain, Definition, DefinitionId, Kind, Loaded, Mode, OnMissed, OnOverlap, Problem, Thinking,
+    Trigger,
 };
 use crate::policy::{BgForkConfig, ToolPattern};
 use crate::schedule::cron::Times;
@@ -41,6 +42,17 @@ pub fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Defin
             Err(CliError::user(format!("`{name}` is the beginning of more than one id"))
                 .hint(format!("write the whole of it: {}", ids.join(", "))))
         }
+    }
+}
+
+/// The definition of just this id: what changes something takes no beginnings of names.
+///
+/// # Errors
+/// When there is none, or its file has an error.
+pub fn named(id: &str, kind: Kind, loaded: &Loaded) -> Result<Arc<Definition>, CliError> {
+    match loaded.definitions.get(&DefinitionId::new(id)) {
+        Some(definition) if definition.kind() == kind => Ok(Arc::clone(definition)),
+        _ => Err(not_found(id, Some(kind), loaded)),
     }
 }
 
@@ -199,6 +211,14 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
         })
         .collect();
     output.table(&rows);
+    if kind == Kind::Reminder {
+        for failed in definition::failed_reminders(&context.home, &context.defaults()?)? {
+            let Some(reminder) = &failed.parsed.definition else { continue };
+            let why = failed.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            output.note(plain(&format!("failed: {}{why}", reminder.id)));
+            output.note(format!("{}: `ollim-bot reminder retry {}`", paint(HINT, "hint"), plain(reminder.id.as_str())));
+        }
+    }
     let errors: Vec<&Problem> = loaded
         .problems
         .iter()

@@ -3,7 +3,9 @@
 //! Every command is executed by [`execute`], whoever asked: a person in a process of their own, or a run, for
 //! which the service executes it. Inside a fork this binary therefore touches no file (see [`fork`]).
 
+mod add;
 pub mod args;
+mod change;
 mod check;
 pub mod context;
 pub mod error;
@@ -105,6 +107,13 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::Routine(args::Routine::Show { id })) => jobs::show(Kind::Routine, &id, context, output),
         Some(Command::Reminder(args::Reminder::List)) => jobs::list(Kind::Reminder, context, output),
         Some(Command::Reminder(args::Reminder::Show { id })) => jobs::show(Kind::Reminder, &id, context, output),
+        Some(Command::Routine(args::Routine::Add(args))) => add::routine(*args, context, output),
+        Some(Command::Routine(args::Routine::Enable { id })) => change::set_enabled(&id, true, context, output),
+        Some(Command::Routine(args::Routine::Disable { id })) => change::set_enabled(&id, false, context, output),
+        Some(Command::Routine(args::Routine::Cancel { id })) => change::cancel(Kind::Routine, &id, context, output),
+        Some(Command::Reminder(args::Reminder::Add(args))) => add::reminder(*args, context, output),
+        Some(Command::Reminder(args::Reminder::Cancel { id })) => change::cancel(Kind::Reminder, &id, context, output),
+        Some(Command::Reminder(args::Reminder::Retry { id })) => change::retry(&id, context, output),
         Some(other) => Err(CliError::environment(format!("not built: {other:?}"))),
     }
 }

