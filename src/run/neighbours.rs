@@ -46,7 +46,11 @@ fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]
         .iter()
         .filter(other)
         .chain(coming.map(|(_, timed)| timed))
-        .map(|(at, definition)| Neighbour { at: *at, title: definition.title(), description: definition.description.clone() })
+        .map(|(at, definition)| Neighbour {
+            at: *at,
+            title: definition.title(),
+            description: definition.description.clone(),
+        })
         .collect()
 }
 
@@ -65,8 +69,10 @@ mod tests {
         let now = DateTime::UNIX_EPOCH;
         let background = || Mode::Background(Background::default());
         let check = |hours: &[(i64, &str)], expect: &[&str]| {
-            let next: Vec<Timed> = hours.iter().map(|(hours, name)| (now + TimeDelta::hours(*hours), job(name, background()))).collect();
-            let found: Vec<String> = select(&job("own", background()), now, &[], &next).into_iter().map(|one| one.title).collect();
+            let next: Vec<Timed> =
+                hours.iter().map(|(hours, name)| (now + TimeDelta::hours(*hours), job(name, background()))).collect();
+            let found: Vec<String> =
+                select(&job("own", background()), now, &[], &next).into_iter().map(|one| one.title).collect();
             assert_eq!(found, expect.iter().map(|name| format!("reminder {name}")).collect::<Vec<_>>(), "{hours:?}");
         };
         check(&[(1, "a"), (1, "own"), (2, "b"), (3, "c"), (3, "d"), (4, "e")], &["a", "b", "c", "d"]);
@@ -80,7 +86,8 @@ mod tests {
         let background = || Mode::Background(Background::default());
         let recent = [(now - TimeDelta::minutes(5), job("a", background())), (now, job("b", Mode::Foreground))];
         let next = [(now, job("c", Mode::Foreground)), (now, job("d", background()))];
-        let found: Vec<String> = select(&job("own", background()), now, &recent, &next).into_iter().map(|one| one.title).collect();
+        let found: Vec<String> =
+            select(&job("own", background()), now, &recent, &next).into_iter().map(|one| one.title).collect();
         assert_eq!(found, ["reminder a", "reminder d"]);
     }
 }

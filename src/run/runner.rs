@@ -250,7 +250,7 @@ impl Runner {
     }
 
     fn places(&self) -> Places {
-        Places { home: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
+        Places { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
     }
 
     fn run_dir(&self, job: &Job) -> io::Result<PathBuf> {

@@ -32,9 +32,9 @@ pub(super) fn effect(script: &mut Script, program: &str, words: &[Word]) -> Opti
             let harmless = |word: &Word| {
                 word.literal().is_some_and(|text| {
                     names.contains(&text)
-                        || text.strip_prefix(['-', '+']).is_some_and(|flags| {
-                            !flags.is_empty() && flags.chars().all(|flag| "euxo".contains(flag))
-                        })
+                        || text
+                            .strip_prefix(['-', '+'])
+                            .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|flag| "euxo".contains(flag)))
                 })
             };
             if !arguments.is_empty() && arguments.iter().all(harmless) { STEERS } else { RUNS }

@@ -306,7 +306,9 @@ impl Lexer<'_> {
                     return Ok(());
                 }
                 '\'' | '"' | '{' | '(' | ')' | '<' | '>' => {
-                    return Err(Unreadable::new("`${…}` with quotes, parentheses or braces in it; write the value plainly"));
+                    return Err(Unreadable::new(
+                        "`${…}` with quotes, parentheses or braces in it; write the value plainly",
+                    ));
                 }
                 '\\' => {
                     self.bump();

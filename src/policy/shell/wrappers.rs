@@ -63,9 +63,9 @@ pub(super) fn add(script: &mut Script, words: Vec<Word>, role: Role, depth: usiz
         "time" => wrapper(script, words, role, depth, &Options { flags: "pv", values: "f", ..NONE }, 0),
         "builtin" => wrapper(script, words, role, depth, &NONE, 0),
         "command" => {
-            let asks = words.get(1).is_some_and(|word| {
-                word.known_start().starts_with('-') && word.known_start().contains(['v', 'V'])
-            });
+            let asks = words
+                .get(1)
+                .is_some_and(|word| word.known_start().starts_with('-') && word.known_start().contains(['v', 'V']));
             if asks {
                 return plain(script, words, role);
             }

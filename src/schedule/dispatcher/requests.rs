@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::super::command::{CancelError, Command, FireError, OpenView, Snapshot, StageView};
 use super::super::open::{Cause, Open, Stage};
-use super::{Dispatcher, RECENT};
 use super::definitions::due_at;
 use super::recovery::PAUSED;
+use super::{Dispatcher, RECENT};
 use crate::definition::DefinitionId;
 use crate::journal::{Finish, Purpose, RunId, RunState};
 
