@@ -132,10 +132,8 @@ fn quoted_end(value: &str) -> Option<usize> {
     while let Some((at, c)) = letters.next() {
         if c == '\\' && quote == '"' {
             letters.next();
-        } else if c == quote {
-            if quote == '"' || letters.next_if(|(_, next)| *next == quote).is_none() {
-                return Some(at + 1);
-            }
+        } else if c == quote && (quote == '"' || letters.next_if(|(_, next)| *next == quote).is_none()) {
+            return Some(at + 1);
         }
     }
     None

@@ -8,8 +8,8 @@ pub(crate) fn yaml_text(text: &str) -> String {
         && let Ok(written) = serde_yaml::to_string(text)
     {
         let line = written.trim_end_matches('\n');
-        let unquoted = line == text;
-        if !line.contains('\n') && !(unquoted && looks_special(text)) {
+        let misread = line == text && looks_special(text);
+        if !misread && !line.contains('\n') {
             return line.to_owned();
         }
     }
