@@ -29,8 +29,8 @@ pub use samples::samples;
 pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{
-    FailedReminder, Written, create, create_text, failed_reminders, is_same_occurrence, move_to_failed, remove,
-    restore_failed, set_field, set_fields,
+    FailedReminder, Written, create, create_text, failed_reminders, move_to_failed, read_text, remove,
+    remove_unchanged, restore_failed, set_field, set_fields,
 };
 
 use std::fmt;
