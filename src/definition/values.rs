@@ -240,15 +240,35 @@ impl Value<'_> {
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
         let pattern = |(n, text): (usize, &String)| {
             ToolPattern::parse(text).map_err(|error| {
-                let hint = match error {
-                    PatternError::Empty => "remove the item: an empty list is written `[]`",
-                    _ => "write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`",
+                let said = error.to_string();
+                let (what, hint) = match said.split_once("; ") {
+                    Some((what, hint)) => (what, hint),
+                    None if error == PatternError::Empty => {
+                        (said.as_str(), "remove the item: an empty list is written `[]`")
+                    }
+                    None => (said.as_str(), "write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`"),
                 };
-                Fault { item: Some(n), ..Fault::new(format!("{error} in `{}`", self.name), hint) }
+                Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
         self.texts()?.iter().enumerate().map(pattern).collect()
     }
+}
+
+/// A span as `span` reads it: `1h30m`, `90d`.
+pub(crate) fn span_text(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let parts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3600 % 24, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+        (u64::from(span.subsec_millis()), "ms"),
+        (u64::from(span.subsec_micros() % 1000), "us"),
+        (u64::from(span.subsec_nanos() % 1000), "ns"),
+    ];
+    let text: String = parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    if text.is_empty() { "0s".into() } else { text }
 }
 
 fn local_time(text: &str) -> Option<NaiveDateTime> {
