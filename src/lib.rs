@@ -10,6 +10,7 @@
 //! that falls due ends in exactly one recorded outcome, on time.
 
 pub mod clock;
+pub mod config;
 pub mod home;
 
 pub mod policy;

@@ -3,6 +3,34 @@
 //! A [`Definition`] exists only if its file is valid; a file that is not is a problem beside the others, and
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
 
+pub mod cron;
+mod draft;
+mod durable;
+mod edit;
+mod error;
+mod fields;
+pub(crate) mod frontmatter;
+mod parse;
+mod problem;
+mod read;
+mod store;
+pub(crate) mod values;
+mod watch;
+mod write;
+
+pub use draft::{Draft, When};
+pub use edit::FieldValue;
+pub use error::DefinitionError;
+pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
+pub(crate) use problem::quoted;
+pub use problem::{Problem, Severity};
+pub use store::{Change, Loaded, Store, load};
+pub use watch::{Changed, Watch};
+pub use write::{
+    FailedReminder, Written, create, create_text, failed_reminders, is_same_occurrence, move_to_failed, remove,
+    restore_failed, set_field, set_fields,
+};
+
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +73,17 @@ pub enum Kind {
     Routine,
     /// Fires once.
     Reminder,
+}
+
+impl Kind {
+    /// What happens to its missed occurrences where the file does not say.
+    #[must_use]
+    pub fn on_missed(self) -> OnMissed {
+        match self {
+            Self::Routine => OnMissed::Latest,
+            Self::Reminder => OnMissed::All,
+        }
+    }
 }
 
 impl fmt::Display for Kind {

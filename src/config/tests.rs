@@ -1,0 +1,239 @@
+//! What the settings mean, and what is said of those that mean nothing.
+
+use super::*;
+
+fn env(variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let zone = ("TZ".to_owned(), "Asia/Tokyo".to_owned());
+    variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).chain([zone]).collect()
+}
+
+fn load(text: &str, variables: &[(&str, &str)]) -> Config {
+    Config::parse(text, &env(variables)).unwrap()
+}
+
+fn check(text: &str, variables: &[(&str, &str)]) -> String {
+    match Config::parse(text, &env(variables)) {
+        Ok(_) => "ok".into(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn nothing_needs_to_be_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config::load(&Home::new(dir.path()), &env(&[])).unwrap();
+    assert_eq!(config.origin("timezone"), &Origin::System);
+    let mut expected = Config::defaults(chrono_tz::Asia::Tokyo);
+    expected.origins = config.origins.clone();
+    assert_eq!(config, expected);
+    assert_eq!(check("# only a comment\n", &[]), "ok");
+    let settings: Vec<String> =
+        config.settings().iter().map(|s| format!("{} = {} ({})", s.key, s.value, s.origin)).collect();
+    insta::assert_snapshot!(settings.join("\n"), @r#"
+    timezone = "Asia/Tokyo" (system)
+    agent_client = "auto" (default)
+    claude_command = "claude" (default)
+    client_env = [] (default)
+    model = null (default)
+    thinking = true (default)
+    main_tools = [] (default)
+    channel = {"kind":"console"} (default)
+    timeout = "30m" (default)
+    inactivity_timeout = "10m" (default)
+    max_concurrent_runs = 4 (default)
+    shutdown_grace = "30s" (default)
+    notify_chain_delay = "1h" (default)
+    require_sandbox = false (default)
+    journal_retention = "2months29days2h52m48s" (default)
+    user_name = null (default)
+    bot_name = "ollim-bot" (default)
+    "#);
+}
+
+#[test]
+fn every_setting_of_this_version_is_listed_and_commented() {
+    let config = Config::defaults(chrono_tz::UTC);
+    let listed: Vec<&str> = config.settings().iter().map(|setting| setting.key).collect();
+    let supported: Vec<&str> = keys::KEYS.iter().filter(|key| key.supported).map(|key| key.name).collect();
+    assert_eq!(listed, supported);
+    assert_eq!(check(COMMENTED, &[]), "ok");
+    // Uncommented, every line is valid, and those that show a default are the default.
+    let setting = |line: &&str| {
+        line.strip_prefix("# ").is_some_and(|l| l.split_once(':').is_some_and(|(key, _)| listed.contains(&key)))
+    };
+    let lines: Vec<&str> = COMMENTED.lines().filter(setting).map(|line| &line[2..]).collect();
+    assert_eq!(lines.iter().map(|line| line.split_once(':').unwrap().0).collect::<Vec<_>>(), listed);
+    let uncommented = load(&lines.join("\n"), &[]);
+    for (setting, default) in uncommented.settings().iter().zip(config.settings()) {
+        if !["timezone", "model", "main_tools", "user_name"].contains(&setting.key) {
+            assert_eq!(setting.value, default.value, "{}", setting.key);
+        }
+    }
+}
+
+#[test]
+fn the_file_says() {
+    let config = load(
+        "timezone: Europe/Vienna\nagent-client: notify\nclaude_command: /opt/my claude\nclient_env: [HTTPS_PROXY]\nmodel: haiku\n\
+         thinking: false\nmain_tools:\n  - Read\n  - Bash(git *)\nchannel:\n  kind: console\ntimeout: 1h\n\
+         inactivity_timeout: 5m\nmax_concurrent_runs: 2\nshutdown_grace: 0s\nnotify_chain_delay: 90s\n\
+         require_sandbox: true\njournal_retention: 1y\nuser_name: Ada\nbot_name: Ollie\n",
+        &[],
+    );
+    let settings: Vec<String> =
+        config.settings().iter().map(|s| format!("{} = {} ({})", s.key, s.value, s.origin)).collect();
+    insta::assert_snapshot!(settings.join("\n"), @r#"
+    timezone = "Europe/Vienna" (config.yaml:1)
+    agent_client = "notify" (config.yaml:2)
+    claude_command = "/opt/my claude" (config.yaml:3)
+    client_env = ["HTTPS_PROXY"] (config.yaml:4)
+    model = "haiku" (config.yaml:5)
+    thinking = false (config.yaml:6)
+    main_tools = ["Read","Bash(git *)"] (config.yaml:7)
+    channel = {"kind":"console"} (config.yaml:10)
+    timeout = "1h" (config.yaml:12)
+    inactivity_timeout = "5m" (config.yaml:13)
+    max_concurrent_runs = 2 (config.yaml:14)
+    shutdown_grace = "0s" (config.yaml:15)
+    notify_chain_delay = "1m30s" (config.yaml:16)
+    require_sandbox = true (config.yaml:17)
+    journal_retention = "1year" (config.yaml:18)
+    user_name = "Ada" (config.yaml:19)
+    bot_name = "Ollie" (config.yaml:20)
+    "#);
+}
+
+#[test]
+fn variables_win() {
+    let config = load(
+        "timezone: Europe/Vienna\nmodel: haiku\n",
+        &[
+            ("OLLIM_TIMEZONE", "America/New_York"),
+            ("OLLIM_CLAUDE", "/stub/claude"),
+            ("OLLIM_CLIENT_ENV", "[A, B]"),
+            ("OLLIM_MAIN_TOOLS", "Bash(git log: *)"),
+            ("OLLIM_MAX_CONCURRENT_RUNS", "7"),
+            ("OLLIM_TIMEOUT", "2m"),
+            ("OLLIM_USER_NAME", "yes: it's me # really"),
+            ("OLLIM_CHANNEL", "console"),
+            ("OLLIM_RUN_TOKEN", "not a setting"),
+            ("OLLIM_HOME", "/x"),
+        ],
+    );
+    assert_eq!(config.timezone, chrono_tz::America::New_York);
+    assert_eq!(config.origin("timezone"), &Origin::Variable("OLLIM_TIMEZONE".into()));
+    assert_eq!((config.model.as_deref(), config.origin("model")), (Some("haiku"), &Origin::File(2)));
+    assert_eq!(
+        (config.claude_command.as_str(), config.origin("claude_command").to_string()),
+        ("/stub/claude", "OLLIM_CLAUDE".into())
+    );
+    assert_eq!(config.client_env, ["A", "B"]);
+    assert_eq!(config.main_tools, [ToolPattern::parse("Bash(git log: *)").unwrap()]);
+    assert_eq!((config.max_concurrent_runs, config.timeout), (7, Duration::from_secs(120)));
+    assert_eq!(config.user_name.as_deref(), Some("yes: it's me # really"));
+    let config = load("", &[("OLLIM_CLAUDE_COMMAND", "one"), ("OLLIM_CLAUDE", "two")]);
+    assert_eq!(config.claude_command, "one");
+}
+
+#[test]
+fn what_is_wrong_is_said_at_once_and_located() {
+    let blocks = [
+        check("timezon: UTC\nfoo: 1\n", &[]),
+        check("\nmodel: haiku\nmodel: opus\n", &[]),
+        check("git_commit: true\ntools: { subagents: { tools: { deny: [Bash] } } }\nchannel: { kind: discord }\n", &[]),
+        check("timeout: 30\nmax_concurrent_runs: 0\nthinking: hard\nagent_client: gpt\n", &[]),
+        check("client_env: [PATH, 'A B']\nmain_tools: ['']\n", &[]),
+        check("client_env: [OLLIM_RUN_TOKEN]\nclaude_command: claude --version\nbot_name: \"a\\nb\"\n", &[]),
+        check("channel: { kind: console, url: x }\n", &[]),
+        check("- a\n", &[]),
+        check("timezone: 'x\n", &[]),
+        check("timezone: Nowhere\n", &[("OLLIM_TIMEZONE", "UTC")]),
+        check(
+            "",
+            &[("OLLIM_TIMEOUT", "soon"), ("OLLIM_MAX_CONCURRENT_RUNS", "1\ntimeout: 1s"), ("OLLIM_GIT_COMMIT", "true")],
+        ),
+    ];
+    insta::assert_snapshot!(blocks.join("\n\n"), @"
+    error: unknown setting `timezon`
+      --> config.yaml:1:1
+    hint: did you mean `timezone`?
+    error: unknown setting `foo`
+      --> config.yaml:2:1
+    hint: `ollim-bot config` lists every setting
+
+    error: `model` is set twice
+      --> config.yaml:3:1
+    hint: keep one of the two
+
+    error: `git_commit` is not supported by this version
+      --> config.yaml:1:1
+    hint: remove it, or use a newer version
+    error: `tools` is not supported by this version
+      --> config.yaml:2:1
+    hint: remove it, or use a newer version
+    error: the channel `discord` is not supported by this version
+      --> config.yaml:3:10
+    hint: write `channel: { kind: console }`
+
+    error: `agent_client` must be one of `auto`, `claude`, `notify`, found `gpt`
+      --> config.yaml:4:15
+    hint: write one of `auto`, `claude`, `notify`
+    error: `thinking` must be `true`, `false` or a number of tokens, found `hard`
+      --> config.yaml:3:11
+    hint: write `thinking: true`, `thinking: false` or `thinking: 8000`
+    error: `timeout` needs a unit, found `30`
+      --> config.yaml:1:10
+    hint: write `timeout: 30s` or `timeout: 30m`
+    error: `max_concurrent_runs` must be at least 1, found 0
+      --> config.yaml:2:22
+    hint: write `max_concurrent_runs: 1` or more
+
+    error: `A B` is not the name of a variable
+      --> config.yaml:1:20
+    hint: write names only, for example `- HTTPS_PROXY`
+    error: empty tool pattern in `main_tools`
+      --> config.yaml:2:14
+    hint: remove the item: an empty list is written `[]`
+
+    error: `OLLIM_RUN_TOKEN` is ollim-bot's own and cannot be handed on
+      --> config.yaml:1:14
+    hint: remove it from the list
+    error: `bot_name` must be a name of at most 64 letters on one line
+      --> config.yaml:3:11
+    hint: shorten it
+
+    error: unknown setting `url` of `channel`
+      --> config.yaml:1:10
+    hint: write `channel: { kind: console }`
+
+    error: not valid YAML: expected `key: value` lines, found a list
+      --> config.yaml:1:1
+    hint: each setting is a line `key: value`
+
+    error: not valid YAML: found unexpected end of stream, while scanning a quoted scalar
+      --> config.yaml:2:1
+    hint: close the quote: a `'` within single quotes is written `''`
+
+    error: unknown time zone `Nowhere`
+      --> config.yaml:1:11
+    hint: write an IANA name, for example `Europe/Vienna`
+
+    error: the value of `OLLIM_MAX_CONCURRENT_RUNS` cannot be read
+      --> OLLIM_MAX_CONCURRENT_RUNS:1:1
+    hint: write one value, as it would stand in config.yaml
+    error: `git_commit` is not supported by this version
+      --> OLLIM_GIT_COMMIT:1:1
+    hint: remove it, or use a newer version
+    error: `timeout` must be a span of time, found `soon`
+      --> OLLIM_TIMEOUT:1:1
+    hint: write `timeout: 10m`, `90s` or `1h30m`
+    ");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::new(dir.path());
+    std::fs::create_dir(home.config_file()).unwrap();
+    assert!(matches!(Config::load(&home, &env(&[])), Err(ConfigError::Io { .. })));
+}

@@ -1,0 +1,283 @@
+//! Changes single fields of a file's text and leaves every other letter as a person wrote it.
+//!
+//! The change is made to the lines and then proved: read again, the text must say exactly what it said before, save
+//! for the fields that were set, and keep its body. Where that fails (a frontmatter written as `{…}`, two keys on a
+//! line), nothing is changed and the caller is told.
+
+use super::fields;
+use super::frontmatter::{self, Entry, Node, Spot, yaml_text};
+
+/// A value to set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number.
+    Count(u32),
+    /// Any text.
+    Text(String),
+    /// A list of texts; may be empty.
+    Texts(Vec<String>),
+}
+
+impl FieldValue {
+    fn node(&self) -> Node {
+        match self {
+            Self::Flag(flag) => Node::Bool(*flag),
+            Self::Count(n) => Node::Int((*n).into()),
+            Self::Text(text) => Node::Text(text.clone()),
+            Self::Texts(texts) => Node::List(texts.iter().cloned().map(Node::Text).collect()),
+        }
+    }
+
+    /// What stands behind the colon, and the lines below it.
+    fn written(&self, indent: &str, eol: &str) -> (String, String) {
+        match self {
+            Self::Flag(flag) => (flag.to_string(), String::new()),
+            Self::Count(n) => (n.to_string(), String::new()),
+            Self::Text(text) => (yaml_text(text), String::new()),
+            Self::Texts(texts) if texts.is_empty() => ("[]".into(), String::new()),
+            Self::Texts(texts) => {
+                let lines = texts.iter().map(|text| format!("{indent}  - {}{eol}", yaml_text(text)));
+                (String::new(), lines.collect())
+            }
+        }
+    }
+}
+
+/// `text` with `field` (in snake_case) set, or without it for `None`. The outer `None`: it cannot be done without
+/// touching something else.
+pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option<String> {
+    let before = frontmatter::split(text).ok()?;
+    let entries = before.block.entries().ok()?;
+    let keys: Vec<(usize, usize)> = (0..entries.len())
+        .map(|n| before.block.locate(&Spot::Key(vec![n])))
+        .map(|(line, column)| Some((usize::try_from(line).ok()? - 1, usize::try_from(column).ok()? - 1)))
+        .collect::<Option<_>>()?;
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let close = usize::try_from(frontmatter::closing_line(text)).ok()? - 1;
+    // One key a line, all of them indented alike: what a person writes, and what lines can be cut from.
+    let plain = keys.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 == pair[1].1);
+    if !plain || keys.last().is_some_and(|last| last.0 >= close) || close >= lines.len() {
+        return None;
+    }
+    let eol = if lines.get(close.checked_sub(1)?)?.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let target = entries.iter().position(|entry| is(&entry.key, field));
+    let changed = match target {
+        Some(n) => {
+            let (start, column) = keys[n];
+            let end = content_end(&lines, start, keys.get(n + 1).map_or(close, |next| next.0));
+            let new = match value {
+                Some(value) => replaced(lines[start], column, value, eol)?,
+                None => String::new(),
+            };
+            format!("{}{new}{}", lines[..start].concat(), lines[end..].concat())
+        }
+        None => {
+            let Some(value) = value else { return Some(text.to_owned()) };
+            let indent = " ".repeat(keys.first().map_or(0, |key| key.1));
+            let (inline, below) = value.written(&indent, eol);
+            let line = format!("{indent}{field}: {inline}");
+            format!("{}{}{eol}{below}{}", lines[..close].concat(), line.trim_end(), lines[close..].concat())
+        }
+    };
+    proves(&before.body, &entries, &changed, field, value).then_some(changed)
+}
+
+fn is(key: &str, field: &str) -> bool {
+    fields::named(key).is_some_and(|known| known.name == field)
+}
+
+/// Where an entry's own lines end: blank lines and comments before the next key belong to that.
+fn content_end(lines: &[&str], start: usize, next: usize) -> usize {
+    let empty = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let trailing = lines[start + 1..next].iter().rev().take_while(|line| empty(line)).count();
+    next - trailing
+}
+
+/// An entry with another value: its key as it is spelled, and the comment behind the value. `first` is its first line.
+fn replaced(first: &str, column: usize, value: &FieldValue, eol: &str) -> Option<String> {
+    let indent: String = first.chars().take(column).collect();
+    let colon = first.find(':')?;
+    let rest = first[colon + 1..].trim_end();
+    let comment = comment_of(rest).unwrap_or_default();
+    let (inline, below) = value.written(&indent, eol);
+    let mut line = format!("{}: {inline}", &first[..colon]);
+    if comment.is_empty() {
+        line.truncate(line.trim_end().len());
+    } else {
+        line = format!("{}{comment}", line.trim_end());
+    }
+    Some(format!("{line}{eol}{below}"))
+}
+
+/// The comment behind a value on one line, with the blanks before it.
+fn comment_of(rest: &str) -> Option<&str> {
+    let value = rest.trim_start();
+    let skip = rest.len() - value.len();
+    let from = match value.chars().next()? {
+        '#' => return Some(rest),
+        // A doubled or escaped quote only moves the end on.
+        quote @ ('\'' | '"') => {
+            let inner = value[1..]
+                .char_indices()
+                .filter(|(at, c)| *c == quote && !(quote == '"' && value[1..][..*at].ends_with('\\')));
+            skip + 1 + inner.last()?.0 + 1
+        }
+        _ => skip,
+    };
+    let at = rest[from..].find(" #")? + from;
+    let start = rest[..at].trim_end().len();
+    Some(&rest[start..])
+}
+
+/// Whether the new text says what the old one said, but for one field.
+fn proves(body: &str, entries: &[Entry], changed: &str, field: &str, value: Option<&FieldValue>) -> bool {
+    let Ok(after) = frontmatter::split(changed) else { return false };
+    let Ok(found) = after.block.entries() else { return false };
+    let others = |entries: &[Entry]| -> Vec<Entry> { entries.iter().filter(|e| !is(&e.key, field)).cloned().collect() };
+    let set: Vec<&Node> = found.iter().filter(|entry| is(&entry.key, field)).map(|entry| &entry.value).collect();
+    let wanted = value.map(FieldValue::node);
+    after.body == body && others(entries) == others(&found) && set == wanted.iter().collect::<Vec<_>>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FILE: &str = "---\n# A person's file.\nid: 007\ncron: '30 8 * * *'   # every morning\n\n# who may do what\n\
+                        background: true\nallowed-tools:   # two of them\n  # mail\n  - Bash(ollim-bot gmail *)\n\n  \
+                        - Read  # and this\n\n# switch\nenabled: true # for now\n---\n\n  Body --- with # marks\n---\nend\n\n";
+
+    fn flag(value: bool) -> Option<FieldValue> {
+        Some(FieldValue::Flag(value))
+    }
+
+    /// The lines that differ.
+    fn check(text: &str, field: &str, value: Option<FieldValue>) -> String {
+        let Some(new) = set(text, field, value.as_ref()) else { return "(cannot)".into() };
+        let old: Vec<&str> = text.split_inclusive('\n').collect();
+        let new: Vec<&str> = new.split_inclusive('\n').collect();
+        let front = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+        let back = old[front..].iter().rev().zip(new[front..].iter().rev()).take_while(|(a, b)| a == b).count();
+        let gone = old[front..old.len() - back].iter().map(|line| format!("- {line:?}\n"));
+        let come = new[front..new.len() - back].iter().map(|line| format!("+ {line:?}\n"));
+        gone.chain(come).collect()
+    }
+
+    #[test]
+    fn a_field_is_changed_in_its_place() {
+        let text = |text: &str| Some(FieldValue::Text(text.into()));
+        let list = |items: &[&str]| Some(FieldValue::Texts(items.iter().map(|item| (*item).to_owned()).collect()));
+        let shown = [
+            check(FILE, "enabled", flag(false)),
+            check(FILE, "cron", text("*/5 * * * *")),
+            check(FILE, "allowed_tools", list(&["Read"])),
+            check(FILE, "allowed_tools", list(&[])),
+            check(FILE, "allowed_tools", None),
+            check(FILE, "enabled", None),
+            check(FILE, "retry", Some(FieldValue::Count(3))),
+            check(FILE, "description", text("a: b\nc")),
+            check(FILE, "retry", None),
+            check(&FILE.replace('\n', "\r\n"), "enabled", flag(false)),
+            check(&FILE.replace('\n', "\r\n"), "skills", list(&["a", "b"])),
+            check(&format!("\u{feff}\n\n{FILE}"), "enabled", flag(false)),
+            check("---\n  cron: '@daily'\n---\nx", "enabled", flag(false)),
+            check("---\n# nothing\n---\nx", "enabled", flag(false)),
+            check("---\ncron: \"a # 'b\" # note\n---\nx", "cron", text("c")),
+            check("---\ndescription: >\n  folded\n  # not a comment\ncron: '@daily'\n---\nx", "description", text("c")),
+            check("---\ncron: one\n  two # note\n---\nx", "cron", text("c")),
+        ];
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        - "enabled: true # for now\n"
+        + "enabled: false # for now\n"
+
+        - "cron: '30 8 * * *'   # every morning\n"
+        + "cron: '*/5 * * * *'   # every morning\n"
+
+        - "  # mail\n"
+        - "  - Bash(ollim-bot gmail *)\n"
+        - "\n"
+        - "  - Read  # and this\n"
+        + "  - Read\n"
+
+        - "allowed-tools:   # two of them\n"
+        - "  # mail\n"
+        - "  - Bash(ollim-bot gmail *)\n"
+        - "\n"
+        - "  - Read  # and this\n"
+        + "allowed-tools: []   # two of them\n"
+
+        - "allowed-tools:   # two of them\n"
+        - "  # mail\n"
+        - "  - Bash(ollim-bot gmail *)\n"
+        - "\n"
+        - "  - Read  # and this\n"
+
+        - "enabled: true # for now\n"
+
+        + "retry: 3\n"
+
+        + "description: \"a: b\\nc\"\n"
+
+
+        - "enabled: true # for now\r\n"
+        + "enabled: false # for now\r\n"
+
+        + "skills:\r\n"
+        + "  - a\r\n"
+        + "  - b\r\n"
+
+        - "enabled: true # for now\n"
+        + "enabled: false # for now\n"
+
+        + "  enabled: false\n"
+
+        + "enabled: false\n"
+
+        - "cron: \"a # 'b\" # note\n"
+        + "cron: c # note\n"
+
+        - "description: >\n"
+        - "  folded\n"
+        + "description: c\n"
+
+        - "cron: one\n"
+        - "  two # note\n"
+        + "cron: c\n"
+        "#);
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_left_alone() {
+        for text in [
+            "---\n{cron: '@daily', enabled: true}\n---\nx",
+            "---\n? enabled\n: true\n---\nx",
+            "---\nenabled: &a true\nbackground: *a\n---\nx",
+            "no frontmatter",
+            "---\nenabled: true\n",
+            "---\n: : :\n---\n",
+        ] {
+            assert_eq!(check(text, "enabled", flag(false)), "(cannot)", "{text:?}");
+        }
+    }
+
+    proptest! {
+        /// Whatever the file: the change is either refused or says exactly that.
+        #[test]
+        fn nothing_else_changes(
+            lines in proptest::collection::vec("(enabled|cron|x|'id'|  - a|- b|#|  )(: |:| )?(true|'a'|\"b # c\"|[|>{*&]|\\[a\\]| # note)?( # more)?", 0..6),
+            eol in prop_oneof![Just("\n"), Just("\r\n")],
+            value in prop_oneof![Just(None), any::<bool>().prop_map(|f| Some(FieldValue::Flag(f))), any::<String>().prop_map(|t| Some(FieldValue::Text(t)))],
+        ) {
+            let text = format!("---{eol}{}{eol}---{eol}body{eol}", lines.join(eol));
+            if let Some(new) = set(&text, "enabled", value.as_ref()) {
+                let old = frontmatter::split(&text).unwrap();
+                prop_assert!(proves(&old.body, &old.block.entries().unwrap(), &new, "enabled", value.as_ref()));
+                let end = format!("---{eol}body{eol}");
+                prop_assert!(new.ends_with(&end));
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Makes, changes, moves and removes definition files. Each is one atomic, durable step.
+//!
+//! What always holds: a name never comes from a person's text but as a slug; no file is ever written over that the
+//! program did not read just before; a text that would not be a valid definition is not written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, FixedOffset};
+
+use super::edit::{self, FieldValue};
+use super::{Defaults, Definition, DefinitionError, DefinitionId, Draft, Kind, Parsed, Problem, durable, parse, read};
+use crate::home::Home;
+
+/// A definition just written, and what a person should look at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// As it reads from its file.
+    pub definition: Definition,
+    /// Warnings only.
+    pub warnings: Vec<Problem>,
+}
+
+/// A reminder in `reminders/failed/`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedReminder {
+    /// Its file, relative to the data folder.
+    pub file: PathBuf,
+    /// Why its last attempt failed, as far as the file says.
+    pub reason: Option<String>,
+    /// What the file says.
+    pub parsed: Parsed,
+}
+
+/// Writes a draft into a new file of its own. Its name is a slug of the description, else of the body.
+///
+/// # Errors
+/// [`DefinitionError::Invalid`] when the draft breaks a rule of the files (nothing is written),
+/// [`DefinitionError::NoHome`], [`DefinitionError::Io`].
+pub fn create(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<Written, DefinitionError> {
+    let id = match &draft.id {
+        Some(id) => id.clone(),
+        None => new_id()?,
+    };
+    let named = draft.description.as_deref().filter(|text| !slug(text).is_empty()).unwrap_or(&draft.body);
+    create_text(home, draft.kind(), named, &draft.render(&id), defaults)
+}
+
+/// Writes a whole text into a new file whose name is a slug of `name`: a sample, or a fired reminder that comes back.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_text(
+    home: &Home,
+    kind: Kind,
+    name: &str,
+    text: &str,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let folder = read::folder_of(kind);
+    let mut stem = slug(name);
+    if stem.is_empty() {
+        stem = kind.to_string();
+    }
+    // The text is checked before anything is written; its own name matters only where it has no id.
+    let first = folder.join(format!("{stem}.md"));
+    valid(parse(kind, &first, text.as_bytes(), defaults))?;
+    let file = put_new(home, folder, &stem, text)?;
+    valid(parse(kind, &file, text.as_bytes(), defaults))
+}
+
+/// Sets fields of a definition's file (relative path), or removes their lines for `None`, and leaves every other
+/// letter as it is. A file that is not valid afterwards is not written.
+///
+/// # Errors
+/// [`DefinitionError::Invalid`], [`DefinitionError::NotFound`], [`DefinitionError::Edit`] when the file is written in
+/// a way that cannot be changed field by field, [`DefinitionError::Changed`] when somebody else writes it at the same
+/// time, [`DefinitionError::Io`].
+pub fn set_fields(
+    home: &Home,
+    file: &Path,
+    changes: &[(&'static str, Option<FieldValue>)],
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let kind = kind_of(home, file)?;
+    let old = text_of(home, file)?;
+    let new = changed(file, &old, changes)?;
+    let written = valid(parse(kind, file, new.as_bytes(), defaults))?;
+    if new != old {
+        // Where the file is a symlink (within the data folder), what it leads to is written.
+        let path = home.root().join(file);
+        let path = fs::canonicalize(&path).map_err(DefinitionError::io("write", &path))?;
+        if text_of(home, file)? != old {
+            return Err(DefinitionError::Changed { file: file.to_owned() });
+        }
+        durable::replace(&path, new.as_bytes()).map_err(DefinitionError::io("write", &path))?;
+    }
+    Ok(written)
+}
+
+/// [`set_fields`] for one field.
+///
+/// # Errors
+/// As [`set_fields`].
+pub fn set_field(
+    home: &Home,
+    file: &Path,
+    field: &'static str,
+    value: Option<FieldValue>,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    set_fields(home, file, &[(field, value)], defaults)
+}
+
+/// Removes a definition's file (relative path). `false`: it was not there.
+///
+/// # Errors
+/// [`DefinitionError::NotADefinition`], [`DefinitionError::Io`].
+pub fn remove(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
+    kind_of(home, file)?;
+    let path = home.root().join(file);
+    durable::remove(&path).map_err(DefinitionError::io("remove", &path))
+}
+
+/// Whether a file still says what fired: the same identity and the same time. A reminder that a person moved to
+/// another time while it ran is a new occurrence, and its file must stay.
+#[must_use]
+pub fn is_same_occurrence(home: &Home, fired: &Definition, defaults: &Defaults) -> bool {
+    let now = read::read(home, &fired.file, defaults).and_then(|parsed| parsed.definition);
+    now.is_some_and(|now| now.id == fired.id && now.trigger.run_at() == fired.trigger.run_at())
+}
+
+/// Moves a reminder's file (relative path) to `reminders/failed/`, with the reason in its frontmatter where it has
+/// one that can be added to. Doing it again after a crash half-way makes no second copy. The new path (relative), or
+/// `None` where there is no such file.
+///
+/// # Errors
+/// [`DefinitionError::NotADefinition`], [`DefinitionError::Io`].
+pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<PathBuf>, DefinitionError> {
+    kind_of(home, file)?;
+    let old = match text_of(home, file) {
+        Ok(old) => old,
+        Err(DefinitionError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(500).collect();
+    let new = edit::set(&old, "failed_reason", Some(&FieldValue::Text(reason))).unwrap_or(old);
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let moved = put_new(home, &failed_folder(), &stem, &new)?;
+    remove(home, file)?;
+    Ok(Some(moved))
+}
+
+/// The reminders in `reminders/failed/`, by file.
+///
+/// # Errors
+/// [`DefinitionError::Io`] when the folder is there and cannot be read.
+pub fn failed_reminders(home: &Home, defaults: &Defaults) -> Result<Vec<FailedReminder>, DefinitionError> {
+    let folder = home.failed_reminders();
+    let mut files: Vec<PathBuf> = match fs::read_dir(&folder) {
+        Ok(entries) => entries.filter_map(|entry| Some(failed_folder().join(entry.ok()?.file_name()))).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(DefinitionError::io("read", &folder)(error)),
+    };
+    files.retain(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(read::is_definition));
+    files.sort();
+    let one = |file: PathBuf| {
+        let parsed = read::read(home, &file, defaults)?;
+        let reason = text_of(home, &file).ok().and_then(|text| reason_of(&text));
+        Some(FailedReminder { file, reason, parsed })
+    };
+    Ok(files.into_iter().filter_map(one).collect())
+}
+
+/// Brings a failed reminder back into `reminders/`, due at `run_at`. Of several with one identity, the file that was
+/// moved last.
+///
+/// # Errors
+/// [`DefinitionError::NotFound`] when none of the failed ones has this identity; else as [`set_fields`].
+pub fn restore_failed(
+    home: &Home,
+    id: &DefinitionId,
+    run_at: DateTime<FixedOffset>,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let failed = failed_reminders(home, defaults)?;
+    let named = |failed: &FailedReminder| match &failed.parsed.definition {
+        Some(definition) => definition.id == *id,
+        None => failed.parsed.problems.iter().any(|problem| problem.id.as_ref() == Some(id)),
+    };
+    let moved = |failed: &FailedReminder| fs::metadata(home.root().join(&failed.file)).and_then(|m| m.modified()).ok();
+    let Some(failed) = failed.into_iter().filter(named).max_by_key(moved) else {
+        return Err(DefinitionError::NotFound { file: failed_folder().join(format!("{id}.md")) });
+    };
+    let old = text_of(home, &failed.file)?;
+    let changes = [("run_at", Some(FieldValue::Text(run_at.to_rfc3339()))), ("failed_reason", None)];
+    let new = changed(&failed.file, &old, &changes)?;
+    let stem = failed.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let written = create_text(home, Kind::Reminder, &stem, &new, defaults)?;
+    let path = home.root().join(&failed.file);
+    durable::remove(&path).map_err(DefinitionError::io("remove", &path))?;
+    Ok(written)
+}
+
+fn changed(file: &Path, old: &str, changes: &[(&'static str, Option<FieldValue>)]) -> Result<String, DefinitionError> {
+    changes.iter().try_fold(old.to_owned(), |text, (field, value)| {
+        edit::set(&text, field, value.as_ref())
+            .ok_or_else(|| DefinitionError::Edit { file: file.to_owned(), field: (*field).to_owned() })
+    })
+}
+
+fn valid(parsed: Parsed) -> Result<Written, DefinitionError> {
+    match parsed.definition {
+        Some(definition) => Ok(Written { definition, warnings: parsed.problems }),
+        None => {
+            Err(DefinitionError::Invalid { problems: parsed.problems.into_iter().filter(Problem::is_error).collect() })
+        }
+    }
+}
+
+/// Writes `STEM.md`, or `STEM-2.md` and so on where that name is taken. A file that is there already with just this
+/// text is the one.
+fn put_new(home: &Home, folder: &Path, stem: &str, text: &str) -> Result<PathBuf, DefinitionError> {
+    if !home.root().is_dir() {
+        return Err(DefinitionError::NoHome { root: home.root().to_owned() });
+    }
+    let absolute = home.root().join(folder);
+    fs::create_dir_all(&absolute).map_err(DefinitionError::io("make", &absolute))?;
+    if !read::is_inside(home, Kind::Routine) || !read::is_inside(home, Kind::Reminder) {
+        let outside = io::Error::other("the folder is a symlink that leaves the data folder");
+        return Err(DefinitionError::io("write into", &absolute)(outside));
+    }
+    for n in 1u32.. {
+        let name = if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
+        let path = absolute.join(&name);
+        if path.symlink_metadata().is_ok() {
+            if fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+                return Ok(folder.join(name));
+            }
+            continue;
+        }
+        match durable::write_new(&path, text.as_bytes()) {
+            Ok(()) => return Ok(folder.join(name)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(DefinitionError::io("write", &path)(error)),
+        }
+    }
+    Err(DefinitionError::Exists { file: folder.join(format!("{stem}.md")) })
+}
+
+fn kind_of(home: &Home, file: &Path) -> Result<Kind, DefinitionError> {
+    let not = || DefinitionError::NotADefinition { file: file.to_owned() };
+    let file = read::relative(home, file).ok_or_else(not)?;
+    super::problem::kind_of(&file).ok_or_else(not)
+}
+
+fn text_of(home: &Home, file: &Path) -> Result<String, DefinitionError> {
+    read::text(home, file)?.ok_or_else(|| DefinitionError::NotFound { file: file.to_owned() })
+}
+
+fn reason_of(text: &str) -> Option<String> {
+    use super::frontmatter::Node;
+    let entries = super::frontmatter::split(text).ok()?.block.entries().ok()?;
+    entries.into_iter().find(|entry| entry.key == "failed_reason").and_then(|entry| match entry.value {
+        Node::Text(reason) => Some(reason),
+        _ => None,
+    })
+}
+
+fn failed_folder() -> PathBuf {
+    read::folder_of(Kind::Reminder).join("failed")
+}
+
+/// Eight hex digits from the system's random numbers.
+fn new_id() -> Result<DefinitionId, DefinitionError> {
+    let mut bytes = [0u8; 4];
+    getrandom::fill(&mut bytes).map_err(|error| DefinitionError::Random(error.to_string()))?;
+    Ok(DefinitionId::new(format!("{:08x}", u32::from_be_bytes(bytes))))
+}
+
+/// The letters and digits of `text`'s first line in lower case, words joined by `-`, at most 48 bytes, cut between
+/// words where there is one. Holds nothing else, so it is never a path, hidden or an option.
+fn slug(text: &str) -> String {
+    const LONGEST: usize = 48;
+    let line = text.lines().find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or_default();
+    let mut slug = String::new();
+    for word in line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let word = word.to_lowercase();
+        let room = LONGEST.saturating_sub(slug.len() + usize::from(!slug.is_empty()));
+        if word.len() > room && !slug.is_empty() {
+            break;
+        }
+        if !slug.is_empty() {
+            slug.push('-');
+        }
+        // A lower case letter may bring marks along that are no letters.
+        for c in word.chars().filter(|c| c.is_alphanumeric()) {
+            if slug.len() + c.len_utf8() > LONGEST {
+                break;
+            }
+            slug.push(c);
+        }
+    }
+    slug
+}
+
+#[cfg(test)]
+mod tests;
