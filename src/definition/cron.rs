@@ -52,7 +52,8 @@ const LONGEST: usize = 1000;
 const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// Parses five fields or an `@name`; both day fields restricted means either (vixie cron).
+/// Parses five fields or an `@name`. Where both day fields are restricted, either is enough, unless one of them begins
+/// with a `*`, step or not (vixie cron's crontab(5): `0 0 */2 * mon` is a Monday on an odd day).
 ///
 /// The result takes about 6 kB: keep the text, not this, where there are many. It may never match: see
 /// [`check_cron`].
@@ -84,7 +85,12 @@ pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
         && words_are_names(day, &[], "LW")
         && words_are_names(month, &MONTHS, "")
         && words_are_names(weekday, &WEEKDAYS, "L");
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    let starred = |field: &str| field.starts_with(['*', '?']);
+    let parser = CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .dom_and_dow(starred(day) || starred(weekday))
+        .build();
     match parser.parse(text) {
         Ok(cron) if words => Ok(cron),
         _ => Err(CronError::Field(first_wrong_field(&parser, &fields))),
