@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tracing::{debug, error, info};
 
+use super::follow_up::{NextLink, Reminders};
 use super::tools::{self, Reach};
 use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
@@ -28,12 +29,22 @@ pub struct Host {
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
+    pub(super) link: NextLink,
+    pub(super) reminders: Arc<dyn Reminders>,
     pub(super) reach: Mutex<Reach>,
     /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
     pub(super) delivered: Mutex<Vec<String>>,
 }
 
 impl Host {
+    /// Whether the agent has a way to make its chain's next link: the tool, or the command.
+    pub(super) fn can_follow_up(&self) -> bool {
+        let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
+        self.link.is_open()
+            && (self.tools.iter().any(|tool| tool == tools::FOLLOW_UP_CHAIN)
+                || self.policy.decide_command(&command).verdict == Verdict::Allow)
+    }
+
     async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");

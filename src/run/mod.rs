@@ -1,6 +1,7 @@
 //! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
 
 pub mod chain;
+pub mod follow_up;
 mod host;
 pub mod prompt;
 pub mod runner;

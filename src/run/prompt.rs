@@ -291,4 +291,4 @@ impl Sections {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

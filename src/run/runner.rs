@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tracing::warn;
 
+use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::prompt::{Budget, ForkFacts, Neighbour, Prompt};
 use super::tokens::{RunAuthority, Tokens};
@@ -72,6 +73,8 @@ pub struct Runner {
     pub tokens: Tokens,
     /// The main session and the ping budget.
     pub bot: Bot,
+    /// Makes the links of chains.
+    pub reminders: Arc<dyn Reminders>,
     /// What else runs around now.
     pub neighbours: Neighbours,
 }
@@ -111,7 +114,7 @@ impl Runner {
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
             neighbours: &neighbours,
         };
-        let prompt = self.prompt(job, &settings, &updates, Some(facts));
+        let prompt = self.prompt(job, &host, &settings, &updates, Some(facts));
         let options = background_options(&job.definition, background, &settings);
         let granted = background.restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone());
         let wall = WallPlan {
@@ -138,7 +141,7 @@ impl Runner {
         let policy = Policy::main_session(&settings.main_tools, &self.places());
         let host = self.host(job, policy, &[tools::DISCORD_EMBED]);
         let updates = self.updates().await?;
-        let prompt = self.prompt(job, &settings, &updates, None);
+        let prompt = self.prompt(job, &host, &settings, &updates, None);
         let session = SessionMode::Main(turn.session());
         let options = main_options(&job.definition, &settings);
         let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: None, settings: &settings };
@@ -161,11 +164,15 @@ impl Runner {
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
         let Turn { job, host, run_dir, session, options, prompt, wall, settings } = turn;
-        let policy = host.policy.clone();
+        let (policy, follower) = (host.policy.clone(), host.clone());
         let authority = RunAuthority {
             run: job.run.clone(),
             title: job.definition.title(),
             decide_command: Box::new(move |words| policy.decide_command(words)),
+            follow_up: Box::new(move |delay| {
+                let host = follower.clone();
+                Box::pin(async move { host.follow_up(delay).await })
+            }),
         };
         let grant =
             self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))?;
@@ -194,14 +201,21 @@ impl Runner {
     }
 
     fn host(&self, job: &Job, policy: Policy, offered: &[&str]) -> Arc<Host> {
+        let link = NextLink::of(&job.definition);
+        let mut offered = offered.to_vec();
+        if link.is_open() {
+            offered.push(tools::FOLLOW_UP_CHAIN);
+        }
         Arc::new(Host {
             run: job.run.clone(),
             definition: job.definition.clone(),
-            tools: policy.visible_mcp(offered),
+            tools: policy.visible_mcp(&offered),
             policy: Arc::new(policy),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
+            link,
+            reminders: self.reminders.clone(),
             reach: tokio::sync::Mutex::new(Reach::default()),
             delivered: tokio::sync::Mutex::default(),
         })
@@ -210,6 +224,7 @@ impl Runner {
     fn prompt(
         &self,
         job: &Job,
+        host: &Host,
         settings: &RunSettings,
         updates: &PendingUpdates,
         fork: Option<ForkFacts<'_>>,
@@ -222,7 +237,7 @@ impl Runner {
             cut_off: job.cut_off,
             updates: &updates.texts,
             updates_left_out: updates.left_out,
-            can_follow_up: false,
+            can_follow_up: host.can_follow_up(),
             fork,
         }
         .render()

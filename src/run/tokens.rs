@@ -7,9 +7,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
 
 use crate::journal::RunId;
 use crate::policy::Decision;
+
+/// See [`RunAuthority::follow_up`].
+pub type FollowUp = Box<dyn Fn(Duration) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
 /// What a live run may do.
 pub struct RunAuthority {
@@ -19,6 +25,8 @@ pub struct RunAuthority {
     pub title: String,
     /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`.
     pub decide_command: Box<dyn Fn(&[String]) -> Decision + Send + Sync>,
+    /// Schedules the next link of its chain, so long from now; the answer is a sentence for the agent either way.
+    pub follow_up: FollowUp,
 }
 
 impl fmt::Debug for RunAuthority {

@@ -50,16 +50,16 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
 /// Every way in which a verdict can fail to come is a no.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_verdict_is_a_no() {
-    for (say, verdict, expect) in [
-        (Say::Panic, 25_000, "failed to judge"),
-        (Say::Nothing, 50, "did not come to a verdict in time"),
+    for (say, verdict, client_waits, expect) in [
+        (Say::Panic, 60_000, 60, "failed to judge"),
+        (Say::Nothing, 50, 60, "did not come to a verdict in time"),
         // Not even that: the client itself gives up waiting for the hook.
-        (Say::Nothing, 60_000, "doesn't want to take this action"),
+        (Say::Nothing, 60_000, 1, "doesn't want to take this action"),
     ] {
         let api = MessagesApi::script([Reply::bash("touch ran")]);
         let mut desk = Desk::new(&client::real(), api.url());
         desk.claude.limits.verdict = Duration::from_millis(verdict);
-        desk.claude.limits.client_waits = Duration::from_secs(1);
+        desk.claude.limits.client_waits = Duration::from_secs(client_waits);
         desk.claude.limits.host_ends = Duration::from_millis(1);
         let host = Arc::new(Host::new(move |_| say));
         let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
@@ -323,16 +323,18 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
     });
     let desk = Desk::new(&client::real(), api.url());
     let host = Arc::new(Host::new(|_| Say::Allow));
-    let turn = async |session: SessionMode, prompt: &str| {
+    let said = async |session: SessionMode, prompt: &str| {
         let mut request = desk.request(&host, prompt, &["Bash"]);
+        let fork = matches!(session, SessionMode::ForkOfMain { .. });
+        request.wall = (fork && turn::kernel_holds_walls()).then(|| desk.wall(&[]));
         request.session = session;
         let report = desk.run(request).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         report
     };
-    let first = turn(SessionMode::Main(None), "the word is heron").await;
+    let first = said(SessionMode::Main(None), "the word is heron").await;
     let session = first.session.clone().unwrap();
-    let second = turn(SessionMode::Main(Some(session.clone())), "which word").await;
+    let second = said(SessionMode::Main(Some(session.clone())), "which word").await;
     assert_eq!(second.session, Some(session), "a session keeps its id");
     assert_eq!(second.answer.as_deref(), Some("the heron"));
     assert!(api.last().mentions("the word is heron"), "and its history");
@@ -343,7 +345,7 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
     let before = std::fs::read(&parent).unwrap();
     let copy = desk.run_dir().join("main.jsonl");
     std::fs::copy(&parent, &copy).unwrap();
-    let fork = turn(SessionMode::ForkOfMain { transcript: copy.clone() }, "what was the word").await;
+    let fork = said(SessionMode::ForkOfMain { transcript: copy.clone() }, "what was the word").await;
     assert!(api.last().mentions("the word is heron"), "a fork has the history");
     assert_ne!(fork.session, first.session);
     let own = fork.transcript.unwrap();
@@ -351,7 +353,7 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
     assert_eq!(std::fs::read(&parent).unwrap(), before, "the parent is as it was");
     assert_eq!(std::fs::read(&copy).unwrap(), before, "and so is the copy");
 
-    let again = turn(SessionMode::ForkOfMain { transcript: own }, "and again").await;
+    let again = said(SessionMode::ForkOfMain { transcript: own }, "and again").await;
     assert!(api.last().mentions("what was the word"), "a fork's own transcript can be forked: {again:?}");
 }
 

@@ -58,6 +58,7 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
         run: RunId::new("0badcafe"),
         title: "routine triage".into(),
         decide_command: Box::new(decide_command),
+        follow_up: Box::new(|_| Box::pin(async { Err("no chain".to_owned()) })),
     };
     Socket { grant: tokens.grant(authority).unwrap(), _runtime: runtime }
 }

@@ -4,6 +4,7 @@
 //! `outcome` names its end. Everything fails closed: a client that is not understood is ended, and a call that is not approved
 //! does not run.
 
+mod ledger;
 mod lines;
 pub mod login;
 pub mod options;

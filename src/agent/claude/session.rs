@@ -4,9 +4,8 @@
 //! tools it shows and they were found to be those that the policy shows. A fault anywhere, ours or the client's, is a no.
 //! Every question of the client is answered, unless it does not read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -15,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Limits;
+use super::ledger::{AtServer, Verdicts};
 use super::lines::LineError;
 use super::options::SERVER;
 use super::process::{Process, Sender};
@@ -98,15 +98,6 @@ pub(super) async fn drive(
     end
 }
 
-/// Calls that the host has judged.
-#[derive(Default)]
-struct Judged {
-    /// By the client's id of the call.
-    calls: HashMap<String, bool>,
-    /// Approved calls of our own tools that have not come to our server yet, by the client's name of the tool.
-    approved: BTreeMap<String, u32>,
-}
-
 struct Turn<'a> {
     request: &'a Request,
     limits: &'a Limits,
@@ -119,7 +110,7 @@ struct Turn<'a> {
     malformed: u32,
     /// Calls that the model made and that have no result yet: tool and input by the client's id.
     calls: HashMap<String, (String, Value)>,
-    judged: Arc<Mutex<Judged>>,
+    verdicts: Verdicts,
     /// What the host is asked and told, each in a task of its own.
     asked: JoinSet<()>,
     /// Requests at our server.
@@ -138,14 +129,14 @@ impl<'a> Turn<'a> {
             checked: false,
             malformed: 0,
             calls: HashMap::new(),
-            judged: Arc::default(),
+            verdicts: Verdicts::default(),
             asked: JoinSet::new(),
             at_server: AtServer::default(),
         }
     }
 
     fn owes_nothing(&self) -> bool {
-        self.asked.is_empty() && self.at_server.0.is_empty()
+        self.asked.is_empty() && self.at_server.len() == 0
     }
 
     /// In the main session a verdict may need a person.
@@ -237,12 +228,10 @@ impl<'a> Turn<'a> {
         for block in blocks {
             let Block::ToolResult { tool_use_id, content, is_error } = block else { continue };
             let Some((tool, input)) = self.calls.remove(&tool_use_id) else { continue };
-            let asked = lock(&self.judged).calls.contains_key(&tool_use_id);
-            if is_error == Some(true) && !asked {
+            // It is told once: `permission_denials` names it again.
+            if is_error == Some(true) && self.verdicts.refused_unasked(&tool_use_id) {
                 let host = self.request.host.clone();
                 let reason = protocol::text_of(&content);
-                // It is told once: `permission_denials` names it again.
-                lock(&self.judged).calls.insert(tool_use_id, false);
                 self.tell(async move { host.client_denied(tool, input, reason).await });
             }
         }
@@ -251,7 +240,7 @@ impl<'a> Turn<'a> {
     fn ended(&mut self, mut result: Box<TurnResult>) -> End {
         for denial in std::mem::take(&mut result.permission_denials) {
             // Those that we denied are in the record already.
-            if lock(&self.judged).calls.get(&denial.tool_use_id) != Some(&false) {
+            if !self.verdicts.denied(&denial.tool_use_id) {
                 let host = self.request.host.clone();
                 let reason = "denied by the agent client's own rules".to_string();
                 self.tell(async move { host.client_denied(denial.tool_name, denial.tool_input, reason).await });
@@ -293,7 +282,7 @@ impl<'a> Turn<'a> {
         if self.asked.len() >= AT_ONCE {
             return deny(&out, &id, form, "denied: too many calls at once; make fewer, one after the other");
         }
-        let (host, judged, within) = (self.request.host.clone(), self.judged.clone(), self.verdict_within());
+        let (host, verdicts, within) = (self.request.host.clone(), self.verdicts.clone(), self.verdict_within());
         self.asked.spawn(async move {
             let asked = host.decide(ToolCall {
                 tool: call.tool_name.clone(),
@@ -306,14 +295,7 @@ impl<'a> Turn<'a> {
                 Ok(Err(_)) => (false, "denied: ollim-bot failed to judge this call (a fault of its own)".into()),
                 Err(_) => (false, "denied: ollim-bot did not come to a verdict in time".into()),
             };
-            {
-                let mut judged = lock(&judged);
-                let before = judged.calls.insert(call.tool_use_id, allow);
-                // A call that is asked about twice, as a hook and as a permission, may still run only once.
-                if allow && before != Some(true) {
-                    *judged.approved.entry(call.tool_name).or_default() += 1;
-                }
-            }
+            verdicts.give(call.tool_use_id, call.tool_name, allow);
             out.send(&protocol::verdict(&id, form, allow, &reason, &call.tool_input));
         });
     }
@@ -340,10 +322,11 @@ impl<'a> Turn<'a> {
             let result = json!({"jsonrpc": "2.0", "id": rpc, "result": {"content": content, "isError": true}});
             return self.out.send(&protocol::mcp(id, result));
         }
-        let room = self.at_server.0.len() < AT_ONCE;
-        message["id"] = self.at_server.add(id, rpc.clone()).into();
+        let room = self.at_server.len() < AT_ONCE;
+        let ours = self.at_server.open(id, rpc.clone());
+        message["id"] = ours.into();
         if !room || pipe.to_server.try_send(message).is_err() {
-            self.at_server.take_last();
+            self.at_server.close(ours);
             let error = json!({"code": -32000, "message": "too many calls at once, or the server has ended"});
             self.out.send(&protocol::mcp(id, json!({"jsonrpc": "2.0", "id": rpc, "error": error})));
         }
@@ -356,20 +339,14 @@ impl<'a> Turn<'a> {
             return None;
         }
         let name = message.pointer("/params/name").and_then(Value::as_str).unwrap_or_default();
-        let mut judged = lock(&self.judged);
-        match judged.approved.get_mut(&format!("mcp__{SERVER}__{name}")) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                None
-            }
-            _ => Some(format!("`{name}` was not approved for this call, so nothing was done")),
-        }
+        let approved = self.verdicts.redeem(&format!("mcp__{SERVER}__{name}"));
+        (!approved).then(|| format!("`{name}` was not approved for this call, so nothing was done"))
     }
 
     /// Passes a message of the server on: answers to the client's requests. What else it may say, nobody listens to.
     fn pass_on(&mut self, mut message: Value) {
         let answer = message.get("method").is_none();
-        match message.get("id").and_then(Value::as_u64).and_then(|ours| self.at_server.0.remove(&ours)) {
+        match message.get("id").and_then(Value::as_u64).and_then(|ours| self.at_server.close(ours)) {
             Some(question) if answer => {
                 message["id"] = question.rpc;
                 self.out.send(&protocol::mcp(&question.request, message));
@@ -385,29 +362,6 @@ impl<'a> Turn<'a> {
                 tracing::error!("keeping the record of a run panicked");
             }
         });
-    }
-}
-
-/// The client's requests that our server has not answered yet, by an id of our own: the client has more than one
-/// conversation with the server at once, each of which counts its requests from zero.
-#[derive(Default)]
-struct AtServer(BTreeMap<u64, Question>, u64);
-
-struct Question {
-    /// The control request that it came in.
-    request: String,
-    /// Its JSON-RPC id, as the client has it.
-    rpc: Value,
-}
-
-impl AtServer {
-    fn add(&mut self, request: &str, rpc: Value) -> u64 {
-        self.1 += 1;
-        self.0.insert(self.1, Question { request: request.to_string(), rpc });
-        self.1
-    }
-    fn take_last(&mut self) {
-        self.0.pop_last();
     }
 }
 
@@ -427,10 +381,6 @@ impl Heard {
 
 fn deny(out: &Sender, id: &str, form: Form, reason: &str) {
     out.send(&protocol::verdict(id, form, false, reason, &Value::Null));
-}
-
-fn lock(judged: &Mutex<Judged>) -> std::sync::MutexGuard<'_, Judged> {
-    judged.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The tools that are shown and must not be. `Agent` is called `Task` in the client's list.

@@ -57,6 +57,7 @@ fn authority() -> RunAuthority {
         run: RunId::new("0badcafe"),
         title: "routine triage".into(),
         decide_command: Box::new(move |_| decision.clone()),
+        follow_up: Box::new(|_| Box::pin(async { Err("no chain".to_owned()) })),
     }
 }
 

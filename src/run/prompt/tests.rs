@@ -11,7 +11,7 @@ fn now() -> DateTime<Utc> {
     "2026-11-20T13:05:00Z".parse().unwrap()
 }
 
-fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definition {
+pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definition {
     Definition {
         id: DefinitionId::new("oven"),
         file: PathBuf::from("reminders/oven.md"),

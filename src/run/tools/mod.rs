@@ -4,13 +4,15 @@
 
 mod embed;
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::host::Host;
 use crate::agent::ToolAnswer;
 use crate::journal::NewMessage;
-use crate::mcp::tools::{DiscordEmbed, PingUser, ReportUpdates};
+use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates};
 
 /// Bare names, as the client's `mcp__discord__…` ends.
 pub const PING_USER: &str = "ping_user";
@@ -18,6 +20,8 @@ pub const PING_USER: &str = "ping_user";
 pub const DISCORD_EMBED: &str = "discord_embed";
 /// See [`PING_USER`].
 pub const REPORT_UPDATES: &str = "report_updates";
+/// See [`PING_USER`].
+pub const FOLLOW_UP_CHAIN: &str = "follow_up_chain";
 
 /// What a run has told whom.
 #[derive(Debug, Default)]
@@ -35,6 +39,7 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
         PING_USER => ping(host, arguments).await,
         DISCORD_EMBED => embed(host, arguments).await,
         REPORT_UPDATES => report(host, arguments).await,
+        FOLLOW_UP_CHAIN => follow_up(host, arguments).await,
         _ => Err(format!("there is no tool {name}.")),
     };
     match result {
@@ -97,6 +102,11 @@ async fn report(host: &Host, arguments: Value) -> Result<String, String> {
     Ok("Kept: the main session reads it at its next turn.".into())
 }
 
+async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
+    let FollowUpChain { minutes_from_now } = read(FOLLOW_UP_CHAIN, arguments)?;
+    host.follow_up(Duration::from_secs(60 * u64::from(minutes_from_now))).await
+}
+
 fn read<A: DeserializeOwned>(tool: &str, arguments: Value) -> Result<A, String> {
     serde_json::from_value(arguments).map_err(|error| format!("{tool}: {error}"))
 }
@@ -107,6 +117,16 @@ fn filled<'a>(tool: &str, message: &'a str) -> Result<&'a str, String> {
 }
 
 impl Host {
+    /// Schedules the next link of this run's chain.
+    ///
+    /// # Errors
+    /// A sentence for the agent; then nothing has changed.
+    pub(super) async fn follow_up(&self, delay: Duration) -> Result<String, String> {
+        let marked = self.journal.mark_effect(&self.run, FOLLOW_UP_CHAIN).await;
+        marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
+        self.link.schedule(delay, self.clock.now(), &self.reminders).await
+    }
+
     /// A message from this run.
     pub(super) fn message(&self, text: String) -> NewMessage {
         NewMessage { run: Some(self.run.clone()), id: Some(self.definition.id.clone()), text }

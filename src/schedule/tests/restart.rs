@@ -233,7 +233,7 @@ fn every_occurrence_is_accounted_for(plan: &Plan) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn dying_at_any_moment_loses_nothing_and_doubles_nothing(plan in plans()) {
