@@ -179,6 +179,9 @@ impl Config {
         }
         sources.variables(env);
         let config = keys::read(&mut sources, env);
+        sources.problems.sort_by(|a, b| {
+            (a.file != Path::new(FILE), a.line, a.column).cmp(&(b.file != Path::new(FILE), b.line, b.column))
+        });
         match config.filter(|_| sources.problems.is_empty()) {
             Some(config) => Ok(config),
             None => Err(ConfigError::Invalid { problems: sources.problems }),

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::{ChannelKind, ClientChoice, Config, Origin, Setting, Sources};
 use crate::definition::Thinking;
 use crate::definition::frontmatter::Node;
-use crate::definition::values::{Fault, Value};
+use crate::definition::values::{Fault, Value, span_text};
 
 /// One setting.
 pub(super) struct Key {
@@ -166,7 +166,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
 }
 
 pub(super) fn settings(config: &Config) -> Vec<Setting> {
-    let span = |span: Duration| json!(humantime::format_duration(span).to_string().replace(' ', ""));
+    let span = |span: Duration| json!(span_text(span));
     // Taken apart without `..`, so that a new setting cannot be forgotten here.
     let Config {
         timezone,

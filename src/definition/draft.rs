@@ -6,6 +6,7 @@ use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
 use super::frontmatter::yaml_text;
+use super::values::span_text;
 use super::{Background, Chain, Definition, DefinitionId, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
 use crate::policy::{ToolPattern, UpdateMode};
 
@@ -170,7 +171,7 @@ impl Draft {
         lines.word_unless("update_main_session", update_main_session, &UpdateMode::OnPing);
         lines.unless("allow_ping", allow_ping, &true);
         lines.list("skills", Some(skills.as_slice()).filter(|skills| !skills.is_empty()));
-        lines.some_text("timeout", timeout.map(|span| span_text(span)).as_deref());
+        lines.some_text("timeout", timeout.map(span_text).as_deref());
         lines.some_raw("max_turns", max_turns.map(|n| n.to_string()));
         lines.some_raw("max_cost_usd", max_cost_usd.map(|amount| format!("{amount:?}")));
         if let Some(on_missed) = on_missed {
@@ -241,11 +242,6 @@ impl From<&Definition> for Draft {
         draft.retry = *retry;
         draft
     }
-}
-
-/// `1h30m`.
-fn span_text(span: Duration) -> String {
-    humantime::format_duration(span).to_string().replace(' ', "")
 }
 
 /// The lines of the frontmatter so far.

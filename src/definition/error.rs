@@ -71,7 +71,7 @@ pub enum DefinitionError {
         /// The folder.
         path: PathBuf,
         /// Why.
-        source: notify::Error,
+        source: io::Error,
     },
 }
 
@@ -90,9 +90,13 @@ fn first_of(problems: &[Problem]) -> String {
     }
 }
 
-fn limit_hint(error: &notify::Error) -> &'static str {
-    match error.kind {
-        notify::ErrorKind::MaxFilesWatch => " (raise the limit: sysctl fs.inotify.max_user_watches)",
+/// The kernel's limits on watching have names that no error message says.
+fn limit_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull => " (too many watches: raise `sysctl fs.inotify.max_user_watches`)",
+        _ if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
+            " (too many watchers: raise `sysctl fs.inotify.max_user_instances`)"
+        }
         _ => "",
     }
 }

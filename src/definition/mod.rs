@@ -15,6 +15,7 @@ mod problem;
 mod read;
 mod store;
 pub(crate) mod values;
+mod watch;
 mod write;
 
 pub use draft::{Draft, When};
@@ -24,6 +25,7 @@ pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 pub use store::{Change, Loaded, Store, load};
+pub use watch::{Changed, Watch};
 pub use write::{
     FailedReminder, Written, create, create_text, failed_reminders, is_same_occurrence, move_to_failed, remove,
     restore_failed, set_field, set_fields,

@@ -251,6 +251,22 @@ impl Value<'_> {
     }
 }
 
+/// A span as `span` reads it: `1h30m`, `90d`.
+pub(crate) fn span_text(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let parts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3600 % 24, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+        (u64::from(span.subsec_millis()), "ms"),
+        (u64::from(span.subsec_micros() % 1000), "us"),
+        (u64::from(span.subsec_nanos() % 1000), "ns"),
+    ];
+    let text: String = parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
+    if text.is_empty() { "0s".into() } else { text }
+}
+
 fn local_time(text: &str) -> Option<NaiveDateTime> {
     let formats = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
     formats.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())

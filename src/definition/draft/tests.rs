@@ -134,7 +134,7 @@ prop_compose! {
         description in proptest::option::of(text()),
         zone in proptest::option::of(Just(chrono_tz::America::New_York)),
         enabled in any::<bool>(),
-        limits in (proptest::option::of(1u64..100_000), proptest::option::of(1u32..), proptest::option::of(1e-6f64..1e9)),
+        limits in (proptest::option::of((1u64..300_000_000, 0u32..1_000_000_000)), proptest::option::of(1u32..), proptest::option::of(1e-6f64..1e9)),
         missed in prop_oneof![Just(OnMissed::All), Just(OnMissed::Latest), Just(OnMissed::Skip)],
         overlap in prop_oneof![Just(OnOverlap::Skip), Just(OnOverlap::Queue), Just(OnOverlap::Cancel)],
         retry in proptest::option::of(any::<u32>()),
@@ -146,7 +146,7 @@ prop_compose! {
         draft.description = description;
         draft.timezone = zone;
         draft.enabled = enabled;
-        draft.timeout = limits.0.map(Duration::from_secs);
+        draft.timeout = limits.0.map(|(seconds, nanos)| Duration::new(seconds, nanos));
         draft.max_turns = limits.1;
         draft.max_cost_usd = limits.2;
         draft.on_missed = Some(missed);

@@ -1,0 +1,172 @@
+//! Real folders, real events: what a store that follows them ends up with.
+
+use super::*;
+use crate::definition::{Defaults, DefinitionId, Store};
+use std::fs;
+use std::process::Command;
+
+struct Followed {
+    dir: tempfile::TempDir,
+    home: Home,
+    store: Store,
+    watch: Watch,
+}
+
+fn routine(id: &str, body: &str) -> String {
+    format!("---\nid: {id}\ncron: 0 9 * * *\n---\n{body}\n")
+}
+
+impl Followed {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().join("bot"));
+        fs::create_dir_all(home.routines()).unwrap();
+        fs::write(home.routines().join("a.md"), routine("a", "one")).unwrap();
+        let watch = Watch::start(&home).unwrap();
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: BTreeSet::new() };
+        let store = Store::open(&home, defaults).unwrap();
+        Self { dir, home, store, watch }
+    }
+
+    /// Follows changes until the definitions are these (`id: body`). A guard ends a test that would wait for ever.
+    async fn until(&mut self, expected: &[&str]) {
+        loop {
+            let mut now: Vec<String> = self.store.definitions().map(|d| format!("{}: {}", d.id, d.body)).collect();
+            now.sort();
+            if now == expected {
+                return;
+            }
+            let changed = tokio::time::timeout(Duration::from_secs(60), self.watch.next()).await;
+            match changed.unwrap_or_else(|_| panic!("still {now:?}, not {expected:?}")) {
+                Changed::Files(files) => self.store.refresh(&files),
+                Changed::Everything => self.store.reload(),
+            };
+        }
+    }
+}
+
+#[tokio::test]
+async fn edits_are_followed() {
+    let mut bot = Followed::new();
+    let a = bot.home.routines().join("a.md");
+    bot.until(&["a: one"]).await;
+    // In place.
+    fs::write(&a, routine("a", "two")).unwrap();
+    bot.until(&["a: two"]).await;
+    // By a rename over it, as most editors do.
+    fs::write(bot.home.routines().join(".a.md.tmp"), routine("a", "three")).unwrap();
+    fs::rename(bot.home.routines().join(".a.md.tmp"), &a).unwrap();
+    bot.until(&["a: three"]).await;
+    fs::write(bot.home.routines().join("b.md"), routine("b", "new")).unwrap();
+    bot.until(&["a: three", "b: new"]).await;
+    // Broken, and put right.
+    fs::write(&a, "broken").unwrap();
+    bot.until(&["b: new"]).await;
+    assert_eq!(bot.store.problems().len(), 1);
+    fs::write(&a, routine("a", "four")).unwrap();
+    bot.until(&["a: four", "b: new"]).await;
+    assert_eq!(bot.store.problems(), []);
+    // Renamed, and away.
+    fs::rename(&a, bot.home.routines().join("c.md")).unwrap();
+    fs::remove_file(bot.home.routines().join("b.md")).unwrap();
+    bot.until(&["a: four"]).await;
+    assert_eq!(bot.store.get(&DefinitionId::new("a")).unwrap().file, Path::new("routines/a.md").with_file_name("c.md"));
+}
+
+#[tokio::test]
+async fn folders_that_come_and_go_are_followed() {
+    let mut bot = Followed::new();
+    bot.until(&["a: one"]).await;
+    // A folder that was not there at the start.
+    fs::create_dir(bot.home.reminders()).unwrap();
+    fs::write(bot.home.reminders().join("tea.md"), "---\nrun_at: 2030-01-01T00:00:00Z\n---\nTea\n").unwrap();
+    bot.until(&["a: one", "tea: Tea"]).await;
+    // Removed and made again.
+    fs::remove_dir_all(bot.home.routines()).unwrap();
+    bot.until(&["tea: Tea"]).await;
+    fs::create_dir(bot.home.routines()).unwrap();
+    bot.until(&["tea: Tea"]).await;
+    fs::write(bot.home.routines().join("a.md"), routine("a", "again")).unwrap();
+    bot.until(&["a: again", "tea: Tea"]).await;
+    // Renamed over.
+    let new = bot.dir.path().join("new");
+    fs::create_dir(&new).unwrap();
+    fs::write(new.join("x.md"), routine("x", "other folder")).unwrap();
+    fs::rename(bot.home.routines(), bot.home.root().join("old")).unwrap();
+    fs::rename(&new, bot.home.routines()).unwrap();
+    bot.until(&["tea: Tea", "x: other folder"]).await;
+    fs::write(bot.home.routines().join("x.md"), routine("x", "edited")).unwrap();
+    // The old folder is none of ours any more.
+    fs::write(bot.home.root().join("old/a.md"), routine("a", "stale")).unwrap();
+    bot.until(&["tea: Tea", "x: edited"]).await;
+}
+
+#[tokio::test]
+async fn a_data_folder_that_is_replaced_is_found_again() {
+    let mut bot = Followed::new();
+    let away = bot.dir.path().join("away");
+    fs::rename(bot.home.root(), &away).unwrap();
+    bot.until(&[]).await;
+    fs::create_dir_all(bot.home.routines()).unwrap();
+    fs::write(bot.home.routines().join("b.md"), routine("b", "new")).unwrap();
+    bot.until(&["b: new"]).await;
+    fs::write(bot.home.routines().join("b.md"), routine("b", "edited")).unwrap();
+    bot.until(&["b: edited"]).await;
+}
+
+#[tokio::test]
+async fn a_git_checkout_is_followed() {
+    let mut bot = Followed::new();
+    let root = bot.home.root().to_owned();
+    let git = |arguments: &str| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"]);
+        let done = command.args(arguments.split(' ')).current_dir(&root).env("GIT_CONFIG_GLOBAL", "/dev/null").output();
+        assert!(done.as_ref().is_ok_and(|done| done.status.success()), "{arguments}: {done:?}");
+    };
+    git("init -q");
+    git("add .");
+    git("commit -q -m one");
+    for n in 0..300 {
+        fs::write(bot.home.routines().join(format!("r{n:03}.md")), routine(&format!("r{n:03}"), "x")).unwrap();
+    }
+    fs::write(bot.home.routines().join("a.md"), routine("a", "two")).unwrap();
+    git("add .");
+    git("commit -q -m two");
+    let many: Vec<String> = std::iter::once("a: two".into()).chain((0..300).map(|n| format!("r{n:03}: x"))).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    bot.until(&many).await;
+    git("checkout -q HEAD~1");
+    bot.until(&["a: one"]).await;
+    git("checkout -q main");
+    bot.until(&many).await;
+}
+
+#[tokio::test]
+async fn lost_events_are_everything() {
+    let mut bot = Followed::new();
+    let lost = Event { watch: -1, what: ReadFlags::QUEUE_OVERFLOW, name: None };
+    bot.watch.take(lost);
+    assert_eq!(bot.watch.next().await, Changed::Everything);
+}
+
+#[tokio::test]
+async fn other_files_are_no_news() {
+    let mut bot = Followed::new();
+    for name in [".a.md.swp", "a.md~", "notes.txt"] {
+        fs::write(bot.home.routines().join(name), "x").unwrap();
+    }
+    fs::create_dir(bot.home.state()).unwrap();
+    fs::write(bot.home.config_file(), "x").unwrap();
+    // Reading is no news either.
+    fs::read(bot.home.routines().join("a.md")).unwrap();
+    fs::write(bot.home.routines().join("z.md"), "x").unwrap();
+    assert_eq!(bot.watch.next().await, Changed::Files(vec!["routines/z.md".into()]));
+}
+
+#[tokio::test]
+async fn without_a_data_folder_there_is_nothing_to_watch() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = Watch::start(&Home::new(dir.path().join("nowhere"))).unwrap_err();
+    assert!(matches!(error, DefinitionError::NoHome { .. }), "{error}");
+}
