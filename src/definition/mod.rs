@@ -13,6 +13,7 @@ pub(crate) mod frontmatter;
 mod parse;
 mod problem;
 mod read;
+pub mod samples;
 mod store;
 pub(crate) mod values;
 mod watch;
@@ -24,6 +25,7 @@ pub use error::DefinitionError;
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
+pub use samples::samples;
 pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{

@@ -598,6 +598,7 @@ fn warnings_do_not_stop_it() {
         reminder("background: true\nmax_chain: 1\nchain_depth: 1\nallowed_tools: [Read]\n"),
         reminder("background: true\nmax_chain: 1\nallowed_tools: ['Bash(ollim-bot follow-up-chain *)']\n"),
         routine("background: true\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
+        routine("background: true\nenabled: false\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
         routine(
             "background: true\ndisallowed_tools: ['Bash(ollim-bot banking:*)', 'Bash(ollim-bot *)', 'Bash(ollim-bot --json cal)']\n",
         ),
@@ -643,6 +644,8 @@ fn warnings_do_not_stop_it() {
     warning: routine `mail`: there is no command `ollim-bot gmial` here
       --> routines/mail.md:4:17
     hint: did you mean `ollim-bot gmail`?
+    (it fires)
+
     (it fires)
 
     warning: routine `mail`: there is no command `ollim-bot banking` here
