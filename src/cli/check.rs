@@ -7,14 +7,23 @@ use serde_json::json;
 use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::{BAD, GOOD, HINT, Output, WARN, paint};
-use crate::definition::Problem;
+use crate::config::{Config, ConfigError};
+use crate::definition::{self, DefinitionId, Loaded, Problem};
 
 /// Checks the whole folder and shows the problems of `files`, or all. Exit 1 if any is an error.
 ///
 /// # Errors
 /// When a file is not one of the data folder's.
 pub fn check(files: &[PathBuf], context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let loaded = context.load()?;
+    context.require_home()?;
+    // Settings that are wrong are problems like any other; the definitions are then read without them.
+    let (zone, of_settings) = match Config::load(&context.home, &context.env.texts()) {
+        Ok(config) => (config.timezone, Vec::new()),
+        Err(ConfigError::Invalid { problems }) => (context.zone_without_settings(), problems),
+        Err(error) => return Err(error.into()),
+    };
+    let mut loaded = definition::load(&context.home, &context.defaults_in(zone))?;
+    loaded.problems.splice(0..0, of_settings);
     let chosen = files.iter().map(|file| relative(file, context, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let problems: Vec<&Problem> =
         loaded.problems.iter().filter(|problem| chosen.is_empty() || chosen.contains(&problem.file)).collect();
@@ -65,7 +74,7 @@ pub(super) fn coloured(problem: &Problem) -> String {
 
 /// The file's path in the data folder; an id stands for its file. A run names ids and files of the data folder
 /// only: it must not learn from a diagnostic what stands in any other file.
-fn relative(file: &Path, context: &Context, loaded: &crate::definition::Loaded) -> Result<PathBuf, CliError> {
+fn relative(file: &Path, context: &Context, loaded: &Loaded) -> Result<PathBuf, CliError> {
     let known = |path: &Path| {
         loaded.definitions.values().any(|definition| definition.file == path)
             || loaded.problems.iter().any(|problem| problem.file == path)
@@ -74,7 +83,7 @@ fn relative(file: &Path, context: &Context, loaded: &crate::definition::Loaded) 
         return Ok(file.to_owned());
     }
     if let Some(name) = file.to_str()
-        && let Some(definition) = loaded.definitions.get(&crate::definition::DefinitionId::new(name))
+        && let Some(definition) = loaded.definitions.get(&DefinitionId::new(name))
     {
         return Ok(definition.file.clone());
     }

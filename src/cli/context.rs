@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -13,8 +13,10 @@ use super::args::Cli;
 use super::error::{CliError, NO_HOME};
 use super::external;
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::definition::{self, Defaults, Loaded};
 use crate::home::Home;
+use crate::policy::Places;
 use crate::run::tokens::RunAuthority;
 
 /// Who a command is executed for.
@@ -41,22 +43,65 @@ pub struct Context {
     pub folder: PathBuf,
     /// Whether data is to be one JSON document.
     pub json: bool,
+    config: OnceLock<Arc<Config>>,
 }
 
 impl Context {
+    /// A command's surroundings on the machine's own clock.
+    #[must_use]
+    pub fn new(home: Home, caller: Caller, env: Environment, folder: PathBuf, json: bool) -> Self {
+        Self { home, caller, clock: Clock::system(), env, folder, json, config: OnceLock::new() }
+    }
+
+    /// The same for a run of the service: what settings say is read anew.
+    #[must_use]
+    pub fn of_run(&self, run: Arc<RunAuthority>, json: bool) -> Self {
+        Self { caller: Caller::Run(run), json, config: OnceLock::new(), ..self.clone() }
+    }
+
     /// The time now.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }
 
-    /// The zone that times are shown in.
+    /// The settings, read once.
     ///
     /// # Errors
-    /// When the settings cannot be read.
+    /// When something in them is wrong.
+    pub fn config(&self) -> Result<Arc<Config>, CliError> {
+        if let Some(config) = self.config.get() {
+            return Ok(Arc::clone(config));
+        }
+        let config = Arc::new(Config::load(&self.home, &self.env.texts())?);
+        Ok(Arc::clone(self.config.get_or_init(|| config)))
+    }
+
+    /// The zone of definitions that name none.
+    ///
+    /// # Errors
+    /// When something in the settings is wrong.
     pub fn zone(&self) -> Result<Tz, CliError> {
-        let named = self.env.text("TZ").and_then(|name| name.parse().ok());
-        Ok(named.or_else(|| iana_time_zone::get_timezone().ok()?.parse().ok()).unwrap_or(chrono_tz::UTC))
+        Ok(self.config()?.timezone)
+    }
+
+    /// The zone that records are shown in: settings that are wrong do not hide what happened.
+    #[must_use]
+    pub fn zone_of_records(&self) -> Tz {
+        self.zone().unwrap_or_else(|_| self.zone_without_settings())
+    }
+
+    /// The zone where no settings count.
+    #[must_use]
+    pub fn zone_without_settings(&self) -> Tz {
+        Config::parse("", &BTreeMap::new()).map_or(Tz::UTC, |config| config.timezone)
+    }
+
+    /// What a command line of a job is judged by.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        let user_home = self.env.path("HOME").map_or_else(|| PathBuf::from("/"), Path::to_owned);
+        Places { home: self.home.root().to_owned(), work: self.home.work(), user_home }
     }
 
     /// What holds for definitions that do not say.
@@ -64,10 +109,14 @@ impl Context {
     /// # Errors
     /// When the settings cannot be read.
     pub fn defaults(&self) -> Result<Defaults, CliError> {
+        Ok(self.defaults_in(self.zone()?))
+    }
+
+    pub(super) fn defaults_in(&self, zone: Tz) -> Defaults {
         let own = external::names(&self.home, &self.env);
         let ours = Cli::command();
         let ours = ours.get_subcommands().map(|command| command.get_name().to_owned());
-        Ok(Defaults { zone: self.zone()?, commands: own.into_iter().chain(ours).collect() })
+        Defaults { zone, commands: own.into_iter().chain(ours).collect() }
     }
 
     /// All definitions.

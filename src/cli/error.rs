@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::definition::DefinitionError;
+use crate::config::ConfigError;
+use crate::definition::{DefinitionError, Problem};
 use crate::journal::JournalError;
 
 /// The way to a data folder.
@@ -36,6 +37,18 @@ impl CliError {
         self
     }
 
+    fn of_problems(problems: Vec<Problem>, words: impl Fn(&Problem) -> String) -> Self {
+        let mut failed = Self::user("");
+        for problem in problems {
+            match failed.message.is_empty() {
+                true => failed.message = words(&problem),
+                false => failed.hints.push(format!("also: {}", words(&problem))),
+            }
+            failed.hints.extend(problem.hint);
+        }
+        failed
+    }
+
     /// The exit code.
     #[must_use]
     pub fn exit(&self) -> u8 {
@@ -57,14 +70,7 @@ impl From<DefinitionError> for CliError {
             DefinitionError::NoHome { root } => {
                 Self::user(format!("there is no data folder at {}", root.display())).hint(NO_HOME)
             }
-            DefinitionError::Invalid { problems } => {
-                let mut problems = problems.into_iter();
-                let Some(first) = problems.next() else { return Self::user(message) };
-                let mut failed = Self::user(first.message);
-                failed.hints.extend(first.hint);
-                failed.hints.extend(problems.map(|problem| format!("also: {}", problem.message)));
-                failed
-            }
+            DefinitionError::Invalid { problems } => Self::of_problems(problems, |problem| problem.message.clone()),
             DefinitionError::NotFound { .. }
             | DefinitionError::Exists { .. }
             | DefinitionError::Changed { .. }
@@ -73,6 +79,17 @@ impl From<DefinitionError> for CliError {
             DefinitionError::Io { .. } | DefinitionError::Random(_) | DefinitionError::Watch { .. } => {
                 Self::environment(message)
             }
+        }
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Invalid { problems } => Self::of_problems(problems, |problem| {
+                format!("{} ({}:{}:{})", problem.message, problem.file.display(), problem.line, problem.column)
+            }),
+            ConfigError::Io { .. } => Self::environment(error.to_string()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Parser as _;
 
 use super::args::{Cli, Effect};
-use super::context::{Caller, Context};
+use super::context::Context;
 use super::error::CliError;
 use super::external;
 use super::output::Output;
@@ -82,7 +82,7 @@ fn decide(
     let effect = cli.command.as_ref().map_or(Effect::Reads, super::args::Command::effect);
     match (effect, cli.command) {
         (Effect::Reads, command) => {
-            let context = Context { caller: Caller::Run(run), json: cli.global.json, ..surroundings.clone() };
+            let context = surroundings.of_run(run, cli.global.json);
             super::execute(command, &context, output)?;
             Ok(None)
         }

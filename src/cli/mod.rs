@@ -7,6 +7,7 @@ mod add;
 pub mod args;
 mod change;
 mod check;
+mod config;
 pub mod context;
 pub mod error;
 pub mod external;
@@ -15,6 +16,7 @@ pub mod help;
 mod jobs;
 mod next;
 pub mod output;
+mod policy;
 mod runs;
 pub mod times;
 pub mod when;
@@ -29,7 +31,6 @@ use context::{Caller, Context, Environment};
 use error::CliError;
 use output::Output;
 
-use crate::clock::Clock;
 use crate::daemon::wire::RUN_TOKEN;
 use crate::definition::Kind;
 
@@ -56,7 +57,7 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
     // A fork's `--home` is not looked at here: the service sees it, and refuses it.
     let home = context::home(flag.filter(|_| token.is_none()), &env, &folder)?;
     let json = typed.as_ref().is_ok_and(|cli| cli.global.json);
-    let context = Context { home, caller: Caller::Person, clock: Clock::system(), env, folder, json };
+    let context = Context::new(home, Caller::Person, env, folder, json);
     if let Some(token) = token {
         *output = fork::ask(argv.get(1..).unwrap_or_default(), &token, &context)?;
         return Ok(());
@@ -114,6 +115,9 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::Reminder(args::Reminder::Add(args))) => add::reminder(*args, context, output),
         Some(Command::Reminder(args::Reminder::Cancel { id })) => change::cancel(Kind::Reminder, &id, context, output),
         Some(Command::Reminder(args::Reminder::Retry { id })) => change::retry(&id, context, output),
+        Some(Command::Config) => config::config(context, output),
+        Some(Command::Policy(args::Policy::Explain(args))) => policy::explain(&args, context, output),
+        Some(Command::Policy(args::Policy::Show { definition })) => policy::show(&definition, context, output),
         Some(other) => Err(CliError::environment(format!("not built: {other:?}"))),
     }
 }

@@ -63,7 +63,9 @@ pub fn explain(args: &ExplainArgs, context: &Context, output: &mut Output) -> Re
         }
         (None, Some(text)) => match serde_json::from_str(text) {
             Ok(Value::Object(map)) => Value::Object(map),
-            Ok(_) => return Err(CliError::user("`--input` must be a JSON object").hint("as in `{\"command\": \"ls\"}`")),
+            Ok(_) => {
+                return Err(CliError::user("`--input` must be a JSON object").hint("as in `{\"command\": \"ls\"}`"));
+            }
             Err(error) => {
                 return Err(CliError::user(format!("`--input` is not JSON: {error}"))
                     .hint("quote it whole: `--input '{\"command\": \"ls\"}'`"));

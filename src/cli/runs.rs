@@ -25,7 +25,7 @@ pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(
         ..RunFilter::default()
     };
     let runs = open(context)?.runs(&filter)?;
-    let zone = context.zone()?;
+    let zone = context.zone_of_records();
     if context.json {
         output.json(&runs.iter().map(|run| as_json(run, zone)).collect::<Vec<_>>());
         return Ok(());
@@ -59,7 +59,7 @@ pub fn show(run: &str, context: &Context, output: &mut Output) -> Result<(), Cli
     let Some(run) = found else {
         return Err(CliError::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them"));
     };
-    let zone = context.zone()?;
+    let zone = context.zone_of_records();
     if context.json {
         let mut value = as_json(&run, zone);
         value["transcript"] = json!(run.transcript);
@@ -112,7 +112,7 @@ pub fn show(run: &str, context: &Context, output: &mut Output) -> Result<(), Cli
 pub fn inbox(count: usize, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let mut messages = open(context)?.messages(Some(u32::try_from(count).unwrap_or(u32::MAX)))?;
     messages.reverse();
-    let zone = context.zone()?;
+    let zone = context.zone_of_records();
     if context.json {
         output.json(&messages.iter().map(|message| message_json(message, zone)).collect::<Vec<_>>());
         return Ok(());

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ollim_bot::cli::context::{Caller, Context, Environment};
-use ollim_bot::clock::Clock;
 use ollim_bot::daemon::control::{Answers, Control};
 use ollim_bot::daemon::wire::{Reply, Request};
 use ollim_bot::home::Home;
@@ -41,14 +40,7 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let entered = runtime.enter();
     let control = Control::open(&home, tokens.clone()).unwrap();
-    let context = Context {
-        home,
-        caller: Caller::Person,
-        clock: Clock::system(),
-        env: Environment::default(),
-        folder: bot.home().to_owned(),
-        json: false,
-    };
+    let context = Context::new(home, Caller::Person, Environment::default(), bot.home().to_owned(), false);
     runtime.spawn(control.serve(Arc::new(Commands(context))));
     drop(entered);
     let decide_command = move |words: &[String]| {

@@ -395,7 +395,7 @@ async fn record(home: &Path) -> String {
         .await
         .unwrap();
     journal.finish(&run, Finish::closed(RunState::Failed, Some("the client ended early".into()))).await.unwrap();
-    journal.close();
+    journal.close().await;
     run.to_string()
 }
 
