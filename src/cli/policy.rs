@@ -145,11 +145,11 @@ pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), Cl
     let rows: Vec<Vec<Cell>> = entries
         .iter()
         .map(|entry| {
-            let (word, style) = match entry.verdict {
+            let (word, style) = match entry.effect {
                 Verdict::Allow => ("allow", GOOD),
                 Verdict::Deny => ("deny", BAD),
             };
-            vec![Cell::new(word, style), Cell::from(entry.pattern.to_string()), Cell::new(&entry.source, FAINT)]
+            vec![Cell::new(word, style), Cell::from(entry.pattern.to_string()), Cell::new(&entry.origin, FAINT)]
         })
         .collect();
     output.table(&rows);
