@@ -84,7 +84,13 @@ pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
         && words_are_names(day, &[], "LW")
         && words_are_names(month, &MONTHS, "")
         && words_are_names(weekday, &WEEKDAYS, "L");
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    // crontab(5): the days are joined by "or" unless one of the fields starts with a `*`, step or not.
+    let starred = |field: &str| field.starts_with(['*', '?']);
+    let parser = CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .dom_and_dow(starred(day) || starred(weekday))
+        .build();
     match parser.parse(text) {
         Ok(cron) if words => Ok(cron),
         _ => Err(CronError::Field(first_wrong_field(&parser, &fields))),
@@ -167,6 +173,8 @@ mod tests {
             "0 0 * * 5L",
             "0 0 * * MON#2",
             "0 0 ? * *",
+            "0 0 31 2 1",
+            "0 0 */2 2 1",
             "@daily",
             "@Midnight",
             "@hourly",
@@ -206,6 +214,7 @@ mod tests {
             "a b c d e",
             "0 0 30 2 *",
             "0 0 31 4,6,9,11 *",
+            "0 0 31 2 */2",
         ]
         .iter()
         .map(|text| format!("{text:20} {}", check(text)))
@@ -235,6 +244,7 @@ mod tests {
         a b c d e            the minute field `a` is not valid (0-59)
         0 0 30 2 *           no date ever matches it, so it can never fire
         0 0 31 4,6,9,11 *    no date ever matches it, so it can never fire
+        0 0 31 2 */2         no date ever matches it, so it can never fire
         ");
     }
 
