@@ -4,7 +4,11 @@
 //! runs or clients. Every function is total: what cannot be understood is denied, never a panic.
 
 mod background;
+mod known;
+mod path;
 mod pattern;
+mod shell;
+mod wildcard;
 
 pub use background::{BgForkConfig, BothLists, UpdateMode};
 pub use pattern::{PatternError, ToolPattern};

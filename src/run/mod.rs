@@ -3,6 +3,7 @@
 pub mod chain;
 pub mod follow_up;
 mod host;
+pub mod neighbours;
 pub mod prompt;
 pub mod runner;
 pub mod tokens;

@@ -13,7 +13,8 @@ use tracing::warn;
 
 use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
-use super::prompt::{Budget, ForkFacts, Neighbour, Prompt};
+use super::neighbours::Neighbours;
+use super::prompt::{Budget, ForkFacts, Prompt};
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
 use super::wall::WallPlan;
@@ -30,9 +31,6 @@ use crate::schedule::{Job, Launcher};
 
 /// Reports that a turn is given at most; older ones are counted.
 const UPDATES_SHOWN: usize = 10;
-
-/// Background jobs that run soon or ran just now, for a definition's prompt.
-pub type Neighbours = Arc<dyn Fn(&Definition) -> Vec<Neighbour> + Send + Sync>;
 
 /// The settings that runs depend on. They may change while the service runs; each run reads them once.
 #[derive(Clone, Debug)]
@@ -106,7 +104,7 @@ impl Runner {
         };
         let host = self.host(job, policy, &[tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES]);
         let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
-        let neighbours = (self.neighbours)(&job.definition);
+        let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
         let facts = ForkFacts {
             tools: &host.tools,
             knows_main_session: matches!(session, SessionMode::ForkOfMain { .. }),
@@ -252,7 +250,7 @@ impl Runner {
     }
 
     fn places(&self) -> Places {
-        Places { home: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
+        Places { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
     }
 
     fn run_dir(&self, job: &Job) -> io::Result<PathBuf> {
