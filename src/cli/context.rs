@@ -101,7 +101,7 @@ impl Context {
     #[must_use]
     pub fn places(&self) -> Places {
         let user_home = self.env.path("HOME").map_or_else(|| PathBuf::from("/"), Path::to_owned);
-        Places { home: self.home.root().to_owned(), work: self.home.work(), user_home }
+        Places { root: self.home.root().to_owned(), work: self.home.work(), user_home }
     }
 
     /// What holds for definitions that do not say.
