@@ -63,7 +63,8 @@ impl PathRule {
             let starts = self.starts(parts.len());
             starts.into_iter().any(|from| {
                 let tail = &parts[from..];
-                let inside = self.names_folder && (1..=tail.len()).any(|end| glob::matches(&self.segments, &tail[..end]));
+                let inside =
+                    self.names_folder && (1..=tail.len()).any(|end| glob::matches(&self.segments, &tail[..end]));
                 let inside = inside || (self.names_folder && self.segments.is_empty());
                 let deep = matches!(self.segments.last(), Some(Segment::Deep));
                 let exact = glob::matches(&self.segments, tail);
@@ -130,14 +131,12 @@ impl PathRule {
         if self.base != other.base || self.floating || other.floating {
             return true;
         }
-        self.segments
-            .iter()
-            .zip(&other.segments)
-            .take_while(|(a, b)| **a != Segment::Deep && **b != Segment::Deep)
-            .all(|(a, b)| match (a.plain(), b.plain()) {
+        self.segments.iter().zip(&other.segments).take_while(|(a, b)| **a != Segment::Deep && **b != Segment::Deep).all(
+            |(a, b)| match (a.plain(), b.plain()) {
                 (Some(a), Some(b)) => a == b,
                 _ => true,
-            })
+            },
+        )
     }
 
     fn starts(&self, length: usize) -> Vec<usize> {

@@ -84,9 +84,9 @@ impl Known {
             return Some(Protected::Tooling);
         }
         let is_process = parts.next() == Some("proc")
-            && parts.next().is_some_and(|name| {
-                matches!(name, "self" | "thread-self") || name.bytes().all(|b| b.is_ascii_digit())
-            });
+            && parts
+                .next()
+                .is_some_and(|name| matches!(name, "self" | "thread-self") || name.bytes().all(|b| b.is_ascii_digit()));
         is_process.then_some(Protected::Process)
     }
 }

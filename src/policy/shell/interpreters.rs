@@ -19,9 +19,37 @@ const WITH_OPTIONS: &[(&str, &str, &str)] = &[
 
 /// Interpreters of which any option is taken to be code.
 const PLAIN: &[&str] = &[
-    "node", "nodejs", "deno", "bun", "lua", "luajit", "tclsh", "wish", "expect", "Rscript", "R", "julia", "guile",
-    "groovy", "scala", "elixir", "erl", "racket", "sbcl", "clojure", "swipl", "ocaml", "octave", "gnuplot", "osascript",
-    "irb", "iex", "ghci", "jshell", "tsx", "ts-node",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "lua",
+    "luajit",
+    "tclsh",
+    "wish",
+    "expect",
+    "Rscript",
+    "R",
+    "julia",
+    "guile",
+    "groovy",
+    "scala",
+    "elixir",
+    "erl",
+    "racket",
+    "sbcl",
+    "clojure",
+    "swipl",
+    "ocaml",
+    "octave",
+    "gnuplot",
+    "osascript",
+    "irb",
+    "iex",
+    "ghci",
+    "jshell",
+    "tsx",
+    "ts-node",
 ];
 
 /// Programs whose language can start others, and that read it from anywhere.
@@ -103,13 +131,7 @@ fn file(script: &mut Script, words: Vec<Word>, at: usize, role: Role) -> Result<
     script.push(Command { words, role, hidden: None })
 }
 
-fn shell(
-    script: &mut Script,
-    family: &str,
-    words: Vec<Word>,
-    role: Role,
-    depth: usize,
-) -> Result<(), Unreadable> {
+fn shell(script: &mut Script, family: &str, words: Vec<Word>, role: Role, depth: usize) -> Result<(), Unreadable> {
     let mut takes_code = false;
     let mut at = 1;
     while let Some(word) = words.get(at) {

@@ -173,7 +173,9 @@ impl Lexer<'_> {
                 && let Some(text) = word.literal()
             {
                 match text {
-                    "if" | "while" | "until" | "for" | "{" | "[[" | "!" | "coproc" | "function" | "time" => keywords += 1,
+                    "if" | "while" | "until" | "for" | "{" | "[[" | "!" | "coproc" | "function" | "time" => {
+                        keywords += 1
+                    }
                     "case" if inside.is_some() => {
                         return Err(Unreadable::new("a `case` inside a substitution; write it outside"));
                     }
@@ -215,7 +217,9 @@ impl Lexer<'_> {
     fn check_operator(&self, operator: &str, start: usize) -> Result<(), Unreadable> {
         let next = self.rest()[operator.len()..].chars().next();
         if operator == "(" && next == Some('(') {
-            return Err(Unreadable::new("`((`: arithmetic can run commands; use `[ … ]` for numbers, or put a blank between the parentheses of a subshell"));
+            return Err(Unreadable::new(
+                "`((`: arithmetic can run commands; use `[ … ]` for numbers, or put a blank between the parentheses of a subshell",
+            ));
         }
         // A process substitution must be a word of its own: in the middle of a word bash and the grammar differ.
         let glued = start > 0 && !self.line[..start].ends_with([' ', '\t', '\n', '(', ';', '&', '|', '<', '>', '=']);

@@ -24,7 +24,12 @@ const TABLE: &[Runs] = &[
         "tar",
         "IF",
         &[
-            "to-command", "checkpoint-action", "use-compress-program", "rsh-command", "info-script", "new-volume-script",
+            "to-command",
+            "checkpoint-action",
+            "use-compress-program",
+            "rsh-command",
+            "info-script",
+            "new-volume-script",
             "rmt-command",
         ],
     ),
@@ -143,21 +148,29 @@ fn git(words: &[Word]) -> Option<String> {
                 }
                 at += 2;
             }
-            "--no-pager" | "-P" | "--version" | "--help" | "--no-replace-objects" | "--literal-pathspecs"
+            "--no-pager"
+            | "-P"
+            | "--version"
+            | "--help"
+            | "--no-replace-objects"
+            | "--literal-pathspecs"
             | "--no-optional-locks" => at += 1,
             _ if text.starts_with('-') => return runs(word),
             _ => break text,
         }
     };
     let arguments = &words[at + 1..];
-    if matches!(subcommand, "filter-branch" | "instaweb" | "daemon" | "send-email" | "web--browse" | "credential" | "shell")
-    {
+    if matches!(
+        subcommand,
+        "filter-branch" | "instaweb" | "daemon" | "send-email" | "web--browse" | "credential" | "shell"
+    ) {
         return runs(&words[at]);
     }
     if subcommand == "config" {
-        let reads = arguments
-            .iter()
-            .any(|word| word.literal().is_some_and(|text| text.starts_with("--get") || matches!(text, "--list" | "-l" | "get" | "list")));
+        let reads = arguments.iter().any(|word| {
+            word.literal()
+                .is_some_and(|text| text.starts_with("--get") || matches!(text, "--list" | "-l" | "get" | "list"))
+        });
         let sets_harmless = arguments.iter().all(|word| !word.is_unknown())
             && arguments
                 .iter()
@@ -167,8 +180,18 @@ fn git(words: &[Word]) -> Option<String> {
         return if reads || sets_harmless { None } else { runs(&words[at]) };
     }
     let long: &[&str] = &[
-        "exec", "extcmd", "upload-pack", "receive-pack", "open-files-in-pager", "ext-diff", "textconv", "tool", "gpg-sign",
-        "config", "template", "strategy",
+        "exec",
+        "extcmd",
+        "upload-pack",
+        "receive-pack",
+        "open-files-in-pager",
+        "ext-diff",
+        "textconv",
+        "tool",
+        "gpg-sign",
+        "config",
+        "template",
+        "strategy",
     ];
     let (short, actions): (&str, &[&str]) = match subcommand {
         "rebase" => ("x", &[]),

@@ -7,9 +7,31 @@ const NAME: &str = "ollim-bot";
 
 /// Subcommands of the program itself. Any other name is a command of one's own, whose arguments are not ours to read.
 const SUBCOMMANDS: &[&str] = &[
-    "agents", "budget", "cancel-run", "chat", "check", "completions", "config", "doctor", "fire", "follow-up-chain", "help",
-    "inbox", "init", "next", "pause", "policy", "reminder", "resume", "routine", "run", "runs", "service", "sessions",
-    "spawn", "status",
+    "agents",
+    "budget",
+    "cancel-run",
+    "chat",
+    "check",
+    "completions",
+    "config",
+    "doctor",
+    "fire",
+    "follow-up-chain",
+    "help",
+    "inbox",
+    "init",
+    "next",
+    "pause",
+    "policy",
+    "reminder",
+    "resume",
+    "routine",
+    "run",
+    "runs",
+    "service",
+    "sessions",
+    "spawn",
+    "status",
 ];
 
 /// The call with global flags removed and aliases resolved; `None` for other programs.
@@ -26,8 +48,7 @@ pub(in crate::policy) fn canonical(words: &[Word], by_base_name: bool) -> Option
         out.extend(rest.iter().cloned());
         return Some(out);
     }
-    loop {
-        let Some(text) = rest.first().and_then(Word::literal) else { break };
+    while let Some(text) = rest.first().and_then(Word::literal) {
         match text {
             "--json" => rest = &rest[1..],
             "--home" | "--color" if rest.get(1).is_some_and(|value| value.literal().is_some()) => rest = &rest[2..],
@@ -89,7 +110,7 @@ pub(in crate::policy) fn uses_home_flag(words: &[Word]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::shell::shown;
+    use crate::policy::shell::word::shown;
 
     fn call(text: &str, by_base_name: bool) -> Option<String> {
         let words: Vec<Word> = text.split(' ').map(Word::text).collect();
@@ -107,7 +128,11 @@ mod tests {
             ("ollim-bot -- cal", Some("ollim-bot -- cal"), Some("ollim-bot cal")),
             ("ollim-bot next --json", Some("ollim-bot next"), Some("ollim-bot next")),
             ("ollim-bot cal --json", Some("ollim-bot cal --json"), Some("ollim-bot cal --json")),
-            ("ollim-bot follow_up_chain --in 5", Some("ollim-bot follow-up-chain --in 5"), Some("ollim-bot follow-up-chain --in 5")),
+            (
+                "ollim-bot follow_up_chain --in 5",
+                Some("ollim-bot follow-up-chain --in 5"),
+                Some("ollim-bot follow-up-chain --in 5"),
+            ),
             ("/usr/bin/ollim-bot cal", None, Some("ollim-bot cal")),
             ("ollim-bot-cal today", None, Some("ollim-bot cal today")),
             ("bin/ollim-bot-cal today", None, Some("ollim-bot cal today")),

@@ -6,8 +6,8 @@ use super::word::Word;
 
 /// Programs that write nothing and run nothing, whatever their arguments.
 const ALWAYS: &[&str] = &[
-    "basename", "cat", "cmp", "comm", "cut", "df", "diff", "dirname", "du", "echo", "egrep", "fgrep", "grep", "head", "ls",
-    "nl", "pwd", "readlink", "realpath", "stat", "tail", "test", "[", "tr", "wc",
+    "basename", "cat", "cmp", "comm", "cut", "df", "diff", "dirname", "du", "echo", "egrep", "fgrep", "grep", "head",
+    "ls", "nl", "pwd", "readlink", "realpath", "stat", "tail", "test", "[", "tr", "wc",
 ];
 
 /// Whether a line can only read. A redirection, an assignment or a function makes it something else.

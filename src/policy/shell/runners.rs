@@ -8,23 +8,63 @@ use super::script::{Command, Role, Script};
 use super::word::Word;
 
 const RUNNERS: &[&str] = &[
-    "bunx", "bwrap", "capsh", "chroot", "chrt", "dbus-run-session", "docker", "entr", "fakeroot", "faketime", "firejail",
-    "flock", "hyperfine", "ionice", "kubectl", "ltrace", "nix", "nix-shell", "npm", "npx", "nsenter", "numactl", "parallel",
-    "perf", "pipenv", "pipx", "pkexec", "pnpm", "podman", "poetry", "proot", "proxychains", "runcon", "screen", "setarch",
-    "ssh", "start-stop-daemon", "strace", "systemd-run", "taskset", "tmux", "torsocks", "unbuffer", "unshare", "uv",
-    "uvx", "valgrind", "watch", "xvfb-run", "yarn",
+    "bunx",
+    "bwrap",
+    "capsh",
+    "chroot",
+    "chrt",
+    "dbus-run-session",
+    "docker",
+    "entr",
+    "fakeroot",
+    "faketime",
+    "firejail",
+    "flock",
+    "hyperfine",
+    "ionice",
+    "kubectl",
+    "ltrace",
+    "nix",
+    "nix-shell",
+    "npm",
+    "npx",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "perf",
+    "pipenv",
+    "pipx",
+    "pkexec",
+    "pnpm",
+    "podman",
+    "poetry",
+    "proot",
+    "proxychains",
+    "runcon",
+    "screen",
+    "setarch",
+    "ssh",
+    "start-stop-daemon",
+    "strace",
+    "systemd-run",
+    "taskset",
+    "tmux",
+    "torsocks",
+    "unbuffer",
+    "unshare",
+    "uv",
+    "uvx",
+    "valgrind",
+    "watch",
+    "xvfb-run",
+    "yarn",
 ];
 
 /// How many of its arguments are tried as the start of a command.
 const MAX_TRIED: usize = 32;
 
 /// Adds what the program may run, as far as it can be told.
-pub(super) fn add_possible(
-    script: &mut Script,
-    program: &str,
-    words: &[Word],
-    depth: usize,
-) -> Result<(), Unreadable> {
+pub(super) fn add_possible(script: &mut Script, program: &str, words: &[Word], depth: usize) -> Result<(), Unreadable> {
     if !RUNNERS.contains(&program) && !program.starts_with("ld-linux") && !program.starts_with("ld.so") {
         return Ok(());
     }

@@ -28,7 +28,11 @@ pub(super) fn sed(arguments: &[Word]) -> Option<String> {
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             match (name, value) {
-                ("quiet" | "silent" | "regexp-extended" | "null-data" | "unbuffered" | "posix" | "separate" | "sandbox", None) => {}
+                (
+                    "quiet" | "silent" | "regexp-extended" | "null-data" | "unbuffered" | "posix" | "separate"
+                    | "sandbox",
+                    None,
+                ) => {}
                 ("expression", Some(value)) if !word.is_unknown() => scripts.push(value.to_owned()),
                 ("in-place", _) => {}
                 _ => return refuse(&format!("the option `{text}`")),
@@ -260,7 +264,9 @@ mod tests {
 
     #[test]
     fn awk_programs_that_run_or_write_are_refused() {
-        for arguments in [&["{print $1}"][..], &["-F:", "{print $2}", "f"], &["-F", ",", "NR==1"], &["-v", "x=1", "END{print NR}"]] {
+        for arguments in
+            [&["{print $1}"][..], &["-F:", "{print $2}", "f"], &["-F", ",", "NR==1"], &["-v", "x=1", "END{print NR}"]]
+        {
             assert_eq!(awk(&words(arguments)), None, "{arguments:?}");
         }
         for arguments in [

@@ -302,7 +302,25 @@ fn name_of(assignment: &Assignment) -> Result<String, Unreadable> {
 fn is_keyword(name: &str) -> bool {
     matches!(
         name,
-        "!" | "{" | "}" | "[[" | "]]" | "case" | "coproc" | "do" | "done" | "elif" | "else" | "esac" | "fi" | "for"
-            | "function" | "if" | "in" | "select" | "then" | "until" | "while"
+        "!" | "{"
+            | "}"
+            | "[["
+            | "]]"
+            | "case"
+            | "coproc"
+            | "do"
+            | "done"
+            | "elif"
+            | "else"
+            | "esac"
+            | "fi"
+            | "for"
+            | "function"
+            | "if"
+            | "in"
+            | "select"
+            | "then"
+            | "until"
+            | "while"
     )
 }
