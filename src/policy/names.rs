@@ -1,5 +1,7 @@
 //! Shell variables by which a command line could turn a granted command into another one.
 
+use super::shell::is_name;
+
 /// Never assigned, bound or unset in a fork, whatever its rules: who it is, and what its words mean.
 pub(super) fn is_reserved(name: &str) -> bool {
     const NAMES: &[&str] = &["PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS"];
@@ -11,11 +13,43 @@ pub(super) fn is_reserved(name: &str) -> bool {
 /// reaches no program, so only those count that are exported already or that the shell itself reads.
 pub(super) fn is_harmless_variable(name: &str) -> bool {
     const READ_BY_SHELL: &[&str] = &[
-        "CDPATH", "EXECIGNORE", "FPATH", "GLOBIGNORE", "HISTFILE", "HOME", "OLDPWD", "PROMPT_COMMAND", "PS0", "PS1", "PS2",
-        "PS4", "PWD", "SHELL", "TMPDIR", "USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "BROWSER", "NODE_OPTIONS",
+        "CDPATH",
+        "EXECIGNORE",
+        "FPATH",
+        "GLOBIGNORE",
+        "HISTFILE",
+        "HOME",
+        "OLDPWD",
+        "PROMPT_COMMAND",
+        "PS0",
+        "PS1",
+        "PS2",
+        "PS4",
+        "PWD",
+        "SHELL",
+        "TMPDIR",
+        "USER",
+        "LOGNAME",
+        "EDITOR",
+        "VISUAL",
+        "PAGER",
+        "BROWSER",
+        "NODE_OPTIONS",
     ];
     const PREFIXES: &[&str] = &[
-        "ANTHROPIC_", "BASH", "CLAUDE", "GIT_", "HTTP", "NODE_", "PERL", "PYTHON", "RUBY", "SSL_", "SSH_", "XDG_", "npm_",
+        "ANTHROPIC_",
+        "BASH",
+        "CLAUDE",
+        "GIT_",
+        "HTTP",
+        "NODE_",
+        "PERL",
+        "PYTHON",
+        "RUBY",
+        "SSL_",
+        "SSH_",
+        "XDG_",
+        "npm_",
     ];
     is_name(name)
         && !is_reserved(name)
@@ -28,16 +62,21 @@ pub(super) fn is_harmless_variable(name: &str) -> bool {
 /// editors, plugins and libraries from theirs.
 pub(super) fn is_harmless_export(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "CI", "CLICOLOR", "COLUMNS", "DEBUG", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "NO_COLOR", "TERM", "TZ", "VERBOSE",
+        "CI",
+        "CLICOLOR",
+        "COLUMNS",
+        "DEBUG",
+        "FORCE_COLOR",
+        "LANG",
+        "LANGUAGE",
+        "LINES",
+        "NO_COLOR",
+        "TERM",
+        "TZ",
+        "VERBOSE",
     ];
     let own = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     is_harmless_variable(name) && (NAMES.contains(&name) || name.starts_with("LC_") || own)
-}
-
-fn is_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
-        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 #[cfg(test)]

@@ -73,8 +73,8 @@ impl Rule {
         let tool = pattern.canonical_tool();
         let name = if tool == "*" {
             Some(Wildcard::name("*"))
-        } else if tool.starts_with("mcp__") {
-            let whole_server = !tool["mcp__".len()..].contains("__");
+        } else if let Some(rest) = tool.strip_prefix("mcp__") {
+            let whole_server = !rest.contains("__");
             Some(Wildcard::name(&if whole_server { format!("{tool}__*") } else { tool.to_owned() }))
         } else {
             None
@@ -93,6 +93,14 @@ impl Rule {
     /// Whether it names every tool there is.
     pub(super) fn is_for_everything(&self) -> bool {
         self.name.as_ref().is_some_and(Wildcard::matches_everything)
+    }
+
+    /// The rule as the subject of a denial's sentence.
+    pub(super) fn cited(&self) -> String {
+        match &self.origin {
+            Origin::Disallowed(owner) => format!("disallowed_tools \"{}\" of {owner}", self.pattern),
+            origin => format!("{origin} (\"{}\")", self.pattern),
+        }
     }
 
     pub(super) fn is_all(&self) -> bool {
@@ -152,7 +160,8 @@ impl CommandRule {
     /// Whether it grants the command, whatever the unknown parts of it hold.
     pub(super) fn grants(&self, words: &[Word]) -> bool {
         let Some(program) = words.first() else { return false };
-        if program.is_unknown() {
+        // A quoted `~` is a file of that name, not the home folder.
+        if program.is_unknown() || program.known_start().starts_with('~') {
             return false;
         }
         // A path runs that file, whatever its last part is called: the pattern must spell it.

@@ -11,7 +11,8 @@ pub(super) fn host(url: &str) -> Option<String> {
     let authority = &rest[..end];
     let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.' || c == '_';
-    if !url.chars().all(|c| !c.is_control() && !c.is_whitespace() && c != '\\') || !port.bytes().all(|b| b.is_ascii_digit())
+    if !url.chars().all(|c| !c.is_control() && !c.is_whitespace() && c != '\\')
+        || !port.bytes().all(|b| b.is_ascii_digit())
     {
         return None;
     }
@@ -47,7 +48,9 @@ impl HostRule {
     /// The same for a denial: an address in another notation could be the one that is denied.
     pub(super) fn matches_possibly(&self, host: &str) -> bool {
         let is_number = |host: &str| {
-            host.rsplit('.').next().is_some_and(|last| last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()))
+            host.rsplit('.')
+                .next()
+                .is_some_and(|last| last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()))
         };
         self.matches(host) || (is_number(&self.host) && is_number(host))
     }

@@ -6,19 +6,24 @@ use std::path::{Component, Path, PathBuf};
 /// How many symlinks one path may lead through.
 const MAX_LINKS: usize = 40;
 
-/// A path in both readings, absolute and without `..`.
+/// A path in every reading, absolute and without `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::policy) struct Resolved {
-    /// As written, with `.` and `..` taken out.
-    pub written: PathBuf,
-    /// Where the kernel would go. What does not exist is kept as written.
-    pub real: PathBuf,
-    /// Every place that it leads through, links included: one of them in a protected place is enough for a denial.
+    /// As written with `.` and `..` taken out; where the kernel would go from there; and where it would go from the
+    /// path as it is (a link in front of `..` makes a difference). What does not exist is kept as written.
+    pub readings: Vec<PathBuf>,
+    /// The links that it leads through: one of them in a protected place is enough for a denial.
     pub through: Vec<PathBuf>,
 }
 
-/// `None`: a path that cannot be resolved (empty, with a NUL, a loop of links, another user's `~`, `..` behind what
-/// does not exist).
+impl Resolved {
+    /// Readings and links.
+    pub fn everywhere(&self) -> impl Iterator<Item = &PathBuf> {
+        self.readings.iter().chain(&self.through)
+    }
+}
+
+/// `None`: a path that cannot be resolved (empty, with a NUL, a loop of links, another user's `~`).
 pub(in crate::policy) fn resolve(path: &str, cwd: &Path, user_home: &Path) -> Option<Resolved> {
     if path.is_empty() || path.contains('\0') || !cwd.is_absolute() {
         return None;
@@ -34,8 +39,16 @@ pub(in crate::policy) fn resolve(path: &str, cwd: &Path, user_home: &Path) -> Op
     if !full.is_absolute() {
         return None;
     }
-    let (real, through) = walk(&full)?;
-    Some(Resolved { written: lexical(&full), real, through })
+    let written = lexical(&full);
+    let (real, mut through) = walk(&written)?;
+    let mut readings = vec![written, real];
+    if full.components().any(|part| part == Component::ParentDir) {
+        let (real, more) = walk(&full)?;
+        readings.push(real);
+        through.extend(more);
+    }
+    readings.dedup();
+    Some(Resolved { readings, through })
 }
 
 fn lexical(path: &Path) -> PathBuf {
@@ -68,10 +81,9 @@ fn walk(path: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     let mut missing = false;
     while let Some(part) = todo.pop() {
         if part == ".." {
-            if missing {
-                return None;
-            }
+            // Behind what does not exist the kernel goes nowhere; as written is the nearest reading.
             here.pop();
+            missing = false;
             continue;
         }
         let next = here.join(&part);

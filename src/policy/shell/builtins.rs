@@ -46,7 +46,8 @@ pub(super) fn effect(script: &mut Script, program: &str, words: &[Word]) -> Opti
         "read" => {
             let plain = |word: &Word| word.literal().is_some_and(|text| text == "-r" || is_name(text));
             if arguments.iter().all(plain) {
-                script.assigned.extend(arguments.iter().filter_map(Word::literal).map(str::to_owned));
+                let names = arguments.iter().filter_map(Word::literal).filter(|name| is_name(name));
+                script.assigned.extend(names.map(str::to_owned));
                 return STEERS;
             }
             binds(script, arguments)
@@ -167,7 +168,7 @@ fn test(program: &str, arguments: &[Word]) -> Option<Effect> {
 }
 
 /// A plain identifier.
-pub(super) fn is_name(text: &str) -> bool {
+pub(in crate::policy) fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')

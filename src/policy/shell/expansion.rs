@@ -102,6 +102,9 @@ impl Lexer<'_> {
             word.parts = vec![unknown(raw, true)];
         }
         check_subscript(raw)?;
+        if word.parts.len() > 1 {
+            word.parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+        }
         Ok(word)
     }
 

@@ -21,10 +21,11 @@ mod walk;
 mod word;
 mod wrappers;
 
+pub(super) use builtins::is_name;
 pub(super) use own::{canonical as own_command, uses_home_flag};
 pub(super) use read_only::is_read_only;
 pub(super) use script::{Command, Role, Script, Target, read};
-pub(super) use word::{Word, shown, symbols, symbols_loose};
+pub(super) use word::{Word, symbols, symbols_loose};
 
 /// Why a line cannot be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]

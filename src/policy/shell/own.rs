@@ -48,8 +48,7 @@ pub(in crate::policy) fn canonical(words: &[Word], by_base_name: bool) -> Option
         out.extend(rest.iter().cloned());
         return Some(out);
     }
-    loop {
-        let Some(text) = rest.first().and_then(Word::literal) else { break };
+    while let Some(text) = rest.first().and_then(Word::literal) {
         match text {
             "--json" => rest = &rest[1..],
             "--home" | "--color" if rest.get(1).is_some_and(|value| value.literal().is_some()) => rest = &rest[2..],
@@ -111,7 +110,7 @@ pub(in crate::policy) fn uses_home_flag(words: &[Word]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::shell::shown;
+    use crate::policy::shell::word::shown;
 
     fn call(text: &str, by_base_name: bool) -> Option<String> {
         let words: Vec<Word> = text.split(' ').map(Word::text).collect();

@@ -96,6 +96,11 @@ pub(in crate::policy) fn read(line: &str) -> Result<Script, Unreadable> {
 }
 
 impl Script {
+    /// One command whose words are known.
+    pub fn of(words: Vec<Word>) -> Self {
+        Self { commands: vec![Command { words, role: Role::Runs, hidden: None }], ..Self::default() }
+    }
+
     /// Adds what `line` does, `depth` substitutions down.
     pub(super) fn add_line(&mut self, line: &str, depth: usize) -> Result<(), Unreadable> {
         if depth > MAX_DEPTH {

@@ -106,23 +106,13 @@ impl Word {
         if out.is_empty() { "''".into() } else { out }
     }
 
-    /// The word with the text up to and including `prefix` taken off; `None` where it does not begin so.
-    pub fn strip_prefix(&self, prefix: &str) -> Option<Self> {
-        let Some(Part::Text(first)) = self.parts.first() else { return None };
-        let rest = first.strip_prefix(prefix)?;
-        let mut parts = self.parts.clone();
-        if rest.is_empty() {
-            parts.remove(0);
-        } else {
-            parts[0] = Part::Text(rest.into());
-        }
-        Some(Self { parts, quoted: self.quoted })
-    }
-
     /// The word's last path segment, for comparing programs by base name.
     pub fn base_name(&self) -> Option<&str> {
-        let literal = self.literal()?;
-        Some(literal.rsplit('/').next().unwrap_or(literal))
+        let path = match self.parts.as_slice() {
+            [Part::Home, Part::Text(rest)] if rest.starts_with('/') => rest,
+            _ => self.literal()?,
+        };
+        Some(path.rsplit('/').next().unwrap_or(path))
     }
 }
 

@@ -30,7 +30,8 @@ pub(super) fn add(script: &mut Script, words: Vec<Word>, role: Role, depth: usiz
     if depth > MAX_WRAPPERS {
         return Err(Unreadable::new("commands wrapped in each other too deep"));
     }
-    let Some(program) = words.first().and_then(program_name) else {
+    let Some(program) = words.first().and_then(Word::base_name).filter(|name| !name.is_empty()).map(str::to_owned)
+    else {
         let hidden = match words.first() {
             Some(word) if word.literal() == Some("") => "its program is empty",
             _ => "its program is known only when it runs; write the program's name",
@@ -110,16 +111,6 @@ pub(super) fn add(script: &mut Script, words: Vec<Word>, role: Role, depth: usiz
             script.push(Command { words, role, hidden })
         }
     }
-}
-
-/// The program's base name, where it is known.
-fn program_name(word: &Word) -> Option<String> {
-    let text = match word.parts.as_slice() {
-        [Part::Home, Part::Text(rest)] if rest.starts_with('/') => rest.as_str(),
-        _ => word.literal()?,
-    };
-    let base = text.rsplit('/').next().unwrap_or(text);
-    (!base.is_empty()).then(|| base.to_owned())
 }
 
 /// A wrapper given by its plain name needs no grant; one given by path could be any program.
