@@ -73,7 +73,7 @@ impl PingBudget {
 }
 
 /// Where the journal keeps it.
-const SETTING: &str = "ping_budget";
+pub const SETTING: &str = "ping_budget";
 
 /// The budget in the journal. Clones share it; one reader and writer at a time.
 #[derive(Clone)]

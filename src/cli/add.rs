@@ -21,7 +21,9 @@ pub fn routine(args: RoutineAdd, context: &Context, output: &mut Output) -> Resu
     let RoutineAdd { cron, on_overlap, job } = args;
     let mut draft = draft(When::Cron(cron), job)?;
     draft.on_overlap = on_overlap.unwrap_or_default();
-    write(&draft, context, output)
+    let written = definition::create(&context.home, &draft, &context.defaults()?)?;
+    said(&written, context, output);
+    Ok(())
 }
 
 /// `reminder add`.
@@ -29,6 +31,13 @@ pub fn routine(args: RoutineAdd, context: &Context, output: &mut Output) -> Resu
 /// # Errors
 /// When what was asked for is no valid reminder; nothing is written then.
 pub fn reminder(args: ReminderAdd, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let written = make_reminder(args, context)?;
+    said(&written, context, output);
+    Ok(())
+}
+
+/// The reminder that was asked for, written.
+pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Written, CliError> {
     context.require_home()?;
     let ReminderAdd { delay, span, at, max_chain, chain_depth, chain_parent, job } = args;
     let zone = match &job.timezone {
@@ -49,7 +58,7 @@ pub fn reminder(args: ReminderAdd, context: &Context, output: &mut Output) -> Re
     draft.max_chain = max_chain.unwrap_or(0);
     draft.chain_depth = chain_depth.unwrap_or(0);
     draft.chain_parent = chain_parent.map(DefinitionId::new);
-    write(&draft, context, output)
+    Ok(definition::create(&context.home, &draft, &context.defaults()?)?)
 }
 
 /// So long after now.
@@ -149,11 +158,9 @@ fn list(values: Vec<String>) -> Vec<String> {
     if values == [""] { Vec::new() } else { values }
 }
 
-fn write(draft: &Draft, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let written = definition::create(&context.home, draft, &context.defaults()?)?;
-    warnings(&written, output);
+fn said(written: &Written, context: &Context, output: &mut Output) {
+    warnings(written, output);
     scheduled(&written.definition, context, output);
-    Ok(())
 }
 
 /// What a person should look at in what was just written.

@@ -34,7 +34,7 @@ pub fn ask(argv: &[OsString], token: &str, context: &Context) -> Result<Output, 
             Err(external::become_command(&program, &args, &context.home))
         }
         Ok(Reply::Refused(reason)) => Err(CliError::user(reason)),
-        Ok(Reply::Done(_) | Reply::Status(_)) => {
+        Ok(Reply::Done(_) | Reply::Status(_) | Reply::Fired { .. }) => {
             Err(CliError::environment("the service gave an answer to another question"))
         }
         Err(CallError::NotRunning) => {

@@ -88,14 +88,18 @@ pub fn help(topic: &[String], context: &Context, output: &mut Output) -> Result<
     Ok(())
 }
 
-/// What stands where nothing was typed.
-pub fn short(output: &mut Output) {
+/// What stands where nothing was typed: a few commands and, where there is a data folder, how things are.
+pub fn short(context: &Context, output: &mut Output) {
     output.line("ollim-bot runs jobs written as markdown files, on time, with only the tools each file allows.");
     output.line("");
     output.line("  ollim-bot run                                     start the service here");
     output.line("  ollim-bot reminder add --in 20m -m 'Check the oven'");
     output.line("  ollim-bot next                                    what is coming");
     output.line("  ollim-bot help                                    every command, with examples");
+    if let Some(line) = super::status::line(context) {
+        output.line("");
+        output.line(line);
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use serde_json::json;
 use super::context::Context;
 use super::error::CliError;
 use super::output::{FAINT, GOOD, Output, paint};
-use crate::definition::samples;
+use crate::config::COMMENTED;
+use crate::definition::samples::{FAR_OFF, samples};
 use crate::home::Home;
 
 /// How long after the folder was made the sample reminder fires: soon enough to be seen, late enough to be read.
@@ -52,7 +53,8 @@ pub fn init(force: bool, context: &Context, output: &mut Output) -> Result<(), C
 /// When the disk says no.
 pub fn make(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBuf>, CliError> {
     folders(home)?;
-    let mut files = vec![(home.config_file(), CONFIG.to_owned()), (home.root().join(".gitignore"), IGNORED.to_owned())];
+    let mut files =
+        vec![(home.config_file(), COMMENTED.to_owned()), (home.root().join(".gitignore"), IGNORED.to_owned())];
     for (path, text) in samples() {
         files.push((home.root().join(path), soon(text, now, zone)));
     }
@@ -106,7 +108,11 @@ fn write_new(path: &Path, text: &str) -> io::Result<bool> {
 fn soon(text: &str, now: DateTime<Utc>, zone: Tz) -> String {
     let at = (now + SOON).with_timezone(&zone).to_rfc3339_opts(chrono::SecondsFormat::Secs, false);
     let line = |line: &str| {
-        if line.starts_with("run_at:") && line.contains(samples::FAR_OFF) { format!("run_at: \"{at}\"") } else { line.to_owned() }
+        if line.starts_with("run_at:") && line.contains(FAR_OFF) {
+            format!("run_at: \"{at}\"")
+        } else {
+            line.to_owned()
+        }
     };
     let mut lines = text.split('\n').map(line).collect::<Vec<_>>().join("\n");
     if !lines.ends_with('\n') {
@@ -114,6 +120,3 @@ fn soon(text: &str, now: DateTime<Utc>, zone: Tz) -> String {
     }
     lines
 }
-
-/// Every setting with its default, commented out.
-const CONFIG: &str = "";

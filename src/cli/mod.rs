@@ -9,15 +9,21 @@ mod change;
 mod check;
 mod config;
 pub mod context;
+mod dry_run;
 pub mod error;
 pub mod external;
 pub mod fork;
 pub mod help;
+mod init;
 mod jobs;
+pub mod links;
 mod next;
 pub mod output;
 mod policy;
+mod run;
 mod runs;
+mod service;
+mod status;
 pub mod times;
 pub mod when;
 
@@ -31,7 +37,7 @@ use context::{Caller, Context, Environment};
 use error::CliError;
 use output::Output;
 
-use crate::daemon::wire::RUN_TOKEN;
+use crate::daemon::wire::{RUN_TOKEN, Request};
 use crate::definition::Kind;
 
 /// The whole program: reads what was typed, does it, prints, and gives the exit code.
@@ -76,6 +82,7 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
             let program = external::find(name, &context.home, &context.env)?;
             Err(external::become_command(&program, args, &context.home))
         }
+        Some(Command::Run(args)) => run::run(&args, cli.global.color, &context, output),
         command => execute(command, &context, output),
     }
 }
@@ -87,7 +94,7 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
 pub fn execute(command: Option<Command>, context: &Context, output: &mut Output) -> Result<(), CliError> {
     match command {
         None => {
-            help::short(output);
+            help::short(context, output);
             Ok(())
         }
         Some(Command::Help { command }) => help::help(&command, context, output),
@@ -118,7 +125,17 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::Config) => config::config(context, output),
         Some(Command::Policy(args::Policy::Explain(args))) => policy::explain(&args, context, output),
         Some(Command::Policy(args::Policy::Show { definition })) => policy::show(&definition, context, output),
-        Some(other) => Err(CliError::environment(format!("not built: {other:?}"))),
+        Some(Command::Init { force }) => init::init(force, context, output),
+        Some(Command::Status) => status::status(context, output),
+        Some(Command::Fire { id, dry_run: false }) => service::fire(&id, context, output),
+        Some(Command::Fire { id, dry_run: true }) => dry_run::dry_run(&id, context, output),
+        Some(Command::CancelRun { run }) => service::verb(&Request::CancelRun { run }, context, output),
+        Some(Command::Pause) => service::verb(&Request::Pause, context, output),
+        Some(Command::Resume { id }) => service::verb(&Request::Resume { id }, context, output),
+        // These take the process over, and were dealt with by who owns it.
+        Some(Command::Run(_) | Command::External(_)) => {
+            Err(CliError::environment("this command runs in a process of its own"))
+        }
     }
 }
 

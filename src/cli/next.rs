@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::NextArgs;
 use super::context::Context;
@@ -33,19 +33,7 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
     };
     let coming = coming(&chosen, from, now, until, args.count);
     if context.json {
-        let rows: Vec<_> = coming
-            .iter()
-            .map(|(at, definition)| {
-                json!({
-                    "id": definition.id,
-                    "kind": definition.kind(),
-                    "at": times::rfc3339(*at, definition.zone),
-                    "description": definition.description,
-                    "background": definition.background().is_some(),
-                })
-            })
-            .collect();
-        output.json(&rows);
+        output.json(&as_json(&coming));
         return Ok(());
     }
     if coming.is_empty() {
@@ -53,6 +41,22 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
     }
     output.table(&rows(&coming, now));
     Ok(())
+}
+
+/// Occurrences with the keys that others build on.
+pub(super) fn as_json(coming: &[(DateTime<Utc>, Arc<Definition>)]) -> Vec<Value> {
+    coming
+        .iter()
+        .map(|(at, definition)| {
+            json!({
+                "id": definition.id,
+                "kind": definition.kind(),
+                "at": times::rfc3339(*at, definition.zone),
+                "description": definition.description,
+                "background": definition.background().is_some(),
+            })
+        })
+        .collect()
 }
 
 /// Occurrences as lines of a table.

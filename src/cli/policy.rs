@@ -7,11 +7,14 @@ use super::context::Context;
 use super::error::CliError;
 use super::jobs;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, paint};
+use crate::agent::SessionMode;
 use crate::agent::claude::options::command_line;
-use crate::agent::{ClientOptions, SessionMode};
 use crate::channel::terminal::plain;
+use crate::config::Config;
+use crate::daemon::service;
 use crate::definition::Definition;
 use crate::policy::{Decision, Policy, ToolCall, Verdict};
+use crate::run::runner;
 
 /// The policy that a definition's run has.
 ///
@@ -28,25 +31,14 @@ pub(super) fn of(definition: &Definition, context: &Context) -> Result<Policy, C
     })
 }
 
-/// The client's options and arguments for a definition's run in a fresh session.
-pub(super) fn client(definition: &Definition, policy: &Policy, model: Option<&str>) -> (ClientOptions, Vec<String>) {
-    let mut options = ClientOptions {
-        model: model.map(ToOwned::to_owned),
-        max_turns: definition.max_turns,
-        max_budget_usd: definition.max_cost_usd,
-        ..ClientOptions::default()
+/// The client's arguments for a definition's run in a fresh session.
+pub(super) fn client_args(definition: &Definition, policy: &Policy, config: &Config) -> Vec<String> {
+    let settings = service::settings(config);
+    let (session, options) = match definition.background() {
+        None => (SessionMode::Main(None), runner::main_options(definition, &settings)),
+        Some(background) => (SessionMode::Isolated, runner::background_options(definition, background, &settings)),
     };
-    let session = match definition.background() {
-        None => SessionMode::Main(None),
-        Some(background) => {
-            options.model = background.model.clone().or(options.model);
-            options.thinking = Some(background.thinking);
-            options = options.with_restrictions(&background.restrictions);
-            SessionMode::Isolated
-        }
-    };
-    let args = command_line(&session, &options, &policy.visible_tools(), &policy.deny_rules());
-    (options, args)
+    command_line(&session, &options, &policy.visible_tools(), &policy.deny_rules())
 }
 
 /// `policy explain`: exit 0 allowed, 1 denied.
@@ -83,7 +75,7 @@ pub fn explain(args: &ExplainArgs, context: &Context, output: &mut Output) -> Re
         output.exit = 1;
     }
     let config = context.config()?;
-    let (_, client_args) = client(&definition, &policy, config.model.as_deref());
+    let client_args = client_args(&definition, &policy, &config);
     if context.json {
         output.json(&json!({
             "verdict": decision.verdict,
@@ -127,7 +119,7 @@ pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), Cl
     let definition = jobs::find(name, None, &loaded)?;
     let policy = of(&definition, context)?;
     let config = context.config()?;
-    let (_, client_args) = client(&definition, &policy, config.model.as_deref());
+    let client_args = client_args(&definition, &policy, &config);
     let (entries, visible) = (policy.entries(), policy.visible_tools());
     let mcp = policy.visible_mcp(&crate::mcp::tools::names().collect::<Vec<_>>());
     if context.json {
@@ -142,7 +134,20 @@ pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), Cl
         return Ok(());
     }
     output.line(paint(STRONG, &plain(&definition.title())));
-    let rows: Vec<Vec<Cell>> = entries
+    table(&policy, output);
+    let list = |tools: &[String]| if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+    output.line("");
+    output.table(&[
+        vec![Cell::new("tools it sees", FAINT), list(&visible).into()],
+        vec![Cell::new("of ours", FAINT), list(&mcp).into()],
+    ]);
+    Ok(())
+}
+
+/// Every entry, and where it came from.
+pub(super) fn table(policy: &Policy, output: &mut Output) {
+    let rows: Vec<Vec<Cell>> = policy
+        .entries()
         .iter()
         .map(|entry| {
             let (word, style) = match entry.effect {
@@ -153,11 +158,4 @@ pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), Cl
         })
         .collect();
     output.table(&rows);
-    let list = |tools: &[String]| if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
-    output.line("");
-    output.table(&[
-        vec![Cell::new("tools it sees", FAINT), list(&visible).into()],
-        vec![Cell::new("of ours", FAINT), list(&mcp).into()],
-    ]);
-    Ok(())
 }

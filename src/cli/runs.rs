@@ -178,7 +178,7 @@ fn header(names: &[&str]) -> Vec<Cell> {
 }
 
 /// How the journal names a state.
-fn word(state: RunState) -> String {
+pub(super) fn word(state: RunState) -> String {
     match serde_json::to_value(state) {
         Ok(Value::String(word)) => word,
         _ => String::new(),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::definition::{self, DefinitionError};
+use crate::definition;
 use crate::home::Home;
 use crate::schedule::{Files, Removal};
 
@@ -23,17 +23,10 @@ impl Files for HomeFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Removed),
             Err(error) => return Err(error),
         }
-        gone_is_fine(definition::remove(&self.0, file)).map(|()| Removal::Removed)
+        definition::remove(&self.0, file).map(|_| Removal::Removed).map_err(io::Error::other)
     }
 
     fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<()> {
-        gone_is_fine(definition::move_to_failed(&self.0, file, reason).map(drop))
-    }
-}
-
-fn gone_is_fine(done: Result<(), DefinitionError>) -> io::Result<()> {
-    match done {
-        Ok(()) | Err(DefinitionError::NotFound { .. }) => Ok(()),
-        Err(error) => Err(io::Error::other(error)),
+        definition::move_to_failed(&self.0, file, reason).map(drop).map_err(io::Error::other)
     }
 }

@@ -4,8 +4,15 @@
 //! guessed from processes: [`wire`] says how. Knows nothing of how answers are shown.
 
 pub mod call;
+mod client;
 pub mod control;
 pub mod delivery;
+pub mod ending;
+mod files;
+mod following;
 pub mod lock;
-pub mod secrets;
+mod problems;
+mod secrets;
+pub mod service;
+pub mod verbs;
 pub mod wire;

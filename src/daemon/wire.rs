@@ -77,6 +77,11 @@ pub enum Reply {
     },
     /// [`Request::Status`].
     Status(ServiceStatus),
+    /// [`Request::Fire`]: the run that was started.
+    Fired {
+        /// Its id.
+        run: String,
+    },
     /// It was done; the sentence says what.
     Done(String),
     /// It was not done; the sentence says why.
@@ -96,8 +101,10 @@ pub struct ServiceStatus {
     pub channel: String,
     /// Whether the kernel wall stands.
     pub sandbox: Sandbox,
-    /// Whether it starts nothing.
-    pub paused: bool,
+    /// Since when it starts nothing because the person said so, RFC 3339.
+    pub paused: Option<String>,
+    /// Since when jobs wait for the client to be logged in, RFC 3339.
+    pub waiting_for_login: Option<String>,
 }
 
 /// Which agent client does the work.
