@@ -160,6 +160,16 @@ mod tests {
         }
     }
 
+    /// A wall clock that runs 500 ppm fast for a day would make one long sleep 43 s late.
+    #[tokio::test(start_paused = true)]
+    async fn a_long_wait_looks_again_before_its_end() {
+        let clock = Clock::simulated(noon());
+        let wait = |seconds| clock.look_again(noon() + TimeDelta::seconds(seconds)) - Instant::now();
+        assert_eq!(wait(10), Duration::from_secs(10));
+        assert_eq!(wait(86_400), Duration::from_secs(85_536));
+        assert_eq!(wait(-5), Duration::ZERO);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn sleeping_follows_a_clock_that_is_set() {
         let clock = Clock::simulated(noon());

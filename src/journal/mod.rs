@@ -58,6 +58,17 @@ pub struct Journal {
     /// The newest message's number.
     newest: watch::Sender<i64>,
     kept_aside: Option<PathBuf>,
+    _last: Arc<LastHandle>,
+}
+
+/// When the last handle goes, nobody waits for a fault to pass any more.
+#[derive(Debug)]
+struct LastHandle(Arc<writer::Writer>);
+
+impl Drop for LastHandle {
+    fn drop(&mut self) {
+        self.0.refuse();
+    }
 }
 
 impl Journal {
@@ -70,8 +81,10 @@ impl Journal {
         let mut file = open::open(path, clock.now())?;
         let kept_aside = file.kept_aside.take();
         let newest = outbox::newest(&file.connection)?;
+        let writer = Arc::new(writer::Writer::new(path, clock.clone(), file));
         Ok(Self {
-            writer: Arc::new(writer::Writer::new(path, clock.clone(), file)),
+            _last: Arc::new(LastHandle(Arc::clone(&writer))),
+            writer,
             clock,
             marked: Arc::default(),
             newest: watch::Sender::new(newest),

@@ -324,6 +324,49 @@ async fn a_locked_journal_is_said_and_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_full_disk_is_said_and_waited_for() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let full = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let (seen, due) = (Arc::clone(&full), desk.due("tea", Kind::Reminder));
+    // What SQLite answers where a write finds no room, in the middle of a commit that others share.
+    let write = journal.writer.commit(move |_| match seen.load(Ordering::SeqCst) {
+        true => Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None).into()),
+        false => Ok(()),
+    });
+    let mut trouble = journal.trouble();
+    let (written, run, ()) = tokio::join!(write, one(&journal, due), async {
+        trouble.wait_for(|fault| matches!(fault, Some(JournalError::DiskFull(_)))).await.unwrap();
+        assert_eq!(desk.reader().runs(&RunFilter::default()).unwrap(), [], "all of the commit or nothing");
+        full.store(false, Ordering::SeqCst);
+    });
+    written.unwrap();
+    assert!(desk.reader().run(&run).unwrap().is_some());
+    assert!(journal.trouble().borrow().is_none());
+}
+
+/// A runtime that ends waits for its blocking threads: none may be stuck in a fault for ever.
+#[test]
+fn dropping_the_last_handle_gives_up_on_a_fault() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let other = runtime.block_on(async {
+        let desk = Desk::new();
+        let journal = desk.open();
+        let other = Connection::open(desk.path()).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let mut trouble = journal.trouble();
+        let due = desk.due("tea", Kind::Reminder);
+        let asking = tokio::spawn(async move { journal.claim(vec![due]).await });
+        trouble.wait_for(Option::is_some).await.unwrap();
+        asking.abort();
+        assert!(asking.await.unwrap_err().is_cancelled());
+        other
+    });
+    drop(runtime);
+    other.execute_batch("ROLLBACK").unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn closing_gives_up_on_a_fault() {
     let desk = Desk::new();
     let journal = desk.open();

@@ -105,11 +105,16 @@ impl Writer {
         self.trouble.subscribe()
     }
 
+    /// Refuses new work, and gives up on a fault instead of waiting for it to pass.
+    pub(super) fn refuse(&self) {
+        lock(&self.queue).closed = true;
+        self.wake.notify_all();
+    }
+
     /// Refuses new work, gives up on a fault instead of waiting for it to pass, does what is queued, and closes
     /// the file.
     pub(super) async fn close(self: &Arc<Self>) {
-        lock(&self.queue).closed = true;
-        self.wake.notify_all();
+        self.refuse();
         let writer = Arc::clone(self);
         // The lock is free when the drain that may be going has done its work.
         let closing = tokio::task::spawn_blocking(move || drop(lock(&writer.file).take()));

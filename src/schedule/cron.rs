@@ -12,7 +12,8 @@
 use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::{GapInfo, Tz};
 use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
+
+use crate::definition::cron::parse_cron;
 
 /// A cron expression that can be asked for its times. About 6 kB: made for the asking, not kept for the many.
 #[derive(Clone, Debug)]
@@ -25,22 +26,11 @@ impl Times {
     /// Reads five fields, or `@daily` and the like. `None`: it is no such expression.
     #[must_use]
     pub fn parse(expression: &str) -> Option<Self> {
-        let expression = expression.trim();
+        let cron = parse_cron(expression).ok()?;
         let mut fields = expression.split_whitespace();
-        let (minute, hour, day, _month, weekday) =
-            (fields.next()?, fields.next(), fields.next(), fields.next(), fields.next());
-        // crontab(5): the days are joined by "or" unless one of the fields starts with a `*`, step or not.
-        let starred = |field: Option<&str>| field.is_some_and(|field| field.starts_with(['*', '?']));
-        let cron = CronParser::builder()
-            .seconds(Seconds::Disallowed)
-            .year(Year::Disallowed)
-            .dom_and_dow(starred(day) || starred(weekday))
-            .build()
-            .parse(expression)
-            .ok()?;
-        let fixed_time = match hour {
-            Some(hour) => !minute.contains('*') && !hour.contains('*'),
-            None => !minute.eq_ignore_ascii_case("@hourly"),
+        let fixed_time = match (fields.next()?, fields.next()) {
+            (minute, Some(hour)) => !minute.contains('*') && !hour.contains('*'),
+            (name, None) => !name.eq_ignore_ascii_case("@hourly"),
         };
         Some(Self { cron, fixed_time })
     }

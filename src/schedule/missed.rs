@@ -16,11 +16,14 @@ pub(super) const CAUGHT_UP: usize = 1000;
 /// A run that begins this long after its time says so in its prompt, whatever held it up.
 const LATE: TimeDelta = TimeDelta::seconds(60);
 
+/// The first and the last of several occurrences.
+pub(super) type Stretch = (DateTime<Utc>, DateTime<Utc>);
+
 /// What is to be recorded and run. Every occurrence of the stretch is in exactly one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// The first and the last of a stretch of skipped ones that share one record.
-    pub(super) skip_stretch: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Skipped ones that share one record.
+    pub(super) skip_stretch: Option<Stretch>,
     /// Skipped ones with a record each.
     pub(super) skip: Vec<DateTime<Utc>>,
     /// Missed ones that run late, oldest first.
@@ -59,7 +62,7 @@ fn newest(
     from: DateTime<Utc>,
     to: DateTime<Utc>,
     keep: usize,
-) -> (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<DateTime<Utc>>) {
+) -> (Option<Stretch>, Vec<DateTime<Utc>>) {
     let Some(first) = times.next(zone, from).filter(|first| *first < to) else { return (None, Vec::new()) };
     // Looks back twice as far each time, so that the work follows what is kept and not how long it was.
     let mut back = TimeDelta::hours(2);

@@ -2,7 +2,7 @@
 //! `reminders/failed/`. Found undone at a start, it is done then.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ impl Dispatcher {
     }
 }
 
-fn act(files: &dyn Files, file: &PathBuf, fired: &str, deed: Deed) -> io::Result<Left> {
+fn act(files: &dyn Files, file: &Path, fired: &str, deed: Deed) -> io::Result<Left> {
     match deed {
         Deed::Leave => Ok(Left::Nothing),
         Deed::MoveToFailed(why) => files.move_to_failed(file, &why).map(|()| Left::Nothing),

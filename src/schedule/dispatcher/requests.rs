@@ -54,11 +54,15 @@ impl Dispatcher {
     }
 
     fn fire(&mut self, id: &DefinitionId, reply: oneshot::Sender<Result<RunId, FireError>>) {
-        let refusal = if self.stopping.is_some() || !self.recovered {
+        let refusal = if self.stopping.is_some() {
             Some(FireError::Stopping)
+        } else if !self.recovered {
+            Some(FireError::Starting)
+        } else if self.claiming.contains(id) {
+            Some(FireError::FallingDue(id.clone()))
         } else if let Some((_, open)) = self.open.of(id).next() {
             Some(FireError::Going { id: id.clone(), run: open.run.clone() })
-        } else if !self.definitions.contains_key(id) || self.claiming.contains(id) {
+        } else if !self.definitions.contains_key(id) {
             Some(FireError::NotFound(id.clone()))
         } else {
             None

@@ -181,14 +181,30 @@ async fn a_clock_that_goes_forwards_makes_missed_ones_and_no_early_ones() {
     let quiet = Definition { on_missed: OnMissed::Skip, ..routine("quiet") };
     let life = world.begin(&[routine("mail"), quiet, reminder("tea")]);
     minutes(30).await;
-    world.clock.jump(TimeDelta::minutes(150));
+    world.clock.jump(TimeDelta::minutes(160));
     seconds(1).await;
-    let mut started = world.started();
-    started.sort();
-    // 15:00 is now: what falls due at that moment is on time.
-    assert_eq!(started, ["mail 01T15:00:00", "quiet 01T15:00:00", "tea 01T15:00:00"]);
-    let skipped: Vec<_> = world.attempts().into_iter().filter(|line| line.contains("skipped")).collect();
-    assert_eq!(skipped.len(), 4, "{skipped:?}");
+    let mut attempts = world.attempts();
+    attempts.sort();
+    let missed = "skipped: missed: nothing could run at its time";
+    let newer = format!("{missed}, and a newer one runs (on_missed: latest)");
+    assert_eq!(
+        attempts,
+        [
+            format!("mail 01T13:00 {newer}"),
+            format!("mail 01T14:00 {newer}"),
+            "mail 01T15:00 completed".to_owned(),
+            format!("quiet 01T13:00 {missed} (on_missed: skip)"),
+            format!("quiet 01T14:00 {missed} (on_missed: skip)"),
+            format!("quiet 01T15:00 {missed} (on_missed: skip)"),
+            "tea 01T13:00 completed".to_owned(),
+        ]
+    );
+    assert!(world.starts().iter().all(|start| start.late.is_some()));
+    // Over the very moment of falling due: that is on time.
+    minutes(49).await;
+    world.clock.jump(TimeDelta::seconds(59));
+    seconds(1).await;
+    assert!(world.attempts().contains(&"quiet 01T16:00 completed".to_owned()), "{:?}", world.attempts());
     life.stop(Duration::ZERO).await;
 }
 
@@ -227,4 +243,17 @@ async fn a_clock_that_was_far_ahead_leaves_no_gap() {
     let started = world.started();
     assert_eq!(started[1..], ["mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00"], "{started:?}");
     life.stop(Duration::ZERO).await;
+}
+
+/// On the machine's own clock: due, run, never early (the launcher checks it).
+#[tokio::test]
+async fn the_real_clock_is_followed() {
+    let world = World::real();
+    let at = world.clock.now() + TimeDelta::milliseconds(200);
+    let life = world.begin(&[at_time(reminder("tea"), at)]);
+    let mut activity = life.schedule.activity();
+    activity.wait_for(|now| now.loaded && now.next.is_none() && now.open == 0).await.unwrap();
+    life.stop(Duration::from_secs(30)).await;
+    assert_eq!(world.starts().len(), 1);
+    assert_eq!(world.files_left(), [""; 0]);
 }

@@ -93,6 +93,8 @@ pub(super) struct Start {
     pub(super) body: String,
 }
 
+type Effects = Arc<Mutex<Vec<(String, DateTime<Utc>)>>>;
+
 type Script = Box<dyn FnMut(&Job) -> Vec<Act> + Send>;
 
 /// The world outside the dispatcher: it outlives a crash.
@@ -101,7 +103,7 @@ pub(super) struct World {
     pub(super) clock: Clock,
     starts: Arc<Mutex<Vec<Start>>>,
     /// Occurrences that have had an effect, each time.
-    pub(super) effects: Arc<Mutex<Vec<(String, DateTime<Utc>)>>>,
+    pub(super) effects: Effects,
     script: Arc<Mutex<Script>>,
     pub(super) files: Arc<Disk>,
     pub(super) slots: usize,
@@ -118,7 +120,7 @@ struct Hand {
     journal: Journal,
     clock: Clock,
     starts: Arc<Mutex<Vec<Start>>>,
-    effects: Arc<Mutex<Vec<(String, DateTime<Utc>)>>>,
+    effects: Effects,
     script: Arc<Mutex<Script>>,
 }
 
@@ -238,6 +240,15 @@ impl World {
     }
 
     pub(super) fn at(time: DateTime<Utc>) -> Self {
+        Self::by(Clock::simulated(time))
+    }
+
+    /// On the machine's own clock.
+    pub(super) fn real() -> Self {
+        Self::by(Clock::system())
+    }
+
+    fn by(clock: Clock) -> Self {
         let folder = TempDir::new().unwrap();
         let files = Disk {
             journal: folder.path().join("journal.db"),
@@ -247,7 +258,7 @@ impl World {
         };
         Self {
             folder,
-            clock: Clock::simulated(time),
+            clock,
             starts: Arc::default(),
             effects: Arc::default(),
             script: Arc::new(Mutex::new(Box::new(|_| Vec::new()))),
