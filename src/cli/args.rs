@@ -108,6 +108,13 @@ pub enum Command {
         /// Only this routine, paused after failures
         id: Option<String>,
     },
+    /// Inside a chain reminder's run: schedule the next check
+    #[command(alias = "follow_up_chain")]
+    FollowUpChain {
+        /// Minutes from now, or a span: `30`, `10s`, `1h30m`
+        #[arg(long = "in", value_name = "MINUTES", value_parser = minutes)]
+        delay: Duration,
+    },
     /// What a job may do, and why
     #[command(subcommand)]
     Policy(Policy),
@@ -369,6 +376,15 @@ fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Bare minutes, or a span of time.
+fn minutes(text: &str) -> Result<Duration, String> {
+    match text.parse::<u32>() {
+        Ok(0) => Err("the next check must be later than now".into()),
+        Ok(minutes) => Ok(Duration::from_secs(u64::from(minutes) * 60)),
+        Err(_) => span(text),
+    }
+}
+
 /// A word of an enum that serde names.
 fn word<T: serde::de::DeserializeOwned>(text: &str, choices: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::String(text.replace('-', "_"))).map_err(|_| format!("one of: {choices}"))
@@ -393,6 +409,8 @@ pub enum Effect {
     Reads,
     /// It changes definitions, runs or the service.
     Writes,
+    /// It schedules the next link of the caller's own chain, and nothing else.
+    FollowsUp,
     /// It is one of the person's own commands: what it does is its own.
     External,
 }
@@ -424,6 +442,7 @@ impl Command {
                 Routine::Add(_) | Routine::Enable { .. } | Routine::Disable { .. } | Routine::Cancel { .. },
             )
             | Self::Reminder(Reminder::Add(_) | Reminder::Cancel { .. } | Reminder::Retry { .. }) => Effect::Writes,
+            Self::FollowUpChain { .. } => Effect::FollowsUp,
             Self::External(_) => Effect::External,
         }
     }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::Parser as _;
+use tokio::runtime::Handle;
 
 use super::args::{Cli, Effect};
 use super::context::Context;
@@ -46,7 +47,7 @@ pub fn ask(argv: &[OsString], token: &str, context: &Context) -> Result<Output, 
 }
 
 /// The service's side: the run's own policy first, then what runs may do at all. `surroundings` are the
-/// service's; the caller in them is replaced by the run.
+/// service's; the caller in them is replaced by the run. Called on a blocking thread of the service's runtime.
 #[must_use]
 pub fn serve(run: Arc<RunAuthority>, argv: Vec<String>, surroundings: &Context) -> Reply {
     let mut output = Output::default();
@@ -86,6 +87,11 @@ fn decide(
             super::execute(command, &context, output)?;
             Ok(None)
         }
+        (Effect::FollowsUp, Some(super::args::Command::FollowUpChain { delay })) => {
+            let said = Handle::current().block_on((run.follow_up)(delay)).map_err(CliError::user)?;
+            output.line(said);
+            Ok(None)
+        }
         (Effect::External, Some(super::args::Command::External(typed))) => {
             super::refuse_json(cli.global.json)?;
             let (name, args) = external::split(&typed)?;
@@ -94,7 +100,7 @@ fn decide(
             let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
             Ok(Some(Reply::Exec { name: name.to_owned(), args }))
         }
-        (Effect::Writes | Effect::External, _) => Err(CliError::user(format!(
+        (Effect::Writes | Effect::External | Effect::FollowsUp, _) => Err(CliError::user(format!(
             "`{}` changes something, which a job may not do by the command line",
             shown(&words)
         ))

@@ -25,6 +25,7 @@ Jobs
   reminder show     ollim-bot reminder show 1f0c9a2b
   reminder cancel   ollim-bot reminder cancel 1f0c9a2b
   reminder retry    ollim-bot reminder retry 1f0c9a2b          (one that failed)
+  follow-up-chain   ollim-bot follow-up-chain --in 30          (inside a chain reminder's run only)
   check             ollim-bot check                            (exit 1 if a file is wrong)
 
 A job's tools (with --background)

@@ -132,6 +132,10 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::CancelRun { run }) => service::verb(&Request::CancelRun { run }, context, output),
         Some(Command::Pause) => service::verb(&Request::Pause, context, output),
         Some(Command::Resume { id }) => service::verb(&Request::Resume { id }, context, output),
+        Some(Command::FollowUpChain { .. }) => {
+            Err(CliError::user("`follow-up-chain` works inside a chain reminder's run only")
+                .hint("a person schedules a reminder: `ollim-bot reminder add --in 20m -m 'Check the oven'`"))
+        }
         // These take the process over, and were dealt with by who owns it.
         Some(Command::Run(_) | Command::External(_)) => {
             Err(CliError::environment("this command runs in a process of its own"))

@@ -29,11 +29,12 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
     hint: did you mean `status`?
     hint: `ollim-bot help` lists all; one of your own is a program `ollim-bot-NAME` in [PERSON]/bot/bin
     ");
-    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x"]), @r#"
-    exit: 2
+    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x"]), @"
+    exit: 1
     -- stderr
-    error: not built: Reminder(Add(ReminderAdd { delay: None, span: None, at: None, max_chain: None, chain_depth: None, chain_parent: None, job: JobArgs { message: "x", description: None, timezone: None, background: false, isolated: false, model: None, thinking: None, no_thinking: false, update_main_session: None, no_ping: false, allowed_tools: None, blocked_tools: None, timeout: None, max_turns: None, max_cost_usd: None, on_missed: None, retry: None } }))
-    "#);
+    error: a reminder needs a time
+    hint: say when: `--in 20m`, `--at 'tomorrow 9am'`, or `--delay MINUTES`
+    ");
     insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "soon"]), @"
     exit: 1
     -- stderr

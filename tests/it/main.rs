@@ -8,6 +8,7 @@ mod claude;
 mod cli;
 mod cli_fork;
 mod cli_read;
+mod cli_service;
 mod cli_write;
 mod crash;
 mod first_start;

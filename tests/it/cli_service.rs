@@ -1,0 +1,303 @@
+//! The service from outside: its start and end, and what can be asked of it.
+
+use std::process::Stdio;
+
+use chrono::TimeDelta;
+use serde_json::json;
+
+use crate::cli::shown;
+use crate::support::bot::{TestBot, now, reminder};
+
+#[test]
+fn init_makes_a_folder_that_works_and_overwrites_nothing() {
+    let bot = TestBot::bare();
+    insta::assert_snapshot!(shown(&bot, &bot.run(["init"])), @"
+    exit: 0
+    -- stdout
+    made config.yaml
+    made .gitignore
+    made routines/email-triage.md
+    made routines/evening-review.md
+    made routines/reading-list.md
+    made reminders/hello.md
+    Start the service: ollim-bot run
+    ");
+    assert_eq!(bot.json(["check"]), json!({ "definitions": 4, "problems": [] }));
+    let hello = bot.json(["reminder", "show", "hello"]);
+    let at: chrono::DateTime<chrono::Utc> = hello["run_at"].as_str().unwrap().parse().unwrap();
+    assert!(at <= now() + TimeDelta::minutes(1), "the sample reminder comes at once: {at}");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["init"])), @"
+    exit: 1
+    -- stderr
+    error: [PERSON]/bot is there already and has something in it
+    hint: `ollim-bot init --force` adds what is missing; what is there stays as it is
+    ");
+    bot.write("config.yaml", "user_name: Sam\n");
+    std::fs::remove_file(bot.path("routines/email-triage.md")).unwrap();
+    insta::assert_snapshot!(shown(&bot, &bot.run(["init", "--force"])), @"
+    exit: 0
+    -- stdout
+    made routines/email-triage.md
+    Start the service: ollim-bot run
+    ");
+    assert_eq!(bot.read("config.yaml").as_deref(), Some("user_name: Sam\n"));
+}
+
+#[test]
+fn settings_are_shown_with_where_they_came_from() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "# mine\ntimezone: Europe/Berlin\n");
+    let config = bot.json(["config"]);
+    let of = |key: &str| config.as_array().unwrap().iter().find(|setting| setting["key"] == key).unwrap().clone();
+    assert_eq!(of("timezone"), json!({ "key": "timezone", "value": "Europe/Berlin", "origin": "config.yaml:2" }));
+    assert_eq!(of("agent_client"), json!({ "key": "agent_client", "value": "notify", "origin": "OLLIM_AGENT_CLIENT" }));
+    assert!(bot.ok(["config"]).contains("timezone"));
+    bot.write("config.yaml", "timezon: Europe/Berlin\n");
+    bot.write("reminders/tea.md", "---\nrun_at: never\n---\nTea.\n");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["next"])), @"
+    exit: 1
+    -- stderr
+    error: unknown setting `timezon` (config.yaml:1:1)
+    hint: did you mean `timezone`?
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["check"])), @"
+    exit: 1
+    -- stdout
+    error: unknown setting `timezon`
+      --> config.yaml:1:1
+    hint: did you mean `timezone`?
+
+    error: reminder `tea`: `run_at` is not a time: `never`
+      --> reminders/tea.md:2:9
+    hint: for example `2026-11-22T09:00:00+01:00`, or without the offset for the definition's own zone
+
+    0 definitions in order, 2 errors, 0 warnings
+    ");
+    assert_eq!(bot.run(["runs"]).code, 0, "what happened is shown all the same");
+    assert_eq!(bot.run(["run"]).code, 1);
+}
+
+#[test]
+fn a_second_service_names_the_first() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let second = bot.run(["run"]);
+    let words = shown(&bot, &second).replace(&service.pid().to_string(), "PID");
+    insta::assert_snapshot!(words, @"
+    exit: 2
+    -- stderr
+    error: the service is already running for [PERSON]/bot (pid PID)
+    hint: `ollim-bot status` asks it how it is; `kill PID` ends it
+    ");
+    service.stop();
+    bot.write("state/bot.pid", &std::process::id().to_string());
+    let original = shown(&bot, &bot.run(["run"])).replace(&std::process::id().to_string(), "PID");
+    insta::assert_snapshot!(original, @"
+    exit: 2
+    -- stderr
+    error: the original ollim-bot is running on [PERSON]/bot (pid PID)
+    hint: end it first (`kill PID`): two bots on one folder would each fire every job
+    hint: or give this one a folder of its own, `--home DIR`, and copy routines/ and reminders/ there
+    hint: if that process is something else, remove state/bot.pid
+    ");
+}
+
+#[test]
+fn an_ended_service_leaves_nothing_that_answers() {
+    let bot = TestBot::new();
+    let (status, _) = bot.start().stop();
+    assert!(status.success());
+    assert!(!bot.path("state/control.sock").exists() && !bot.path("state/user.token").exists());
+    insta::assert_snapshot!(shown(&bot, &bot.run(["pause"])), @"
+    exit: 2
+    -- stderr
+    error: the service is not running
+    hint: start it: `ollim-bot run`
+    ");
+    // One that was killed leaves its socket; it is taken over.
+    bot.start().kill();
+    assert!(bot.path("state/control.sock").exists());
+    assert_eq!(bot.run(["pause"]).code, 2);
+    assert_eq!(bot.json(["status"])["daemon"], json!(null));
+    let service = bot.start();
+    service.until("it answers", || (!bot.json(["status"])["daemon"].is_null()).then_some(()));
+}
+
+#[test]
+fn it_ends_when_it_is_told_and_when_nothing_is_left() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    bot.write("reminders/far.md", &reminder(now() + TimeDelta::days(300), "", "Far away."));
+    let ended = bot.run(["run", "--until-idle"]);
+    assert_eq!(ended.code, 0, "{ended:#?}");
+    assert!(ended.stdout.contains("Tea is ready.") && !ended.stdout.contains("Far away."), "{ended:#?}");
+    assert_eq!(bot.names("reminders"), ["far.md"]);
+    assert_eq!(bot.run(["run", "--for", "1s"]).code, 0);
+}
+
+#[test]
+fn its_status_in_words_and_keys() {
+    let bot = TestBot::new();
+    bot.write("reminders/far.md", "---\nrun_at: \"2098-05-04T09:00:00Z\"\n---\nFar away.\n");
+    bot.write("reminders/broken.md", "---\nrun_at: never\n---\nx\n");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["status"])).split(" (in ").next().unwrap().split("  in ").next().unwrap(), @"
+    exit: 0
+    -- stdout
+    service     not running
+    pings left  5 of 5
+
+    Next
+    Sun 4 May 2098 09:00 UTC
+    ");
+    let service = bot.start();
+    let status = service.until("it answers", || {
+        let status = bot.json(["status"]);
+        (!status["daemon"].is_null()).then_some(status)
+    });
+    assert_eq!(status["daemon"]["pid"], service.pid());
+    assert_eq!(status["client"], json!({ "name": "notify", "version": null, "why": "configured" }));
+    assert_eq!(status["channel"], "console");
+    assert!(status["sandbox"]["enforced"].is_boolean());
+    assert_eq!(status["running"], json!([]));
+    assert_eq!(status["next"][0]["id"], "far");
+    assert_eq!(status["problems"][0]["file"], "reminders/broken.md");
+    assert_eq!(status["failures"], json!([]));
+    assert_eq!(status["budget"], json!({ "left": 5, "capacity": 5, "next": null }));
+    let words = bot.ok(["status"]);
+    assert!(words.contains(&format!("running (pid {}", service.pid())), "{words}");
+    assert!(bot.ok([""; 0]).contains("The service is running"));
+}
+
+#[test]
+fn nothing_starts_while_it_is_paused() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    service.until("it answers", || (bot.run(["pause"]).code == 0).then_some(()));
+    assert!(bot.json(["status"])["daemon"]["paused"].is_string());
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    // A person's own word goes beyond the pause.
+    bot.write("reminders/far.md", &reminder(now() + TimeDelta::days(300), "", "Far away."));
+    service.until("it is known", || (bot.run(["fire", "far"]).code == 0).then_some(()));
+    service.until_ended("far", 1);
+    assert!(bot.runs("tea").iter().all(|run| run["ended"].is_null()));
+    bot.ok(["resume"]);
+    assert_eq!(service.until_ended("tea", 1)[0]["outcome"], "completed");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["resume", "tea"])), @"
+    exit: 1
+    -- stderr
+    error: tea is not paused
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["cancel-run", "0badcafe"])), @"
+    exit: 1
+    -- stderr
+    error: run 0badcafe is not going
+    ");
+}
+
+#[test]
+fn a_job_is_fired_with_and_without_a_service() {
+    let bot = TestBot::new();
+    bot.write("routines/plants.md", "---\ncron: \"@yearly\"\n---\nWater the plants.\n");
+    let fired = bot.run(["fire", "plants"]);
+    assert_eq!(fired.code, 0, "{fired:#?}");
+    assert!(fired.stdout.contains("Water the plants.") && fired.stdout.ends_with("plants completed\n"), "{fired:#?}");
+    assert_eq!(bot.runs("plants").len(), 1);
+    assert!(bot.read("routines/plants.md").is_some());
+    let service = bot.start();
+    let fired = service.until("the service takes commands", || {
+        let ran = bot.run(["--json", "fire", "plants"]);
+        (ran.code == 0).then_some(ran)
+    });
+    let fired: serde_json::Value = serde_json::from_str(&fired.stdout).unwrap();
+    let runs = service.until_ended("plants", 2);
+    assert_eq!(runs[0]["run"], fired["run"]);
+    insta::assert_snapshot!(shown(&bot, &bot.run(["fire", "plant5"])), @"");
+}
+
+#[test]
+fn a_dry_run_shows_and_does_nothing() {
+    let bot = TestBot::new();
+    bot.write(
+        "routines/triage.md",
+        "---\ncron: \"@daily\"\nbackground: true\nisolated: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n---\nGo through the mail.\n",
+    );
+    let shown = bot.json(["fire", "triage", "--dry-run"]);
+    let prompt = shown["prompt"].as_str().unwrap();
+    assert!(
+        prompt.starts_with("[routine-bg:triage]") && prompt.trim_end().ends_with("Go through the mail."),
+        "{prompt}"
+    );
+    assert!(shown["policy"].to_string().contains("Bash(ollim-bot gmail *)"));
+    let command: Vec<&str> = shown["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(command[..2], ["claude", "--print"]);
+    let words = bot.ok(["fire", "triage", "--dry-run"]);
+    assert!(words.contains("Policy\n") && words.contains("claude --print"), "{words}");
+    assert!(bot.runs("triage").is_empty());
+}
+
+#[test]
+fn the_policy_is_explained_by_exit_code() {
+    let bot = TestBot::new();
+    bot.write(
+        "routines/triage.md",
+        "---\ncron: \"@daily\"\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n---\nGo through the mail.\n",
+    );
+    bot.command_of_ones_own("gmail", "#!/bin/sh\n");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--command", "ollim-bot gmail unread"])), @"
+    exit: 0
+    -- stdout
+    allowed
+    layer   allowed_tools
+    rule    none matches
+    reason  stub Bash
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--command", "ollim-bot gmail x && touch evil"])), @"
+    exit: 0
+    -- stdout
+    allowed
+    layer   allowed_tools
+    rule    none matches
+    reason  stub Bash
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--tool", "Write", "--input", "{\"file_path\":\"x\"}"])), @"
+    exit: 0
+    -- stdout
+    allowed
+    layer   allowed_tools
+    rule    none matches
+    reason  stub Write
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage"])), @"
+    exit: 1
+    -- stderr
+    error: no command to explain
+    hint: say `--command 'git push'`
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--tool", "Read", "--input", "[1]"])), @r#"
+    exit: 1
+    -- stderr
+    error: `--input` must be a JSON object
+    hint: as in `{"command": "ls"}`
+    "#);
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "show", "triage"])), @"
+    exit: 0
+    -- stdout
+    routine triage
+
+    tools it sees  none
+    of ours        ping_user, discord_embed, report_updates, follow_up_chain
+    ");
+    let json = bot.run(["--json", "policy", "explain", "triage", "--command", "ls"]);
+    assert_eq!(json.code, 1);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["client_args", "commands", "layer", "reason", "rule", "verdict"]);
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let bot = TestBot::new();
+    let mut child = bot.command(["help"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
