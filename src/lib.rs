@@ -22,3 +22,15 @@ pub mod journal;
 pub mod schedule;
 
 pub mod agent;
+
+pub mod mcp;
+
+pub mod bot;
+
+pub mod run;
+
+pub mod channel;
+
+pub mod daemon;
+
+pub mod cli;

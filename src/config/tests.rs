@@ -44,7 +44,7 @@ fn nothing_needs_to_be_set() {
     shutdown_grace = "30s" (default)
     notify_chain_delay = "1h" (default)
     require_sandbox = false (default)
-    journal_retention = "2months29days2h52m48s" (default)
+    journal_retention = "90d" (default)
     user_name = null (default)
     bot_name = "ollim-bot" (default)
     "#);
@@ -97,7 +97,7 @@ fn the_file_says() {
     shutdown_grace = "0s" (config.yaml:15)
     notify_chain_delay = "1m30s" (config.yaml:16)
     require_sandbox = true (config.yaml:17)
-    journal_retention = "1year" (config.yaml:18)
+    journal_retention = "365d6h" (config.yaml:18)
     user_name = "Ada" (config.yaml:19)
     bot_name = "Ollie" (config.yaml:20)
     "#);
@@ -175,23 +175,23 @@ fn what_is_wrong_is_said_at_once_and_located() {
       --> config.yaml:3:10
     hint: write `channel: { kind: console }`
 
-    error: `agent_client` must be one of `auto`, `claude`, `notify`, found `gpt`
-      --> config.yaml:4:15
-    hint: write one of `auto`, `claude`, `notify`
-    error: `thinking` must be `true`, `false` or a number of tokens, found `hard`
-      --> config.yaml:3:11
-    hint: write `thinking: true`, `thinking: false` or `thinking: 8000`
     error: `timeout` needs a unit, found `30`
       --> config.yaml:1:10
     hint: write `timeout: 30s` or `timeout: 30m`
     error: `max_concurrent_runs` must be at least 1, found 0
       --> config.yaml:2:22
     hint: write `max_concurrent_runs: 1` or more
+    error: `thinking` must be `true`, `false` or a number of tokens, found `hard`
+      --> config.yaml:3:11
+    hint: write `thinking: true`, `thinking: false` or `thinking: 8000`
+    error: `agent_client` must be one of `auto`, `claude`, `notify`, found `gpt`
+      --> config.yaml:4:15
+    hint: write one of `auto`, `claude`, `notify`
 
     error: `A B` is not the name of a variable
       --> config.yaml:1:20
     hint: write names only, for example `- HTTPS_PROXY`
-    error: empty tool pattern in `main_tools`
+    error: `main_tools`: empty tool pattern
       --> config.yaml:2:14
     hint: remove the item: an empty list is written `[]`
 

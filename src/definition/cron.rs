@@ -85,6 +85,7 @@ pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
         && words_are_names(day, &[], "LW")
         && words_are_names(month, &MONTHS, "")
         && words_are_names(weekday, &WEEKDAYS, "L");
+    // crontab(5): the days are joined by "or" unless one of the fields starts with a `*`, step or not.
     let starred = |field: &str| field.starts_with(['*', '?']);
     let parser = CronParser::builder()
         .seconds(Seconds::Disallowed)
@@ -173,6 +174,8 @@ mod tests {
             "0 0 * * 5L",
             "0 0 * * MON#2",
             "0 0 ? * *",
+            "0 0 31 2 1",
+            "0 0 */2 2 1",
             "@daily",
             "@Midnight",
             "@hourly",
@@ -212,6 +215,7 @@ mod tests {
             "a b c d e",
             "0 0 30 2 *",
             "0 0 31 4,6,9,11 *",
+            "0 0 31 2 */2",
         ]
         .iter()
         .map(|text| format!("{text:20} {}", check(text)))
@@ -241,6 +245,7 @@ mod tests {
         a b c d e            the minute field `a` is not valid (0-59)
         0 0 30 2 *           no date ever matches it, so it can never fire
         0 0 31 4,6,9,11 *    no date ever matches it, so it can never fire
+        0 0 31 2 */2         no date ever matches it, so it can never fire
         ");
     }
 

@@ -117,18 +117,26 @@ fn comment_of(rest: &str) -> Option<&str> {
     let skip = rest.len() - value.len();
     let from = match value.chars().next()? {
         '#' => return Some(rest),
-        // A doubled or escaped quote only moves the end on.
-        quote @ ('\'' | '"') => {
-            let inner = value[1..]
-                .char_indices()
-                .filter(|(at, c)| *c == quote && !(quote == '"' && value[1..][..*at].ends_with('\\')));
-            skip + 1 + inner.last()?.0 + 1
-        }
+        '\'' | '"' => skip + quoted_end(value)?,
         _ => skip,
     };
     let at = rest[from..].find(" #")? + from;
     let start = rest[..at].trim_end().len();
     Some(&rest[start..])
+}
+
+/// Where the quoted text that `value` begins with ends, its quotes included.
+fn quoted_end(value: &str) -> Option<usize> {
+    let mut letters = value.char_indices().peekable();
+    let (_, quote) = letters.next()?;
+    while let Some((at, c)) = letters.next() {
+        if c == '\\' && quote == '"' {
+            letters.next();
+        } else if c == quote && (quote == '"' || letters.next_if(|(_, next)| *next == quote).is_none()) {
+            return Some(at + 1);
+        }
+    }
+    None
 }
 
 /// Whether the new text says what the old one said, but for one field.
@@ -186,6 +194,8 @@ mod tests {
             check("---\n  cron: '@daily'\n---\nx", "enabled", flag(false)),
             check("---\n# nothing\n---\nx", "enabled", flag(false)),
             check("---\ncron: \"a # 'b\" # note\n---\nx", "cron", text("c")),
+            check("---\ncron: 'it''s # b' # it's \"this\"\n---\nx", "cron", text("c")),
+            check("---\ncron: \"a \\\" # b\" # say \"c\"\n---\nx", "cron", text("c")),
             check("---\ndescription: >\n  folded\n  # not a comment\ncron: '@daily'\n---\nx", "description", text("c")),
             check("---\ncron: one\n  two # note\n---\nx", "cron", text("c")),
         ];
@@ -238,6 +248,12 @@ mod tests {
 
         - "cron: \"a # 'b\" # note\n"
         + "cron: c # note\n"
+
+        - "cron: 'it''s # b' # it's \"this\"\n"
+        + "cron: c # it's \"this\"\n"
+
+        - "cron: \"a \\\" # b\" # say \"c\"\n"
+        + "cron: c # say \"c\"\n"
 
         - "description: >\n"
         - "  folded\n"

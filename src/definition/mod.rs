@@ -13,6 +13,7 @@ pub(crate) mod frontmatter;
 mod parse;
 mod problem;
 mod read;
+pub mod samples;
 mod store;
 pub(crate) mod values;
 mod watch;
@@ -24,11 +25,12 @@ pub use error::DefinitionError;
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
+pub use samples::samples;
 pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{
-    FailedReminder, Written, create, create_text, failed_reminders, is_same_occurrence, move_to_failed, remove,
-    restore_failed, set_field, set_fields,
+    FailedReminder, Written, create, create_text, failed_reminders, move_to_failed, read_text, remove,
+    remove_unchanged, restore_failed, set_field, set_fields,
 };
 
 use std::fmt;

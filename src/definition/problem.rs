@@ -80,10 +80,10 @@ impl fmt::Display for Problem {
         if let (Some(kind), Some(id)) = (kind_of(&self.file), &self.id) {
             write!(f, "{kind} {}: ", quoted(id.as_str()))?;
         }
-        writeln!(f, "{}", self.message)?;
+        writeln!(f, "{}", plain(&self.message))?;
         write!(f, "  --> {}:{}:{}", plain(&self.file.to_string_lossy()), self.line, self.column)?;
         if let Some(hint) = &self.hint {
-            write!(f, "\nhint: {hint}")?;
+            write!(f, "\nhint: {}", plain(hint))?;
         }
         Ok(())
     }
@@ -100,18 +100,16 @@ pub(crate) fn kind_of(file: &Path) -> Option<Kind> {
 
 /// A text of a person's file, in backquotes: at most 80 characters, control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    format!("`{}`", plain(text))
+    const LONGEST: usize = 80;
+    let short: String = text.chars().take(LONGEST).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("`{}{more}`", plain(&short))
 }
 
-/// At most 80 characters of `text`, control characters (and those that turn the writing direction) escaped.
+/// `text` with its control characters (and those that turn the writing direction) escaped.
 fn plain(text: &str) -> String {
-    const LONGEST: usize = 80;
-    let mut out = String::with_capacity(text.len().min(LONGEST));
-    for (n, c) in text.chars().enumerate() {
-        if n == LONGEST {
-            out.push('…');
-            break;
-        }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
         let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if c.is_control() || turns {
             out.extend(c.escape_default());

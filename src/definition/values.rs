@@ -240,11 +240,15 @@ impl Value<'_> {
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
         let pattern = |(n, text): (usize, &String)| {
             ToolPattern::parse(text).map_err(|error| {
-                let hint = match error {
-                    PatternError::Empty => "remove the item: an empty list is written `[]`",
-                    _ => "write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`",
+                let said = error.to_string();
+                let (what, hint) = match said.split_once("; ") {
+                    Some((what, hint)) => (what, hint),
+                    None if error == PatternError::Empty => {
+                        (said.as_str(), "remove the item: an empty list is written `[]`")
+                    }
+                    None => (said.as_str(), "write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`"),
                 };
-                Fault { item: Some(n), ..Fault::new(format!("{error} in `{}`", self.name), hint) }
+                Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
         self.texts()?.iter().enumerate().map(pattern).collect()

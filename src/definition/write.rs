@@ -123,12 +123,26 @@ pub fn remove(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
     durable::remove(&path).map_err(DefinitionError::io("remove", &path))
 }
 
-/// Whether a file still says what fired: the same identity and the same time. A reminder that a person moved to
-/// another time while it ran is a new occurrence, and its file must stay.
-#[must_use]
-pub fn is_same_occurrence(home: &Home, fired: &Definition, defaults: &Defaults) -> bool {
-    let now = read::read(home, &fired.file, defaults).and_then(|parsed| parsed.definition);
-    now.is_some_and(|now| now.id == fired.id && now.trigger.run_at() == fired.trigger.run_at())
+/// The text of a definition's file (relative path), by the same rules as for reading a definition. `None`: there is no
+/// such file.
+///
+/// # Errors
+/// [`DefinitionError::NotADefinition`], [`DefinitionError::Io`].
+pub fn read_text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionError> {
+    kind_of(home, file)?;
+    read::text(home, file)
+}
+
+/// Removes a definition's file (relative path) that still holds just `text`. A file that a person changed meanwhile
+/// stays: it may say another time. `false`: it stays.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn remove_unchanged(home: &Home, file: &Path, text: &str) -> Result<bool, DefinitionError> {
+    match read_text(home, file)? {
+        Some(now) if now != text => Ok(false),
+        _ => remove(home, file).map(|_| true),
+    }
 }
 
 /// Moves a reminder's file (relative path) to `reminders/failed/`, with the reason in its frontmatter where it has

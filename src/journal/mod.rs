@@ -21,6 +21,7 @@ mod settings;
 mod sightings;
 #[cfg(test)]
 mod tests;
+mod updates;
 mod writer;
 
 use std::collections::HashSet;
@@ -44,6 +45,7 @@ pub use reader::{JournalReader, OccurrenceRecord, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
 pub use runs::{After, Finish};
 pub use sightings::{Sighting, Streak};
+pub use updates::PendingUpdates;
 
 /// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called
 /// within a tokio runtime, and returns when what it did is on the disk.

@@ -102,6 +102,14 @@ CREATE TABLE message (
 );
 CREATE INDEX message_undelivered ON message (number) WHERE delivered IS NULL;
 
+-- What background jobs have reported since the main session's last turn.
+CREATE TABLE pending_update (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    run TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+
 CREATE TABLE setting (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL

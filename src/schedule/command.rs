@@ -109,14 +109,16 @@ pub enum StageView {
 }
 
 /// How things stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// How many definitions there are.
     pub definitions: usize,
     /// Occurrences that are claimed and have no outcome.
     pub open: Vec<OpenView>,
     /// The next to fall due, as many as were asked for.
-    pub next: Vec<(DateTime<Utc>, DefinitionId)>,
+    pub next: Vec<(DateTime<Utc>, Arc<Definition>)>,
+    /// What was launched in the last 15 minutes, oldest first; the newest 64 at most.
+    pub recent: Vec<(DateTime<Utc>, Arc<Definition>)>,
     /// Since when a person has paused everything.
     pub paused: Option<DateTime<Utc>>,
     /// Since when jobs wait for the client to be logged in.

@@ -51,6 +51,8 @@ pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Conc
     finish.transcript = report.transcript;
     finish.cost_usd = report.cost_usd;
     finish.turns = report.turns;
+    let told = report.messages.into_iter().map(|text| message(attempted, text));
+    finish.messages.splice(0..0, told);
     conclusion
 }
 
@@ -129,11 +131,11 @@ fn tell(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
     };
     let (streak, text) = after(attempted.streak.clone(), definition.kind(), trimmed, attempted.now);
     finish.streak = (streak != attempted.streak).then_some(streak);
-    finish.messages.extend(text.map(|text| NewMessage {
-        run: Some(attempted.run.clone()),
-        id: Some(definition.id.clone()),
-        text,
-    }));
+    finish.messages.extend(text.map(|text| message(attempted, text)));
+}
+
+fn message(attempted: &Attempted<'_>, text: String) -> NewMessage {
+    NewMessage { run: Some(attempted.run.clone()), id: Some(attempted.definition.id.clone()), text }
 }
 
 #[cfg(test)]

@@ -42,14 +42,7 @@ pub trait Launcher: Send + Sync {
 
 /// A report of a failure that no client has reported.
 pub(super) fn failure(class: FailureClass, message: String) -> AttemptReport {
-    AttemptReport {
-        end: AttemptEnd::Failed(Failure { class, message }),
-        answer: None,
-        session: None,
-        transcript: None,
-        cost_usd: None,
-        turns: None,
-    }
+    AttemptReport::bare(AttemptEnd::Failed(Failure { class, message }))
 }
 
 /// Makes one attempt; a panic becomes a failure of our own.

@@ -8,7 +8,8 @@ pub(crate) fn yaml_text(text: &str) -> String {
         && let Ok(written) = serde_yaml::to_string(text)
     {
         let line = written.trim_end_matches('\n');
-        if !line.contains('\n') && !(looks_special(text) && line == text) {
+        let misread = line == text && looks_special(text);
+        if !misread && !line.contains('\n') {
             return line.to_owned();
         }
     }
@@ -63,7 +64,7 @@ mod tests {
         let mut entries = block.entries().unwrap();
         let Node::List(items) = entries.pop().unwrap().value else { panic!("{written:?}") };
         let value = entries.pop().unwrap().value;
-        assert_eq!(items, [value.clone()]);
+        assert_eq!(items, std::slice::from_ref(&value));
         value
     }
 

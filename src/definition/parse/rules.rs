@@ -70,15 +70,18 @@ impl Reading<'_> {
                 let hint = "add `mcp__discord__follow_up_chain` to `allowed_tools`";
                 self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
             }
-            self.unknown_commands("allowed_tools", list);
+            self.unknown_commands(definition.enabled, "allowed_tools", list);
         }
         if let Some(list) = restrictions.disallowed_tools() {
-            self.unknown_commands("disallowed_tools", list);
+            self.unknown_commands(definition.enabled, "disallowed_tools", list);
         }
     }
 
-    /// `Bash(ollim-bot NAME …)` where there is no such command.
-    fn unknown_commands(&mut self, field: &'static str, list: &[ToolPattern]) {
+    /// `Bash(ollim-bot NAME …)` where there is no such command. What never fires may wait for one.
+    fn unknown_commands(&mut self, enabled: bool, field: &'static str, list: &[ToolPattern]) {
+        if !enabled {
+            return;
+        }
         for (item, pattern) in list.iter().enumerate() {
             let Some(name) = command_of(pattern) else { continue };
             if self.defaults.commands.contains(name) || self.defaults.commands.contains(&name.replace('_', "-")) {

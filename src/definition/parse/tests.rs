@@ -390,11 +390,11 @@ fn tool_lists() {
       --> routines/mail.md:4:16
     hint: write `allowed_tools:` and below it one `- …` a line
 
-    error: routine `mail`: empty tool pattern in `allowed_tools`
+    error: routine `mail`: `allowed_tools`: empty tool pattern
       --> routines/mail.md:6:5
     hint: remove the item: an empty list is written `[]`
 
-    error: routine `mail`: unbalanced parentheses in tool pattern `Bash(ls` in `allowed_tools`
+    error: routine `mail`: `allowed_tools`: unbalanced parentheses in tool pattern `Bash(ls`
       --> routines/mail.md:6:5
     hint: write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
 
@@ -598,6 +598,7 @@ fn warnings_do_not_stop_it() {
         reminder("background: true\nmax_chain: 1\nchain_depth: 1\nallowed_tools: [Read]\n"),
         reminder("background: true\nmax_chain: 1\nallowed_tools: ['Bash(ollim-bot follow-up-chain *)']\n"),
         routine("background: true\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
+        routine("background: true\nenabled: false\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
         routine(
             "background: true\ndisallowed_tools: ['Bash(ollim-bot banking:*)', 'Bash(ollim-bot *)', 'Bash(ollim-bot --json cal)']\n",
         ),
@@ -645,6 +646,8 @@ fn warnings_do_not_stop_it() {
     hint: did you mean `ollim-bot gmail`?
     (it fires)
 
+    (it fires)
+
     warning: routine `mail`: there is no command `ollim-bot banking` here
       --> routines/mail.md:4:20
     hint: install `ollim-bot-banking` in the data folder's bin/, or correct the rule
@@ -663,7 +666,7 @@ fn all_problems_come_at_once() {
     5:12 Some("max_turns") `max_turns` cannot be negative, found -1
     6:11 Some("timezone") unknown time zone `Nowhere`
     7:1 Some("disallowed_tools") `allowed_tools` and `disallowed_tools` cannot both be set
-    7:20 Some("disallowed_tools") empty tool pattern in `disallowed_tools`
+    7:20 Some("disallowed_tools") `disallowed_tools`: empty tool pattern
     8:10 Some("timeout") `timeout` must be a span of time, found `soon`
     9:1 Some("agent") `agent` is not supported by this version
     10:1 Some("priorty") unknown field `priorty`

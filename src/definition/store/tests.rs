@@ -189,15 +189,21 @@ fn every_edit_is_one_change() {
     let folder = Folder::new();
     let path = folder.put("routines/a.md", &routine("x", "one"));
     let mut store = folder.open();
-    assert_eq!(store.refresh(&[path.clone()]), []);
+    assert_eq!(store.refresh(std::slice::from_ref(&path)), []);
     folder.put("routines/a.md", &routine("x", "two"));
-    assert_eq!(shown(&store.refresh(&[path.clone()])), ["upsert x from routines/a.md: two"]);
+    assert_eq!(shown(&store.refresh(std::slice::from_ref(&path))), ["upsert x from routines/a.md: two"]);
     folder.put("routines/a.md", "broken");
-    assert_eq!(shown(&store.refresh(&[path.clone()])), ["removed x", "routines/a.md: there is no frontmatter"]);
+    assert_eq!(
+        shown(&store.refresh(std::slice::from_ref(&path))),
+        ["removed x", "routines/a.md: there is no frontmatter"]
+    );
     folder.put("routines/a.md", &routine("y", "three"));
-    assert_eq!(shown(&store.refresh(&[path.clone()])), ["upsert y from routines/a.md: three", "routines/a.md: "]);
+    assert_eq!(
+        shown(&store.refresh(std::slice::from_ref(&path))),
+        ["upsert y from routines/a.md: three", "routines/a.md: "]
+    );
     folder.put("routines/a.md", &routine("z", "three"));
-    assert_eq!(shown(&store.refresh(&[path.clone()])), ["removed y", "upsert z from routines/a.md: three"]);
+    assert_eq!(shown(&store.refresh(std::slice::from_ref(&path))), ["removed y", "upsert z from routines/a.md: three"]);
     folder.gone("routines/a.md");
     assert_eq!(shown(&store.refresh(&[path])), ["removed z"]);
     assert_eq!(ids(&store), [""; 0]);

@@ -211,10 +211,10 @@ fn pattern_lists() {
     [Read, 'Bash(git log *)'] ["Read", "Bash(git log *)"]
     Read                     `key` must be a list, found `Read` -- write `key:` and below it one `- …` a line
     ~                        `key` has no value -- write `key: []` for the empty list, or remove the line
-    [Read, '']               empty tool pattern in `key` [item 1] -- remove the item: an empty list is written `[]`
+    [Read, '']               `key`: empty tool pattern [item 1] -- remove the item: an empty list is written `[]`
     [Read, 5]                each item of `key` must be text, found a number [item 1] -- quote it: `- '…'`
-    [Bash(a, b)]             unbalanced parentheses in tool pattern `Bash(a` in `key` [item 0] -- write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
+    [Bash(a, b)]             `key`: unbalanced parentheses in tool pattern `Bash(a` [item 0] -- write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
     [{Bash: x}]              each item of `key` must be text, found a mapping [item 0] -- quote it: `- '…'`
-    ['Bash(git log']         unbalanced parentheses in tool pattern `Bash(git log` in `key` [item 0] -- write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
+    ['Bash(git log']         `key`: unbalanced parentheses in tool pattern `Bash(git log` [item 0] -- write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
     "#);
 }

@@ -106,7 +106,7 @@ fn a_draft_that_breaks_a_rule_is_not_written() {
     insta::assert_snapshot!(errors.join("\n"), @"
     `allowed_tools` and `disallowed_tools` cannot both be set (keep one: `allowed_tools` lists the only tools the job has, `disallowed_tools` takes tools away)
     `allowed_tools` does not hold on a foreground job (add `background: true`, or remove `allowed_tools`: the job then has the main session's tools)
-    unbalanced parentheses in tool pattern `Bash(ls` in `allowed_tools` (write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`)
+    `allowed_tools`: unbalanced parentheses in tool pattern `Bash(ls` (write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`)
     `model` must be the name of a model, found `--help` (for example `haiku`, `sonnet` or `claude-sonnet-4-5`)
     `agent` is not supported by this version (remove it, or use a newer version)
     the body is empty (write the prompt below the closing `---`)
@@ -226,15 +226,18 @@ fn a_broken_file_goes_aside_as_it_is() {
 }
 
 #[test]
-fn a_reminder_that_was_moved_while_it_ran_is_another_occurrence() {
+fn a_reminder_that_was_changed_while_it_ran_stays() {
     let folder = Folder::new();
-    let fired = create(&folder.home, &tea(), &defaults()).unwrap().definition;
-    assert!(is_same_occurrence(&folder.home, &fired, &defaults()));
+    let file = create(&folder.home, &tea(), &defaults()).unwrap().definition.file;
+    let fired = read_text(&folder.home, &file).unwrap().unwrap();
     let later = Some(FieldValue::Text(at(11).to_rfc3339()));
-    set_field(&folder.home, &fired.file, "run_at", later, &defaults()).unwrap();
-    assert!(!is_same_occurrence(&folder.home, &fired, &defaults()));
-    remove(&folder.home, &fired.file).unwrap();
-    assert!(!is_same_occurrence(&folder.home, &fired, &defaults()));
+    set_field(&folder.home, &file, "run_at", later, &defaults()).unwrap();
+    assert!(!remove_unchanged(&folder.home, &file, &fired).unwrap());
+    let now = read_text(&folder.home, &file).unwrap().unwrap();
+    assert!(remove_unchanged(&folder.home, &file, &now).unwrap());
+    assert_eq!(read_text(&folder.home, &file).unwrap(), None);
+    // Gone is gone, whoever did it.
+    assert!(remove_unchanged(&folder.home, &file, &fired).unwrap());
 }
 
 #[test]

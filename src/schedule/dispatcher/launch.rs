@@ -12,7 +12,7 @@ use super::super::missed::late_line;
 use super::super::open::Stage;
 use super::definitions::due_at;
 use super::ended::Ended;
-use super::{Dispatcher, Event};
+use super::{Dispatcher, Event, RECENT_ONES};
 use crate::definition::{Definition, Kind, Mode};
 use crate::journal::{JournalError, RunId, RunState};
 
@@ -102,7 +102,11 @@ impl Dispatcher {
         let foreground = definition.mode == Mode::Foreground;
         open.file.clone_from(&definition.file);
         open.text = Arc::clone(&text);
-        open.fired = Some(definition);
+        open.fired = Some(Arc::clone(&definition));
+        if self.recent.len() == RECENT_ONES {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((now, definition));
         self.open.set_stage(number, Stage::Going { cancel, cause: None, since: now, foreground });
         let (journal, launcher) = (self.journal.clone(), Arc::clone(&self.launcher));
         self.tasks.spawn(async move {

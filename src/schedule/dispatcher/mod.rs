@@ -8,7 +8,7 @@ mod launch;
 mod recovery;
 mod requests;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
 use crate::clock::{Clock, Drift, Jumps};
-use crate::definition::DefinitionId;
+use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Recorded, Streak};
 
 pub use definitions::occurrences;
@@ -40,6 +40,10 @@ const JUST_DUE: TimeDelta = TimeDelta::seconds(2);
 
 /// A claim that took longer than this was held up by the disk: what fell due meanwhile was missed.
 const HELD_UP: Duration = Duration::from_secs(5);
+
+/// So long a launch is among the recent ones, and so many are kept.
+const RECENT: TimeDelta = TimeDelta::minutes(15);
+const RECENT_ONES: usize = 64;
 
 /// How long ended runs have to be gone, once their grace is over.
 const LAST_WAIT: Duration = Duration::from_secs(10);
@@ -107,6 +111,9 @@ pub struct Dispatcher {
     /// Reminders that were disabled when an earlier life saw them last.
     were_disabled: HashSet<DefinitionId>,
 
+    /// What was launched last, oldest first.
+    recent: VecDeque<(DateTime<Utc>, Arc<Definition>)>,
+
     max_concurrent_runs: usize,
     /// What fell due before then was missed.
     able_since: DateTime<Utc>,
@@ -152,6 +159,7 @@ impl Dispatcher {
             uncleaned: HashMap::new(),
             cleanups: BTreeSet::new(),
             streaks: HashMap::new(),
+            recent: VecDeque::new(),
             were_disabled: HashSet::new(),
             max_concurrent_runs: max_concurrent_runs.max(1),
             able_since: clock.now(),

@@ -1,14 +1,16 @@
 //! What the rest of the daemon asks for.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::super::command::{CancelError, Command, FireError, OpenView, Snapshot, StageView};
 use super::super::open::{Cause, Open, Stage};
-use super::Dispatcher;
 use super::definitions::due_at;
 use super::recovery::PAUSED;
+use super::{Dispatcher, RECENT};
 use crate::definition::DefinitionId;
 use crate::journal::{Finish, Purpose, RunId, RunState};
 
@@ -104,7 +106,13 @@ impl Dispatcher {
         Snapshot {
             definitions: self.definitions.len(),
             open: self.open.iter().map(|(_, open)| view(open)).collect(),
-            next: self.queue.next(next),
+            next: self
+                .queue
+                .next(next)
+                .into_iter()
+                .filter_map(|(at, id)| Some((at, Arc::clone(&self.definitions.get(&id)?.loaded.definition))))
+                .collect(),
+            recent: self.recent.iter().filter(|(at, _)| self.clock.now() - at < RECENT).cloned().collect(),
             paused: self.paused,
             waiting_for_login: self.waiting_for_login,
         }

@@ -142,12 +142,8 @@ impl Launcher for Hand {
         self.journal.started(&job.run, None, None).await.unwrap();
         let acts = (self.script.lock().unwrap())(&job);
         let mut report = AttemptReport {
-            end: AttemptEnd::Completed,
             answer: Some(format!("{} is done", job.occurrence.id)),
-            session: None,
-            transcript: None,
-            cost_usd: None,
-            turns: None,
+            ..AttemptReport::bare(AttemptEnd::Completed)
         };
         for act in acts {
             match act {
