@@ -63,6 +63,7 @@ pub enum ScheduleError {
 enum Event {
     Recovered(Result<recovery::Found, JournalError>),
     Seen(Result<Vec<Seen>, JournalError>),
+    Known(Result<Vec<DefinitionId>, JournalError>),
     Claimed(Claimed),
     Again(Again),
     Found(Found),
@@ -219,6 +220,7 @@ impl Dispatcher {
         let fault = match ended {
             Ok(Event::Recovered(found)) => self.on_recovered(found),
             Ok(Event::Seen(seen)) => self.on_seen(seen),
+            Ok(Event::Known(known)) => self.on_known(known),
             Ok(Event::Claimed(claimed)) => self.on_claimed(claimed),
             Ok(Event::Again(again)) => self.on_again(again),
             Ok(Event::Found(found)) => self.on_found(&found),
