@@ -19,4 +19,18 @@ pub mod definition;
 
 pub mod journal;
 
+pub mod schedule;
+
 pub mod agent;
+
+pub mod mcp;
+
+pub mod bot;
+
+pub mod run;
+
+pub mod channel;
+
+pub mod daemon;
+
+pub mod cli;

@@ -191,7 +191,7 @@ fn what_is_wrong_is_said_at_once_and_located() {
     error: `A B` is not the name of a variable
       --> config.yaml:1:20
     hint: write names only, for example `- HTTPS_PROXY`
-    error: empty tool pattern in `main_tools`
+    error: `main_tools`: empty tool pattern
       --> config.yaml:2:14
     hint: remove the item: an empty list is written `[]`
 

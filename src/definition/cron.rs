@@ -52,7 +52,8 @@ const LONGEST: usize = 1000;
 const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// Parses five fields or an `@name`; both day fields restricted means either (vixie cron).
+/// Parses five fields or an `@name`. Where both day fields are restricted, either is enough, unless one of them begins
+/// with a `*`, step or not (vixie cron's crontab(5): `0 0 */2 * mon` is a Monday on an odd day).
 ///
 /// The result takes about 6 kB: keep the text, not this, where there are many. It may never match: see
 /// [`check_cron`].

@@ -1,0 +1,118 @@
+//! What a turn keeps account of: the verdicts on calls, and the requests that our server has not answered yet.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+/// Verdicts. Clones share one account.
+#[derive(Clone, Default)]
+pub(super) struct Verdicts(Arc<Mutex<Given>>);
+
+#[derive(Default)]
+struct Given {
+    /// By the client's id of the call.
+    calls: HashMap<String, bool>,
+    /// Approved calls that have not come to our server yet, by the client's name of the tool.
+    approved: BTreeMap<String, u32>,
+}
+
+impl Verdicts {
+    /// The host's verdict. A call that is asked about twice, as a hook and as a permission, may still run only once.
+    pub(super) fn give(&self, call: String, tool: String, allow: bool) {
+        let mut given = self.lock();
+        let before = given.calls.insert(call, allow);
+        if allow && before != Some(true) {
+            *given.approved.entry(tool).or_default() += 1;
+        }
+    }
+
+    /// Takes note that a call did not run although nobody was asked about it. Whether that was news.
+    pub(super) fn refused_unasked(&self, call: &str) -> bool {
+        let mut given = self.lock();
+        let news = !given.calls.contains_key(call);
+        if news {
+            given.calls.insert(call.to_string(), false);
+        }
+        news
+    }
+
+    /// Whether the call is known to have been denied.
+    pub(super) fn denied(&self, call: &str) -> bool {
+        self.lock().calls.get(call) == Some(&false)
+    }
+
+    /// Uses up one approval of the tool. `false`: there is none.
+    pub(super) fn redeem(&self, tool: &str) -> bool {
+        let mut given = self.lock();
+        let left = given.approved.get_mut(tool).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Given> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The client's requests at our server, under an id of our own: the client has more than one conversation with the
+/// server at once, each of which counts its requests from zero.
+#[derive(Default)]
+pub(super) struct AtServer {
+    open: BTreeMap<u64, Question>,
+    last: u64,
+}
+
+/// A request of the client to our server.
+pub(super) struct Question {
+    /// The control request that it came in.
+    pub request: String,
+    /// Its JSON-RPC id, as the client has it.
+    pub rpc: Value,
+}
+
+impl AtServer {
+    /// How many are open.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Opens one; gives the id that the server is to answer to.
+    pub(super) fn open(&mut self, request: &str, rpc: Value) -> u64 {
+        self.last += 1;
+        self.open.insert(self.last, Question { request: request.to_string(), rpc });
+        self.last
+    }
+
+    /// Closes one, if it is open.
+    pub(super) fn close(&mut self, id: u64) -> Option<Question> {
+        self.open.remove(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_is_good_for_one_call() {
+        let verdicts = Verdicts::default();
+        assert!(!verdicts.redeem("ping"));
+        verdicts.give("1".into(), "ping".into(), true);
+        verdicts.give("1".into(), "ping".into(), true);
+        verdicts.give("2".into(), "ping".into(), false);
+        assert!(verdicts.redeem("ping"));
+        assert!(!verdicts.redeem("ping"));
+        assert!(verdicts.denied("2") && !verdicts.denied("1") && !verdicts.denied("3"));
+        assert!(verdicts.refused_unasked("3") && !verdicts.refused_unasked("3") && !verdicts.refused_unasked("1"));
+    }
+
+    #[test]
+    fn equal_ids_of_two_conversations_are_two_questions() {
+        let mut at_server = AtServer::default();
+        let (a, b) = (at_server.open("a", 1.into()), at_server.open("b", 1.into()));
+        assert_eq!(at_server.len(), 2);
+        assert_eq!(at_server.close(b).unwrap().request, "b");
+        assert_eq!(at_server.close(a).unwrap().rpc, 1);
+        assert!(at_server.close(a).is_none());
+    }
+}

@@ -1,0 +1,422 @@
+//! The wire: one JSON object a line, both ways, as the client's stream-json and control protocol have it.
+//!
+//! Tolerant: unknown types, subtypes and fields are not errors, and a missing field is its empty value. Only a line
+//! that is no JSON object is malformed. What a field means is for the session to judge.
+//! Source: the client's own Agent SDKs; every shape here was seen with 2.1.197 (`tests/fixtures/wire.jsonl`).
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The callback that is asked before each call of a tool.
+pub(super) const BEFORE_TOOL: &str = "hook_0";
+/// The callback that is asked before a turn ends.
+pub(super) const BEFORE_STOP: &str = "hook_1";
+
+/// One message of the client.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// `system/init`: the session as the client has set it up.
+    Init(Init),
+    /// `system/api_retry`: a request failed; the client will try again by itself.
+    ApiRetry { status: Option<u16> },
+    /// What the model said.
+    Assistant(Vec<Block>),
+    /// What was said to the model: tool results, mostly.
+    User(Vec<Block>),
+    /// The end of a turn.
+    Result(Box<TurnResult>),
+    /// The client asks us. It waits for an answer with this id.
+    Request { id: String, request: Request },
+    /// The client takes a question back.
+    Cancel { id: String },
+    /// The answer to one of our own requests.
+    Response { id: String, error: Option<String> },
+    /// Anything else: its type and subtype.
+    Other(String),
+}
+
+/// `system/init`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Init {
+    pub session_id: String,
+    /// The tools that exist. `Agent` is called `Task` here.
+    pub tools: Vec<String>,
+    pub claude_code_version: String,
+}
+
+/// A block of a message's content.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    ToolUse {
+        #[serde(default)]
+        id: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    ToolResult {
+        #[serde(default)]
+        tool_use_id: String,
+        /// A string, or blocks.
+        #[serde(default)]
+        content: Value,
+        #[serde(default)]
+        is_error: Option<bool>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// `result`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TurnResult {
+    pub subtype: String,
+    /// Counts, whatever the subtype is called.
+    pub is_error: bool,
+    pub api_error_status: Option<u16>,
+    pub result: Option<String>,
+    pub errors: Vec<Value>,
+    pub session_id: String,
+    pub num_turns: Option<u32>,
+    pub total_cost_usd: Option<f64>,
+    pub permission_denials: Vec<Denial>,
+}
+
+/// An entry of `permission_denials`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Denial {
+    pub tool_name: String,
+    pub tool_use_id: String,
+    pub tool_input: Value,
+}
+
+/// What the client asks.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// May this call run?
+    BeforeTool(Call),
+    /// May the turn end? `again`: it was kept going before.
+    BeforeStop { again: bool },
+    /// A JSON-RPC message for one of our servers.
+    Mcp { server: String, message: Value },
+    /// A permission, where the client would ask a person.
+    Permission(Call),
+    /// A question about a call that cannot be read: it is denied, in the form of a hook or of a permission.
+    UnreadableCall(Form),
+    /// Anything else: its subtype, and what for.
+    Unknown(String),
+}
+
+/// The form that the answer about a call has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    /// [`BEFORE_TOOL`]'s.
+    Hook,
+    /// `can_use_tool`'s.
+    Permission,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Call {
+    pub tool_name: String,
+    #[serde(alias = "input")]
+    pub tool_input: Value,
+    pub tool_use_id: String,
+    pub cwd: PathBuf,
+    pub agent_type: Option<String>,
+}
+
+/// Why a line is no message.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Malformed {
+    /// Not JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// JSON, but no object with a `type`.
+    #[error("not an object with a `type`")]
+    NoType,
+}
+
+/// Reads one line.
+///
+/// # Errors
+/// [`Malformed`]. A message of a known type whose fields have other types than they should is [`Incoming::Other`],
+/// save for a result, which is then an error, and for a question: that is [`Request::Unknown`] or [`Request::UnreadableCall`], so that it is answered.
+pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
+    let mut message: Value = serde_json::from_slice(line)?;
+    let kind = message.get("type").and_then(Value::as_str).ok_or(Malformed::NoType)?.to_string();
+    let subtype = text(&message, "subtype");
+    let other = || Incoming::Other(format!("{kind}/{subtype}"));
+    Ok(match (kind.as_str(), subtype.as_str()) {
+        ("system", "init") => typed(message).map_or_else(other, Incoming::Init),
+        ("system", "api_retry") => {
+            let status = ["error_status", "status"].iter().find_map(|name| message.get(name)?.as_u64());
+            Incoming::ApiRetry { status: status.and_then(|status| u16::try_from(status).ok()) }
+        }
+        ("assistant", _) => Incoming::Assistant(blocks(&mut message)),
+        ("user", _) => Incoming::User(blocks(&mut message)),
+        ("result", _) => Incoming::Result(Box::new(typed(message).unwrap_or_else(|| TurnResult {
+            is_error: true,
+            errors: vec!["its result cannot be read".into()],
+            ..TurnResult::default()
+        }))),
+        ("control_request", _) => {
+            let id = text(&message, "request_id");
+            Incoming::Request { id, request: request(message.get_mut("request").map(Value::take).unwrap_or_default()) }
+        }
+        ("control_cancel_request", _) => Incoming::Cancel { id: text(&message, "request_id") },
+        ("control_response", _) => {
+            let response = message.get("response").cloned().unwrap_or_default();
+            let failed = response.get("subtype").and_then(Value::as_str) == Some("error");
+            Incoming::Response { id: text(&response, "request_id"), error: failed.then(|| text(&response, "error")) }
+        }
+        _ => other(),
+    })
+}
+
+fn request(mut request: Value) -> Request {
+    let subtype = text(&request, "subtype");
+    let unknown = |what: &str| Request::Unknown(format!("{subtype}{what}"));
+    match subtype.as_str() {
+        "hook_callback" => {
+            let callback = text(&request, "callback_id");
+            let input = request.get_mut("input").map(Value::take).unwrap_or_default();
+            match (callback.as_str(), text(&input, "hook_event_name").as_str()) {
+                (BEFORE_TOOL, "PreToolUse") => {
+                    typed(input).map_or(Request::UnreadableCall(Form::Hook), Request::BeforeTool)
+                }
+                // A call all the same. An error as the answer might be taken for a yes.
+                (_, "PreToolUse") | (BEFORE_TOOL, _) => Request::UnreadableCall(Form::Hook),
+                (BEFORE_STOP, "Stop") => {
+                    Request::BeforeStop { again: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
+                }
+                (callback, event) => unknown(&format!(" {callback} for {event}")),
+            }
+        }
+        "mcp_message" => Request::Mcp {
+            server: text(&request, "server_name"),
+            message: request.get_mut("message").map(Value::take).unwrap_or_default(),
+        },
+        "can_use_tool" => typed(request).map_or(Request::UnreadableCall(Form::Permission), Request::Permission),
+        _ => unknown(""),
+    }
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_string()
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
+}
+
+/// The content of a message: a string is one text; a block that is not understood is left out.
+fn blocks(message: &mut Value) -> Vec<Block> {
+    match message.pointer_mut("/message/content").map(Value::take) {
+        Some(Value::String(text)) => vec![Block::Text { text }],
+        Some(Value::Array(blocks)) => blocks.into_iter().filter_map(typed).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The text of a tool result.
+pub(super) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies.
+pub(super) fn initialize(id: &str, timeout: u64) -> Value {
+    let hooks = json!({
+        "PreToolUse": [{"matcher": null, "hookCallbackIds": [BEFORE_TOOL], "timeout": timeout}],
+        "Stop": [{"matcher": null, "hookCallbackIds": [BEFORE_STOP]}],
+    });
+    ours(id, json!({"subtype": "initialize", "hooks": hooks}))
+}
+
+/// Asks the client to break off its turn.
+pub(super) fn interrupt(id: &str) -> Value {
+    ours(id, json!({"subtype": "interrupt"}))
+}
+
+fn ours(id: &str, request: Value) -> Value {
+    json!({"type": "control_request", "request_id": id, "request": request})
+}
+
+/// What a person says.
+pub(super) fn user(prompt: &str) -> Value {
+    let message = json!({"role": "user", "content": prompt});
+    json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""})
+}
+
+fn answer(id: &str, response: Value) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
+}
+
+/// The verdict on a call, in the form that was asked for. `input`: the call's own.
+pub(super) fn verdict(id: &str, form: Form, allow: bool, reason: &str, input: &Value) -> Value {
+    let output = json!({
+        "hookEventName": "PreToolUse",
+        "permissionDecision": if allow { "allow" } else { "deny" },
+        "permissionDecisionReason": reason,
+    });
+    answer(
+        id,
+        match form {
+            Form::Hook => json!({"hookSpecificOutput": output}),
+            Form::Permission if allow => json!({"behavior": "allow", "updatedInput": input}),
+            Form::Permission => json!({"behavior": "deny", "message": reason}),
+        },
+    )
+}
+
+/// Whether the turn may end; with a reason it goes on.
+pub(super) fn stop(id: &str, go_on: Option<&str>) -> Value {
+    answer(id, go_on.map_or_else(|| json!({}), |reason| json!({"decision": "block", "reason": reason})))
+}
+
+/// A JSON-RPC message of our server.
+pub(super) fn mcp(id: &str, message: Value) -> Value {
+    answer(id, json!({"mcp_response": message}))
+}
+
+/// A notification to our server was taken. Without it the client never begins its turn.
+pub(super) fn mcp_taken(id: &str) -> Value {
+    mcp(id, json!({"jsonrpc": "2.0", "result": {}}))
+}
+
+/// The answer to what we do not understand.
+pub(super) fn refusal(id: &str, error: &str) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One line for each message, as far as it is understood.
+    fn understood(line: &[u8]) -> String {
+        match read(line) {
+            Ok(Incoming::Request { request: Request::BeforeTool(call), .. }) => {
+                format!("may {} run in {}: {}", call.tool_name, call.cwd.display(), call.tool_input)
+            }
+            Ok(Incoming::Request { request: Request::Permission(call), .. }) => {
+                format!("permit {}: {}", call.tool_name, call.tool_input)
+            }
+            Ok(Incoming::Request { request: Request::BeforeStop { again }, .. }) => {
+                format!("may it stop, again: {again}")
+            }
+            Ok(Incoming::Request { request: Request::Mcp { server, message }, .. }) => {
+                format!("to {server}: {}", message["method"])
+            }
+            Ok(Incoming::User(blocks)) => blocks
+                .iter()
+                .map(|block| match block {
+                    Block::ToolResult { content, is_error, .. } => format!("result {is_error:?} {}", text_of(content)),
+                    Block::Text { text } => format!("said {text}"),
+                    other => format!("{other:?}"),
+                })
+                .collect(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// Lines of a real session.
+    #[test]
+    fn a_real_session_is_understood() {
+        let lines = include_bytes!("../../../tests/fixtures/wire.jsonl").split(|&byte| byte == b'\n');
+        let shown: Vec<String> = lines.filter(|line| !line.is_empty()).map(understood).collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        to discord: "initialize"
+        to discord: "notifications/initialized"
+        to discord: "tools/list"
+        may Bash run in /home/user/.ollim-bot/work: {"command":"cat /etc/hostname","description":"x"}
+        result Some(true) Bash "cat": denied by allowed_tools of routine x
+        may Bash run in /home/user/.ollim-bot/work: {"command":"ollim-bot help","description":"x"}
+        result Some(false) RAN help
+        may Bash run in /home/user/.ollim-bot/work: {"command":"touch /home/user/.ollim-bot/work/viahook","description":"x"}
+        result Some(false) (Bash completed with no output)
+        may mcp__discord__ping_user run in /home/user/.ollim-bot/work: {"message":"hey"}
+        to discord: "tools/call"
+        result None pinged
+        result Some(true) <tool_use_error>Error: No such tool available: mcp__discord__secret</tool_use_error>
+        may it stop, again: false
+        said Stop hook feedback:
+        You have not called report_updates. Call it now.
+        may it stop, again: true
+        said [Request interrupted by user]
+        permit Bash: {"command":"touch /home/user/.ollim-bot/work/cut1","description":"x"}
+        result Some(false) (Bash completed with no output)
+        permit Bash: {"command":"touch /home/user/.ollim-bot/work/cut-no","description":"x"}
+        result Some(true) user said no
+        Ok(Cancel { id: "c6d1a6c6-8750-4952-8192-cd2da036781b" })
+        "#);
+    }
+
+    #[test]
+    fn odd_lines_are_passed_over_and_odd_questions_are_not() {
+        let shown: Vec<String> = [
+            r#"{"type":"brand_new","x":[1,2]}"#,
+            r#"{"type":"system","subtype":"brand_new"}"#,
+            r#"{"type":"system","subtype":"init","tools":"none"}"#,
+            r#"{"type":"assistant","message":{"content":[{"type":"hologram"},{"type":"text"},{"type":7},3]}}"#,
+            r#"{"type":"assistant"}"#,
+            r#"{"type":"result","num_turns":-1}"#,
+            r#"{"type":"system","subtype":"api_retry","error_status":401}"#,
+            r#"{"type":"system","subtype":"api_retry","error_status":99999999}"#,
+            r#"{"type":"control_request"}"#,
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"r","error":"no"}}"#,
+            r#"{"type":7}"#,
+            "[]",
+            "{",
+        ]
+        .map(|line| understood(line.as_bytes()))
+        .into();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        Ok(Other("brand_new/"))
+        Ok(Other("system/brand_new"))
+        Ok(Other("system/init"))
+        Ok(Assistant([Other, Text { text: "" }]))
+        Ok(Assistant([]))
+        Ok(Result(TurnResult { subtype: "", is_error: true, api_error_status: None, result: None, errors: [String("its result cannot be read")], session_id: "", num_turns: None, total_cost_usd: None, permission_denials: [] }))
+        Ok(ApiRetry { status: Some(401) })
+        Ok(ApiRetry { status: None })
+        Ok(Request { id: "", request: Unknown("") })
+        Ok(Response { id: "r", error: Some("no") })
+        Err(NoType)
+        Err(NoType)
+        Err(Json(Error("EOF while parsing an object", line: 1, column: 1)))
+        "#);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_the_reader_panic(line in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+            let _ = read(&line);
+        }
+
+        #[test]
+        fn nor_does_a_message_with_odd_fields(kind in "(system|assistant|user|result|control_request|control_response)", json in "[\\[\\]{}:,\"a-z0-9 ]{0,60}") {
+            let _ = read(format!(r#"{{"type":"{kind}","subtype":"init","request":{json},"message":{json}}}"#).as_bytes());
+        }
+    }
+}

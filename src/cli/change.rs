@@ -1,0 +1,82 @@
+//! What changes a definition that is there: `enable`, `disable`, `cancel`, `retry`.
+
+use chrono::Timelike as _;
+
+use super::context::Context;
+use super::error::CliError;
+use super::output::{Output, STRONG, paint};
+use super::{add, jobs};
+use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind};
+
+/// `routine enable`, `routine disable`.
+///
+/// # Errors
+/// When there is no such routine, or its file cannot be written.
+pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let found = jobs::named(id, Kind::Routine, &loaded)?;
+    if found.enabled == enabled {
+        output.note(format!("{} is {} already", found.id, if enabled { "enabled" } else { "disabled" }));
+        return Ok(());
+    }
+    // The default is not written.
+    let value = if enabled { None } else { Some(FieldValue::Flag(false)) };
+    let written = definition::set_field(&context.home, &found.file, "enabled", value, &context.defaults()?)?;
+    add::warnings(&written, output);
+    if enabled {
+        add::scheduled(&written.definition, context, output);
+    } else if context.json {
+        output.json(&jobs::as_json(&written.definition, context.now()));
+    } else {
+        output.line(format!("disabled {}", paint(STRONG, found.id.as_str())));
+    }
+    Ok(())
+}
+
+/// `routine cancel`, `reminder cancel`: the file is deleted.
+///
+/// # Errors
+/// When there is no such definition, or its file cannot be deleted.
+pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let found = jobs::named(id, kind, &loaded)?;
+    if !definition::remove(&context.home, &found.file)? {
+        return Err(CliError::user(format!("{} is gone already", found.file.display())));
+    }
+    if context.json {
+        output.json(&jobs::as_json(&found, context.now()));
+    } else {
+        output.line(format!("cancelled {}: {}", paint(STRONG, found.id.as_str()), jobs::summary(&found)));
+    }
+    Ok(())
+}
+
+/// `reminder retry`: a failed reminder comes back and is due now.
+///
+/// # Errors
+/// When there is no such reminder among the failed, or it cannot be written.
+pub fn retry(id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    context.require_home()?;
+    let now = context.now();
+    let now = now.with_nanosecond(0).unwrap_or(now).with_timezone(&context.zone()?).fixed_offset();
+    let id = DefinitionId::new(id);
+    let written = match definition::restore_failed(&context.home, &id, now, &context.defaults()?) {
+        Err(DefinitionError::NotFound { .. }) => {
+            let failed = definition::failed_reminders(&context.home, &context.defaults()?)?;
+            let error = CliError::user(format!("there is no failed reminder `{id}`"));
+            let ids: Vec<String> = failed
+                .iter()
+                .filter_map(|failed| Some(failed.parsed.definition.as_ref()?.id.to_string()))
+                .take(5)
+                .collect();
+            return Err(match ids.is_empty() {
+                true => error.hint("no reminder has failed"),
+                false => error.hint(format!("these have failed: {}", ids.join(", "))),
+            });
+        }
+        other => other?,
+    };
+    add::warnings(&written, output);
+    add::scheduled(&written.definition, context, output);
+    Ok(())
+}

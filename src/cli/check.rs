@@ -1,0 +1,99 @@
+//! `check`: what is wrong with which file, and where.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::context::{Caller, Context};
+use super::error::CliError;
+use super::output::{BAD, GOOD, HINT, Output, WARN, paint};
+use crate::config::{Config, ConfigError};
+use crate::definition::{self, DefinitionId, Loaded, Problem};
+
+/// Checks the whole folder and shows the problems of `files`, or all. Exit 1 if any is an error.
+///
+/// # Errors
+/// When a file is not one of the data folder's.
+pub fn check(files: &[PathBuf], context: &Context, output: &mut Output) -> Result<(), CliError> {
+    context.require_home()?;
+    // Settings that are wrong are problems like any other; the definitions are then read without them.
+    let (zone, of_settings) = match Config::load(&context.home, &context.env.texts()) {
+        Ok(config) => (config.timezone, Vec::new()),
+        Err(ConfigError::Invalid { problems }) => (context.zone_without_settings(), problems),
+        Err(error) => return Err(error.into()),
+    };
+    let mut loaded = definition::load(&context.home, &context.defaults_in(zone))?;
+    loaded.problems.splice(0..0, of_settings);
+    let chosen = files.iter().map(|file| relative(file, context, &loaded)).collect::<Result<Vec<_>, _>>()?;
+    let problems: Vec<&Problem> =
+        loaded.problems.iter().filter(|problem| chosen.is_empty() || chosen.contains(&problem.file)).collect();
+    let definitions =
+        loaded.definitions.values().filter(|definition| chosen.is_empty() || chosen.contains(&definition.file)).count();
+    let errors = problems.iter().filter(|problem| problem.is_error()).count();
+    if errors > 0 {
+        output.exit = 1;
+    }
+    if context.json {
+        output.json(&json!({ "definitions": definitions, "problems": problems }));
+        return Ok(());
+    }
+    for problem in &problems {
+        output.line(coloured(problem));
+        output.line("");
+    }
+    let warnings = problems.len() - errors;
+    let counted = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        more => format!("{more} {what}s"),
+    };
+    let summary = format!(
+        "{} in order, {}, {}",
+        counted(definitions, "definition"),
+        counted(errors, "error"),
+        counted(warnings, "warning")
+    );
+    output.line(if errors == 0 && warnings == 0 { paint(GOOD, &summary) } else { summary });
+    Ok(())
+}
+
+/// The block of a problem, its first words coloured.
+pub(super) fn coloured(problem: &Problem) -> String {
+    problem
+        .to_string()
+        .lines()
+        .map(|line| {
+            let mark = [("error:", BAD), ("warning:", WARN), ("hint:", HINT)];
+            match mark.iter().find_map(|(mark, style)| Some((mark, style, line.strip_prefix(mark)?))) {
+                Some((mark, style, rest)) => format!("{}{rest}", paint(*style, mark)),
+                None => line.to_owned(),
+            }
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The file's path in the data folder; an id stands for its file. A run names ids and files of the data folder
+/// only: it must not learn from a diagnostic what stands in any other file.
+fn relative(file: &Path, context: &Context, loaded: &Loaded) -> Result<PathBuf, CliError> {
+    let known = |path: &Path| {
+        loaded.definitions.values().any(|definition| definition.file == path)
+            || loaded.problems.iter().any(|problem| problem.file == path)
+    };
+    if known(file) {
+        return Ok(file.to_owned());
+    }
+    if let Some(name) = file.to_str()
+        && let Some(definition) = loaded.definitions.get(&DefinitionId::new(name))
+    {
+        return Ok(definition.file.clone());
+    }
+    if matches!(context.caller, Caller::Person)
+        && let Ok(absolute) = context.folder.join(file).canonicalize()
+        && let Ok(inside) = absolute.strip_prefix(context.home.root())
+        && known(inside)
+    {
+        return Ok(inside.to_owned());
+    }
+    Err(CliError::user(format!("{} is no definition of {}", file.display(), context.home.root().display()))
+        .hint("name an id, or a file of routines/ or reminders/"))
+}

@@ -1,0 +1,357 @@
+//! Definitions as the command line finds and shows them.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::error::CliError;
+use super::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
+use super::times;
+use crate::channel::terminal::{plain, plain_lines};
+use crate::definition::{
+    self, Background, Chain, Definition, DefinitionId, Kind, Loaded, Mode, OnMissed, OnOverlap, Problem, Thinking,
+    Trigger,
+};
+use crate::policy::{BgForkConfig, ToolPattern};
+use crate::schedule::cron::Times;
+
+/// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
+///
+/// # Errors
+/// When there is none, or its file has an error.
+pub fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, CliError> {
+    let wanted = |definition: &&Arc<Definition>| kind.is_none_or(|kind| definition.kind() == kind);
+    if let Some(exact) = loaded.definitions.get(&DefinitionId::new(name)).filter(wanted) {
+        return Ok(Arc::clone(exact));
+    }
+    let named: Vec<&Arc<Definition>> = loaded
+        .definitions
+        .values()
+        .filter(wanted)
+        .filter(|definition| {
+            definition.file.as_os_str() == name || (name.len() >= 4 && definition.id.as_str().starts_with(name))
+        })
+        .collect();
+    match named[..] {
+        [one] => Ok(Arc::clone(one)),
+        [] => Err(not_found(name, kind, loaded)),
+        _ => {
+            let ids: Vec<&str> = named.iter().take(5).map(|definition| definition.id.as_str()).collect();
+            Err(CliError::user(format!("`{name}` is the beginning of more than one id"))
+                .hint(format!("write the whole of it: {}", ids.join(", "))))
+        }
+    }
+}
+
+/// The definition of just this id: what changes something takes no beginnings of names.
+///
+/// # Errors
+/// When there is none, or its file has an error.
+pub fn named(id: &str, kind: Kind, loaded: &Loaded) -> Result<Arc<Definition>, CliError> {
+    match loaded.definitions.get(&DefinitionId::new(id)) {
+        Some(definition) if definition.kind() == kind => Ok(Arc::clone(definition)),
+        _ => Err(not_found(id, Some(kind), loaded)),
+    }
+}
+
+fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> CliError {
+    let what = kind.map_or_else(|| "job".to_owned(), |kind| kind.to_string());
+    let broken = |problem: &&Problem| {
+        problem.is_error()
+            && (problem.id.as_ref().is_some_and(|id| id.as_str() == name) || problem.file.as_os_str() == name)
+    };
+    if let Some(problem) = loaded.problems.iter().find(broken) {
+        return CliError::user(format!("{what} `{name}` has an error in its file: {}", problem.message))
+            .hint(format!("`ollim-bot check {}` says where", problem.file.display()));
+    }
+    if let Some(other) = loaded.definitions.get(&DefinitionId::new(name)) {
+        return CliError::user(format!("`{name}` is a {}, not a {what}", other.kind()))
+            .hint(format!("use `ollim-bot {} …`", other.kind()));
+    }
+    let nearest = loaded
+        .definitions
+        .values()
+        .filter(|definition| kind.is_none_or(|kind| definition.kind() == kind))
+        .map(|definition| (strsim::damerau_levenshtein(name, definition.id.as_str()), definition))
+        .filter(|(distance, _)| *distance <= 2)
+        .min_by_key(|(distance, _)| *distance);
+    let error = CliError::user(format!("there is no {what} `{name}`"));
+    match nearest {
+        Some((_, definition)) => error.hint(format!("did you mean `{}`?", definition.id)),
+        None => error.hint(match kind {
+            Some(kind) => format!("`ollim-bot {kind} list` shows them"),
+            None => "`ollim-bot next`, `ollim-bot routine list` and `ollim-bot reminder list` show them".to_owned(),
+        }),
+    }
+}
+
+/// When it falls due next; `None`: never again, or it is disabled.
+#[must_use]
+pub fn next(definition: &Definition, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    if !definition.enabled {
+        return None;
+    }
+    match &definition.trigger {
+        Trigger::Routine { cron, .. } => Times::parse(cron)?.next(definition.zone, now),
+        Trigger::Reminder { run_at, .. } => Some(run_at.with_timezone(&Utc)),
+    }
+}
+
+/// A definition with the keys that others build on.
+#[must_use]
+pub fn as_json(definition: &Definition, now: DateTime<Utc>) -> Value {
+    // No `..`: a new field of a definition must be shown here too.
+    let Definition {
+        id,
+        file,
+        description,
+        zone,
+        own_zone: _,
+        enabled,
+        trigger,
+        mode,
+        timeout,
+        max_turns,
+        max_cost_usd,
+        on_missed,
+        retry,
+        body,
+    } = definition;
+    let mut value = json!({
+        "id": id,
+        "kind": definition.kind(),
+        "file": file,
+        "description": description,
+        "timezone": zone.name(),
+        "enabled": enabled,
+        "background": matches!(mode, Mode::Background(_)),
+        "next": next(definition, now).map(|at| times::rfc3339(at, *zone)),
+        "message": body,
+        "timeout": timeout.map(|timeout| humantime::format_duration(timeout).to_string()),
+        "max_turns": max_turns,
+        "max_cost_usd": max_cost_usd,
+        "on_missed": on_missed,
+        "retry": retry,
+    });
+    match trigger {
+        Trigger::Routine { cron, on_overlap } => {
+            value["cron"] = json!(cron);
+            value["on_overlap"] = json!(on_overlap);
+        }
+        Trigger::Reminder { run_at, chain } => {
+            value["run_at"] = json!(run_at.to_rfc3339());
+            let (depth, max, parent) = match chain {
+                Some(Chain { max, depth, parent }) => (*depth, *max, Some(parent)),
+                None => (0, 0, None),
+            };
+            value["chain_depth"] = json!(depth);
+            value["max_chain"] = json!(max);
+            value["chain_parent"] = json!(parent);
+        }
+    }
+    let fork = definition.background().cloned().unwrap_or_default();
+    let Background { isolated, model, thinking, restrictions } = fork;
+    value["isolated"] = json!(isolated);
+    value["model"] = json!(model);
+    value["thinking"] = match thinking {
+        Thinking::Adaptive => json!(true),
+        Thinking::Disabled => json!(false),
+        Thinking::Budget(tokens) => json!(tokens),
+    };
+    value["update_main_session"] = json!(restrictions.update_main_session);
+    value["allow_ping"] = json!(restrictions.allow_ping);
+    value["allowed_tools"] = json!(restrictions.allowed_tools().map(words));
+    value["disallowed_tools"] = json!(restrictions.disallowed_tools().map(words));
+    value
+}
+
+fn words(patterns: &[ToolPattern]) -> Vec<String> {
+    patterns.iter().map(ToString::to_string).collect()
+}
+
+/// `routine list`, `reminder list`: by the next time, those that never come last; then what is wrong with the rest.
+///
+/// # Errors
+/// When the definitions cannot be read.
+pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let now = context.now();
+    let mut found: Vec<(Option<DateTime<Utc>>, &Arc<Definition>)> = loaded
+        .definitions
+        .values()
+        .filter(|definition| definition.kind() == kind)
+        .map(|definition| (next(definition, now), definition))
+        .collect();
+    found.sort_by_key(|(at, definition)| (at.is_none(), *at, definition.id.clone()));
+    if context.json {
+        output.json(&found.iter().map(|(_, definition)| as_json(definition, now)).collect::<Vec<_>>());
+        return Ok(());
+    }
+    if found.is_empty() {
+        output.note(format!("no {kind}s"));
+    }
+    let rows: Vec<Vec<Cell>> = found
+        .iter()
+        .map(|(at, definition)| {
+            let when = match (at, definition.enabled) {
+                (Some(at), _) => times::local(*at, now, definition.zone),
+                (None, false) => "disabled".to_owned(),
+                (None, true) => "never".to_owned(),
+            };
+            let mut row = vec![Cell::new(definition.id.as_str(), STRONG), when.into()];
+            row.push(Cell::new(at.map(|at| times::relative(at, now)).unwrap_or_default(), FAINT));
+            if let Trigger::Routine { cron, .. } = &definition.trigger {
+                row.push(cron.into());
+            }
+            row.push(Cell::new(place(definition), FAINT));
+            row.push(summary(definition).into());
+            row
+        })
+        .collect();
+    output.table(&rows);
+    if kind == Kind::Reminder {
+        for failed in definition::failed_reminders(&context.home, &context.defaults()?)? {
+            let Some(reminder) = &failed.parsed.definition else { continue };
+            let why = failed.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            output.note(plain(&format!("failed: {}{why}", reminder.id)));
+            output.note(format!("{}: `ollim-bot reminder retry {}`", paint(HINT, "hint"), plain(reminder.id.as_str())));
+        }
+    }
+    let errors: Vec<&Problem> = loaded
+        .problems
+        .iter()
+        .filter(|problem| problem.is_error() && problem.file.starts_with(format!("{kind}s")))
+        .collect();
+    if !errors.is_empty() {
+        let count = errors.iter().map(|problem| &problem.file).collect::<std::collections::BTreeSet<_>>().len();
+        let files = if count == 1 { "1 file has".to_owned() } else { format!("{count} files have") };
+        output.note(format!("{}: {files} an error and will not fire", paint(BAD, "error")));
+        for problem in errors {
+            output.note(format!("  {}:{}: {}", problem.file.display(), problem.line, problem.message));
+        }
+        output.note("hint: `ollim-bot check` says what to do");
+    }
+    Ok(())
+}
+
+/// Where it runs, where that is not the main session.
+fn place(definition: &Definition) -> &'static str {
+    match definition.background() {
+        None => "",
+        Some(Background { isolated: true, .. }) => "isolated",
+        Some(_) => "background",
+    }
+}
+
+/// Its description, else the beginning of its body.
+#[must_use]
+pub fn summary(definition: &Definition) -> String {
+    const LONGEST: usize = 60;
+    let text = if definition.description.is_empty() {
+        definition.body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim()
+    } else {
+        &definition.description
+    };
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(LONGEST - 1).collect();
+    short.push('…');
+    short
+}
+
+/// `routine show`, `reminder show`.
+///
+/// # Errors
+/// When there is no such definition.
+pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let definition = find(id, Some(kind), &loaded)?;
+    let now = context.now();
+    if context.json {
+        output.json(&as_json(&definition, now));
+        return Ok(());
+    }
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            output.table(&[vec![Cell::new(format!("{name:<19}"), FAINT), value.into()]]);
+        }
+    };
+    let when = |at: DateTime<Utc>| format!("{} ({})", times::local(at, now, definition.zone), times::relative(at, now));
+    fact("id", definition.id.to_string());
+    fact("file", definition.file.display().to_string());
+    fact("description", definition.description.clone());
+    match &definition.trigger {
+        Trigger::Routine { cron, on_overlap } => {
+            fact("cron", format!("{cron} in {}", definition.zone));
+            fact("next", next(&definition, now).map_or_else(|| "never: it is disabled".to_owned(), when));
+            match on_overlap {
+                OnOverlap::Skip => {}
+                OnOverlap::Queue => fact("on_overlap", "queue".into()),
+                OnOverlap::Cancel => fact("on_overlap", "cancel".into()),
+            }
+        }
+        Trigger::Reminder { run_at, chain } => {
+            fact("run_at", when(run_at.with_timezone(&Utc)));
+            if !definition.enabled {
+                fact("enabled", "no: it will not fire".into());
+            }
+            if let Some(Chain { max, depth, parent }) = chain {
+                fact("chain", format!("check {} of {}, begun by {parent}", depth + 1, max + 1));
+            }
+        }
+    }
+    fact(
+        "runs",
+        match definition.background() {
+            None => "as a turn of the main session".to_owned(),
+            Some(Background { isolated: true, .. }) => "in the background, in a fresh session".to_owned(),
+            Some(_) => "in the background, in a fork of the main session".to_owned(),
+        },
+    );
+    if let Some(Background { isolated: _, model, thinking, restrictions }) = definition.background() {
+        fact("model", model.clone().unwrap_or_default());
+        match thinking {
+            Thinking::Adaptive => {}
+            Thinking::Disabled => fact("thinking", "no".into()),
+            Thinking::Budget(tokens) => fact("thinking", format!("at most {tokens} tokens")),
+        }
+        restriction_facts(restrictions, &mut fact);
+    }
+    fact(
+        "timeout",
+        definition.timeout.map(|timeout| humantime::format_duration(timeout).to_string()).unwrap_or_default(),
+    );
+    fact("max_turns", definition.max_turns.map(|turns| turns.to_string()).unwrap_or_default());
+    fact("max_cost_usd", definition.max_cost_usd.map(|cost| cost.to_string()).unwrap_or_default());
+    let usual = if kind == Kind::Routine { OnMissed::Latest } else { OnMissed::All };
+    if definition.on_missed != usual {
+        fact("on_missed", text_of(&definition.on_missed));
+    }
+    fact("retry", definition.retry.map(|retry| retry.to_string()).unwrap_or_default());
+    output.line("");
+    output.line(plain_lines(definition.body.trim_end()));
+    Ok(())
+}
+
+fn restriction_facts(restrictions: &BgForkConfig, fact: &mut impl FnMut(&str, String)) {
+    fact("update_main_session", text_of(&restrictions.update_main_session));
+    if !restrictions.allow_ping {
+        fact("allow_ping", "no".into());
+    }
+    let list = |patterns: &[ToolPattern]| {
+        if patterns.is_empty() { "none".to_owned() } else { words(patterns).join(", ") }
+    };
+    fact("allowed_tools", restrictions.allowed_tools().map(list).unwrap_or_default());
+    fact("disallowed_tools", restrictions.disallowed_tools().map(list).unwrap_or_default());
+}
+
+/// The word that a file has for a value.
+fn text_of(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        _ => String::new(),
+    }
+}

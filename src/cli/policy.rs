@@ -1,0 +1,161 @@
+//! `policy explain`, `policy show`: what a job may do, which rule says so, and where each rule came from.
+
+use serde_json::{Value, json};
+
+use super::args::ExplainArgs;
+use super::context::Context;
+use super::error::CliError;
+use super::jobs;
+use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, paint};
+use crate::agent::SessionMode;
+use crate::agent::claude::options::command_line;
+use crate::channel::terminal::plain;
+use crate::config::Config;
+use crate::daemon::service;
+use crate::definition::Definition;
+use crate::policy::{Decision, Policy, ToolCall, Verdict};
+use crate::run::runner;
+
+/// The policy that a definition's run has.
+///
+/// # Errors
+/// When the settings cannot be read.
+pub(super) fn of(definition: &Definition, context: &Context) -> Result<Policy, CliError> {
+    let config = context.config()?;
+    let places = context.places();
+    Ok(match definition.background() {
+        Some(background) => {
+            Policy::background(&definition.title(), &background.restrictions, &config.main_tools, &places)
+        }
+        None => Policy::main_session(&config.main_tools, &places),
+    })
+}
+
+/// The client's arguments for a definition's run in a fresh session.
+pub(super) fn client_args(definition: &Definition, policy: &Policy, config: &Config) -> Vec<String> {
+    let settings = service::settings(config);
+    let (session, options) = match definition.background() {
+        None => (SessionMode::Main(None), runner::main_options(definition, &settings)),
+        Some(background) => (SessionMode::Isolated, runner::background_options(definition, background, &settings)),
+    };
+    command_line(&session, &options, &policy.visible_tools(), &policy.deny_rules())
+}
+
+/// `policy explain`: exit 0 allowed, 1 denied.
+///
+/// # Errors
+/// When there is no such definition, or the input is no JSON object.
+pub fn explain(args: &ExplainArgs, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let definition = jobs::find(&args.definition, None, &loaded)?;
+    let input = match (&args.line, &args.input) {
+        (Some(line), _) if args.tool == "Bash" => json!({ "command": line }),
+        (Some(_), _) => {
+            return Err(CliError::user("`--command` is for Bash").hint("use `--input` with the tool's JSON"));
+        }
+        (None, Some(text)) => match serde_json::from_str(text) {
+            Ok(Value::Object(map)) => Value::Object(map),
+            Ok(_) => {
+                return Err(CliError::user("`--input` must be a JSON object").hint("as in `{\"command\": \"ls\"}`"));
+            }
+            Err(error) => {
+                return Err(CliError::user(format!("`--input` is not JSON: {error}"))
+                    .hint("quote it whole: `--input '{\"command\": \"ls\"}'`"));
+            }
+        },
+        (None, None) if args.tool == "Bash" => {
+            return Err(CliError::user("no command to explain").hint("say `--command 'git push'`"));
+        }
+        (None, None) => json!({}),
+    };
+    let policy = of(&definition, context)?;
+    let decision =
+        policy.decide(&ToolCall { tool: args.tool.clone(), input, cwd: context.home.work(), agent_type: None });
+    if decision.verdict == Verdict::Deny {
+        output.exit = 1;
+    }
+    let config = context.config()?;
+    let client_args = client_args(&definition, &policy, &config);
+    if context.json {
+        output.json(&json!({
+            "verdict": decision.verdict,
+            "layer": decision.layer,
+            "rule": decision.rule,
+            "reason": decision.reason,
+            "commands": decision.commands,
+            "client_args": client_args,
+        }));
+        return Ok(());
+    }
+    shown(&decision, output);
+    Ok(())
+}
+
+fn shown(decision: &Decision, output: &mut Output) {
+    output.line(match decision.verdict {
+        Verdict::Allow => paint(GOOD, "allowed"),
+        Verdict::Deny => paint(BAD, "denied"),
+    });
+    let layer = serde_json::to_value(decision.layer).ok().and_then(|value| value.as_str().map(ToOwned::to_owned));
+    let mut rows = vec![
+        ("layer", layer.unwrap_or_default()),
+        ("rule", decision.rule.clone().unwrap_or_else(|| "none matches".into())),
+        ("reason", decision.reason.clone()),
+    ];
+    for (index, command) in decision.commands.iter().enumerate() {
+        rows.push((if index == 0 { "commands" } else { "" }, command.clone()));
+    }
+    let rows: Vec<Vec<Cell>> =
+        rows.into_iter().map(|(name, value)| vec![Cell::new(name, FAINT), Cell::from(value)]).collect();
+    output.table(&rows);
+}
+
+/// `policy show`: every entry, and what the client is started with because of it.
+///
+/// # Errors
+/// When there is no such definition.
+pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let definition = jobs::find(name, None, &loaded)?;
+    let policy = of(&definition, context)?;
+    let config = context.config()?;
+    let client_args = client_args(&definition, &policy, &config);
+    let (entries, visible) = (policy.entries(), policy.visible_tools());
+    let mcp = policy.visible_mcp(&crate::mcp::tools::names().collect::<Vec<_>>());
+    if context.json {
+        output.json(&json!({
+            "id": definition.id,
+            "kind": definition.kind(),
+            "entries": entries,
+            "visible_tools": visible,
+            "mcp_tools": mcp,
+            "client_args": client_args,
+        }));
+        return Ok(());
+    }
+    output.line(paint(STRONG, &plain(&definition.title())));
+    table(&policy, output);
+    let list = |tools: &[String]| if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+    output.line("");
+    output.table(&[
+        vec![Cell::new("tools it sees", FAINT), list(&visible).into()],
+        vec![Cell::new("of ours", FAINT), list(&mcp).into()],
+    ]);
+    Ok(())
+}
+
+/// Every entry, and where it came from.
+pub(super) fn table(policy: &Policy, output: &mut Output) {
+    let rows: Vec<Vec<Cell>> = policy
+        .entries()
+        .iter()
+        .map(|entry| {
+            let (word, style) = match entry.effect {
+                Verdict::Allow => ("allow", GOOD),
+                Verdict::Deny => ("deny", BAD),
+            };
+            vec![Cell::new(word, style), Cell::from(entry.pattern.to_string()), Cell::new(&entry.origin, FAINT)]
+        })
+        .collect();
+    output.table(&rows);
+}

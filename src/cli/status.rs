@@ -1,0 +1,197 @@
+//! `status`: how the service is doing, what is going, what comes, what went wrong.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::error::CliError;
+use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
+use super::{next, runs, times};
+use crate::bot::budget::{self, PingBudget};
+use crate::channel::terminal::plain;
+use crate::daemon::call::{self, CallError};
+use crate::daemon::wire::{Reply, Request, ServiceStatus};
+use crate::definition::{Definition, Problem};
+use crate::journal::{JournalReader, RunFilter, RunRecord, Streak};
+
+/// How many coming occurrences are shown.
+const NEXT: usize = 5;
+
+/// What is known.
+struct Status {
+    service: Option<ServiceStatus>,
+    running: Vec<RunRecord>,
+    next: Vec<(DateTime<Utc>, Arc<Definition>)>,
+    problems: Vec<Problem>,
+    failures: Vec<Streak>,
+    budget: PingBudget,
+}
+
+/// Shows it.
+///
+/// # Errors
+/// When there is no data folder, or something in it cannot be read.
+pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let journal = runs::open(context)?;
+    let now = context.now();
+    let service = service(context)?;
+    let definitions: Vec<Arc<Definition>> = loaded.definitions.values().cloned().collect();
+    let status = Status {
+        // What an ended service has left as running is not going any more.
+        running: match &service {
+            Some(_) => journal.runs(&RunFilter { going: true, ..RunFilter::default() })?,
+            None => Vec::new(),
+        },
+        service,
+        next: next::coming(&definitions, None, now, None, NEXT),
+        problems: loaded.problems,
+        failures: journal.streaks()?.into_iter().filter(|streak| streak.failures > 0).collect(),
+        budget: budget_of(&journal, now)?,
+    };
+    if context.json {
+        output.json(&as_json(&status, context));
+    } else {
+        shown(&status, context, output);
+    }
+    Ok(())
+}
+
+/// One line for where nothing was typed; `None` where there is no data folder.
+#[must_use]
+pub fn line(context: &Context) -> Option<String> {
+    let loaded = context.load().ok()?;
+    let definitions: Vec<Arc<Definition>> = loaded.definitions.values().cloned().collect();
+    let now = context.now();
+    let running = match service(context) {
+        Ok(Some(status)) => format!("running (pid {})", status.pid),
+        Ok(None) => "not running".to_owned(),
+        Err(_) => "not answering".to_owned(),
+    };
+    let next = next::coming(&definitions, None, now, None, 1);
+    let next = match next.first() {
+        Some((at, definition)) => format!("next: {} {}", definition.title(), times::relative(*at, now)),
+        None => "nothing is coming".to_owned(),
+    };
+    let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
+    let errors = if errors > 0 { format!(", {errors} with errors (`ollim-bot check`)") } else { String::new() };
+    Some(plain(&format!("The service is {running}; {} jobs{errors}; {next}", definitions.len())))
+}
+
+/// What the service says of itself; `None`: it does not run. A run may not ask it.
+fn service(context: &Context) -> Result<Option<ServiceStatus>, CliError> {
+    match call::as_person(&context.home, &Request::Status) {
+        Ok(Reply::Status(status)) => Ok(Some(status)),
+        Ok(_) => Err(CliError::environment("the service gave an answer to another question")),
+        Err(CallError::NotRunning) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn budget_of(journal: &JournalReader, now: DateTime<Utc>) -> Result<PingBudget, CliError> {
+    let kept = journal.setting(budget::SETTING)?.and_then(|text| serde_json::from_str::<PingBudget>(&text).ok());
+    Ok(kept.map_or_else(|| PingBudget::full(now), |kept| kept.at(now)))
+}
+
+fn as_json(status: &Status, context: &Context) -> Value {
+    let zone = context.zone_of_records();
+    let service = status.service.as_ref();
+    json!({
+        "daemon": service.map(|service| json!({
+            "pid": service.pid,
+            "since": service.since,
+            "paused": service.paused,
+            "waiting_for_login": service.waiting_for_login,
+        })),
+        "client": service.map(|service| &service.client),
+        "channel": service.map(|service| &service.channel),
+        "sandbox": service.map(|service| &service.sandbox),
+        "running": status.running.iter().map(|run| runs::as_json(run, zone)).collect::<Vec<_>>(),
+        "next": next::as_json(&status.next),
+        "problems": status.problems,
+        "failures": status.failures.iter().map(|streak| json!({
+            "id": streak.id,
+            "failures": streak.failures,
+            "paused": streak.paused.map(|at| times::rfc3339(at, zone)),
+        })).collect::<Vec<_>>(),
+        "budget": {
+            "left": status.budget.left(),
+            "capacity": budget::CAPACITY,
+            "next": status.budget.next().map(|at| times::rfc3339(at, zone)),
+        },
+    })
+}
+
+fn shown(status: &Status, context: &Context, output: &mut Output) {
+    let (now, zone) = (context.now(), context.zone_of_records());
+    let mut facts: Vec<Vec<Cell>> = Vec::new();
+    let mut fact = |name: &str, value: Cell| facts.push(vec![Cell::new(name, FAINT), value]);
+    match &status.service {
+        None => fact("service", Cell::new("not running", WARN)),
+        Some(service) => {
+            let since = service.since.parse::<DateTime<Utc>>().map(|at| times::span(now - at));
+            let up = since.map(|span| format!(", up {span}")).unwrap_or_default();
+            fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD));
+            if service.paused.is_some() {
+                fact("paused", Cell::new("nothing starts until `ollim-bot resume`", WARN));
+            }
+            if service.waiting_for_login.is_some() {
+                fact("login", Cell::new("jobs wait until the client is logged in", BAD));
+            }
+            let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+            fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());
+            fact("channel", service.channel.as_str().into());
+            let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
+            fact("kernel wall", Cell::new(&service.sandbox.detail, style));
+        }
+    }
+    let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
+    fact("pings left", format!("{} of {}{refill}", status.budget.left(), budget::CAPACITY).into());
+    output.table(&facts);
+    if !status.running.is_empty() {
+        heading("Running", output);
+        let rows: Vec<Vec<Cell>> = status
+            .running
+            .iter()
+            .map(|run| {
+                let since = run.started.map(|at| format!("for {}", times::span(now - at)));
+                vec![
+                    Cell::new(run.run.as_str(), STRONG),
+                    format!("{} {}", run.kind, run.id).into(),
+                    Cell::new(since.unwrap_or_else(|| "waiting".into()), FAINT),
+                ]
+            })
+            .collect();
+        output.table(&rows);
+    }
+    if !status.next.is_empty() {
+        heading("Next", output);
+        output.table(&next::rows(&status.next, now));
+    }
+    if !status.failures.is_empty() {
+        heading("Failing", output);
+        for streak in &status.failures {
+            let times =
+                if streak.failures == 1 { "once".to_owned() } else { format!("{} times in a row", streak.failures) };
+            let paused = streak
+                .paused
+                .map(|at| format!("; paused since {}, `ollim-bot resume {}`", times::local(at, now, zone), streak.id));
+            output.line(plain(&format!("{} failed {times}{}", streak.id, paused.unwrap_or_default())));
+        }
+    }
+    if !status.problems.is_empty() {
+        heading("Problems", output);
+        for problem in &status.problems {
+            let (word, style) = if problem.is_error() { ("error", BAD) } else { ("warning", WARN) };
+            let place = format!("{}:{}", problem.file.display(), problem.line);
+            output.line(format!("{} {}", paint(style, word), plain(&format!("{place}: {}", problem.message))));
+        }
+    }
+}
+
+fn heading(text: &str, output: &mut Output) {
+    output.line("");
+    output.line(paint(STRONG, text));
+}

@@ -1,0 +1,18 @@
+//! The service: one process a data folder, wired together here, and its control socket.
+//!
+//! Knows every part; no part knows it. Who may ask what of it is decided by a token that is presented, never
+//! guessed from processes: [`wire`] says how. Knows nothing of how answers are shown.
+
+pub mod call;
+mod client;
+pub mod control;
+pub mod delivery;
+pub mod ending;
+mod files;
+mod following;
+pub mod lock;
+mod problems;
+mod secrets;
+pub mod service;
+pub mod verbs;
+pub mod wire;

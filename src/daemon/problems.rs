@@ -1,0 +1,156 @@
+//! Says what is wrong with files: each time in the log, once to the person.
+//!
+//! What the person was told is kept in the journal, so that a new start does not tell it again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::definition::Problem;
+use crate::journal::{Journal, JournalError, NewMessage};
+
+/// Where the journal keeps what the person was told.
+const SETTING: &str = "told_problems";
+
+/// More files than this at once are told in one message.
+const ONE_BY_ONE: usize = 3;
+
+/// Files whose errors were told, and in which words.
+type Told = BTreeMap<PathBuf, String>;
+
+/// Tells of problems. Clones share what was told.
+#[derive(Clone)]
+pub struct Problems {
+    journal: Journal,
+    told: Arc<Mutex<Told>>,
+}
+
+impl Problems {
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn load(journal: Journal) -> Result<Self, JournalError> {
+        let stored = journal.setting(SETTING).await?;
+        let told = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Ok(Self { journal, told: Arc::new(Mutex::new(told)) })
+    }
+
+    /// These are all problems that there are.
+    pub async fn all(&self, problems: Vec<Problem>) {
+        let mut files: BTreeMap<PathBuf, Vec<Problem>> = BTreeMap::new();
+        for problem in problems {
+            files.entry(problem.file.clone()).or_default().push(problem);
+        }
+        let mut told = self.told.lock().await;
+        told.retain(|file, _| files.contains_key(file));
+        self.tell(&mut told, files).await;
+    }
+
+    /// These are all problems of one file; none: it was put right, or is gone.
+    pub async fn of_file(&self, file: &Path, problems: Vec<Problem>) {
+        let mut told = self.told.lock().await;
+        self.tell(&mut told, BTreeMap::from([(file.to_owned(), problems)])).await;
+    }
+
+    async fn tell(&self, told: &mut Told, files: BTreeMap<PathBuf, Vec<Problem>>) {
+        let mut fresh = Vec::new();
+        for (file, problems) in files {
+            for problem in &problems {
+                log(problem);
+            }
+            let words = words(&problems);
+            if words.is_empty() {
+                if told.remove(&file).is_some() {
+                    tracing::info!("{} was put right", file.display());
+                }
+            } else if told.get(&file) != Some(&words) {
+                fresh.push((file, words));
+            }
+        }
+        let texts: Vec<String> = if fresh.len() <= ONE_BY_ONE {
+            fresh
+                .iter()
+                .map(|(_, words)| format!("A file has an error, and does not fire until it is put right.\n{words}"))
+                .collect()
+        } else {
+            let names: Vec<String> = fresh.iter().take(10).map(|(file, _)| file.display().to_string()).collect();
+            let more = if fresh.len() > names.len() { ", …" } else { "" };
+            let list = names.join(", ");
+            vec![format!(
+                "{} files have errors, and do not fire until they are put right: {list}{more}. `ollim-bot check` says what is wrong.",
+                fresh.len()
+            )]
+        };
+        for text in texts {
+            if let Err(error) = self.journal.message(NewMessage { run: None, id: None, text }).await {
+                tracing::warn!(%error, "what is wrong with files could not be told");
+                return;
+            }
+        }
+        told.extend(fresh);
+        let kept = serde_json::to_string(told).ok();
+        if let Err(error) = self.journal.set_setting(SETTING, kept).await {
+            tracing::warn!(%error, "that problems were told could not be kept; they will be told again");
+        }
+    }
+}
+
+/// The errors of one file as the person reads them; empty where there are none but warnings.
+fn words(problems: &[Problem]) -> String {
+    problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn log(problem: &Problem) {
+    let place = format!("{}:{}:{}", problem.file.display(), problem.line, problem.column);
+    if problem.is_error() {
+        tracing::warn!("{place}: {}; it does not fire until that is put right", problem.message);
+    } else {
+        tracing::info!("{place}: {}", problem.message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::definition::Severity;
+
+    fn problem(file: &str, severity: Severity, message: &str) -> Problem {
+        Problem::of_file(Path::new(file), severity, message, None)
+    }
+
+    async fn said(journal: &Journal) -> Vec<String> {
+        journal.undelivered(100).await.unwrap().into_iter().map(|message| message.text).collect()
+    }
+
+    #[tokio::test]
+    async fn an_error_is_told_once_across_starts_and_again_when_it_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
+        let problems = Problems::load(journal.clone()).await.unwrap();
+        let broken = || vec![problem("a.md", Severity::Error, "one"), problem("b.md", Severity::Warning, "small")];
+        problems.all(broken()).await;
+        problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "one")]).await;
+        assert_eq!(said(&journal).await.len(), 1);
+        let problems = Problems::load(journal.clone()).await.unwrap();
+        problems.all(broken()).await;
+        assert_eq!(said(&journal).await.len(), 1);
+        problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "two")]).await;
+        assert!(said(&journal).await[1].ends_with("error: two\n  --> a.md:1:1"));
+        problems.of_file(Path::new("a.md"), Vec::new()).await;
+        problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "two")]).await;
+        assert_eq!(said(&journal).await.len(), 3, "it was right in between");
+    }
+
+    #[tokio::test]
+    async fn many_at_once_are_one_message() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
+        let problems = Problems::load(journal.clone()).await.unwrap();
+        problems.all((10..40).map(|n| problem(&format!("{n}.md"), Severity::Error, "one")).collect()).await;
+        let said = said(&journal).await;
+        assert_eq!(said.len(), 1);
+        assert!(said[0].starts_with("30 files have errors") && said[0].contains("10.md, 11.md"), "{}", said[0]);
+    }
+}

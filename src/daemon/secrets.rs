@@ -1,0 +1,108 @@
+//! Secrets of the service: its environment, and the data folder's `.env` where the environment does not say.
+//!
+//! `.env` holds lines `NAME=value` and counts only if nobody but the person can read it. Values are never shown.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use crate::home::Home;
+
+/// Why `.env` does not count.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    /// Others can read it.
+    #[error("{} can be read by others, so it is not used: make it private with `chmod 600 {}`", path.display(), path.display())]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line of it says nothing.
+    #[error("{} line {line}: write `NAME=value`", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+    },
+}
+
+/// Every variable: `own` wins over `.env`.
+///
+/// # Errors
+/// [`SecretsError`]; a file that is not there is none.
+pub fn read(home: &Home, own: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, SecretsError> {
+    let path = home.env_file();
+    let failed = |source: io::Error| SecretsError::Io { path: path.clone(), source };
+    let text = match fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error)),
+        Ok(facts) if facts.permissions().mode() & 0o077 != 0 => return Err(SecretsError::NotPrivate { path }),
+        Ok(_) => fs::read_to_string(&path).map_err(failed)?,
+    };
+    let mut variables = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        match line.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+            Some((name, value)) if is_name(name) => {
+                variables.insert(name.to_owned(), unquoted(value).to_owned());
+            }
+            _ => return Err(SecretsError::Line { path, line: index + 1 }),
+        }
+    }
+    variables.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Ok(variables)
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn unquoted(value: &str) -> &str {
+    ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote)).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, mode: u32) -> Result<BTreeMap<String, String>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        fs::write(home.env_file(), text).unwrap();
+        fs::set_permissions(home.env_file(), fs::Permissions::from_mode(mode)).unwrap();
+        let own = BTreeMap::from([("SET".to_owned(), "here".to_owned())]);
+        read(&home, &own).map_err(|error| error.to_string().replace(folder.path().to_str().unwrap(), ""))
+    }
+
+    #[test]
+    fn lines_of_names_and_values() {
+        let read = check("# mine\n\nA=1\nexport B = 'two words' \nSET=there\nC=\"x=y\"\nD=\n", 0o600).unwrap();
+        let expect = [("A", "1"), ("B", "two words"), ("C", "x=y"), ("D", ""), ("SET", "here")];
+        assert_eq!(read, expect.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    }
+
+    #[test]
+    fn what_is_wrong_never_shows_a_value() {
+        assert_eq!(check("A=1\nhunter2\n", 0o600).unwrap_err(), "/.env line 2: write `NAME=value`");
+        assert_eq!(check("1A=hunter2\n", 0o600).unwrap_err(), "/.env line 1: write `NAME=value`");
+        assert!(check("A=1\n", 0o640).unwrap_err().contains("chmod 600"));
+        assert!(check("A=1\n", 0o604).unwrap_err().contains("chmod 600"));
+    }
+}

@@ -1,0 +1,74 @@
+//! What the control socket can be asked for, answered from the schedule.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::control::Answers;
+use super::wire::{Reply, Request, ServiceStatus};
+use crate::definition::DefinitionId;
+use crate::journal::RunId;
+use crate::run::tokens::RunAuthority;
+use crate::schedule::Schedule;
+
+/// Executes what is typed in forks: the same code as in the person's own processes. Called on blocking threads.
+pub trait Commands: Send + Sync + 'static {
+    /// Decides and executes `ollim-bot` with these arguments on behalf of a run.
+    fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply;
+}
+
+/// The service's answers.
+pub struct Verbs {
+    /// What fires.
+    pub schedule: Schedule,
+    /// What executes commands.
+    pub commands: Arc<dyn Commands>,
+    /// What does not change while it runs.
+    pub status: ServiceStatus,
+}
+
+#[async_trait]
+impl Answers for Verbs {
+    async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
+        let commands = Arc::clone(&self.commands);
+        tokio::task::spawn_blocking(move || commands.execute(run, argv))
+            .await
+            .unwrap_or_else(|error| Reply::Refused(format!("a fault of ollim-bot itself: {error}")))
+    }
+
+    async fn verb(&self, request: Request) -> Reply {
+        match request {
+            Request::Execute { .. } => Reply::Refused("only runs have commands executed".into()),
+            Request::Status => {
+                let now = self.schedule.snapshot(0).await;
+                let mut status = self.status.clone();
+                status.paused = now.paused.map(|at| at.to_rfc3339());
+                status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
+                Reply::Status(status)
+            }
+            Request::Fire { id } => match self.schedule.fire(DefinitionId::new(id)).await {
+                Ok(run) => Reply::Fired { run: run.to_string() },
+                Err(error) => Reply::Refused(error.to_string()),
+            },
+            Request::CancelRun { run } => match self.schedule.cancel_run(RunId::new(run.clone())).await {
+                Ok(()) => Reply::Done(format!("run {run} is being ended")),
+                Err(error) => Reply::Refused(error.to_string()),
+            },
+            Request::Pause => {
+                self.schedule.pause();
+                Reply::Done("paused: nothing starts until `ollim-bot resume`".into())
+            }
+            Request::Resume { id: None } => {
+                self.schedule.resume();
+                Reply::Done("resumed".into())
+            }
+            Request::Resume { id: Some(id) } => {
+                if self.schedule.resume_routine(DefinitionId::new(id.clone())).await {
+                    Reply::Done(format!("routine {id} is resumed"))
+                } else {
+                    Reply::Refused(format!("{id} is not paused"))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What background jobs have reported, kept until a turn of the main session has been given it.
+
+use rusqlite::params;
+
+use super::rows::ms;
+use super::runs::mark;
+use super::{Journal, JournalError, RunId};
+
+/// Reports that no turn has been given yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PendingUpdates {
+    /// The newest ones, oldest first.
+    pub texts: Vec<String>,
+    /// How many older ones there are.
+    pub left_out: usize,
+    /// The newest one's number: what [`Journal::updates_given`] takes.
+    pub newest: i64,
+}
+
+impl Journal {
+    /// Keeps a report of a run, which is an effect of it, in one commit.
+    ///
+    /// # Errors
+    /// [`JournalError::NotGoing`] when its run is not going: then nothing is kept.
+    pub async fn report(&self, run: &RunId, text: String) -> Result<(), JournalError> {
+        let (id, clock) = (run.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                let now = clock.now();
+                mark(connection, &id, "report", now)?;
+                connection
+                    .prepare_cached("INSERT INTO pending_update (at, run, text) VALUES (?1, ?2, ?3)")?
+                    .execute(params![ms(now), id.as_str(), text])?;
+                Ok(())
+            })
+            .await?;
+        self.marked_now(run);
+        Ok(())
+    }
+
+    /// The reports that no turn has been given, at most `most` of them.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn pending_updates(&self, most: usize) -> Result<PendingUpdates, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let mut query =
+                    connection.prepare_cached("SELECT number, text FROM pending_update ORDER BY number DESC")?;
+                let rows: Vec<(i64, String)> =
+                    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+                let left_out = rows.len().saturating_sub(most);
+                let newest = rows.first().map_or(0, |(number, _)| *number);
+                let texts = rows.into_iter().take(most).map(|(_, text)| text).rev().collect();
+                Ok(PendingUpdates { texts, left_out, newest })
+            })
+            .await
+    }
+
+    /// A turn has been given all reports up to this number: they are not given again.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn updates_given(&self, newest: i64) -> Result<(), JournalError> {
+        self.writer
+            .commit(move |connection| {
+                connection.prepare_cached("DELETE FROM pending_update WHERE number <= ?1")?.execute([newest])?;
+                Ok(())
+            })
+            .await
+    }
+}

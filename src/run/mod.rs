@@ -1,0 +1,11 @@
+//! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
+
+pub mod chain;
+pub mod follow_up;
+mod host;
+pub mod neighbours;
+pub mod prompt;
+pub mod runner;
+pub mod tokens;
+mod tools;
+pub mod wall;

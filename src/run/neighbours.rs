@@ -1,0 +1,93 @@
+//! Which other background jobs a run is told of, so that it can leave a thing to a later one.
+
+use std::sync::{Arc, OnceLock};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::prompt::Neighbour;
+use crate::definition::Definition;
+use crate::schedule::Schedule;
+
+/// All that fall due in this time are named.
+const SOON: TimeDelta = TimeDelta::hours(3);
+/// If these are fewer than so many, later ones are named too,
+const AT_LEAST: usize = 3;
+/// but none after this time.
+const AT_MOST: TimeDelta = TimeDelta::hours(12);
+/// So many of the next occurrences are looked at: foreground jobs are among them.
+const LOOKED_AT: usize = 64;
+
+/// The other jobs, as the schedule knows them. It is handed over when it is there: it starts runs, and runs ask it.
+#[derive(Clone, Default)]
+pub struct Neighbours(Arc<OnceLock<Schedule>>);
+
+impl Neighbours {
+    /// From now on this schedule is asked.
+    pub fn ask(&self, schedule: Schedule) {
+        // The first one stays: a service has one schedule.
+        self.0.get_or_init(|| schedule);
+    }
+
+    /// The background jobs around `now`, `own` excepted, in order of time.
+    pub async fn of(&self, own: &Definition, now: DateTime<Utc>) -> Vec<Neighbour> {
+        let Some(schedule) = self.0.get() else { return Vec::new() };
+        let snapshot = schedule.snapshot(LOOKED_AT).await;
+        select(own, now, &snapshot.recent, &snapshot.next)
+    }
+}
+
+type Timed = (DateTime<Utc>, Arc<Definition>);
+
+fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]) -> Vec<Neighbour> {
+    let other = |(_, definition): &&Timed| definition.id != own.id && definition.background().is_some();
+    let coming = next.iter().filter(other).enumerate();
+    let coming = coming.take_while(|(count, (at, _))| *at - now <= if *count < AT_LEAST { AT_MOST } else { SOON });
+    recent
+        .iter()
+        .filter(other)
+        .chain(coming.map(|(_, timed)| timed))
+        .map(|(at, definition)| Neighbour {
+            at: *at,
+            title: definition.title(),
+            description: definition.description.clone(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prompt::tests::reminder;
+    use super::*;
+    use crate::definition::{Background, DefinitionId, Mode};
+
+    fn job(name: &str, mode: Mode) -> Arc<Definition> {
+        Arc::new(Definition { id: DefinitionId::new(name), ..reminder(mode, None) })
+    }
+
+    #[test]
+    fn those_soon_at_least_three_and_never_beyond_twelve_hours() {
+        let now = DateTime::UNIX_EPOCH;
+        let background = || Mode::Background(Background::default());
+        let check = |hours: &[(i64, &str)], expect: &[&str]| {
+            let next: Vec<Timed> =
+                hours.iter().map(|(hours, name)| (now + TimeDelta::hours(*hours), job(name, background()))).collect();
+            let found: Vec<String> =
+                select(&job("own", background()), now, &[], &next).into_iter().map(|one| one.title).collect();
+            assert_eq!(found, expect.iter().map(|name| format!("reminder {name}")).collect::<Vec<_>>(), "{hours:?}");
+        };
+        check(&[(1, "a"), (1, "own"), (2, "b"), (3, "c"), (3, "d"), (4, "e")], &["a", "b", "c", "d"]);
+        check(&[(1, "a"), (5, "b"), (12, "c"), (12, "d")], &["a", "b", "c"]);
+        check(&[(1, "a"), (13, "b")], &["a"]);
+    }
+
+    #[test]
+    fn recent_ones_come_first_and_foreground_ones_do_not_count() {
+        let now = DateTime::UNIX_EPOCH;
+        let background = || Mode::Background(Background::default());
+        let recent = [(now - TimeDelta::minutes(5), job("a", background())), (now, job("b", Mode::Foreground))];
+        let next = [(now, job("c", Mode::Foreground)), (now, job("d", background()))];
+        let found: Vec<String> =
+            select(&job("own", background()), now, &recent, &next).into_iter().map(|one| one.title).collect();
+        assert_eq!(found, ["reminder a", "reminder d"]);
+    }
+}

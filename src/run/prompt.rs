@@ -1,0 +1,294 @@
+//! The whole text that a run's agent is given: our tag, what the agent must know of its place, the body.
+//!
+//! Pure. Always begins with the tag (a prompt whose first character is `/` would run a client command), and
+//! mentions nothing that does not apply to the run.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
+use crate::definition::{Background, Definition, Kind};
+use crate::policy::UpdateMode;
+
+/// What a prompt is made from.
+pub struct Prompt<'a> {
+    /// Whose run it is.
+    pub definition: &'a Definition,
+    /// The time now.
+    pub now: DateTime<Utc>,
+    /// What the person is called in the prompt: `the user`, or their name.
+    pub person: &'a str,
+    /// The line of a late run: `[late: was scheduled for 14:00, running now]`.
+    pub late: Option<&'a str>,
+    /// Whether an earlier attempt was cut off before it had any effect.
+    pub cut_off: bool,
+    /// What background jobs have reported since the last turn, oldest first, and how many more were left out.
+    /// Empty for isolated jobs.
+    pub updates: &'a [String],
+    /// How many further updates there were.
+    pub updates_left_out: usize,
+    /// Whether it has a way to schedule its chain's next link.
+    pub can_follow_up: bool,
+    /// What only background jobs are told.
+    pub fork: Option<ForkFacts<'a>>,
+}
+
+/// What a background job is told of its place.
+pub struct ForkFacts<'a> {
+    /// Bare names of our tools that it has.
+    pub tools: &'a [String],
+    /// Whether it has the main session's history.
+    pub knows_main_session: bool,
+    /// Whether the person is in the middle of a conversation.
+    pub busy: bool,
+    /// Pings left, of how many, and when the next one comes back (`None`: full).
+    pub budget: Budget,
+    /// Background jobs that run soon or ran just now, in order of time.
+    pub neighbours: &'a [Neighbour],
+}
+
+/// The state of the ping budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Pings that may be sent now.
+    pub left: u32,
+    /// Pings that a full budget has.
+    pub capacity: u32,
+    /// When one more comes back; `None` when it is full.
+    pub next: Option<DateTime<Utc>>,
+}
+
+/// Another background job near in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// When it runs or ran.
+    pub at: DateTime<Utc>,
+    /// `routine evening-review`.
+    pub title: String,
+    /// Its description; may be empty.
+    pub description: String,
+}
+
+impl Prompt<'_> {
+    /// The text for the agent.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = Sections::default();
+        out.line(&tag(self.definition));
+        if let Some(line) = self.late {
+            out.line(line);
+        }
+        if self.cut_off {
+            out.line(
+                "[an earlier attempt was cut off before it had done anything; this one starts from the beginning]",
+            );
+        }
+        if let (Some(fork), Some(background)) = (&self.fork, self.definition.background()) {
+            self.place(&mut out, fork);
+            self.reaching(&mut out, fork);
+            self.reporting(&mut out, fork, background);
+            self.neighbours(&mut out, fork);
+            restrictions(&mut out, background);
+        }
+        self.updates(&mut out);
+        self.chain(&mut out);
+        out.paragraph(self.definition.body.trim_end());
+        out.0
+    }
+
+    fn place(&self, out: &mut Sections, fork: &ForkFacts<'_>) {
+        let person = self.person;
+        let history = if fork.knows_main_session {
+            format!(
+                "You know the conversation with {person} up to now, but you are a copy that is thrown away at the end."
+            )
+        } else {
+            "You start fresh, without any earlier conversation.".to_owned()
+        };
+        out.paragraph(&format!(
+            "This is a background job, started by the scheduler; nobody is watching. {history} \
+             What you write as text reaches nobody: only the tools named here do."
+        ));
+    }
+
+    fn reaching(&self, out: &mut Sections, fork: &ForkFacts<'_>) {
+        let person = self.person;
+        let ways: Vec<&str> = [
+            ("ping_user", "`ping_user` (a plain message)"),
+            ("discord_embed", "`discord_embed` (a card with a title and fields)"),
+        ]
+        .into_iter()
+        .filter(|(tool, _)| fork.tools.iter().any(|t| t == tool))
+        .map(|(_, words)| words)
+        .collect();
+        if ways.is_empty() {
+            out.paragraph(&format!("This job cannot reach {person} directly."));
+            return;
+        }
+        let mut text = format!(
+            "To reach {person}: {}, one message at most in this run. First ask yourself: would {person} regret missing this? If not, send nothing.",
+            ways.join(" or ")
+        );
+        if fork.busy {
+            let _ = write!(
+                text,
+                "\n{} is in the middle of a conversation right now, so a message is refused unless it is marked `critical`: use that only for what cannot wait.",
+                capital(person)
+            );
+        }
+        let Budget { left, capacity, next } = fork.budget;
+        let _ = write!(text, "\nMessages left for all background jobs together: {left} of {capacity}");
+        match next {
+            Some(at) if left == 0 => {
+                let _ = write!(
+                    text,
+                    "; the next one comes back at {}. Until then only `critical` ones go through.",
+                    self.time(at)
+                );
+            }
+            Some(at) => {
+                let _ = write!(text, "; one more comes back at {}.", self.time(at));
+            }
+            None => text.push('.'),
+        }
+        out.paragraph(&text);
+    }
+
+    fn reporting(&self, out: &mut Sections, fork: &ForkFacts<'_>, background: &Background) {
+        let has = |tool: &str| fork.tools.iter().any(|t| t == tool);
+        if !has("report_updates") {
+            return;
+        }
+        let text = match background.restrictions.update_main_session {
+            UpdateMode::Always => {
+                "Before you finish you must call `report_updates` with what you did and found: the main session reads it at its next turn."
+            }
+            UpdateMode::OnPing if has("ping_user") || has("discord_embed") => {
+                "If you send a message, also call `report_updates` and say what you sent and why, so that the main session knows when the answer comes."
+            }
+            UpdateMode::OnPing | UpdateMode::Freely => {
+                "You may call `report_updates` with anything the main session should know at its next turn."
+            }
+            UpdateMode::Blocked => return,
+        };
+        out.paragraph(text);
+    }
+
+    fn neighbours(&self, out: &mut Sections, fork: &ForkFacts<'_>) {
+        if fork.neighbours.is_empty() {
+            return;
+        }
+        let mut text = "Other background jobs around now (leave to a later one what belongs there):".to_owned();
+        for neighbour in fork.neighbours {
+            let _ = write!(text, "\n- {} {}", self.time(neighbour.at), neighbour.title);
+            if !neighbour.description.is_empty() {
+                let _ = write!(text, ": {}", neighbour.description);
+            }
+            if neighbour.at < self.now {
+                text.push_str(" (done)");
+            }
+        }
+        out.paragraph(&text);
+    }
+
+    fn updates(&self, out: &mut Sections) {
+        if self.updates.is_empty() {
+            return;
+        }
+        let mut text = "What background jobs have reported since the last turn:".to_owned();
+        for update in self.updates {
+            let _ = write!(text, "\n- {}", update.replace('\n', "\n  "));
+        }
+        if self.updates_left_out > 0 {
+            let _ = write!(text, "\n({} older ones are left out)", self.updates_left_out);
+        }
+        out.paragraph(&text);
+    }
+
+    fn chain(&self, out: &mut Sections) {
+        let crate::definition::Trigger::Reminder { chain: Some(chain), .. } = &self.definition.trigger else { return };
+        let (number, of) = (chain.depth + 1, chain.max + 1);
+        let text = if chain.depth < chain.max {
+            if !self.can_follow_up {
+                return;
+            }
+            format!(
+                "This is check {number} of {of} of a chain that began with reminder {}. If the matter is not settled, call `follow_up_chain` with the \
+                 minutes until the next check; if it is, schedule nothing and the chain ends here.",
+                chain.parent
+            )
+        } else {
+            format!(
+                "This is check {number} of {of} of a chain that began with reminder {}: the last one. There is no further check, so bring the matter to an end now.",
+                chain.parent
+            )
+        };
+        out.paragraph(&text);
+    }
+
+    fn time(&self, at: DateTime<Utc>) -> String {
+        clock_time(at, self.now, self.definition.zone)
+    }
+}
+
+/// `[routine-bg:ID]`, `[reminder-bg:ID]`, `[routine:ID]`, `[reminder:ID]`.
+#[must_use]
+pub fn tag(definition: &Definition) -> String {
+    let kind = match definition.kind() {
+        Kind::Routine => "routine",
+        Kind::Reminder => "reminder",
+    };
+    let place = if definition.background().is_some() { "-bg" } else { "" };
+    format!("[{kind}{place}:{}]", definition.id)
+}
+
+fn restrictions(out: &mut Sections, background: &Background) {
+    let config = &background.restrictions;
+    let (intro, patterns) = if let Some(allowed) = config.effective_allowed_tools() {
+        ("This job may use only these tools; every other call is refused, so do not look for ways around:", allowed)
+    } else if let Some(denied) = config.disallowed_tools().filter(|list| !list.is_empty()) {
+        ("This job may not use these; such calls are refused, so do not look for ways around:", denied.to_vec())
+    } else {
+        return;
+    };
+    let list: Vec<String> = patterns.iter().map(|pattern| format!("- {pattern}")).collect();
+    out.paragraph(&format!("{intro}\n{}", list.join("\n")));
+}
+
+/// `14:00`, with the day where it is another one: `Fri 20 Nov 14:00`.
+fn clock_time(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
+    let (local, today) = (at.with_timezone(&zone), now.with_timezone(&zone).date_naive());
+    if local.date_naive() == today {
+        local.format("%H:%M").to_string()
+    } else {
+        local.format("%a %-d %b %H:%M").to_string()
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Text in paragraphs.
+#[derive(Default)]
+struct Sections(String);
+
+impl Sections {
+    /// A line of the head, directly under the one before.
+    fn line(&mut self, text: &str) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        self.0.push_str(text);
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        self.0.push_str("\n\n");
+        self.0.push_str(text);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,211 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::*;
+use crate::definition::{Chain, DefinitionId, Mode, OnMissed, Trigger};
+use crate::policy::{BgForkConfig, ToolPattern};
+
+fn now() -> DateTime<Utc> {
+    "2026-11-20T13:05:00Z".parse().unwrap()
+}
+
+pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definition {
+    Definition {
+        id: DefinitionId::new("oven"),
+        file: PathBuf::from("reminders/oven.md"),
+        description: String::new(),
+        zone: Tz::Europe__Berlin,
+        own_zone: None,
+        enabled: true,
+        trigger: Trigger::Reminder {
+            run_at: now().fixed_offset(),
+            chain: chain.map(|(depth, max)| Chain { max, depth, parent: DefinitionId::new("oven0") }),
+        },
+        mode,
+        timeout: Some(Duration::from_secs(60)),
+        max_turns: None,
+        max_cost_usd: None,
+        on_missed: OnMissed::All,
+        retry: None,
+        body: "Is the oven off?\n".into(),
+    }
+}
+
+fn background(mode: UpdateMode, allowed: Option<&[&str]>, denied: Option<&[&str]>) -> Mode {
+    let parse = |list: &[&str]| list.iter().map(|text| ToolPattern::parse(text).unwrap()).collect();
+    let restrictions = BgForkConfig::new(mode, true, allowed.map(parse), denied.map(parse)).unwrap();
+    Mode::Background(Background { restrictions, ..Background::default() })
+}
+
+fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) -> String {
+    let mut prompt = Prompt {
+        definition,
+        now: now(),
+        person: "the user",
+        late: None,
+        cut_off: false,
+        updates: &[],
+        updates_left_out: 0,
+        can_follow_up: false,
+        fork: None,
+    };
+    change(&mut prompt);
+    prompt.render()
+}
+
+fn facts<'a>(tools: &'a [String], neighbours: &'a [Neighbour]) -> ForkFacts<'a> {
+    let budget = Budget { left: 5, capacity: 5, next: None };
+    ForkFacts { tools, knows_main_session: false, busy: false, budget, neighbours }
+}
+
+fn tools(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_foreground_job_is_its_tag_and_its_body() {
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, None), |_| ()), @r"
+    [reminder:oven]
+
+    Is the oven off?
+    ");
+}
+
+#[test]
+fn lateness_and_a_cut_off_attempt_stand_in_the_head() {
+    let text = render(&reminder(Mode::Foreground, None), |prompt| {
+        prompt.late = Some("[late: was scheduled for 13:00, running now]");
+        prompt.cut_off = true;
+    });
+    insta::assert_snapshot!(text, @r"
+    [reminder:oven]
+    [late: was scheduled for 13:00, running now]
+    [an earlier attempt was cut off before it had done anything; this one starts from the beginning]
+
+    Is the oven off?
+    ");
+}
+
+#[test]
+fn an_allowlist_job_is_told_its_place_its_reach_and_its_tools() {
+    let definition = reminder(background(UpdateMode::OnPing, Some(&["mcp__discord__ping_user"]), None), None);
+    let tools = tools(&["ping_user"]);
+    insta::assert_snapshot!(render(&definition, |prompt| prompt.fork = Some(facts(&tools, &[]))), @r"
+    [reminder-bg:oven]
+
+    This is a background job, started by the scheduler; nobody is watching. You start fresh, without any earlier conversation. What you write as text reaches nobody: only the tools named here do.
+
+    To reach the user: `ping_user` (a plain message), one message at most in this run. First ask yourself: would the user regret missing this? If not, send nothing.
+    Messages left for all background jobs together: 5 of 5.
+
+    This job may use only these tools; every other call is refused, so do not look for ways around:
+    - mcp__discord__ping_user
+    - Bash(ollim-bot help)
+
+    Is the oven off?
+    ");
+}
+
+#[test]
+fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
+    let definition = reminder(background(UpdateMode::Always, None, Some(&["WebFetch"])), None);
+    let tools = tools(&["ping_user", "discord_embed", "report_updates"]);
+    let neighbour = |minutes, title: &str, description: &str| Neighbour {
+        at: now() + TimeDelta::minutes(minutes),
+        title: title.into(),
+        description: description.into(),
+    };
+    let neighbours = [neighbour(-10, "routine mail", ""), neighbour(70, "reminder tea", "make tea")];
+    let text = render(&definition, |prompt| {
+        let budget = Budget { left: 0, capacity: 5, next: Some(now() + TimeDelta::minutes(30)) };
+        prompt.fork = Some(ForkFacts { busy: true, knows_main_session: true, budget, ..facts(&tools, &neighbours) });
+    });
+    insta::assert_snapshot!(text, @r"
+    [reminder-bg:oven]
+
+    This is a background job, started by the scheduler; nobody is watching. You know the conversation with the user up to now, but you are a copy that is thrown away at the end. What you write as text reaches nobody: only the tools named here do.
+
+    To reach the user: `ping_user` (a plain message) or `discord_embed` (a card with a title and fields), one message at most in this run. First ask yourself: would the user regret missing this? If not, send nothing.
+    The user is in the middle of a conversation right now, so a message is refused unless it is marked `critical`: use that only for what cannot wait.
+    Messages left for all background jobs together: 0 of 5; the next one comes back at 14:35. Until then only `critical` ones go through.
+
+    Before you finish you must call `report_updates` with what you did and found: the main session reads it at its next turn.
+
+    Other background jobs around now (leave to a later one what belongs there):
+    - 13:55 routine mail (done)
+    - 15:15 reminder tea: make tea
+
+    This job may not use these; such calls are refused, so do not look for ways around:
+    - WebFetch
+
+    Is the oven off?
+    ");
+}
+
+#[test]
+fn a_job_without_a_way_to_the_person_is_told_only_that() {
+    let definition = reminder(background(UpdateMode::Blocked, None, None), None);
+    let text = render(&definition, |prompt| prompt.fork = Some(facts(&[], &[])));
+    assert!(text.contains("This job cannot reach the user directly."), "{text}");
+    for absent in ["ping_user", "report_updates", "regret", "Messages left", "tools;"] {
+        assert!(!text.contains(absent), "{absent} in {text}");
+    }
+}
+
+#[test]
+fn each_mode_of_reporting_has_its_sentence() {
+    let with = |mode, names: &[&str]| {
+        let (definition, tools) = (reminder(background(mode, None, None), None), tools(names));
+        render(&definition, |prompt| prompt.fork = Some(facts(&tools, &[])))
+    };
+    let check = |mode, names: &[&str], expect: Option<&str>| {
+        let text = with(mode, names);
+        match expect {
+            Some(words) => assert!(text.contains(words), "{mode:?} {names:?}: {text}"),
+            None => assert!(!text.contains("report_updates"), "{mode:?} {names:?}: {text}"),
+        }
+    };
+    check(UpdateMode::Always, &["ping_user", "report_updates"], Some("you must call `report_updates`"));
+    check(UpdateMode::OnPing, &["ping_user", "report_updates"], Some("also call `report_updates`"));
+    check(UpdateMode::OnPing, &["report_updates"], Some("You may call `report_updates`"));
+    check(UpdateMode::Freely, &["ping_user", "report_updates"], Some("You may call `report_updates`"));
+    check(UpdateMode::Blocked, &["ping_user"], None);
+    check(UpdateMode::Always, &["ping_user"], None);
+}
+
+#[test]
+fn a_chain_says_which_check_it_is_and_when_there_is_no_further_one() {
+    let chain = |depth, can_follow_up| {
+        render(&reminder(Mode::Foreground, Some((depth, 2))), |prompt| prompt.can_follow_up = can_follow_up)
+    };
+    assert!(
+        chain(0, true).contains("check 1 of 3 of a chain that began with reminder oven0. If the matter"),
+        "{}",
+        chain(0, true)
+    );
+    assert!(chain(1, true).contains("check 2 of 3"), "{}", chain(1, true));
+    assert!(chain(2, false).contains("check 3 of 3") && chain(2, false).contains("There is no further check"));
+    assert!(!chain(0, false).contains("follow_up_chain"), "a job without the tool is not told of it");
+}
+
+#[test]
+fn reports_of_background_jobs_come_before_the_body() {
+    let updates = ["routine mail: two letters\nfrom the bank".to_owned(), "reminder tea: done".to_owned()];
+    let text = render(&reminder(Mode::Foreground, None), |prompt| {
+        prompt.updates = &updates;
+        prompt.updates_left_out = 3;
+    });
+    insta::assert_snapshot!(text, @r"
+    [reminder:oven]
+
+    What background jobs have reported since the last turn:
+    - routine mail: two letters
+      from the bank
+    - reminder tea: done
+    (3 older ones are left out)
+
+    Is the oven off?
+    ");
+}

@@ -1,0 +1,319 @@
+//! Does one attempt: makes the run's folder, policy and prompt, has the client do it, brings back the report.
+//!
+//! Knows the definition and the client; what becomes of the occurrence is the dispatcher's.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tracing::warn;
+
+use super::follow_up::{NextLink, Reminders};
+use super::host::Host;
+use super::neighbours::Neighbours;
+use super::prompt::{Budget, ForkFacts, Prompt};
+use super::tokens::{RunAuthority, Tokens};
+use super::tools::{self, Reach};
+use super::wall::WallPlan;
+use crate::agent::{
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionMode,
+};
+use crate::bot::{Bot, budget};
+use crate::clock::Clock;
+use crate::definition::{Background, Definition, Mode, Thinking};
+use crate::home::Home;
+use crate::journal::{Journal, PendingUpdates};
+use crate::policy::{Places, Policy, ToolPattern};
+use crate::schedule::{Job, Launcher};
+
+/// Reports that a turn is given at most; older ones are counted.
+const UPDATES_SHOWN: usize = 10;
+
+/// The settings that runs depend on. They may change while the service runs; each run reads them once.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
+    /// The main session's tools.
+    pub main_tools: Vec<ToolPattern>,
+    /// The model where a definition names none.
+    pub model: Option<String>,
+    /// How the main session's model thinks.
+    pub thinking: Thinking,
+    /// Wall clock for a run where a definition says nothing.
+    pub timeout: Duration,
+    /// Longest silence of a client.
+    pub inactivity_timeout: Duration,
+    /// Whether background jobs must not start without the whole kernel wall.
+    pub require_sandbox: bool,
+    /// What the person is called in prompts: their name, or `the user`.
+    pub person: String,
+}
+
+/// Everything that attempts need.
+pub struct Runner {
+    /// The data folder.
+    pub home: Home,
+    /// The person's home folder, which no fork sees.
+    pub user_home: PathBuf,
+    /// Folders with programs that forks may use, wherever they are: those of `PATH`.
+    pub programs: Vec<PathBuf>,
+    /// The time.
+    pub clock: Clock,
+    /// The record.
+    pub journal: Journal,
+    /// The settings in force.
+    pub settings: Arc<RwLock<RunSettings>>,
+    /// The client, chosen at start.
+    pub client: Arc<dyn AgentClient>,
+    /// Where forks' tokens are known.
+    pub tokens: Tokens,
+    /// The main session and the ping budget.
+    pub bot: Bot,
+    /// Makes the links of chains.
+    pub reminders: Arc<dyn Reminders>,
+    /// What else runs around now.
+    pub neighbours: Neighbours,
+}
+
+#[async_trait]
+impl Launcher for Runner {
+    async fn launch(&self, job: Job) -> AttemptReport {
+        let attempt = match &job.definition.mode {
+            Mode::Background(background) => self.background(&job, background).await,
+            Mode::Foreground => self.foreground(&job).await,
+        };
+        attempt.unwrap_or_else(|message| {
+            AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::Internal, message)))
+        })
+    }
+}
+
+impl Runner {
+    /// A disposable client: a fork of the main session, or a fresh one.
+    async fn background(&self, job: &Job, background: &Background) -> Result<AttemptReport, String> {
+        let settings = self.settings();
+        let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
+        let policy = background_policy(&job.definition, background, &settings, &self.places());
+        let snapshot = if background.isolated { Ok(None) } else { self.bot.main.snapshot(&run_dir) };
+        let snapshot = snapshot.map_err(|error| format!("the main session could not be copied: {error}"))?;
+        let (session, updates) = match snapshot {
+            Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
+            None => (SessionMode::Isolated, PendingUpdates::default()),
+        };
+        let host = self.host(job, policy, &[tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES]);
+        let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
+        let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
+        let facts = ForkFacts {
+            tools: &host.tools,
+            knows_main_session: matches!(session, SessionMode::ForkOfMain { .. }),
+            busy: self.bot.main.is_busy(),
+            budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
+            neighbours: &neighbours,
+        };
+        let prompt = self.prompt(job, &host, &settings, &updates, Some(facts));
+        let options = background_options(&job.definition, background, &settings);
+        let granted = background.restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone());
+        let wall = WallPlan {
+            home: &self.home,
+            user_home: &self.user_home,
+            granted: &granted,
+            programs: &self.programs,
+            required: settings.require_sandbox,
+        };
+        let wall =
+            wall.prepare().map_err(|error| format!("a folder that the job may write could not be made: {error}"))?;
+        let turn = Turn { job, host: &host, run_dir, session, options, prompt, wall: Some(wall), settings: &settings };
+        self.run(turn).await
+    }
+
+    /// A turn of the main session; the dispatcher sends its answer to the person.
+    async fn foreground(&self, job: &Job) -> Result<AttemptReport, String> {
+        let turn = tokio::select! {
+            turn = self.bot.main.turn() => turn,
+            () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
+        };
+        let settings = self.settings();
+        let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
+        let policy = Policy::main_session(&settings.main_tools, &self.places());
+        let host = self.host(job, policy, &[tools::DISCORD_EMBED]);
+        let updates = self.updates().await?;
+        let prompt = self.prompt(job, &host, &settings, &updates, None);
+        let session = SessionMode::Main(turn.session());
+        let options = main_options(&job.definition, &settings);
+        let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: None, settings: &settings };
+        let mut report = self.run(first.clone()).await?;
+        if matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing) {
+            warn!("the main session can no longer be resumed; a new one is started");
+            self.bot.main.forget().await.map_err(|error| error.to_string())?;
+            report = self.run(Turn { session: SessionMode::Main(None), ..first }).await?;
+            let told = "The main session could not be resumed, so a new one was started: what was talked about before is not in it.";
+            report.messages.insert(0, told.into());
+        }
+        if let Some(session) = report.session.clone() {
+            self.bot.main.keep(session, report.transcript.clone()).await.map_err(|error| error.to_string())?;
+        }
+        if report.end == AttemptEnd::Completed {
+            self.journal.updates_given(updates.newest).await.map_err(|error| error.to_string())?;
+        }
+        Ok(report)
+    }
+
+    async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
+        let Turn { job, host, run_dir, session, options, prompt, wall, settings } = turn;
+        let (policy, follower) = (host.policy.clone(), host.clone());
+        let authority = RunAuthority {
+            run: job.run.clone(),
+            title: job.definition.title(),
+            decide_command: Box::new(move |words| policy.decide_command(words)),
+            follow_up: Box::new(move |delay| {
+                let host = follower.clone();
+                Box::pin(async move { host.follow_up(delay).await })
+            }),
+        };
+        let grant =
+            self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))?;
+        let request = Request {
+            run: job.run.to_string(),
+            run_dir,
+            work_dir: self.home.work(),
+            prompt,
+            message: job.definition.body.trim_end().to_owned(),
+            needs_agent: needs_agent(&job.definition),
+            session,
+            options,
+            visible_tools: host.policy.visible_tools(),
+            deny_rules: host.policy.deny_rules(),
+            mcp_tools: host.tools.clone(),
+            wall,
+            token: grant.token().to_owned(),
+            timeout: job.definition.timeout.unwrap_or(settings.timeout),
+            inactivity_timeout: settings.inactivity_timeout,
+            cancel: job.cancel.clone(),
+            host: host.clone(),
+        };
+        let mut report = self.client.run(request).await;
+        report.messages.append(&mut *host.delivered.lock().await);
+        Ok(report)
+    }
+
+    fn host(&self, job: &Job, policy: Policy, offered: &[&str]) -> Arc<Host> {
+        let link = NextLink::of(&job.definition);
+        let mut offered = offered.to_vec();
+        if link.is_open() {
+            offered.push(tools::FOLLOW_UP_CHAIN);
+        }
+        Arc::new(Host {
+            run: job.run.clone(),
+            definition: job.definition.clone(),
+            tools: policy.visible_mcp(&offered),
+            policy: Arc::new(policy),
+            journal: self.journal.clone(),
+            clock: self.clock.clone(),
+            bot: self.bot.clone(),
+            link,
+            reminders: self.reminders.clone(),
+            reach: tokio::sync::Mutex::new(Reach::default()),
+            delivered: tokio::sync::Mutex::default(),
+        })
+    }
+
+    fn prompt(
+        &self,
+        job: &Job,
+        host: &Host,
+        settings: &RunSettings,
+        updates: &PendingUpdates,
+        fork: Option<ForkFacts<'_>>,
+    ) -> String {
+        Prompt {
+            definition: &job.definition,
+            now: self.clock.now(),
+            person: &settings.person,
+            late: job.late.as_deref(),
+            cut_off: job.cut_off,
+            updates: &updates.texts,
+            updates_left_out: updates.left_out,
+            can_follow_up: host.can_follow_up(),
+            fork,
+        }
+        .render()
+    }
+
+    async fn updates(&self) -> Result<PendingUpdates, String> {
+        self.journal.pending_updates(UPDATES_SHOWN).await.map_err(|error| error.to_string())
+    }
+
+    fn settings(&self) -> RunSettings {
+        self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    fn places(&self) -> Places {
+        Places { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
+    }
+
+    fn run_dir(&self, job: &Job) -> io::Result<PathBuf> {
+        let folder =
+            |path: PathBuf| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map(|()| path);
+        folder(self.home.work())?;
+        folder(self.home.runs().join(job.run.as_str()))
+    }
+}
+
+/// One client's turn.
+#[derive(Clone)]
+struct Turn<'a> {
+    job: &'a Job,
+    host: &'a Arc<Host>,
+    run_dir: PathBuf,
+    session: SessionMode,
+    options: ClientOptions,
+    prompt: String,
+    wall: Option<crate::agent::Wall>,
+    settings: &'a RunSettings,
+}
+
+/// What a background job may do.
+#[must_use]
+pub fn background_policy(
+    definition: &Definition,
+    background: &Background,
+    settings: &RunSettings,
+    places: &Places,
+) -> Policy {
+    Policy::background(&definition.title(), &background.restrictions, &settings.main_tools, places)
+}
+
+/// The client's options for a background job.
+#[must_use]
+pub fn background_options(definition: &Definition, background: &Background, settings: &RunSettings) -> ClientOptions {
+    ClientOptions {
+        model: background.model.clone().or_else(|| settings.model.clone()),
+        thinking: Some(background.thinking),
+        max_turns: definition.max_turns,
+        max_budget_usd: definition.max_cost_usd,
+        ..ClientOptions::default()
+    }
+    .with_restrictions(&background.restrictions)
+}
+
+/// The client's options for a turn of the main session.
+#[must_use]
+pub fn main_options(definition: &Definition, settings: &RunSettings) -> ClientOptions {
+    ClientOptions {
+        model: settings.model.clone(),
+        thinking: Some(settings.thinking),
+        max_turns: definition.max_turns,
+        max_budget_usd: definition.max_cost_usd,
+        ..ClientOptions::default()
+    }
+}
+
+/// Why only a model can do a job; `None`: the `notify` client can deliver its body.
+#[must_use]
+pub fn needs_agent(definition: &Definition) -> Option<String> {
+    let allowed = definition.background()?.restrictions.allowed_tools()?;
+    let beyond = allowed.iter().find(|pattern| !pattern.tool().starts_with("mcp__discord"))?;
+    Some(format!("it is granted {beyond}, which only an agent can use"))
+}

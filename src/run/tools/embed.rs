@@ -1,0 +1,99 @@
+//! A rich message: what fits, and how it reads as plain text.
+
+use crate::mcp::tools::DiscordEmbed;
+
+/// Discord's own limits, in characters; every channel has them, so that a message fits wherever it goes.
+const LIMITS: [(&str, usize); 5] = [
+    ("`title`", 256),
+    ("`description`", 4096),
+    ("a field's `name`", 256),
+    ("a field's `value`", 1024),
+    ("a button's `label`", 80),
+];
+
+/// Most fields, and most buttons.
+const MOST: usize = 25;
+
+/// Whether it fits.
+///
+/// # Errors
+/// A sentence for the agent: the field and its limit.
+pub(super) fn check(embed: &DiscordEmbed) -> Result<(), String> {
+    let [title, description, name, value, label] = LIMITS;
+    let fits = |(what, most): (&str, usize), text: &str| match text.chars().count() {
+        count if count > most => Err(format!("discord_embed: {what} has {count} characters, at most {most} fit")),
+        _ => Ok(()),
+    };
+    if embed.title.trim().is_empty() {
+        return Err("discord_embed: `title` is empty".into());
+    }
+    fits(title, &embed.title)?;
+    fits(description, embed.description.as_deref().unwrap_or_default())?;
+    for (list, count) in [("fields", embed.fields.len()), ("buttons", embed.buttons.len())] {
+        if count > MOST {
+            return Err(format!("discord_embed: {count} {list}, at most {MOST} fit"));
+        }
+    }
+    for field in &embed.fields {
+        fits(name, &field.name)?;
+        fits(value, &field.value)?;
+    }
+    for button in &embed.buttons {
+        fits(label, &button.label)?;
+        if !button.action.starts_with("agent:") {
+            return Err(format!(
+                "discord_embed: the button `{}` needs an action of the form `agent:<prompt>`",
+                button.label
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The message as lines, for channels without rich messages.
+pub(super) fn as_text(embed: &DiscordEmbed, footer: &str) -> String {
+    let mut lines = vec![embed.title.clone()];
+    lines.extend(embed.description.iter().filter(|text| !text.is_empty()).cloned());
+    lines.extend(embed.fields.iter().map(|field| format!("{}: {}", field.name, field.value)));
+    if !embed.buttons.is_empty() {
+        let labels: Vec<String> = embed.buttons.iter().map(|button| format!("[{}]", button.label)).collect();
+        lines.push(labels.join(" "));
+    }
+    lines.push(format!("— {footer}"));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn embed(arguments: Value) -> DiscordEmbed {
+        serde_json::from_value(arguments).unwrap()
+    }
+
+    #[test]
+    fn reads_as_text() {
+        let embed = embed(json!({
+            "title": "Mail", "description": "2 new",
+            "fields": [{"name": "From", "value": "the bank"}],
+            "buttons": [{"label": "Read it", "action": "agent:read the mail from the bank"}],
+        }));
+        assert_eq!(check(&embed), Ok(()));
+        assert_eq!(as_text(&embed, "bg"), "Mail\n2 new\nFrom: the bank\n[Read it]\n— bg");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_field_and_the_limit() {
+        let refused = |arguments: Value, expect: &str| {
+            let error = check(&embed(arguments)).unwrap_err();
+            assert!(error.contains(expect), "{error}");
+        };
+        refused(json!({"title": " "}), "`title` is empty");
+        refused(json!({"title": "x".repeat(257)}), "257 characters, at most 256");
+        refused(json!({"title": "x", "description": "é".repeat(4097)}), "at most 4096");
+        refused(json!({"title": "x", "fields": vec![json!({"name": "a", "value": "b"}); 26]}), "26 fields");
+        refused(json!({"title": "x", "buttons": [{"label": "a", "action": "rm -rf"}]}), "agent:<prompt>");
+    }
+}

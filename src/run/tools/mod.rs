@@ -1,0 +1,134 @@
+//! What our MCP tools do. The hook has approved the call; what stands here is the second wall and the effect.
+//!
+//! Every refusal is a sentence that says what to do instead.
+
+mod embed;
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::host::Host;
+use crate::agent::ToolAnswer;
+use crate::journal::NewMessage;
+use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates};
+
+/// Bare names, as the client's `mcp__discord__…` ends.
+pub const PING_USER: &str = "ping_user";
+/// See [`PING_USER`].
+pub const DISCORD_EMBED: &str = "discord_embed";
+/// See [`PING_USER`].
+pub const REPORT_UPDATES: &str = "report_updates";
+/// See [`PING_USER`].
+pub const FOLLOW_UP_CHAIN: &str = "follow_up_chain";
+
+/// What a run has told whom.
+#[derive(Debug, Default)]
+pub struct Reach {
+    /// It has sent the person a message.
+    pub sent: bool,
+    /// It has reported to the main session.
+    pub reported: bool,
+}
+
+/// Serves one call.
+pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
+    let result = match name {
+        _ if !host.tools.iter().any(|tool| tool == name) => Err(format!("{name} is not among this job's tools.")),
+        PING_USER => ping(host, arguments).await,
+        DISCORD_EMBED => embed(host, arguments).await,
+        REPORT_UPDATES => report(host, arguments).await,
+        FOLLOW_UP_CHAIN => follow_up(host, arguments).await,
+        _ => Err(format!("there is no tool {name}.")),
+    };
+    match result {
+        Ok(text) => ToolAnswer { text, is_error: false },
+        Err(text) => ToolAnswer { text, is_error: true },
+    }
+}
+
+async fn ping(host: &Host, arguments: Value) -> Result<String, String> {
+    let PingUser { message, critical } = read(PING_USER, arguments)?;
+    let message = filled(PING_USER, &message)?;
+    send(host, format!("[bg] {message}"), critical).await
+}
+
+async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
+    let message: DiscordEmbed = read(DISCORD_EMBED, arguments)?;
+    embed::check(&message)?;
+    if host.definition.background().is_some() {
+        return send(host, embed::as_text(&message, "bg"), message.critical).await;
+    }
+    record(host, embed::as_text(&message, &host.bot.name)).await.map(|()| "Sent.".into())
+}
+
+/// Sends a background job's one message, if nothing stands against it.
+async fn send(host: &Host, text: String, critical: bool) -> Result<String, String> {
+    if host.definition.background().is_some_and(|background| !background.restrictions.allow_ping) {
+        return Err("This job may not reach the user (allow_ping: false). Finish without a message.".into());
+    }
+    // Held until the message is recorded: two calls at once are one message.
+    let mut reach = host.reach.lock().await;
+    let instead = "Put it into report_updates if you have that, or leave it to a later job; only what cannot wait goes through, with critical: true.";
+    if reach.sent && !critical {
+        return Err(format!("You have already sent a message in this run, and one is the most. {instead}"));
+    }
+    if host.bot.main.is_busy() && !critical {
+        return Err(format!("The user is in the middle of a conversation. {instead}"));
+    }
+    let taken =
+        host.bot.budget.take(host.clock.now()).await.map_err(|error| format!("The message was not sent: {error}."))?;
+    if !taken && !critical {
+        return Err(format!("The message budget is empty. {instead}"));
+    }
+    record(host, text).await?;
+    reach.sent = true;
+    Ok("Sent to the user.".into())
+}
+
+async fn record(host: &Host, text: String) -> Result<(), String> {
+    let recorded = host.journal.message(host.message(text)).await;
+    recorded.map(drop).map_err(|error| format!("The message was not sent: {error}."))
+}
+
+async fn report(host: &Host, arguments: Value) -> Result<String, String> {
+    let ReportUpdates { message } = read(REPORT_UPDATES, arguments)?;
+    let message = filled(REPORT_UPDATES, &message)?;
+    let mut reach = host.reach.lock().await;
+    let text = format!("{}: {message}", host.definition.title());
+    host.journal.report(&host.run, text).await.map_err(|error| format!("The report was not kept: {error}."))?;
+    reach.reported = true;
+    Ok("Kept: the main session reads it at its next turn.".into())
+}
+
+async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
+    let FollowUpChain { minutes_from_now } = read(FOLLOW_UP_CHAIN, arguments)?;
+    host.follow_up(Duration::from_secs(60 * u64::from(minutes_from_now))).await
+}
+
+fn read<A: DeserializeOwned>(tool: &str, arguments: Value) -> Result<A, String> {
+    serde_json::from_value(arguments).map_err(|error| format!("{tool}: {error}"))
+}
+
+fn filled<'a>(tool: &str, message: &'a str) -> Result<&'a str, String> {
+    let message = message.trim();
+    if message.is_empty() { Err(format!("{tool}: `message` is empty.")) } else { Ok(message) }
+}
+
+impl Host {
+    /// Schedules the next link of this run's chain.
+    ///
+    /// # Errors
+    /// A sentence for the agent; then nothing has changed.
+    pub(super) async fn follow_up(&self, delay: Duration) -> Result<String, String> {
+        let marked = self.journal.mark_effect(&self.run, FOLLOW_UP_CHAIN).await;
+        marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
+        self.link.schedule(delay, self.clock.now(), &self.reminders).await
+    }
+
+    /// A message from this run.
+    pub(super) fn message(&self, text: String) -> NewMessage {
+        NewMessage { run: Some(self.run.clone()), id: Some(self.definition.id.clone()), text }
+    }
+}

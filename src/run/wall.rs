@@ -1,0 +1,153 @@
+//! Which kernel wall a background job gets: from the tools that its file grants to the trees its processes may reach.
+//!
+//! Landlock grants whole trees, so a pattern counts by its literal folder prefix; what is narrower is held by the
+//! hook alone. `state/`, the configuration, the definitions and the person's own files are never among them.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::agent::Wall;
+use crate::home::Home;
+use crate::policy::ToolPattern;
+
+/// What a wall is made from. The client adds what every run of it needs: its own files, the run's folder, `work/` to read.
+pub struct WallPlan<'a> {
+    /// The data folder.
+    pub home: &'a Home,
+    /// The person's home folder.
+    pub user_home: &'a Path,
+    /// What the job may use: its allowlist in force, or the main session's tools.
+    pub granted: &'a [ToolPattern],
+    /// Folders with programs, wherever they are: those of `PATH`.
+    pub programs: &'a [PathBuf],
+    /// Whether the job must not start without the whole wall.
+    pub required: bool,
+}
+
+impl WallPlan<'_> {
+    /// The wall, and the folders in `work/` and `tools/` that it grants, made where they are missing: the kernel
+    /// grants only what is there.
+    ///
+    /// # Errors
+    /// When a folder cannot be made.
+    pub fn prepare(&self) -> io::Result<Wall> {
+        let wall = self.wall();
+        for folder in wall
+            .write
+            .iter()
+            .filter(|path| [self.home.work(), self.home.tools()].iter().any(|own| path.starts_with(own)))
+        {
+            std::fs::create_dir_all(folder)?;
+        }
+        Ok(wall)
+    }
+
+    fn wall(&self) -> Wall {
+        let mut read = vec![self.home.bin()];
+        read.extend(self.programs.iter().cloned());
+        let mut write = Vec::new();
+        for pattern in self.granted {
+            match (pattern.tool(), pattern.specifier()) {
+                ("Read" | "Glob" | "Grep" | "LS", Some(rule)) => read.extend(self.tree(rule, false)),
+                ("Edit" | "Write" | "NotebookEdit", rule) => write.extend(self.tree(rule.unwrap_or("**"), true)),
+                ("Bash", Some(rule)) => write.extend(self.kept_by(rule)),
+                _ => {}
+            }
+        }
+        for list in [&mut read, &mut write] {
+            list.sort();
+            list.dedup();
+        }
+        Wall {
+            hidden: vec![self.user_home.to_path_buf(), self.home.root().to_path_buf()],
+            read,
+            write,
+            required: self.required,
+        }
+    }
+
+    /// The literal prefix of a path rule (in which no `..` can stand); for writing the folder that it names. `None` where that is a protected place,
+    /// or everything.
+    fn tree(&self, rule: &str, write: bool) -> Option<PathBuf> {
+        let work = self.home.work();
+        let (base, rest) = if let Some(rest) = rule.strip_prefix("//") {
+            (PathBuf::from("/"), rest)
+        } else if let Some(rest) = rule.strip_prefix("~/") {
+            (self.user_home.to_path_buf(), rest)
+        } else {
+            (work.clone(), rule.trim_start_matches('/').trim_start_matches("./"))
+        };
+        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+        let literal = parts.iter().take_while(|part| !part.contains(['*', '?', '[', '!', '\\'])).count();
+        // A rule that names a file: the file may not be there yet, and the kernel grants only what is.
+        let folders = if write && literal == parts.len() { literal.saturating_sub(1) } else { literal };
+        let tree: PathBuf = base.iter().map(OsStr::new).chain(parts[..folders].iter().map(OsStr::new)).collect();
+        let whole = tree == base && base != work;
+        let protected = tree.starts_with(self.home.root()) && !tree.starts_with(&work);
+        let around = self.home.root().starts_with(&tree);
+        (!whole && !protected && !around).then_some(tree)
+    }
+
+    /// `tools/NAME/`, where a job is granted our command NAME.
+    fn kept_by(&self, rule: &str) -> Option<PathBuf> {
+        let mut words = rule.split_whitespace();
+        if words.next() != Some("ollim-bot") {
+            return None;
+        }
+        let name = words.next()?.trim_end_matches(":*");
+        let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        plain.then(|| self.home.tools().join(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wall(granted: &[&str]) -> Wall {
+        let granted: Vec<ToolPattern> = granted.iter().map(|text| ToolPattern::parse(text).unwrap()).collect();
+        WallPlan {
+            home: &Home::new("/home/sam/.ollim-bot"),
+            user_home: Path::new("/home/sam"),
+            granted: &granted,
+            programs: &[PathBuf::from("/home/sam/.local/bin")],
+            required: false,
+        }
+        .wall()
+    }
+
+    #[test]
+    fn a_job_without_paths_is_granted_programs_only() {
+        let wall = wall(&["mcp__discord__ping_user", "Read", "Bash(ls *)"]);
+        assert_eq!(wall.hidden, ["/home/sam", "/home/sam/.ollim-bot"].map(PathBuf::from));
+        assert_eq!(wall.write, Vec::<PathBuf>::new());
+        assert_eq!(wall.read, ["/home/sam/.local/bin", "/home/sam/.ollim-bot/bin"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_path_rule_grants_its_literal_prefix_and_never_a_protected_place() {
+        let check = |rule: &str, expect: Option<&str>| {
+            let before = wall(&[]).write;
+            let added: Vec<PathBuf> = wall(&[rule]).write.into_iter().filter(|path| !before.contains(path)).collect();
+            assert_eq!(added, expect.map(PathBuf::from).into_iter().collect::<Vec<_>>(), "{rule}");
+        };
+        check("Edit(notes/**)", Some("/home/sam/.ollim-bot/work/notes"));
+        check("Edit(notes/today.md)", Some("/home/sam/.ollim-bot/work/notes"));
+        check("Edit(today.md)", Some("/home/sam/.ollim-bot/work"));
+        check("Write(notes/2026-*/x.md)", Some("/home/sam/.ollim-bot/work/notes"));
+        check("Edit", Some("/home/sam/.ollim-bot/work"));
+        check("Edit(**/*.md)", Some("/home/sam/.ollim-bot/work"));
+        check("Edit(~/Documents/**)", Some("/home/sam/Documents"));
+        check("Edit(//srv/data/**)", Some("/srv/data"));
+        check("Edit(~/**)", None);
+        check("Edit(//**)", None);
+        check("Edit(//home/**)", None);
+        check("Edit(~/.ollim-bot/**)", None);
+        check("Edit(~/.ollim-bot/state/**)", None);
+        check("Edit(//home/sam/.ollim-bot/routines/**)", None);
+        check("Bash(ollim-bot gmail *)", Some("/home/sam/.ollim-bot/tools/gmail"));
+        check("Bash(ollim-bot ../x *)", None);
+        check("Bash(git *)", None);
+    }
+}

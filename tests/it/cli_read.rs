@@ -1,0 +1,465 @@
+//! What is shown of definitions and of the journal, without a service.
+
+use std::path::Path;
+
+use ollim_bot::clock::Clock;
+use ollim_bot::definition::{DefinitionId, Kind};
+use ollim_bot::journal::{Claim, Denial, Finish, Journal, NewClaim, NewMessage, Occurrence, Purpose, RunState};
+
+use crate::cli::shown;
+use crate::support::bot::TestBot;
+
+/// Spans differ from day to day, and with them the columns: `in 27d 4h` becomes `in SPAN`, and blanks become one.
+fn steady(text: &str) -> String {
+    let is_span = |word: &str| word.ends_with(['d', 'h', 'm', 's']) && word[..word.len() - 1].parse::<f64>().is_ok();
+    let line = |line: &str| {
+        let mut shown = " ".repeat(line.len() - line.trim_start().len());
+        for word in line.split_whitespace() {
+            let bare = word.trim_matches(['(', ')']);
+            if !is_span(bare) {
+                shown.push_str(word);
+            } else if shown.ends_with("SPAN ") {
+                shown.pop();
+                shown.push_str(word.rsplit(bare).next().unwrap());
+            } else {
+                shown.push_str(&word.replace(bare, "SPAN"));
+            }
+            shown.push(' ');
+        }
+        shown.trim_end().to_owned()
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn typed(bot: &TestBot, args: &[&str]) -> String {
+    steady(&shown(bot, &bot.run(args)))
+}
+
+fn some_jobs() -> TestBot {
+    let bot = TestBot::new();
+    bot.write(
+        "routines/triage.md",
+        "---\ndescription: Sort the mail\ncron: \"30 8 * * 1-5\"\ntimezone: America/New_York\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot help)\n  - Read\nallow_ping: false\n---\nGo through the unread mail.\n\nBe brief.\n",
+    );
+    bot.write("routines/plants.md", "---\ncron: \"@daily\"\nenabled: false\n---\nWater the plants.\n");
+    bot.write(
+        "reminders/dentist.md",
+        "---\nrun_at: \"2098-05-04T09:00:00+02:00\"\ntimezone: Europe/Berlin\nmax_chain: 3\n---\nCall the dentist \u{1b}[31mnow.\n",
+    );
+    bot
+}
+
+#[test]
+fn lists_are_in_order_of_the_next_time() {
+    let bot = some_jobs();
+    let routines = typed(&bot, &["routine", "list"]);
+    // The first line's date moves with the calendar.
+    assert!(
+        routines.contains(" EST in SPAN 30 8 * * 1-5 background Sort the mail") || routines.contains(" EDT in SPAN")
+    );
+    assert!(routines.ends_with("plants disabled @daily Water the plants."), "{routines}");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "list"]), @"
+    exit: 0
+    -- stdout
+    dentist Sun 4 May 2098 09:00 CEST in SPAN Call the dentist [31mnow.
+    ");
+    bot.write("reminders/broken.md", "---\nrun_at: never\n---\nx\n");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "list"]), @"
+    exit: 0
+    -- stdout
+    dentist Sun 4 May 2098 09:00 CEST in SPAN Call the dentist [31mnow.
+    -- stderr
+    error: 1 file has an error and will not fire
+      reminders/broken.md:2: `run_at` is not a time: `never`
+    hint: `ollim-bot check` says what to do
+    ");
+    insta::assert_snapshot!(typed(&TestBot::new(), &["reminder", "list"]), @"
+    exit: 0
+    -- stderr
+    no reminders
+    ");
+}
+
+#[test]
+fn a_definition_is_shown_whole() {
+    let bot = some_jobs();
+    insta::assert_snapshot!(typed(&bot, &["reminder", "show", "dentist"]), @"
+    exit: 0
+    -- stdout
+    id dentist
+    file reminders/dentist.md
+    run_at Sun 4 May 2098 09:00 CEST (in SPAN)
+    chain check 1 of 4, begun by dentist
+    runs as a turn of the main session
+
+    Call the dentist [31mnow.
+    ");
+    let routine = typed(&bot, &["routine", "show", "tria"]);
+    insta::assert_snapshot!(routine.lines().filter(|line| !line.starts_with("next")).collect::<Vec<_>>().join("\n"), @"
+    exit: 0
+    -- stdout
+    id triage
+    file routines/triage.md
+    description Sort the mail
+    cron 30 8 * * 1-5 in America/New_York
+    runs in the background, in a fork of the main session
+    update_main_session on_ping
+    allow_ping no
+    allowed_tools Bash(ollim-bot help), Read
+
+    Go through the unread mail.
+
+    Be brief.
+    ");
+    insta::assert_snapshot!(typed(&bot, &["routine", "show", "dentist"]), @"
+    exit: 1
+    -- stderr
+    error: `dentist` is a reminder, not a routine
+    hint: use `ollim-bot reminder …`
+    ");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "show", "dentits"]), @"
+    exit: 1
+    -- stderr
+    error: there is no reminder `dentits`
+    hint: did you mean `dentist`?
+    ");
+    bot.write("reminders/broken.md", "---\nrun_at: never\n---\nx\n");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "show", "broken"]), @"
+    exit: 1
+    -- stderr
+    error: reminder `broken` has an error in its file: `run_at` is not a time: `never`
+    hint: `ollim-bot check reminders/broken.md` says where
+    ");
+}
+
+#[test]
+fn the_keys_that_others_build_on() {
+    let bot = some_jobs();
+    let mut routine = bot.json(["routine", "show", "triage"]);
+    assert!(routine["next"].as_str().unwrap().contains("T08:30:00-0"));
+    routine["next"] = serde_json::json!(null);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&routine).unwrap(), @r#"
+    {
+      "allow_ping": false,
+      "allowed_tools": [
+        "Bash(ollim-bot help)",
+        "Read"
+      ],
+      "background": true,
+      "cron": "30 8 * * 1-5",
+      "description": "Sort the mail",
+      "disallowed_tools": null,
+      "enabled": true,
+      "file": "routines/triage.md",
+      "id": "triage",
+      "isolated": false,
+      "kind": "routine",
+      "max_cost_usd": null,
+      "max_turns": null,
+      "message": "Go through the unread mail.\n\nBe brief.",
+      "model": null,
+      "next": null,
+      "on_missed": "latest",
+      "on_overlap": "skip",
+      "retry": null,
+      "thinking": true,
+      "timeout": null,
+      "timezone": "America/New_York",
+      "update_main_session": "on_ping"
+    }
+    "#);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&bot.json(["reminder", "list"])).unwrap(), @r#"
+    [
+      {
+        "allow_ping": true,
+        "allowed_tools": null,
+        "background": false,
+        "chain_depth": 0,
+        "chain_parent": "dentist",
+        "description": "",
+        "disallowed_tools": null,
+        "enabled": true,
+        "file": "reminders/dentist.md",
+        "id": "dentist",
+        "isolated": false,
+        "kind": "reminder",
+        "max_chain": 3,
+        "max_cost_usd": null,
+        "max_turns": null,
+        "message": "Call the dentist \u001b[31mnow.",
+        "model": null,
+        "next": "2098-05-04T09:00:00+02:00",
+        "on_missed": "all",
+        "retry": null,
+        "run_at": "2098-05-04T09:00:00+02:00",
+        "thinking": true,
+        "timeout": null,
+        "timezone": "Europe/Berlin",
+        "update_main_session": "on_ping"
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn what_is_coming() {
+    let bot = some_jobs();
+    let span = ["next", "--from", "2098-05-02T00:00:00Z", "--until", "2098-05-06T00:00:00Z"];
+    insta::assert_snapshot!(typed(&bot, &span), @"
+    exit: 0
+    -- stdout
+    Fri 2 May 2098 08:30 EDT in SPAN routine triage Sort the mail
+    Sun 4 May 2098 09:00 CEST in SPAN reminder dentist Call the dentist [31mnow.
+    Mon 5 May 2098 08:30 EDT in SPAN routine triage Sort the mail
+    ");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&bot.json(span)).unwrap(), @r#"
+    [
+      {
+        "at": "2098-05-02T08:30:00-04:00",
+        "background": true,
+        "description": "Sort the mail",
+        "id": "triage",
+        "kind": "routine"
+      },
+      {
+        "at": "2098-05-04T09:00:00+02:00",
+        "background": false,
+        "description": "",
+        "id": "dentist",
+        "kind": "reminder"
+      },
+      {
+        "at": "2098-05-05T08:30:00-04:00",
+        "background": true,
+        "description": "Sort the mail",
+        "id": "triage",
+        "kind": "routine"
+      }
+    ]
+    "#);
+    let at = |args: &[&str]| -> Vec<String> {
+        let coming = bot.json(args);
+        coming.as_array().unwrap().iter().map(|one| one["at"].as_str().unwrap().to_owned()).collect()
+    };
+    // Both ends count, and a daylight saving change does not move the local time.
+    assert_eq!(
+        at(&["next", "triage", "--from", "2098-03-07T08:30:00-05:00", "--until", "2098-03-10T12:30:00Z"]),
+        ["2098-03-07T08:30:00-05:00", "2098-03-10T08:30:00-04:00"].map(String::from)
+    );
+    assert_eq!(at(&["next", "-n", "3", "triage"]).len(), 3);
+    assert!(at(&["next", "plants"]).is_empty(), "it is disabled");
+    insta::assert_snapshot!(typed(&bot, &["next", "nothing"]), @"
+    exit: 1
+    -- stderr
+    error: there is no job `nothing`
+    hint: `ollim-bot next`, `ollim-bot routine list` and `ollim-bot reminder list` show them
+    ");
+    insta::assert_snapshot!(typed(&bot, &["next", "--from", "whenever"]), @"
+    exit: 1
+    -- stderr
+    error: cannot read the time `whenever`: `whenever` is not a word of a time that is understood
+    hint: write a time like `2026-11-22T09:00+01:00`, `2026-11-22 09:00`, `tomorrow 9am` or `friday 18:30`
+    ");
+    insta::assert_snapshot!(typed(&TestBot::new(), &["next"]), @"
+    exit: 0
+    -- stderr
+    nothing is coming
+    ");
+}
+
+#[test]
+fn check_names_every_problem_where_it_is() {
+    let bot = some_jobs();
+    insta::assert_snapshot!(typed(&bot, &["check"]), @"
+    exit: 0
+    -- stdout
+    3 definitions in order, 0 errors, 0 warnings
+    ");
+    bot.write("reminders/broken.md", "---\nrun_at: never\n---\nx\n");
+    bot.write("routines/odd.md", "---\ncron: \"@daily\"\ncolour: red\n---\nx\n");
+    insta::assert_snapshot!(typed(&bot, &["check"]), @"
+    exit: 1
+    -- stdout
+    error: reminder `broken`: `run_at` is not a time: `never`
+      --> reminders/broken.md:2:9
+    hint: for example `2026-11-22T09:00:00+01:00`, or without the offset for the definition's own zone
+
+    warning: routine `odd`: unknown field `colour`
+      --> routines/odd.md:3:1
+    hint: it has no effect: remove it, or write it as a comment (`# …`)
+
+    4 definitions in order, 1 error, 1 warning
+    ");
+    insta::assert_snapshot!(typed(&bot, &["check", "odd"]), @"
+    exit: 0
+    -- stdout
+    warning: routine `odd`: unknown field `colour`
+      --> routines/odd.md:3:1
+    hint: it has no effect: remove it, or write it as a comment (`# …`)
+
+    1 definition in order, 0 errors, 1 warning
+    ");
+    insta::assert_snapshot!(typed(&bot, &["check", "bot/reminders/broken.md"]), @"
+    exit: 1
+    -- stdout
+    error: reminder `broken`: `run_at` is not a time: `never`
+      --> reminders/broken.md:2:9
+    hint: for example `2026-11-22T09:00:00+01:00`, or without the offset for the definition's own zone
+
+    0 definitions in order, 1 error, 0 warnings
+    ");
+    insta::assert_snapshot!(typed(&bot, &["check", "/etc/passwd"]), @"
+    exit: 1
+    -- stderr
+    error: /etc/passwd is no definition of [PERSON]/bot
+    hint: name an id, or a file of routines/ or reminders/
+    ");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&{
+        let ran = bot.run(["--json", "check"]);
+        assert_eq!(ran.code, 1);
+        serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap()
+    }).unwrap(), @r#"
+    {
+      "definitions": 4,
+      "problems": [
+        {
+          "column": 9,
+          "field": "run_at",
+          "file": "reminders/broken.md",
+          "hint": "for example `2026-11-22T09:00:00+01:00`, or without the offset for the definition's own zone",
+          "id": "broken",
+          "line": 2,
+          "message": "`run_at` is not a time: `never`",
+          "severity": "error"
+        },
+        {
+          "column": 1,
+          "field": "colour",
+          "file": "routines/odd.md",
+          "hint": "it has no effect: remove it, or write it as a comment (`# …`)",
+          "id": "odd",
+          "line": 3,
+          "message": "unknown field `colour`",
+          "severity": "warning"
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn no_data_folder_is_said_with_the_way_to_one() {
+    let bot = TestBot::bare();
+    for args in [&["next"][..], &["check"], &["routine", "list"], &["runs"], &["inbox"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(typed(&bot, args), @"
+            exit: 1
+            -- stderr
+            error: there is no data folder at [PERSON]/bot
+            hint: `ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another
+            ");
+        }
+    }
+}
+
+/// A journal with one run that failed after two denials, and what was said about it.
+async fn record(home: &Path) -> String {
+    std::fs::create_dir_all(home.join("state")).unwrap();
+    let journal = Journal::open(&home.join("state/journal.db"), Clock::system()).unwrap();
+    let id = DefinitionId::new("triage");
+    let at = "2021-11-20T13:30:00Z".parse().unwrap();
+    let claim = NewClaim {
+        occurrence: Occurrence { id: id.clone(), kind: Kind::Routine, at },
+        file: "routines/triage.md".into(),
+        text: "---\ncron: x\n---\nGo.\n".into(),
+        purpose: Purpose::Run,
+    };
+    let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
+    journal.launching(&run, "---\ncron: x\n---\nGo.\n".into()).await.unwrap();
+    for (tool, input) in [
+        ("Bash", serde_json::json!({ "command": "cat \u{1b}[2Jsecret" })),
+        ("Write", serde_json::json!({ "file_path": "evil" })),
+    ] {
+        let denial = Denial {
+            tool: tool.into(),
+            input,
+            layer: "allowed_tools".into(),
+            rule: None,
+            reason: format!("{tool} is not granted to routine triage"),
+        };
+        journal.deny(&run, denial).await.unwrap();
+    }
+    journal
+        .message(NewMessage { run: Some(run.clone()), id: Some(id), text: "Two things.\nSee above.".into() })
+        .await
+        .unwrap();
+    journal.finish(&run, Finish::closed(RunState::Failed, Some("the client ended early".into()))).await.unwrap();
+    journal.close().await;
+    run.to_string()
+}
+
+#[tokio::test]
+async fn what_ran_and_what_was_said() {
+    let bot = some_jobs();
+    insta::assert_snapshot!(typed(&bot, &["runs"]), @"
+    exit: 0
+    -- stderr
+    no runs yet
+    ");
+    insta::assert_snapshot!(typed(&bot, &["inbox"]), @"
+    exit: 0
+    -- stderr
+    nothing was said yet
+    ");
+    let run = record(bot.home()).await;
+    let known = |text: String| text.replace(&run, "RUN");
+    insta::assert_snapshot!(known(typed(&bot, &["runs"])), @"
+    exit: 0
+    -- stdout
+    RUN JOB SCHEDULED LATE TOOK OUTCOME
+    RUN routine triage Sat 20 Nov 2021 13:30 UTC SPAN failed 2 denials, the client ended early
+    ");
+    assert!(bot.ok(["runs", "triage", "--failed"]).contains(&run));
+    assert_eq!(bot.json(["runs", "other"]), serde_json::json!([]));
+    let show = known(typed(&bot, &["runs", "show", &run]));
+    let lines: Vec<&str> =
+        show.lines().filter(|line| !line.starts_with("started") && !line.starts_with("ended")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    exit: 0
+    -- stdout
+    run RUN
+    job routine triage
+    outcome failed
+    error the client ended early
+    scheduled Sat 20 Nov 2021 13:30 UTC (SPAN ago)
+    late SPAN
+
+    Denied (2)
+      Bash cat [2Jsecret
+        Bash is not granted to routine triage
+      Write evil
+        Write is not granted to routine triage
+
+    The file as it fired
+    ---
+    cron: x
+    ---
+    Go.
+    ");
+    insta::assert_snapshot!(typed(&bot, &["runs", "show", "nothing"]), @"
+    exit: 1
+    -- stderr
+    error: there is no run `nothing`
+    hint: `ollim-bot runs` lists them
+    ");
+    let inbox = typed(&bot, &["inbox"]);
+    insta::assert_snapshot!(inbox.lines().skip(3).collect::<Vec<_>>().join("\n"), @"
+    Two things.
+    See above.
+    ");
+    let json = bot.json(["runs"]);
+    let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
+    insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "cost_usd", "denials", "ended", "error", "id", "kind", "late_ms", "outcome", "run", "scheduled", "started", "turns"]"#);
+    assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
+}

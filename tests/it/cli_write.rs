@@ -1,0 +1,396 @@
+//! What is made and changed by commands: the words, and the files.
+
+use ollim_bot::clock::Clock;
+
+use crate::cli::shown;
+use crate::support::bot::TestBot;
+
+/// What was typed, with each generated id as `ID`.
+#[track_caller]
+fn typed(bot: &TestBot, args: &[&str]) -> String {
+    let text = shown(bot, &bot.run(args));
+    text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+        .map(|word| {
+            let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let is_id = bare.len() == 8 && bare.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            if is_id { word.replace(bare, "ID") } else { word.to_owned() }
+        })
+        .collect()
+}
+
+/// The one file in a folder, with its id as `ID`.
+#[track_caller]
+fn the_file(bot: &TestBot, folder: &str) -> String {
+    let names = bot.names(folder);
+    assert_eq!(names.len(), 1, "{names:?}");
+    let text = bot.read(&format!("{folder}/{}", names[0])).unwrap();
+    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().trim_matches(['"', '\'']).to_owned();
+    text.replace(&id, "ID").replace("\"ID\"", "ID").replace("'ID'", "ID")
+}
+
+#[test]
+fn a_reminder_is_a_file_like_one_a_person_writes() {
+    let bot = TestBot::new();
+    let said = typed(
+        &bot,
+        &[
+            "reminder",
+            "add",
+            "-m",
+            "Call the dentist.",
+            "--at",
+            "2098-05-04T09:00:00+02:00",
+            "--timezone",
+            "Europe/Berlin",
+        ],
+    );
+    assert!(said.starts_with("exit: 0\n-- stdout\nscheduled ID: at Sun 4 May 2098 09:00 CEST (in "), "{said}");
+    insta::assert_snapshot!(the_file(&bot, "reminders"), @"
+    ---
+    id: ID
+    run_at: '2098-05-04T09:00:00+02:00'
+    timezone: Europe/Berlin
+    ---
+    Call the dentist.
+    ");
+    assert_eq!(bot.names("reminders"), ["call-the-dentist.md"]);
+}
+
+#[test]
+fn every_flag_reaches_the_file() {
+    let bot = TestBot::new();
+    let args = [
+        "reminder",
+        "add",
+        "--message=- a list\n- of things",
+        "--description=Odd: \"things\"",
+        "--at=2098-05-04T09:00:00Z",
+        "--timezone=Asia/Tokyo",
+        "--background",
+        "--isolated",
+        "--model=haiku",
+        "--thinking=2000",
+        "--update-main-session=always",
+        "--no-ping",
+        "--allowed-tools",
+        "Read",
+        "Bash(git log *)",
+        "--timeout=1h30m",
+        "--max-turns=7",
+        "--max-cost-usd=0.25",
+        "--on-missed=skip",
+        "--retry=0",
+        "--max-chain=3",
+        "--chain-depth=1",
+        "--chain-parent=first",
+    ];
+    bot.ok(args);
+    insta::assert_snapshot!(the_file(&bot, "reminders"), @r#"
+    ---
+    id: ID
+    description: 'Odd: "things"'
+    run_at: '2098-05-04T18:00:00+09:00'
+    timezone: Asia/Tokyo
+    background: true
+    isolated: true
+    model: haiku
+    thinking: 2000
+    allowed_tools:
+      - Read
+      - Bash(git log *)
+    update_main_session: always
+    allow_ping: false
+    timeout: 1h30m
+    max_turns: 7
+    max_cost_usd: 0.25
+    on_missed: skip
+    retry: 0
+    max_chain: 3
+    chain_depth: 1
+    chain_parent: first
+    ---
+    - a list
+    - of things
+    "#);
+    let bot = TestBot::new();
+    bot.ok([
+        "routine",
+        "add",
+        "-m",
+        "Go.",
+        "--cron",
+        "30 8 * * 1-5",
+        "--background",
+        "--no-thinking",
+        "--blocked-tools",
+        "WebFetch",
+        "--disallowed-tools",
+        "Bash(ollim-bot cal *)",
+        "--on-overlap=queue",
+    ]);
+    insta::assert_snapshot!(the_file(&bot, "routines"), @"
+    ---
+    id: ID
+    cron: 30 8 * * 1-5
+    background: true
+    thinking: false
+    disallowed_tools:
+      - WebFetch
+      - Bash(ollim-bot cal *)
+    on_overlap: queue
+    ---
+    Go.
+    ");
+    let bot = TestBot::new();
+    bot.ok(["routine", "add", "-m", "Go.", "--cron", "@daily", "--background", "--allowed-tools", ""]);
+    insta::assert_snapshot!(the_file(&bot, "routines"), @"
+    ---
+    id: ID
+    cron: '@daily'
+    background: true
+    allowed_tools: []
+    ---
+    Go.
+    ");
+}
+
+#[test]
+fn spans_count_from_now() {
+    for (flag, value, seconds) in
+        [("--in", "1h30m", 5400), ("--delay", "5", 300), ("--in", "10s", 10), ("--at", "in 20 minutes", 1200)]
+    {
+        let bot = TestBot::new();
+        let before = Clock::system().now();
+        let added = bot.json(["reminder", "add", "-m", "x", flag, value]);
+        let after = Clock::system().now();
+        let at: chrono::DateTime<chrono::Utc> = added["run_at"].as_str().unwrap().parse().unwrap();
+        let span = chrono::TimeDelta::seconds(seconds);
+        // Never early, and in whole seconds.
+        assert!(before + span <= at && at <= after + span + chrono::TimeDelta::seconds(1), "{value}: {at}");
+        assert_eq!(at.timestamp_subsec_nanos(), 0);
+    }
+}
+
+#[test]
+fn what_would_not_be_valid_is_not_written() {
+    let bot = TestBot::new();
+    let reminder = |args: &[&str]| typed(&bot, &[&["reminder", "add", "-m", "x"], args].concat());
+    insta::assert_snapshot!(reminder(&[]), @"
+    exit: 1
+    -- stderr
+    error: a reminder needs a time
+    hint: say when: `--in 20m`, `--at 'tomorrow 9am'`, or `--delay MINUTES`
+    ");
+    insta::assert_snapshot!(reminder(&["--at", "2020-01-01T09:00:00Z"]).split(" (").next().unwrap(), @"
+    exit: 1
+    -- stderr
+    error: `2020-01-01T09:00:00Z` is Wed 1 Jan 2020 09:00 UTC, which has passed
+    ");
+    insta::assert_snapshot!(reminder(&["--at", "2098-05-04T09:00:00Z", "--timezone", "Europe/Berlim"]), @"
+    exit: 1
+    -- stderr
+    error: there is no time zone `Europe/Berlim`
+    hint: did you mean `Europe/Berlin`?
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "--allowed-tools", "Read"]), @"
+    exit: 1
+    -- stderr
+    error: `--allowed-tools` needs `--background`
+    hint: a foreground job is a turn of the main session and has all that it has
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "--blocked-tools", "Read"]), @"
+    exit: 1
+    -- stderr
+    error: `--blocked-tools` needs `--background`
+    hint: a foreground job is a turn of the main session and has all that it has
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "--background", "--allowed-tools", "Read", "--blocked-tools", "Read"]), @"
+    exit: 1
+    -- stderr
+    error: `--allowed-tools` and `--blocked-tools` cannot be used together
+    hint: `--allowed-tools` lists the only tools the job has, `--blocked-tools` takes tools away
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "--background", "--allowed-tools", "Read", ""]), @"
+    exit: 1
+    -- stderr
+    error: empty tool pattern in `allowed_tools`
+    hint: remove the item: an empty list is written `[]`
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "--background", "--allowed-tools", "Bash(git *"]), @"
+    exit: 1
+    -- stderr
+    error: unbalanced parentheses in tool pattern `Bash(git *` in `allowed_tools`
+    hint: write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "--chain-depth", "2"]), @"
+    exit: 1
+    -- stderr
+    error: `chain_depth` 2 is beyond `max_chain` 0
+    hint: raise `max_chain`, or remove `chain_depth`: a chain sets it by itself
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "-d", "a\nb"]).lines().next().unwrap(), @"exit: 0");
+    insta::assert_snapshot!(reminder(&["--in", "99999999999y"]), @"
+    exit: 1
+    -- stderr
+    error: that is too far away
+    hint: give a date with `--at`
+    ");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", " ", "--in", "1h"]), @"
+    exit: 1
+    -- stderr
+    error: the message is empty
+    hint: say what is to be done: `-m 'Check the oven'`
+    ");
+    insta::assert_snapshot!(typed(&bot, &["routine", "add", "-m", "x", "--cron", "0 0 30 2 *"]), @"
+    exit: 1
+    -- stderr
+    error: bad `cron` `0 0 30 2 *`: no date ever matches it, so it can never fire
+    hint: check the day against the month: a 30 February or a 31 April does not exist
+    ");
+    insta::assert_snapshot!(typed(&bot, &["routine", "add", "-m", "x", "--cron", "@daily", "--on-overlap", "both"]), @"
+    exit: 1
+    -- stderr
+    error: invalid value 'both' for '--on-overlap <WHAT>': one of: skip, queue, cancel
+    ");
+    assert!(bot.names("routines").is_empty());
+    let bare = TestBot::bare();
+    insta::assert_snapshot!(typed(&bare, &["reminder", "add", "-m", "x", "--in", "1h"]), @"
+    exit: 1
+    -- stderr
+    error: there is no data folder at [PERSON]/bot
+    hint: `ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another
+    ");
+    assert!(!bare.home().exists(), "no folder appears because a name was mistyped");
+}
+
+#[test]
+fn a_routine_is_disabled_and_enabled_in_its_own_file() {
+    let bot = TestBot::new();
+    let text = "---\n# Mine.\ncron: \"@daily\"   # every day\n---\nWater the plants.\n";
+    bot.write("routines/plants.md", text);
+    insta::assert_snapshot!(typed(&bot, &["routine", "disable", "plants"]), @"
+    exit: 0
+    -- stdout
+    disabled plants
+    ");
+    insta::assert_snapshot!(bot.read("routines/plants.md").unwrap(), @r#"
+    ---
+    # Mine.
+    cron: "@daily"   # every day
+    enabled: false
+    ---
+    Water the plants.
+    "#);
+    assert_eq!(bot.json(["routine", "show", "plants"])["enabled"], false);
+    insta::assert_snapshot!(typed(&bot, &["routine", "disable", "plants"]), @"
+    exit: 0
+    -- stderr
+    plants is disabled already
+    ");
+    let enabled = typed(&bot, &["routine", "enable", "plants"]);
+    assert!(enabled.starts_with("exit: 0\n-- stdout\nscheduled plants: at "), "{enabled}");
+    assert_eq!(bot.read("routines/plants.md").as_deref(), Some(text));
+    insta::assert_snapshot!(typed(&bot, &["routine", "disable", "plant"]), @"
+    exit: 1
+    -- stderr
+    error: there is no routine `plant`
+    hint: did you mean `plants`?
+    ");
+}
+
+#[test]
+fn a_cancelled_job_is_gone() {
+    let bot = TestBot::new();
+    bot.write("routines/plants.md", "---\ncron: \"@daily\"\n---\nWater the plants.\n");
+    bot.write("reminders/tea.md", "---\nrun_at: \"2098-05-04T09:00:00Z\"\n---\nTea.\n");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "cancel", "plants"]), @"
+    exit: 1
+    -- stderr
+    error: `plants` is a routine, not a reminder
+    hint: use `ollim-bot routine …`
+    ");
+    insta::assert_snapshot!(typed(&bot, &["routine", "cancel", "plants"]), @"
+    exit: 0
+    -- stdout
+    cancelled plants: Water the plants.
+    ");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "cancel", "tea"]), @"
+    exit: 0
+    -- stdout
+    cancelled tea: Tea.
+    ");
+    assert!(bot.names("routines").is_empty() && bot.names("reminders").is_empty());
+    insta::assert_snapshot!(typed(&bot, &["reminder", "cancel", "tea"]), @"
+    exit: 1
+    -- stderr
+    error: there is no reminder `tea`
+    hint: `ollim-bot reminder list` shows them
+    ");
+}
+
+#[test]
+fn a_failed_reminder_comes_back() {
+    let bot = TestBot::new();
+    bot.write(
+        "reminders/failed/tea.md",
+        "---\nrun_at: \"2021-05-04T09:00:00Z\"\nfailed_reason: the client ended early\n---\nTea.\n",
+    );
+    insta::assert_snapshot!(typed(&bot, &["reminder", "list"]), @"
+    exit: 0
+    -- stderr
+    no reminders
+    failed: tea: the client ended early
+    hint: `ollim-bot reminder retry tea`
+    ");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "retry", "coffee"]), @"
+    exit: 1
+    -- stderr
+    error: there is no failed reminder `coffee`
+    hint: these have failed: tea
+    ");
+    let before = Clock::system().now();
+    let back = bot.json(["reminder", "retry", "tea"]);
+    let at: chrono::DateTime<chrono::Utc> = back["run_at"].as_str().unwrap().parse().unwrap();
+    assert!(before - chrono::TimeDelta::seconds(1) < at && at <= Clock::system().now());
+    assert!(!bot.read("reminders/tea.md").unwrap().contains("failed_reason"));
+    assert!(bot.names("reminders/failed").is_empty());
+    insta::assert_snapshot!(typed(&bot, &["reminder", "retry", "tea"]), @"
+    exit: 1
+    -- stderr
+    error: there is no failed reminder `tea`
+    hint: no reminder has failed
+    ");
+}
+
+/// What a chain hands on is read by the same code as what a person types.
+#[test]
+fn a_chains_arguments_make_a_child_equal_to_its_parent() {
+    let parent = TestBot::new();
+    parent.write(
+        "reminders/oven.md",
+        "---\nid: oven\ndescription: \"- the oven: \\\"hot\\\"\"\nrun_at: \"2098-05-04T09:00:00Z\"\ntimezone: Asia/Tokyo\nbackground: true\nisolated: true\nmodel: haiku\nthinking: 2000\nallowed_tools:\n  - Read\n  - Bash(git log --oneline *)\nupdate_main_session: freely\nallow_ping: false\ntimeout: 90s\nmax_turns: 3\nmax_cost_usd: 0.5\non_missed: latest\nretry: 1\nmax_chain: 4\nchain_depth: 1\nchain_parent: first\n---\n--look at the oven\n\n  indented\n",
+    );
+    let loaded = |bot: &TestBot| {
+        let defaults = ollim_bot::definition::Defaults { zone: chrono_tz::UTC, commands: Default::default() };
+        let home = ollim_bot::home::Home::new(bot.home());
+        let loaded = ollim_bot::definition::load(&home, &defaults).unwrap();
+        assert!(!loaded.problems.iter().any(|problem| problem.is_error()), "{:?}", loaded.problems);
+        (*loaded.definitions.into_values().next().unwrap()).clone()
+    };
+    let fired = loaded(&parent);
+    let chain = ollim_bot::run::chain::ChainContext::of(&fired).unwrap();
+    let child = TestBot::new();
+    child.ok(chain.arguments(std::time::Duration::from_secs(600)));
+    let link = loaded(&child);
+    let ollim_bot::definition::Trigger::Reminder { run_at, chain: place } = &link.trigger else { panic!("a reminder") };
+    let place = place.clone().unwrap();
+    assert_eq!((place.depth, place.max, place.parent.as_str()), (2, 4, "first"));
+    // All that is inherited is equal.
+    let inherited = ollim_bot::definition::Definition {
+        id: link.id.clone(),
+        file: link.file.clone(),
+        trigger: ollim_bot::definition::Trigger::Reminder { run_at: *run_at, chain: Some(place) },
+        ..fired
+    };
+    assert_eq!(link, inherited);
+}
