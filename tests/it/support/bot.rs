@@ -158,7 +158,9 @@ impl TestBot {
     #[track_caller]
     pub fn start(&self) -> Service<'_> {
         let service = self.start_with(["run"]);
-        service.until("the service takes commands", || self.path("state/control.sock").exists().then_some(()));
+        // A killed one leaves its socket: that the file is there says nothing.
+        let socket = self.path("state/control.sock");
+        service.until("the service takes commands", || std::os::unix::net::UnixStream::connect(&socket).ok());
         service
     }
 
