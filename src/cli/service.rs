@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::args::Color;
 use super::context::Context;
 use super::error::CliError;
 use super::output::{FAINT, Output, STRONG, paint};
@@ -44,6 +45,7 @@ pub fn fire(id: &str, context: &Context, output: &mut Output) -> Result<(), CliE
             if !context.json {
                 output.note(paint(FAINT, "the service was not running: it was started for this run"));
             }
+            run::log("warn", Color::Auto, context)?;
             let run = run::serve(Until::default(), Some(definition.id.clone()), context)?;
             ended(run.as_ref(), context, output)
         }
