@@ -10,6 +10,7 @@ mod cli_fork;
 mod cli_read;
 mod cli_write;
 mod crash;
+mod definitions;
 mod first_start;
 mod following;
 mod foreground;
