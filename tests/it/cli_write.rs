@@ -213,13 +213,13 @@ fn what_would_not_be_valid_is_not_written() {
     insta::assert_snapshot!(reminder(&["--in", "1h", "--background", "--allowed-tools", "Read", ""]), @"
     exit: 1
     -- stderr
-    error: empty tool pattern in `allowed_tools`
+    error: `allowed_tools`: empty tool pattern
     hint: remove the item: an empty list is written `[]`
     ");
     insta::assert_snapshot!(reminder(&["--in", "1h", "--background", "--allowed-tools", "Bash(git *"]), @"
     exit: 1
     -- stderr
-    error: unbalanced parentheses in tool pattern `Bash(git *` in `allowed_tools`
+    error: `allowed_tools`: unbalanced parentheses in tool pattern `Bash(git *`
     hint: write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
     ");
     insta::assert_snapshot!(reminder(&["--in", "1h", "--chain-depth", "2"]), @"
