@@ -12,8 +12,9 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("definition", &["home", "policy"]),
     ("config", &["definition", "home", "policy"]),
     ("journal", &["clock", "definition", "home"]),
-    ("schedule", &["clock", "definition", "home", "journal"]),
     ("agent", &["clock", "definition", "policy"]),
+    // The launcher gives back the client's report.
+    ("schedule", &["agent", "clock", "definition", "home", "journal"]),
     ("mcp", &["agent"]),
     ("channel", &["clock", "config", "journal"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
