@@ -7,6 +7,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{FAINT, Output, STRONG, paint};
 use super::{jobs, run, runs};
+use crate::channel::terminal::plain;
 use crate::daemon::call::{self, CallError};
 use crate::daemon::ending::Until;
 use crate::daemon::wire::{Reply, Request};
@@ -34,7 +35,7 @@ pub fn fire(id: &str, context: &Context, output: &mut Output) -> Result<(), CliE
             if context.json {
                 output.json(&json!({ "id": definition.id, "run": run }));
             } else {
-                output.line(format!("fired {}: run {run}", paint(STRONG, definition.id.as_str())));
+                output.line(format!("fired {}: run {run}", paint(STRONG, &plain(definition.id.as_str()))));
                 output.note(paint(FAINT, &format!("`ollim-bot runs show {run}` tells how it ends")));
             }
             Ok(())

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::cli::shown;
 use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
 
 #[test]
 fn init_makes_a_folder_that_works_and_overwrites_nothing() {
@@ -135,6 +136,29 @@ fn it_ends_when_it_is_told_and_when_nothing_is_left() {
     assert!(ended.stdout.contains("Tea is ready.") && !ended.stdout.contains("Far away."), "{ended:#?}");
     assert_eq!(bot.names("reminders"), ["far.md"]);
     assert_eq!(bot.run(["run", "--for", "1s"]).code, 0);
+}
+
+#[test]
+fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
+    let bot = TestBot::new();
+    let hangs = client::script(bot.person(), "while read -r line; do :; done\nsleep 1000");
+    let bot = bot
+        .env("OLLIM_AGENT_CLIENT", "claude")
+        .env("OLLIM_CLAUDE", hangs.to_str().unwrap())
+        .env("ANTHROPIC_API_KEY", "sk-test-not-a-key")
+        .env("OLLIM_SHUTDOWN_GRACE", "1h");
+    bot.write("reminders/job.md", &reminder(now(), "background: true\nisolated: true\n", "Do the thing."));
+    let service = bot.start();
+    service.until("it runs", || (bot.json(["status"])["running"][0]["outcome"] == "running").then_some(()));
+    service.signal(rustix::process::Signal::TERM);
+    service
+        .until("it says that it ends", || service.said().contains("ending: runs that are going have 1h").then_some(()));
+    assert_eq!(bot.runs("job")[0]["outcome"], "running");
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+    assert_eq!(bot.runs("job")[0]["outcome"], "interrupted", "{said}");
+    assert!(bot.read("reminders/job.md").is_some(), "it runs again next time");
+    bot.until_nothing_is_left();
 }
 
 #[test]
