@@ -69,7 +69,7 @@ pub(super) fn named(key: &str) -> Option<&'static Key> {
 }
 
 pub(super) fn nearest(key: &str) -> Option<&'static str> {
-    let word = key.to_lowercase().replace(['-', ' '], "_");
+    let word = Some(key).filter(|key| key.len() < 60)?.to_lowercase().replace(['-', ' '], "_");
     let distance = |name: &str| strsim::damerau_levenshtein(name, &word);
     let near =
         KEYS.iter().map(|known| known.name).filter(|name| distance(name) <= 3 && distance(name) < name.len() / 2);

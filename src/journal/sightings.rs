@@ -114,13 +114,12 @@ impl Journal {
             .await
     }
 
-    /// Notes every definition of which the journal knows and that is not among `present` as gone.
+    /// The definitions that the journal has seen and that have not gone since.
     ///
     /// # Errors
-    /// When the commit cannot be made.
-    pub async fn only(&self, present: std::collections::HashSet<DefinitionId>) -> Result<(), JournalError> {
-        let known: Vec<DefinitionId> = self
-            .writer
+    /// When the journal cannot be read.
+    pub async fn known(&self) -> Result<Vec<DefinitionId>, JournalError> {
+        self.writer
             .commit(|connection| {
                 let mut query = connection.prepare_cached("SELECT id FROM definition_seen WHERE gone IS NULL")?;
                 let mut rows = query.query([])?;
@@ -130,9 +129,7 @@ impl Journal {
                 }
                 Ok(ids)
             })
-            .await?;
-        let gone: Vec<_> = known.into_iter().filter(|id| !present.contains(id)).collect();
-        if gone.is_empty() { Ok(()) } else { self.gone(gone).await }
+            .await
     }
 
     /// The clock was set back to now. What was accounted for ahead of it is to be looked at again; what has a record

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("home", &[]),
-    ("policy", &[]),
+    ("policy", &["home"]),
     ("definition", &["home", "policy"]),
     ("config", &["definition", "home", "policy"]),
     ("journal", &["clock", "definition", "home"]),
-    ("schedule", &["clock", "definition", "home", "journal"]),
     ("agent", &["clock", "definition", "policy"]),
+    // Of the agent, its words for how an attempt ended.
+    ("schedule", &["agent", "clock", "definition", "home", "journal"]),
     ("mcp", &["agent"]),
     ("channel", &["clock", "config", "journal"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),

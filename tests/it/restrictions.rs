@@ -149,7 +149,7 @@ fn a_denylist_holds_against_every_spelling() {
     for request in api.requests() {
         let tools = request.tools();
         assert!(!tools.iter().any(|tool| tool == "WebFetch" || tool == "WebSearch"), "{tools:?}");
-        assert!(tools.iter().any(|tool| tool == "Bash"), "{tools:?}");
+        assert!(tools.iter().any(|tool| tool == "Bash"), "{:#}", request.body);
     }
     assert_eq!(bot.read("tools/cal/ran"), None, "no spelling reached it");
     for line in &spellings {

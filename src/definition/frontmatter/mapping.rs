@@ -12,7 +12,17 @@ use serde::de::{
 
 /// How many values one file may have, after aliases are followed: far more than any person writes, and few enough
 /// that an alias bomb is refused before it takes memory or time.
-const MOST_VALUES: u32 = 20_000;
+const MOST_VALUES: u32 = 1_000;
+
+/// How long a YAML text may be, in bytes. The parser takes time by the square of what is nested in it: a megabyte of
+/// `[` keeps it busy for minutes.
+const LONGEST: usize = 64 << 10;
+
+/// How many entries a mapping may have: each unknown one is located, by reading again.
+const MOST_ENTRIES: usize = 100;
+
+/// How many `[` and `{` a YAML text may have, for the same reason.
+const MOST_BRACKETS: usize = 2_000;
 
 const TOO_MANY: &str = "too many values (do aliases repeat each other?)";
 
@@ -71,6 +81,13 @@ pub(super) struct Fault {
 }
 
 pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
+    let refuse = |message: &str| Err(Fault { message: message.into(), line: 1, column: 1 });
+    if yaml.len() > LONGEST {
+        return refuse("it is longer than 64 KiB");
+    }
+    if yaml.bytes().filter(|b| matches!(b, b'[' | b'{')).count() > MOST_BRACKETS {
+        return refuse("it has more than 2000 brackets");
+    }
     let left = Cell::new(MOST_VALUES);
     let root = serde_yaml::Deserializer::from_str(yaml);
     if yaml.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
@@ -196,6 +213,9 @@ impl<'de> Visitor<'de> for Walk<'_> {
         // refused where it stands.
         while let Some(key) = map.next_key::<String>()? {
             let value = map.next_value_seed(self)?;
+            if entries.len() == MOST_ENTRIES {
+                return Err(A::Error::custom(TOO_MANY));
+            }
             entries.push(Entry { key, value });
         }
         Ok(Node::Map(entries))
@@ -365,6 +385,9 @@ mod tests {
             "<<: {a: b}\n",
             &bomb,
             &deep,
+            &format!("a: [{}]", "x, ".repeat(1001)),
+            &(0..101).map(|n| format!("k{n}: 1\n")).collect::<String>(),
+            &format!("a: {}", "x".repeat(65 << 10)),
         ]
         .iter()
         .map(|yaml| match read(yaml) {
@@ -384,8 +407,11 @@ mod tests {
         1:1 a line `...` or `---` ends the YAML too early
         1:5 unknown anchor
         [Entry { key: "<<", value: Map([Entry { key: "a", value: Text("b") }]) }]
-        2:5 too many values (do aliases repeat each other?)
-        1:131 recursion limit exceeded
+        1:5 too many values (do aliases repeat each other?)
+        1:1 it has more than 2000 brackets
+        1:4 too many values (do aliases repeat each other?)
+        1:1 too many values (do aliases repeat each other?)
+        1:1 it is longer than 64 KiB
         "#);
     }
 }

@@ -88,7 +88,12 @@ impl Reading<'_> {
                 continue;
             }
             let message = format!("there is no command `ollim-bot {}` here", quoted(name).trim_matches('`'));
-            let near = self.defaults.commands.iter().map(|known| (strsim::damerau_levenshtein(known, name), known));
+            let near = self
+                .defaults
+                .commands
+                .iter()
+                .filter(|_| name.len() < 60)
+                .map(|known| (strsim::damerau_levenshtein(known, name), known));
             let near = near.filter(|(distance, _)| *distance <= 2 && *distance < name.len()).min();
             let hint = match near {
                 Some((_, known)) => format!("did you mean `ollim-bot {known}`?"),

@@ -12,6 +12,12 @@ use super::{Dispatcher, Event};
 use crate::definition::{Definition, DefinitionId, Trigger};
 use crate::journal::{JournalError, Sighting, Streak};
 
+/// How many definitions the journal is asked about at once.
+const SEEN_AT_ONCE: usize = 5000;
+
+/// How many expressions are kept parsed while many definitions are put into the queue: 12 MB at most.
+const KEPT_PARSED: usize = 2048;
+
 /// A definition as the dispatcher holds it.
 pub(super) struct Entry {
     pub(super) loaded: Loaded,
@@ -63,8 +69,8 @@ fn sighting(definition: &Definition) -> Option<Sighting> {
 
 impl Dispatcher {
     pub(super) fn replace(&mut self, all: Vec<Loaded>) {
-        let present: HashSet<DefinitionId> = all.iter().map(|loaded| loaded.definition.id.clone()).collect();
-        let gone: Vec<_> = self.definitions.keys().filter(|id| !present.contains(*id)).cloned().collect();
+        let present: HashSet<&DefinitionId> = all.iter().map(|loaded| &loaded.definition.id).collect();
+        let gone: Vec<_> = self.definitions.keys().filter(|id| !present.contains(id)).cloned().collect();
         for id in gone {
             self.let_go(&id);
         }
@@ -72,9 +78,9 @@ impl Dispatcher {
         for loaded in all {
             self.take_definition(loaded, &mut sightings);
         }
-        let journal = self.journal.clone();
-        self.note(async move { journal.only(present).await });
         self.see(sightings);
+        let journal = self.journal.clone();
+        self.tasks.spawn(async move { Event::Known(journal.known().await) });
         if !self.recovering {
             self.recovering = true;
             self.recover();
@@ -138,6 +144,17 @@ impl Dispatcher {
         }
     }
 
+    /// What the journal knows and is not there has gone while nobody looked.
+    pub(super) fn on_known(&mut self, known: Result<Vec<DefinitionId>, JournalError>) -> Result<(), JournalError> {
+        let mut gone = known?;
+        gone.retain(|id| !self.definitions.contains_key(id));
+        if !gone.is_empty() {
+            let journal = self.journal.clone();
+            self.note(async move { journal.gone(gone).await });
+        }
+        Ok(())
+    }
+
     pub(super) fn on_gone(&mut self, id: DefinitionId) {
         // It may be back already.
         if !self.definitions.contains_key(&id) {
@@ -154,18 +171,20 @@ impl Dispatcher {
         Some(entry.loaded.definition.file.clone())
     }
 
-    fn see(&mut self, sightings: Vec<Sighting>) {
-        if sightings.is_empty() {
-            return;
+    /// Asks the journal since when each is accounted for; in parts, so that a hundred thousand need little at once.
+    fn see(&mut self, mut sightings: Vec<Sighting>) {
+        while !sightings.is_empty() {
+            let rest = sightings.split_off(sightings.len().min(SEEN_AT_ONCE));
+            let part = std::mem::replace(&mut sightings, rest);
+            let journal = self.journal.clone();
+            self.tasks.spawn(async move {
+                let answer = journal.see(part.clone()).await;
+                Event::Seen(answer.map(|accounts| {
+                    let pairs = part.into_iter().zip(accounts);
+                    pairs.map(|(sighting, accounted)| Seen { sighting, accounted }).collect()
+                }))
+            });
         }
-        let journal = self.journal.clone();
-        self.tasks.spawn(async move {
-            let answer = journal.see(sightings.clone()).await;
-            Event::Seen(answer.map(|accounts| {
-                let pairs = sightings.into_iter().zip(accounts);
-                pairs.map(|(sighting, accounted)| Seen { sighting, accounted }).collect()
-            }))
-        });
     }
 
     pub(super) fn on_seen(&mut self, seen: Result<Vec<Seen>, JournalError>) -> Result<(), JournalError> {
@@ -223,7 +242,7 @@ impl Dispatcher {
         let due = match &definition.trigger {
             _ if !definition.enabled || claiming || paused => None,
             Trigger::Routine { cron, .. } => entry.accounted.and_then(|accounted| {
-                if parsed.len() > 256 {
+                if parsed.len() >= KEPT_PARSED {
                     parsed.clear();
                 }
                 let times = parsed.entry(cron.clone()).or_insert_with(|| Times::parse(cron));

@@ -13,18 +13,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::command::{Activity, Command, Schedule};
+use super::command::{Activity, Command, FireError, Schedule};
 use super::files::Files;
 use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
 use crate::clock::{Clock, Drift, Jumps};
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Journal, JournalError, Recorded, Streak};
+use crate::journal::{Journal, JournalError, Recorded, RunId, Streak};
 
 pub use definitions::occurrences;
 
@@ -63,6 +63,7 @@ pub enum ScheduleError {
 enum Event {
     Recovered(Result<recovery::Found, JournalError>),
     Seen(Result<Vec<Seen>, JournalError>),
+    Known(Result<Vec<DefinitionId>, JournalError>),
     Claimed(Claimed),
     Again(Again),
     Found(Found),
@@ -119,6 +120,8 @@ pub struct Dispatcher {
     /// What an earlier life left has been taken up.
     recovered: bool,
     recovering: bool,
+    /// What was asked to fire before that; it is answered afterwards.
+    early: Vec<(DefinitionId, oneshot::Sender<Result<RunId, FireError>>)>,
     paused: Option<DateTime<Utc>>,
     waiting_for_login: Option<DateTime<Utc>>,
     stopping: Option<Stopping>,
@@ -164,6 +167,7 @@ impl Dispatcher {
             able_since: clock.now(),
             recovered: false,
             recovering: false,
+            early: Vec::new(),
             paused: None,
             waiting_for_login: None,
             stopping: None,
@@ -219,6 +223,7 @@ impl Dispatcher {
         let fault = match ended {
             Ok(Event::Recovered(found)) => self.on_recovered(found),
             Ok(Event::Seen(seen)) => self.on_seen(seen),
+            Ok(Event::Known(known)) => self.on_known(known),
             Ok(Event::Claimed(claimed)) => self.on_claimed(claimed),
             Ok(Event::Again(again)) => self.on_again(again),
             Ok(Event::Found(found)) => self.on_found(&found),

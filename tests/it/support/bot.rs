@@ -154,13 +154,11 @@ impl TestBot {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error}\n{text}"))
     }
 
-    /// Starts the service and waits until it takes commands.
+    /// Starts the service and waits until it is ready.
     #[track_caller]
     pub fn start(&self) -> Service<'_> {
         let service = self.start_with(["run"]);
-        // A killed one leaves its socket: that the file is there says nothing.
-        let socket = self.path("state/control.sock");
-        service.until("the service takes commands", || std::os::unix::net::UnixStream::connect(&socket).ok());
+        service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
         service
     }
 
