@@ -16,6 +16,8 @@ pub mod policy;
 
 pub mod definition;
 
+pub mod agents;
+
 pub mod journal;
 
 pub mod agent;

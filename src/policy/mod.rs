@@ -3,9 +3,11 @@
 //! Pure: no I/O save resolving symlinks of paths a call names, no async, no clock. Knows nothing of definitions,
 //! runs or clients. Every function is total: what cannot be understood is denied, never a panic.
 
+mod agents;
 mod background;
 mod pattern;
 
+pub use agents::{AgentRules, BLOCKED_FOR_SUBAGENTS, PermissionMode, WRITING_TOOLS};
 pub use background::{BgForkConfig, BothLists, UpdateMode};
 pub use pattern::{PatternError, ToolPattern};
 
