@@ -8,9 +8,10 @@ mod fields;
 pub(crate) mod frontmatter;
 mod parse;
 mod problem;
-mod values;
+pub(crate) mod values;
 
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
+pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 
 use std::fmt;
