@@ -33,9 +33,7 @@ pub fn agents_json<'a>(agents: impl IntoIterator<Item = &'a NamedAgent>) -> Valu
 ///
 /// # Errors
 /// [`AgentError::TooLong`]: the client could not be started with it.
-pub fn agents_argument<'a>(
-    agents: impl IntoIterator<Item = &'a NamedAgent>,
-) -> Result<Option<String>, AgentError> {
+pub fn agents_argument<'a>(agents: impl IntoIterator<Item = &'a NamedAgent>) -> Result<Option<String>, AgentError> {
     let value = agents_json(agents);
     if value.as_object().is_none_or(Map::is_empty) {
         return Ok(None);
@@ -95,7 +93,12 @@ fn disallowed(agent: &NamedAgent) -> Vec<&str> {
     let mut names: Vec<&str> = own.map(ToolPattern::tool).collect();
     names.extend(BLOCKED_FOR_SUBAGENTS);
     let mut seen = Vec::new();
-    names.retain(|name| !seen.contains(name) && { seen.push(*name); true });
+    names.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(*name);
+            true
+        }
+    });
     names
 }
 

@@ -401,9 +401,8 @@ fn take_writing(mut disallowed: Vec<ToolPattern>, read_only: bool) -> Vec<ToolPa
 
 /// The field an unknown key may have meant.
 fn nearest(key: &str) -> Option<(&'static str, Use)> {
-    let bare = |text: &str| -> String {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
+    let bare =
+        |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
     let word = bare(key);
     let field = |name: &str| FIELDS.iter().find(|(field, _)| *field == name).copied();
     if let Some((_, name)) = SYNONYMS.iter().find(|(synonym, _)| *synonym == word) {

@@ -9,12 +9,10 @@ mod builtin;
 mod client_json;
 mod file;
 mod resolve;
-mod show;
 mod tool_list;
 
 pub use client_json::{LONGEST_ARGUMENT, agents_argument, agents_json, hidden_agents};
-pub use resolve::Agents;
-pub use show::{list_json, list_text, show_json, show_text};
+pub use resolve::{AgentEntry, Agents};
 
 use std::path::PathBuf;
 
@@ -46,7 +44,9 @@ pub enum AgentError {
     #[error("agent `{0}` works in the main session only")]
     MainSessionOnly(String),
     /// Too much text for one argument of a command line.
-    #[error("the agents' prompts are {length} bytes together, more than the {limit} that fit on the client's command line; shorten one, or name fewer agents")]
+    #[error(
+        "the agents' prompts are {length} bytes together, more than the {limit} that fit on the client's command line; shorten one, or name fewer agents"
+    )]
     TooLong {
         /// Bytes of the JSON.
         length: usize,

@@ -17,7 +17,7 @@ use folder::Found;
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
     /// By the name in lower case: the client takes `explore` for `Explore`.
-    by_name: BTreeMap<String, Entry>,
+    by_name: BTreeMap<String, AgentEntry>,
     /// A source that could not be read: what lies below it may not take its place.
     closed: Option<Problem>,
     problems: Vec<Problem>,
@@ -25,19 +25,32 @@ pub struct Agents {
 
 /// What the highest source that has a name says of it.
 #[derive(Clone, Debug)]
-pub(super) enum Entry {
+pub enum AgentEntry {
+    /// An agent.
     Usable(NamedAgent),
-    Broken { name: String, source: Source, problem: Problem },
+    /// Something that keeps there from being one.
+    Broken {
+        /// As far as it can be told.
+        name: String,
+        /// The highest source that has it.
+        source: Source,
+        /// The first thing that is wrong.
+        problem: Problem,
+    },
 }
 
-impl Entry {
-    pub(super) fn name(&self) -> &str {
+impl AgentEntry {
+    /// The name, as the file spells it.
+    #[must_use]
+    pub fn name(&self) -> &str {
         match self {
             Self::Usable(agent) => &agent.name,
             Self::Broken { name, .. } => name,
         }
     }
-    pub(super) fn source(&self) -> &Source {
+    /// Where it stands.
+    #[must_use]
+    pub fn source(&self) -> &Source {
         match self {
             Self::Usable(agent) => &agent.source,
             Self::Broken { source, .. } => source,
@@ -76,11 +89,11 @@ impl Agents {
     /// [`AgentError::Unknown`], or [`AgentError::Unusable`] where the highest source that has the name is broken.
     pub fn get(&self, name: &str) -> Result<&NamedAgent, AgentError> {
         match self.by_name.get(&name.to_lowercase()) {
-            Some(Entry::Usable(agent)) if agent.name == name => Ok(agent),
-            Some(Entry::Usable(agent)) => {
+            Some(AgentEntry::Usable(agent)) if agent.name == name => Ok(agent),
+            Some(AgentEntry::Usable(agent)) => {
                 Err(AgentError::Unknown { name: name.into(), near: Some(agent.name.clone()) })
             }
-            Some(Entry::Broken { problem, .. }) => Err(unusable(name, problem)),
+            Some(AgentEntry::Broken { problem, .. }) => Err(unusable(name, problem)),
             None => match &self.closed {
                 Some(problem) => Err(unusable(name, problem)),
                 None => Err(AgentError::Unknown { name: name.into(), near: self.near(name) }),
@@ -100,8 +113,8 @@ impl Agents {
     /// Every agent that can be used, by name.
     pub fn usable(&self) -> impl Iterator<Item = &NamedAgent> {
         self.by_name.values().filter_map(|entry| match entry {
-            Entry::Usable(agent) => Some(agent),
-            Entry::Broken { .. } => None,
+            AgentEntry::Usable(agent) => Some(agent),
+            AgentEntry::Broken { .. } => None,
         })
     }
 
@@ -111,12 +124,14 @@ impl Agents {
         &self.problems
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    /// Every name, the broken ones included, sorted without regard to case.
+    pub fn entries(&self) -> impl Iterator<Item = &AgentEntry> {
         self.by_name.values()
     }
 
     fn near(&self, name: &str) -> Option<String> {
-        let distance = |entry: &&Entry| strsim::damerau_levenshtein(&entry.name().to_lowercase(), &name.to_lowercase());
+        let distance =
+            |entry: &&AgentEntry| strsim::damerau_levenshtein(&entry.name().to_lowercase(), &name.to_lowercase());
         let nearest = self.by_name.values().min_by_key(distance)?;
         (distance(&nearest) <= 2).then(|| nearest.name().to_owned())
     }
@@ -129,7 +144,7 @@ impl Agents {
     /// Takes in a source. Sources come highest first; a name that is taken stays taken.
     fn add(&mut self, scope: Scope, found: Vec<Found>) {
         let closed = self.closed.clone();
-        let mut own: BTreeMap<String, Entry> = BTreeMap::new();
+        let mut own: BTreeMap<String, AgentEntry> = BTreeMap::new();
         for found in found {
             match found {
                 Found::File(parsed) => {
@@ -157,13 +172,13 @@ impl Agents {
     }
 
     /// Enters a name of one source. Two files of one name: neither holds. One of them broken: the name is broken.
-    fn claim(&mut self, own: &mut BTreeMap<String, Entry>, entry: Entry) {
+    fn claim(&mut self, own: &mut BTreeMap<String, AgentEntry>, entry: AgentEntry) {
         let key = entry.name().to_lowercase();
         match (own.remove(&key), entry) {
-            (None, entry) | (Some(Entry::Usable(_)), entry @ Entry::Broken { .. }) => own.insert(key, entry),
-            (Some(first @ Entry::Broken { .. }), _) => own.insert(key, first),
-            (Some(first @ Entry::Usable(_)), second @ Entry::Usable(_)) => {
-                let twice = |one: &Entry, other: &Entry| {
+            (None, entry) | (Some(AgentEntry::Usable(_)), entry @ AgentEntry::Broken { .. }) => own.insert(key, entry),
+            (Some(first @ AgentEntry::Broken { .. }), _) => own.insert(key, first),
+            (Some(first @ AgentEntry::Usable(_)), second @ AgentEntry::Usable(_)) => {
+                let twice = |one: &AgentEntry, other: &AgentEntry| {
                     let other = other.source().path.display();
                     let message = format!("the agent name `{}` is also that of {other}", one.name());
                     let hint = "keep one of the two files, or rename one of the agents".to_owned();
@@ -181,10 +196,10 @@ impl Agents {
     }
 
     /// A name that differs from the client's or one of ours in case alone: the client would list both and call neither.
-    fn spelling(&mut self, own: &mut BTreeMap<String, Entry>) {
+    fn spelling(&mut self, own: &mut BTreeMap<String, AgentEntry>) {
         for known in builtin::NAMES.iter().chain(CLIENT_AGENTS) {
             let Some(entry) = own.get_mut(&known.to_lowercase()) else { continue };
-            if entry.name() == *known || matches!(entry, Entry::Broken { .. }) {
+            if entry.name() == *known || matches!(entry, AgentEntry::Broken { .. }) {
                 continue;
             }
             let message = format!("the name `{}` differs from the built-in `{known}` in case only", entry.name());
@@ -204,13 +219,14 @@ fn unusable(name: &str, problem: &Problem) -> AgentError {
 }
 
 /// The names that a file claims, each with its agent or its first error.
-fn entries_of(scope: Scope, parsed: Parsed) -> Vec<Entry> {
+fn entries_of(scope: Scope, parsed: Parsed) -> Vec<AgentEntry> {
     if let Some(agent) = parsed.agent {
-        return vec![Entry::Usable(agent)];
+        return vec![AgentEntry::Usable(agent)];
     }
     let Some(problem) = parsed.problems.into_iter().find(Problem::is_error) else { return Vec::new() };
     let source = Source { scope, path: problem.file.clone() };
-    let broken = |name: &String| Entry::Broken { name: name.clone(), source: source.clone(), problem: problem.clone() };
+    let broken =
+        |name: &String| AgentEntry::Broken { name: name.clone(), source: source.clone(), problem: problem.clone() };
     parsed.names.iter().map(broken).collect()
 }
 

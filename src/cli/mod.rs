@@ -3,6 +3,7 @@
 //! Every command is executed by [`execute`], whoever asked: a person in a process of their own, or a run, for
 //! which the service executes it. Inside a fork this binary therefore touches no file (see [`fork`]).
 
+mod agents;
 pub mod args;
 pub mod context;
 pub mod error;
@@ -94,6 +95,7 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             Some(args::Runs::Show { run }) => runs::show(run, context, output),
             None => runs::list(&args, context, output),
         },
+        Some(Command::Agents(command)) => agents::agents(&command, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(other) => Err(CliError::environment(format!("not built: {other:?}"))),
     }
