@@ -54,8 +54,10 @@ pub fn hidden_agents<'a>(granted: impl IntoIterator<Item = &'a NamedAgent>) -> V
 }
 
 fn entry(agent: &NamedAgent) -> Value {
+    // On one line: the client lists agents one a line, and a line break could pass for another agent.
+    let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut entry = json!({
-        "description": agent.description,
+        "description": description,
         "prompt": agent.prompt,
         "disallowedTools": disallowed(agent),
     });

@@ -4,11 +4,14 @@
 //! know) is a located problem here, since the client would then run another agent in its place.
 
 mod claims;
+mod keys;
 
 use crate::definition::frontmatter::{self, Document, Entry, NoFrontmatter, Spot};
 use crate::definition::values::{Fault, Value};
 use crate::definition::{LARGEST_FILE, Problem, Severity, quoted};
 use crate::policy::{BLOCKED_FOR_SUBAGENTS, PermissionMode, ToolPattern, WRITING_TOOLS};
+
+use keys::{FIELDS, Use, nearest};
 
 use super::{AgentModel, NamedAgent, Source, tool_list};
 
@@ -30,54 +33,6 @@ pub(super) struct Parsed {
     /// In the file's order.
     pub problems: Vec<Problem>,
 }
-
-/// What a field is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// Read.
-    Read,
-    /// Read, and a restriction: a key close to it is an error.
-    Restricts,
-    /// The client's; it has no effect here, and the person should know.
-    NotHere,
-    /// The client's; for its screen only.
-    Screen,
-}
-
-/// The client's fields (<https://code.claude.com/docs/en/sub-agents>), those of its files and of its SDK.
-const FIELDS: &[(&str, Use)] = &[
-    ("name", Use::Read),
-    ("description", Use::Read),
-    ("tools", Use::Restricts),
-    ("disallowedTools", Use::Restricts),
-    ("model", Use::Read),
-    ("permissionMode", Use::Restricts),
-    ("maxTurns", Use::Restricts),
-    ("color", Use::Screen),
-    ("skills", Use::NotHere),
-    ("mcpServers", Use::NotHere),
-    ("hooks", Use::NotHere),
-    ("memory", Use::NotHere),
-    ("background", Use::NotHere),
-    ("effort", Use::NotHere),
-    ("isolation", Use::NotHere),
-    ("initialPrompt", Use::NotHere),
-    ("autoCompactWindow", Use::NotHere),
-    ("omitClaudeMd", Use::NotHere),
-    ("observer", Use::NotHere),
-    ("observerMessage", Use::NotHere),
-];
-
-/// Other words for a restriction: those of definitions and of skills.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("allowedtools", "tools"),
-    ("blockedtools", "disallowedTools"),
-    ("deniedtools", "disallowedTools"),
-    ("denytools", "disallowedTools"),
-    ("mode", "permissionMode"),
-    ("permissions", "permissionMode"),
-    ("turns", "maxTurns"),
-];
 
 /// Reads one file.
 pub(super) fn parse(file: &AgentFile) -> Parsed {
@@ -185,7 +140,7 @@ impl<'a> Reading<'a> {
     fn finish(mut self) -> Parsed {
         let name = self.name();
         let description = self.required("description", "one line by which the calling agent picks this one");
-        let (tools, disallowed_tools, mode, max_turns) = (
+        let (tools, disallowed, mode, max_turns) = (
             self.read("tools", tool_list::patterns),
             self.read("disallowedTools", tool_list::patterns),
             self.read("permissionMode", mode),
@@ -201,24 +156,29 @@ impl<'a> Reading<'a> {
         if prompt.is_empty() {
             let message = "there is no prompt below the settings".into();
             let hint = Some("write below the second `---` what the agent should do and how".into());
-            self.problem(Severity::Error, None, message, hint, (1, 1));
+            let text = String::from_utf8_lossy(self.file.bytes);
+            self.problem(Severity::Error, None, message, hint, (frontmatter::closing_line(&text), 1));
         }
         let read_only = self.file.read_only || matches!(mode, Some(Some(Mode::Plan)));
-        let tools = match (tools, &disallowed_tools) {
-            (Some(tools), Some(disallowed)) => self.lists(tools, disallowed.clone().unwrap_or_default(), read_only),
+        let lists = match (tools, disallowed) {
+            (Some(tools), Some(disallowed)) => self.lists(tools, disallowed.unwrap_or_default(), read_only),
             _ => None,
         };
-        let names = name.clone().map_or_else(|| claims::of(&self.file.source.path, self.entries), |name| vec![name]);
+        let said = self.entries.iter().filter(|entry| entry.key == "name").count();
+        let names = match &name {
+            Some(name) if said == 1 => vec![name.clone()],
+            _ => claims::of(&self.file.source.path, self.entries),
+        };
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         let failed = self.problems.iter().any(Problem::is_error);
         let agent = (|| {
-            let (tools, disallowed_tools) = tools?;
+            let Lists { tools, disallowed } = lists?;
             Some(NamedAgent {
                 name: name?,
                 description: description?,
                 prompt: prompt.to_owned(),
                 tools,
-                disallowed_tools,
+                disallowed_tools: disallowed,
                 model: model?.unwrap_or_default(),
                 permission_mode: mode?.map_or(PermissionMode::Default, Mode::here),
                 max_turns: max_turns?,
@@ -253,20 +213,19 @@ impl<'a> Reading<'a> {
     }
 
     /// The two lists as they hold. `None`: there is an error in them.
-    #[allow(clippy::type_complexity, reason = "the two lists of an agent")]
     fn lists(
         &mut self,
         tools: Option<Vec<ToolPattern>>,
         mut disallowed: Vec<ToolPattern>,
         read_only: bool,
-    ) -> Option<(Option<Vec<ToolPattern>>, Vec<ToolPattern>)> {
+    ) -> Option<Lists> {
         let Some(tools) = tools else {
             if tool_list::is_everything(&disallowed) {
                 let message = "no tool is left: `disallowedTools` takes all away".to_owned();
                 self.at_field(Severity::Error, "disallowedTools", message, "name the tools to take away".into());
                 return None;
             }
-            return Some((None, take_writing(disallowed, read_only)));
+            return Some(Lists { tools: None, disallowed: take_writing(disallowed, read_only) });
         };
         if tools.is_empty() {
             let hint = "name the tools it has, or remove the line: then it has all that its caller has".into();
@@ -276,11 +235,11 @@ impl<'a> Reading<'a> {
         let blocked: Vec<_> =
             tools.iter().filter(|tool| BLOCKED_FOR_SUBAGENTS.contains(&tool.tool())).cloned().collect();
         if !blocked.is_empty() {
-            let message = format!("{} is blocked for every agent", tool_list::named(&blocked));
+            let message = format!("no agent may use {}", tool_list::named(&blocked));
             self.at_field(Severity::Warning, "tools", message, "take it out of the list".into());
         }
         if tool_list::is_everything(&tools) && !tool_list::is_everything(&disallowed) {
-            return Some((None, take_writing(disallowed, read_only)));
+            return Some(Lists { tools: None, disallowed: take_writing(disallowed, read_only) });
         }
         let (left, dropped) = tool_list::without(tools, &disallowed);
         if left.is_empty() {
@@ -299,7 +258,7 @@ impl<'a> Reading<'a> {
             self.at_field(Severity::Error, "tools", message, "name tools that read".into());
             return None;
         }
-        Some((Some(left), disallowed))
+        Some(Lists { tools: Some(left), disallowed })
     }
 
     /// What `read` makes of a field; a fault becomes an error. The outer `None`: there is a fault. The inner: the file
@@ -343,6 +302,12 @@ impl<'a> Reading<'a> {
             None => self.problem(severity, Some(name), message, Some(hint), (1, 1)),
         }
     }
+}
+
+/// The two lists as they hold.
+struct Lists {
+    tools: Option<Vec<ToolPattern>>,
+    disallowed: Vec<ToolPattern>,
 }
 
 /// `permissionMode` as a file says it.
@@ -397,20 +362,6 @@ fn take_writing(mut disallowed: Vec<ToolPattern>, read_only: bool) -> Vec<ToolPa
         disallowed.extend(missing);
     }
     disallowed
-}
-
-/// The field an unknown key may have meant.
-fn nearest(key: &str) -> Option<(&'static str, Use)> {
-    let bare =
-        |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
-    let word = bare(key);
-    let field = |name: &str| FIELDS.iter().find(|(field, _)| *field == name).copied();
-    if let Some((_, name)) = SYNONYMS.iter().find(|(synonym, _)| *synonym == word) {
-        return field(name);
-    }
-    let distance = |name: &str| strsim::damerau_levenshtein(&bare(name), &word);
-    let near = FIELDS.iter().filter(|(name, _)| distance(name) <= 2 && distance(name) < name.len().min(word.len()));
-    near.min_by_key(|(name, how)| (*how != Use::Restricts, distance(name))).copied()
 }
 
 #[cfg(test)]

@@ -72,7 +72,21 @@ impl Agents {
             agents.folder(Scope::User, &user_home.join(".claude/agents"), None);
         }
         agents.add(Scope::Builtin, builtin::all().map(Found::File).collect());
+        agents.name_files_from(home.root());
         agents
+    }
+
+    /// Problems name files of the data folder relative to it, as all problems do.
+    fn name_files_from(&mut self, root: &Path) {
+        let broken = self.by_name.values_mut().filter_map(|entry| match entry {
+            AgentEntry::Broken { problem, .. } => Some(problem),
+            AgentEntry::Usable(_) => None,
+        });
+        for problem in broken.chain(&mut self.problems).chain(&mut self.closed) {
+            if let Ok(relative) = problem.file.strip_prefix(root) {
+                problem.file = relative.to_owned();
+            }
+        }
     }
 
     /// The built-in ones alone.

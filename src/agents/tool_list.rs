@@ -14,10 +14,7 @@ pub(super) fn patterns(value: &Value) -> Result<Vec<ToolPattern>, Fault> {
         }
         other => Err(Fault {
             message: format!("`{}` must be a list of tools, found {}", value.name, other.describe()),
-            hint: Some(format!(
-                "write `{}: Read, Grep`, or one `- …` a line; without the line nothing is said",
-                value.name
-            )),
+            hint: Some(format!("write `{}: Read, Grep`, or one `- …` a line; or remove the line", value.name)),
             item: None,
         }),
     }

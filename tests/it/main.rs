@@ -3,6 +3,7 @@
 
 mod support;
 
+mod agents;
 mod architecture;
 mod cli;
 mod cli_fork;
