@@ -20,6 +20,8 @@ pub mod agents;
 
 pub mod journal;
 
+pub mod schedule;
+
 pub mod agent;
 
 pub mod mcp;

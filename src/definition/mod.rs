@@ -4,15 +4,23 @@
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
 
 pub mod cron;
+mod draft;
+mod durable;
+mod error;
 mod fields;
 pub(crate) mod frontmatter;
 mod parse;
 mod problem;
+mod read;
+mod store;
 pub(crate) mod values;
 
+pub use draft::{Draft, When};
+pub use error::DefinitionError;
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
+pub use store::{Change, Loaded, Store, load};
 
 use std::fmt;
 use std::path::PathBuf;
@@ -56,6 +64,17 @@ pub enum Kind {
     Routine,
     /// Fires once.
     Reminder,
+}
+
+impl Kind {
+    /// What happens to its missed occurrences where the file does not say.
+    #[must_use]
+    pub fn on_missed(self) -> OnMissed {
+        match self {
+            Self::Routine => OnMissed::Latest,
+            Self::Reminder => OnMissed::All,
+        }
+    }
 }
 
 impl fmt::Display for Kind {

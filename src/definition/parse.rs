@@ -95,6 +95,18 @@ pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parse
     reading.finish(definition)
 }
 
+/// The line and column (from 1) of a field's key; of the file's start where it has none.
+pub(super) fn position(text: &[u8], field: &str) -> (u32, u32) {
+    let find = || {
+        let document = frontmatter::split(std::str::from_utf8(text).ok()?).ok()?;
+        let entries = document.block.entries().ok()?;
+        let index =
+            entries.iter().position(|entry| fields::named(&entry.key).is_some_and(|known| known.name == field))?;
+        Some(document.block.locate(&Spot::Key(vec![index])))
+    };
+    find().unwrap_or((1, 1))
+}
+
 /// One known entry of the file.
 struct Known<'a> {
     field: &'static Field,

@@ -83,6 +83,12 @@ impl Journal {
         self.kept_aside.as_deref()
     }
 
+    /// How many commits were made.
+    #[cfg(test)]
+    pub(crate) fn commits(&self) -> u32 {
+        self.writer.commits.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// The fault that holds the journal up while there is one (disk full, read-only, locked, gone): callers wait
     /// until it has passed.
     #[must_use]

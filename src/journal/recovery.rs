@@ -1,6 +1,7 @@
 //! What an earlier life of the service left: attempts that were going, occurrences that are still open, and
 //! reminders whose outcome is recorded but whose file may still be there.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,8 +9,9 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::rows::{Columns, kind, ms, state};
-use super::sightings::Streak;
+use super::sightings::{Sighting, Streak};
 use super::{Journal, JournalError, Occurrence, ProcessIdentity, RunId, RunState};
+use crate::definition::DefinitionId;
 
 /// An occurrence without an outcome, as its last attempt left it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +32,7 @@ pub struct Unfinished {
     pub state: RunState,
     /// When the next attempt is due, where one is.
     pub retry_at: Option<DateTime<Utc>>,
-    /// How many of its attempts failed.
+    /// How many of its attempts failed; those that found no login do not count.
     pub failures: u32,
     /// How many of its attempts were cut off.
     pub interruptions: u32,
@@ -60,8 +62,10 @@ pub struct Recovered {
     pub unfinished: Vec<Unfinished>,
     /// Reminders that have their outcome and whose file was not dealt with.
     pub recorded: Vec<Recorded>,
-    /// Definitions that have failed lately.
-    pub streaks: Vec<Streak>,
+    /// Definitions that have failed lately, and the text of each as it fired last.
+    pub streaks: Vec<(Streak, Option<Arc<str>>)>,
+    /// Reminders that were disabled when they were last seen.
+    pub disabled: HashSet<DefinitionId>,
 }
 
 impl Journal {
@@ -101,7 +105,14 @@ impl Journal {
                 Ok(Recovered {
                     unfinished: all(connection, UNFINISHED, unfinished)?,
                     recorded: all(connection, &recorded_sql("o.file_done = 0"), recorded)?,
-                    streaks: all(connection, "SELECT id, failures, told, paused FROM streak", streak)?,
+                    streaks: all(
+                        connection,
+                        "SELECT id, failures, told, paused,
+                           (SELECT text FROM definition_text t WHERE t.id = s.id ORDER BY number DESC LIMIT 1) AS text
+                         FROM streak s",
+                        streak,
+                    )?,
+                    disabled: disabled(connection)?,
                 })
             })
             .await
@@ -143,7 +154,8 @@ impl Journal {
 
 const UNFINISHED: &str = "
 SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.retry_at, t.text, r.run, r.attempt, r.state,
-  (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')) AS failures,
+  (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
+     AND class IS NOT 'not_logged_in') AS failures,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state = 'interrupted') AS interruptions,
   (SELECT effect FROM run WHERE occurrence = o.number AND effect IS NOT NULL ORDER BY attempt LIMIT 1) AS effect
 FROM occurrence o
@@ -210,11 +222,18 @@ fn recorded(row: &Row<'_>) -> Result<Recorded, JournalError> {
     })
 }
 
-fn streak(row: &Row<'_>) -> Result<Streak, JournalError> {
-    Ok(Streak {
+fn streak(row: &Row<'_>) -> Result<(Streak, Option<Arc<str>>), JournalError> {
+    let streak = Streak {
         id: row.id("id")?,
         failures: row.get("failures")?,
         told: row.get("told")?,
         paused: row.maybe_at("paused")?,
-    })
+    };
+    Ok((streak, row.get::<_, Option<String>>("text")?.map(Arc::from)))
+}
+
+fn disabled(connection: &Connection) -> Result<HashSet<DefinitionId>, JournalError> {
+    let mut query = connection.prepare("SELECT id FROM definition_seen WHERE trigger = ?1")?;
+    let found = query.query_map([Sighting::DISABLED_REMINDER], |row| row.get::<_, String>(0))?;
+    Ok(found.map(|id| id.map(DefinitionId::new)).collect::<Result<_, _>>()?)
 }

@@ -146,6 +146,26 @@ impl Journal {
         Ok(())
     }
 
+    /// What the first effect of the run's occurrence was, in this attempt or an earlier one; `None`: it had none.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn effect(&self, run: &RunId) -> Result<Option<String>, JournalError> {
+        let run = run.clone();
+        self.writer
+            .commit(move |connection| {
+                Ok(connection
+                    .prepare_cached(
+                        "SELECT effect FROM run
+                         WHERE occurrence = (SELECT occurrence FROM run WHERE run = ?1) AND effect IS NOT NULL
+                         ORDER BY attempt LIMIT 1",
+                    )?
+                    .query_row([run.as_str()], |row| row.get(0))
+                    .optional()?)
+            })
+            .await
+    }
+
     /// Records a refused call.
     ///
     /// # Errors

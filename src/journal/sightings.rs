@@ -22,6 +22,11 @@ pub struct Sighting {
     pub trigger: String,
 }
 
+impl Sighting {
+    /// What [`Self::trigger`] is for a reminder that is disabled: only those are noted.
+    pub const DISABLED_REMINDER: &str = "disabled";
+}
+
 /// A definition's failures in a row. All zero: the same as having none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Streak {
@@ -55,6 +60,37 @@ impl Journal {
             .commit(move |connection| {
                 let now = clock.now();
                 sightings.iter().map(|sighting| see(connection, sighting, now)).collect()
+            })
+            .await
+    }
+
+    /// Counts a definition's occurrences from now on, as if it were new: it was resumed.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn account_from_now(&self, id: DefinitionId) -> Result<(), JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached(
+                        "UPDATE definition_seen SET accounted_until = max(accounted_until, ?2) WHERE id = ?1",
+                    )?
+                    .execute(params![id.as_str(), ms(clock.now())])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Forgets how a definition looked: it has to be seen anew to have an account.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn forget(&self, id: DefinitionId) -> Result<(), JournalError> {
+        self.writer
+            .commit(move |connection| {
+                connection.prepare_cached("DELETE FROM definition_seen WHERE id = ?1")?.execute([id.as_str()])?;
+                Ok(())
             })
             .await
     }

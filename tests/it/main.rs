@@ -5,6 +5,7 @@ mod support;
 
 mod agents;
 mod architecture;
+mod claude;
 mod cli;
 mod cli_fork;
 mod crash;

@@ -41,9 +41,11 @@ pub struct Limits {
     pub initialize: Duration,
     /// A client that does not answer `initialize` is started again after each of these.
     pub again_after: Vec<Duration>,
-    /// For a verdict in a fork. The client itself gives up five seconds later.
+    /// For a verdict in a fork.
     pub verdict: Duration,
-    /// For a verdict in the main session, where a person may be asked.
+    /// So long the client waits for a verdict, longer than that takes; then it denies by itself. Whole seconds.
+    pub client_waits: Duration,
+    /// For a verdict in the main session, where a person may be asked. The client waits as much longer.
     pub verdict_of_person: Duration,
     /// For a turn to break off when it is interrupted.
     pub interrupt: Duration,
@@ -60,6 +62,7 @@ impl Default for Limits {
             initialize: seconds(60),
             again_after: vec![seconds(5), seconds(15)],
             verdict: seconds(25),
+            client_waits: seconds(30),
             verdict_of_person: seconds(590),
             interrupt: seconds(3),
             leave: seconds(5),

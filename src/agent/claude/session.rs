@@ -74,8 +74,7 @@ pub(super) async fn drive(
 ) -> End {
     let mut turn = Turn::new(request, limits, process.sender(), process.pid(), heard);
     let initialized_by = Instant::now() + limits.initialize;
-    let wait = turn.verdict_within().as_secs() + 5;
-    turn.out.send(&protocol::initialize(INITIALIZE, wait));
+    turn.out.send(&protocol::initialize(INITIALIZE, turn.client_waits().as_secs()));
     let mut last_heard = Instant::now();
     let end = loop {
         let silent_at = last_heard + request.inactivity_timeout;
@@ -152,6 +151,12 @@ impl<'a> Turn<'a> {
     /// In the main session a verdict may need a person.
     fn verdict_within(&self) -> Duration {
         if self.is_main() { self.limits.verdict_of_person } else { self.limits.verdict }
+    }
+
+    /// How long the client waits for it.
+    fn client_waits(&self) -> Duration {
+        let limits = self.limits;
+        if self.is_main() { limits.verdict_of_person + limits.client_waits } else { limits.client_waits }
     }
 
     fn is_main(&self) -> bool {

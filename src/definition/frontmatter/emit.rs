@@ -12,7 +12,7 @@ pub(crate) fn yaml_text(text: &str) -> String {
             return line.to_owned();
         }
     }
-    double_quoted(text)
+    quoted(text)
 }
 
 /// What older YAML readers take for a truth value, a time or an octal number.
@@ -27,7 +27,10 @@ fn needs_escape(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-fn double_quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
+    if !text.chars().any(needs_escape) {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -66,11 +69,11 @@ mod tests {
     fn texts_read_as_they_were_written() {
         for (text, expected) in [
             ("Check the oven", "Check the oven"),
-            ("1f0c9a2b", "\"1f0c9a2b\""),
+            ("1f0c9a2b", "'1f0c9a2b'"),
             ("12345678", "'12345678'"),
-            ("1234e567", "\"1234e567\""),
+            ("1234e567", "'1234e567'"),
             ("007", "'007'"),
-            ("yes", "\"yes\""),
+            ("yes", "'yes'"),
             ("true", "'true'"),
             ("null", "'null'"),
             ("", "''"),
@@ -80,7 +83,7 @@ mod tests {
             ("a: b # c", "'a: b # c'"),
             ("two\nlines", "\"two\\nlines\""),
             ("Bash(ollim-bot gmail *)", "Bash(ollim-bot gmail *)"),
-            ("2026-11-22T09:00:00+01:00", "\"2026-11-22T09:00:00+01:00\""),
+            ("2026-11-22T09:00:00+01:00", "'2026-11-22T09:00:00+01:00'"),
             ("🍵 Tee", "🍵 Tee"),
             ("\u{1b}[2J", "\"\\u001b[2J\""),
         ] {

@@ -131,12 +131,15 @@ impl Block {
 
     /// For the faults that a person meets most: a value that needs quotes, a tab.
     fn hint(&self, line: u32, message: &str) -> Option<String> {
-        let text = self.yaml.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+        let text = self.yaml.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?).unwrap_or_default();
         if text.trim_start_matches(' ').starts_with('\t') {
             return Some("indent with spaces: YAML has no tabs there".into());
         }
         if message.contains("too many values") || message.contains("repetition limit") {
             return Some("write the values out instead of repeating them with `*`".into());
+        }
+        if message.contains("quoted scalar") {
+            return Some("close the quote: a `'` within single quotes is written `''`".into());
         }
         let (before, value) = match text.trim_start().strip_prefix("- ") {
             Some(item) => ("- ".to_owned(), item),

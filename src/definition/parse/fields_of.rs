@@ -62,10 +62,7 @@ impl Reading<'_> {
             timeout: timeout?,
             max_turns: max_turns?,
             max_cost_usd: max_cost_usd?,
-            on_missed: on_missed?.unwrap_or(match self.kind {
-                Kind::Routine => OnMissed::Latest,
-                Kind::Reminder => OnMissed::All,
-            }),
+            on_missed: on_missed?.unwrap_or(self.kind.on_missed()),
             retry: retry?,
             body: self.document.body.clone(),
         };
@@ -207,11 +204,6 @@ impl Reading<'_> {
 
 /// A description is one line, whatever the file made of it; control characters would reach terminals.
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> =
-        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect();
-    if words.iter().map(|word| word.len() + 1).sum::<usize>() == text.len() + 1 {
-        text.to_owned()
-    } else {
-        words.join(" ")
-    }
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }

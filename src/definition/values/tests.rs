@@ -138,7 +138,7 @@ fn zones() {
     Europe/Wien              unknown time zone `Europe/Wien` -- did you mean `Europe/Kiev`?
     New York                 unknown time zone `New York` -- did you mean `America/New_York`?
     Mars/Olympus             unknown time zone `Mars/Olympus` -- write an IANA name, for example `Europe/Vienna`
-    5                        unknown time zone `5` -- did you mean `GB`?
+    5                        unknown time zone `5` -- write an IANA name, for example `Europe/Vienna`
     ");
 }
 

@@ -77,6 +77,11 @@ mod tests {
                 format!("{} {names:?} required {}", tool.name, schema["required"])
             })
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        ping_user ["critical", "message"] required ["message"]
+        discord_embed ["buttons", "color", "critical", "description", "fields", "title"] required ["title"]
+        report_updates ["message"] required ["message"]
+        follow_up_chain ["minutes_from_now"] required ["minutes_from_now"]
+        "#);
     }
 }

@@ -4,4 +4,5 @@ pub mod bot;
 pub mod client;
 pub mod messages_api;
 pub mod processes;
+pub mod turn;
 pub mod wait;

@@ -1,0 +1,196 @@
+//! What is written reads back as it was meant.
+
+use super::*;
+use crate::definition::{Defaults, parse};
+use chrono::TimeZone as _;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn defaults() -> Defaults {
+    Defaults { zone: chrono_tz::Europe::Vienna, commands: ["gmail".to_string()].into() }
+}
+
+fn file(draft: &Draft) -> &'static Path {
+    Path::new(if draft.kind() == Kind::Routine { "routines/x.md" } else { "reminders/x.md" })
+}
+
+#[test]
+fn only_what_is_not_the_default_is_written() {
+    let id = DefinitionId::new("1f0c9a2b");
+    let draft = Draft::new(When::Cron("*/5 * * * *".into()), "Look at the mail.");
+    insta::assert_snapshot!(draft.render(&id), @"
+    ---
+    id: '1f0c9a2b'
+    cron: '*/5 * * * *'
+    ---
+    Look at the mail.
+    ");
+    let mut draft = Draft::new(
+        When::At(FixedOffset::east_opt(3600).unwrap().with_ymd_and_hms(2026, 11, 22, 9, 0, 0).unwrap()),
+        "Is it done?\n",
+    );
+    draft.description = Some("Check: the oven".into());
+    draft.timezone = Some(chrono_tz::America::New_York);
+    draft.enabled = false;
+    draft.background = true;
+    draft.isolated = true;
+    draft.model = Some("haiku".into());
+    draft.thinking = Thinking::Disabled;
+    draft.allowed_tools = Some(vec!["Bash(ollim-bot gmail *)".into(), "*".into()]);
+    draft.update_main_session = UpdateMode::Blocked;
+    draft.allow_ping = false;
+    draft.timeout = Some(Duration::from_secs(5400));
+    draft.max_turns = Some(20);
+    draft.max_cost_usd = Some(0.5);
+    draft.on_missed = Some(OnMissed::Skip);
+    draft.retry = Some(2);
+    draft.max_chain = 3;
+    draft.chain_depth = 1;
+    draft.chain_parent = Some(DefinitionId::new("007"));
+    insta::assert_snapshot!(draft.render(&id), @"
+    ---
+    id: '1f0c9a2b'
+    description: 'Check: the oven'
+    run_at: '2026-11-22T09:00:00+01:00'
+    timezone: America/New_York
+    enabled: false
+    background: true
+    isolated: true
+    model: haiku
+    thinking: false
+    allowed_tools:
+      - Bash(ollim-bot gmail *)
+      - '*'
+    update_main_session: blocked
+    allow_ping: false
+    timeout: '1h30m'
+    max_turns: 20
+    max_cost_usd: 0.5
+    on_missed: skip
+    retry: 2
+    max_chain: 3
+    chain_depth: 1
+    chain_parent: '007'
+    ---
+    Is it done?
+    ");
+    draft.allowed_tools = None;
+    draft.disallowed_tools = Some(vec![]);
+    assert!(draft.render(&id).contains("\ndisallowed_tools: []\n"));
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~]{1,30}",
+        "[-0-9a-fxe.:+]{1,12}",
+        any::<String>(),
+        Just("true".to_owned()),
+        Just("---".to_owned()),
+        Just("# not a comment".to_owned()),
+        Just("a: b".to_owned()),
+    ]
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("Read".to_owned()),
+        Just("mcp__discord__*".to_owned()),
+        "[a-z #:'\"*&!|>%@`{}\\[\\],-]{1,20}".prop_map(|inner| format!("Bash({})", inner.trim())),
+    ]
+    .prop_filter("a pattern", |text| ToolPattern::parse(text).is_ok_and(|pattern| pattern.to_string() == *text))
+}
+
+prop_compose! {
+    fn background()(
+        isolated in any::<bool>(),
+        model in proptest::option::of("[a-z][-a-z0-9.\\[\\]]{0,12}"),
+        thinking in prop_oneof![Just(Thinking::Adaptive), Just(Thinking::Disabled), (1u32..).prop_map(Thinking::Budget)],
+        list in proptest::collection::vec(pattern(), 0..4),
+        which in 0..3,
+        update in prop_oneof![Just(UpdateMode::Always), Just(UpdateMode::OnPing), Just(UpdateMode::Freely), Just(UpdateMode::Blocked)],
+        allow_ping in any::<bool>(),
+    ) -> Draft {
+        let mut draft = Draft::new(When::Cron("@daily".into()), "x");
+        draft.background = true;
+        draft.isolated = isolated;
+        draft.model = model;
+        draft.thinking = thinking;
+        draft.allowed_tools = (which == 1).then(|| list.clone());
+        draft.disallowed_tools = (which == 2).then_some(list);
+        draft.update_main_session = update;
+        draft.allow_ping = allow_ping;
+        draft
+    }
+}
+
+prop_compose! {
+    fn draft()(
+        base in prop_oneof![Just(Draft::new(When::Cron("@daily".into()), "x")), background()],
+        seconds in proptest::option::of(0i64..4_000_000_000),
+        nanos in prop_oneof![Just(0u32), 0u32..1_000_000_000],
+        offset in -12 * 60..14 * 60,
+        body in "[ -~äé🍵\n]{0,60}[a-z🍵]\n{0,2}",
+        id in "[a-z0-9][-a-z0-9 é]{0,20}[a-z0-9]",
+        description in proptest::option::of(text()),
+        zone in proptest::option::of(Just(chrono_tz::America::New_York)),
+        enabled in any::<bool>(),
+        limits in (proptest::option::of(1u64..100_000), proptest::option::of(1u32..), proptest::option::of(1e-6f64..1e9)),
+        missed in prop_oneof![Just(OnMissed::All), Just(OnMissed::Latest), Just(OnMissed::Skip)],
+        overlap in prop_oneof![Just(OnOverlap::Skip), Just(OnOverlap::Queue), Just(OnOverlap::Cancel)],
+        retry in proptest::option::of(any::<u32>()),
+        chain in (0u32..5, 0u32..5, proptest::option::of("[0-9a-f]{8}")),
+    ) -> Draft {
+        let mut draft = base;
+        draft.body = body;
+        draft.id = Some(DefinitionId::new(id));
+        draft.description = description;
+        draft.timezone = zone;
+        draft.enabled = enabled;
+        draft.timeout = limits.0.map(Duration::from_secs);
+        draft.max_turns = limits.1;
+        draft.max_cost_usd = limits.2;
+        draft.on_missed = Some(missed);
+        draft.retry = retry;
+        match seconds {
+            None => draft.on_overlap = overlap,
+            Some(seconds) => {
+                let offset = FixedOffset::east_opt(offset * 60).unwrap();
+                draft.when = When::At(DateTime::from_timestamp(seconds, nanos).unwrap().with_timezone(&offset));
+                draft.max_chain = chain.0;
+                draft.chain_depth = chain.1.min(chain.0);
+                draft.chain_parent = chain.2.filter(|_| chain.0 > 0).map(DefinitionId::new);
+            }
+        }
+        draft
+    }
+}
+
+proptest! {
+    /// Every field arrives unchanged, and a definition that was read writes the same text again.
+    #[test]
+    fn what_is_written_reads_back(draft in draft()) {
+        let id = draft.id.clone().unwrap();
+        let text = draft.render(&id);
+        let parsed = parse(draft.kind(), file(&draft), text.as_bytes(), &defaults());
+        let Some(definition) = parsed.definition else {
+            return Err(TestCaseError::fail(format!("{text}\n{:?}", parsed.problems)));
+        };
+        let mut back = Draft::from(&definition);
+        let mut expected = draft;
+        // A description is one line, and a body has no blank lines in front.
+        expected.description = expected.description.map(|d| definition_line(&d)).filter(|d| !d.is_empty());
+        expected.body = expected.body.trim_start_matches('\n').to_owned();
+        if expected.max_chain > 0 && expected.chain_parent.is_none() {
+            expected.chain_parent = Some(id.clone());
+        }
+        prop_assert_eq!(&back, &expected, "{}", text);
+        back.id = None;
+        prop_assert_eq!(back.render(&id), Draft::from(&definition).render(&id));
+        let again = parse(definition.kind(), file(&expected), back.render(&id).as_bytes(), &defaults());
+        prop_assert_eq!(again.definition, Some(definition));
+    }
+}
+
+fn definition_line(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
+}

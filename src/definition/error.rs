@@ -1,0 +1,98 @@
+//! What can go wrong with the files as a whole, and with writing one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Problem;
+
+/// Why definitions could not be read or written. A file that is not valid is a [`Problem`], not one of these.
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionError {
+    /// There is no data folder.
+    #[error("there is no data folder at {}: make one with `ollim-bot init`", root.display())]
+    NoHome {
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// What was to be written would not be valid. Nothing was written.
+    #[error("{}", first_of(problems))]
+    Invalid {
+        /// Every error, at least one. Positions are those of the text that was not written.
+        problems: Vec<Problem>,
+    },
+    /// The file is not there (any more).
+    #[error("{} is not there", file.display())]
+    NotFound {
+        /// Relative to the data folder.
+        file: PathBuf,
+    },
+    /// There is such a file already, and it stays as it is.
+    #[error("{} is there already: remove or rename it first", file.display())]
+    Exists {
+        /// Relative to the data folder.
+        file: PathBuf,
+    },
+    /// Somebody else changed the file meanwhile. Their change stands.
+    #[error("{} was changed by somebody else meanwhile: try again", file.display())]
+    Changed {
+        /// Relative to the data folder.
+        file: PathBuf,
+    },
+    /// The frontmatter is written in a way that cannot be changed without touching what a person wrote.
+    #[error("cannot set `{field}` in {} without rewriting what stands there: edit the file by hand", file.display())]
+    Edit {
+        /// Relative to the data folder.
+        file: PathBuf,
+        /// The field that was to be set.
+        field: String,
+    },
+    /// The path is not one of a definition.
+    #[error("{} is not a definition's file: those are routines/NAME.md and reminders/NAME.md", file.display())]
+    NotADefinition {
+        /// The path.
+        file: PathBuf,
+    },
+    /// The disk said no.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: "write", "remove", …
+        action: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system gave no random numbers for a new identity.
+    #[error("cannot make a new id: {0}")]
+    Random(String),
+    /// The file watcher could not be set up.
+    #[error("cannot watch {}: {source}{}", path.display(), limit_hint(source))]
+    Watch {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: notify::Error,
+    },
+}
+
+impl DefinitionError {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn first_of(problems: &[Problem]) -> String {
+    match problems.first() {
+        Some(Problem { message, hint: Some(hint), .. }) => format!("{message} ({hint})"),
+        Some(Problem { message, hint: None, .. }) => message.clone(),
+        None => "not valid".into(),
+    }
+}
+
+fn limit_hint(error: &notify::Error) -> &'static str {
+    match error.kind {
+        notify::ErrorKind::MaxFilesWatch => " (raise the limit: sysctl fs.inotify.max_user_watches)",
+        _ => "",
+    }
+}

@@ -1,0 +1,273 @@
+//! All definitions of a data folder, and what changes when files do.
+//!
+//! What one file says is kept apart from what the files together mean: an identity that two valid files claim
+//! belongs to neither, and comes back by itself when one of them goes. A changed file costs that file alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use super::problem::quoted;
+use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, read};
+use crate::home::Home;
+
+/// Everything that two folders say at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Loaded {
+    /// The valid ones, by identity.
+    pub definitions: BTreeMap<DefinitionId, Arc<Definition>>,
+    /// By file, in each file's order.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads both folders once. Folders that are not there are empty.
+///
+/// # Errors
+/// [`DefinitionError::NoHome`] when there is no data folder.
+pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError> {
+    let store = Store::open(home, defaults.clone())?;
+    let problems = store.problems();
+    Ok(Loaded { definitions: store.definitions().map(|d| (d.id.clone(), d.clone())).collect(), problems })
+}
+
+/// What a change of files means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A definition is new, or says something else than before.
+    Upsert(Arc<Definition>),
+    /// There is no valid definition of this identity any more.
+    Removed(DefinitionId),
+    /// What is wrong with one file now; empty when it was put right or is gone.
+    Problems {
+        /// The file, relative to the data folder.
+        file: PathBuf,
+        /// All of its problems.
+        problems: Vec<Problem>,
+    },
+}
+
+/// The definitions of a data folder, kept up to date file by file.
+#[derive(Debug)]
+pub struct Store {
+    home: Home,
+    defaults: Defaults,
+    files: BTreeMap<PathBuf, State>,
+    /// Which valid files claim an identity. One: it is in force. More: none of them is.
+    claims: HashMap<DefinitionId, BTreeSet<PathBuf>>,
+}
+
+/// What one file says by itself. For a folder that cannot be read: its problem.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct State {
+    definition: Option<Arc<Definition>>,
+    problems: Vec<Problem>,
+}
+
+impl From<Parsed> for State {
+    fn from(parsed: Parsed) -> Self {
+        Self { definition: parsed.definition.map(Arc::new), problems: parsed.problems }
+    }
+}
+
+/// What stood before a change, of what the change touches.
+#[derive(Default)]
+struct Before {
+    definitions: BTreeMap<DefinitionId, Option<Arc<Definition>>>,
+    problems: BTreeMap<PathBuf, Vec<Problem>>,
+}
+
+impl Store {
+    /// Reads both folders, on several threads where there are many files.
+    ///
+    /// # Errors
+    /// [`DefinitionError::NoHome`] when there is no data folder.
+    pub fn open(home: &Home, defaults: Defaults) -> Result<Self, DefinitionError> {
+        if !home.root().is_dir() {
+            return Err(DefinitionError::NoHome { root: home.root().to_owned() });
+        }
+        let mut store = Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() };
+        store.reload();
+        Ok(store)
+    }
+
+    /// The definitions in force, in no order.
+    pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.claims.keys().filter_map(|id| self.get(id))
+    }
+
+    /// The definition in force of an identity.
+    #[must_use]
+    pub fn get(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
+        let files = self.claims.get(id)?;
+        let file = files.first().filter(|_| files.len() == 1)?;
+        self.files.get(file)?.definition.as_ref()
+    }
+
+    /// Every problem now, by file.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.files.keys().flat_map(|file| self.problems_of(file)).collect()
+    }
+
+    /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.
+    pub fn refresh(&mut self, paths: &[PathBuf]) -> Vec<Change> {
+        if ![Kind::Routine, Kind::Reminder].iter().all(|kind| read::is_inside(&self.home, *kind)) {
+            return self.reload();
+        }
+        let files: BTreeSet<PathBuf> = paths.iter().filter_map(|path| read::relative(&self.home, path)).collect();
+        let mut fresh: BTreeMap<PathBuf, Option<State>> = BTreeMap::new();
+        for file in files {
+            let state = self.read(&file);
+            // A file that moved is told as two events, which may come apart: look whether those that claim the
+            // same identity are still there before calling it a duplicate.
+            let rivals = state.as_ref().and_then(|state| self.claims.get(&state.definition.as_ref()?.id));
+            for rival in rivals.into_iter().flatten().filter(|rival| **rival != file) {
+                if !fresh.contains_key(rival) {
+                    fresh.insert(rival.clone(), self.read(rival));
+                }
+            }
+            fresh.insert(file, state);
+        }
+        self.apply(fresh)
+    }
+
+    /// Reads everything again and says what changed.
+    pub fn reload(&mut self) -> Vec<Change> {
+        let mut fresh: BTreeMap<PathBuf, Option<State>> = self.files.keys().map(|file| (file.clone(), None)).collect();
+        for kind in [Kind::Routine, Kind::Reminder] {
+            let listing = read::list(&self.home, kind);
+            let states = read_all(&self.home, &self.defaults, &listing.files);
+            fresh.extend(listing.files.into_iter().zip(states));
+            if let Some(problem) = listing.problem {
+                let state = State { definition: None, problems: vec![problem] };
+                fresh.insert(read::folder_of(kind).to_owned(), Some(state));
+            }
+        }
+        self.apply(fresh)
+    }
+
+    fn read(&self, file: &Path) -> Option<State> {
+        read::read(&self.home, file, &self.defaults).map(State::from)
+    }
+
+    fn apply(&mut self, fresh: BTreeMap<PathBuf, Option<State>>) -> Vec<Change> {
+        let mut before = Before::default();
+        for (file, state) in fresh {
+            if self.files.get(&file) == state.as_ref() {
+                continue;
+            }
+            let old = self.files.get(&file).and_then(|state| state.definition.as_ref()).map(|d| d.id.clone());
+            let new = state.as_ref().and_then(|state| state.definition.as_ref()).map(|d| d.id.clone());
+            for id in [&old, &new].into_iter().flatten() {
+                self.remember(&mut before, id);
+            }
+            before.problems.entry(file.clone()).or_insert_with(|| self.problems_of(&file));
+            if let Some(id) = old {
+                self.unclaim(&id, &file);
+            }
+            if let Some(id) = new {
+                self.claims.entry(id).or_default().insert(file.clone());
+            }
+            match state {
+                Some(state) => self.files.insert(file, state),
+                None => self.files.remove(&file),
+            };
+        }
+        self.changes_since(before)
+    }
+
+    /// Notes what an identity stands for, and the problems of every file that claims it, unless it is noted.
+    fn remember(&self, before: &mut Before, id: &DefinitionId) {
+        before.definitions.entry(id.clone()).or_insert_with(|| self.get(id).cloned());
+        for file in self.claims.get(id).into_iter().flatten() {
+            before.problems.entry(file.clone()).or_insert_with(|| self.problems_of(file));
+        }
+    }
+
+    fn unclaim(&mut self, id: &DefinitionId, file: &Path) {
+        if let Some(files) = self.claims.get_mut(id) {
+            files.remove(file);
+            if files.is_empty() {
+                self.claims.remove(id);
+            }
+        }
+    }
+
+    fn changes_since(&self, before: Before) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let mut touched = before.problems;
+        for (id, old) in before.definitions {
+            // Another file may have become a duplicate, or have stopped being one, without being read again.
+            for file in self.claims.get(&id).into_iter().flatten() {
+                touched.entry(file.clone()).or_default();
+            }
+            match (old, self.get(&id)) {
+                (Some(old), Some(new)) if old == *new => {}
+                (_, Some(new)) => changes.push(Change::Upsert(new.clone())),
+                (Some(_), None) => changes.push(Change::Removed(id)),
+                (None, None) => {}
+            }
+        }
+        for (file, old) in touched {
+            let problems = self.problems_of(&file);
+            if problems != old {
+                changes.push(Change::Problems { file, problems });
+            }
+        }
+        changes
+    }
+
+    /// What is wrong with a file by itself, and that its identity is another's too.
+    fn problems_of(&self, file: &Path) -> Vec<Problem> {
+        let Some(state) = self.files.get(file) else { return Vec::new() };
+        let mut problems = state.problems.clone();
+        if let Some(definition) = &state.definition
+            && let Some(others) = self.claims.get(&definition.id).filter(|files| files.len() > 1)
+            && let Some(other) = others.iter().find(|other| *other != file)
+        {
+            let more = others.len() - 2;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let (line, column) = read::position(&self.home, file, "id");
+            problems.push(Problem {
+                line,
+                column,
+                field: Some("id".into()),
+                id: Some(definition.id.clone()),
+                ..Problem::of_file(
+                    file,
+                    Severity::Error,
+                    format!("the id is also that of {}{more}, so none of them fires", quoted(&other.to_string_lossy())),
+                    Some("give each file an `id` of its own, or remove one of them".into()),
+                )
+            });
+        }
+        problems
+    }
+}
+
+/// Reads many files, on as many threads as are worth it. One result a file, in their order.
+fn read_all(home: &Home, defaults: &Defaults, files: &[PathBuf]) -> Vec<Option<State>> {
+    /// Below this, starting a thread costs more than it saves.
+    const WORTH_A_THREAD: usize = 64;
+    let one = |file: &PathBuf| read::read(home, file, defaults).map(State::from);
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(files.len() / WORTH_A_THREAD);
+    if threads < 2 {
+        return files.iter().map(one).collect();
+    }
+    thread::scope(|scope| {
+        let share = files.len().div_ceil(threads);
+        let workers: Vec<_> = files
+            .chunks(share)
+            .map(|files| (files, scope.spawn(move || files.iter().map(one).collect::<Vec<_>>())))
+            .collect();
+        // A worker does not panic (each file is read behind a guard); if one did, its files are read here.
+        workers
+            .into_iter()
+            .flat_map(|(files, worker)| worker.join().unwrap_or_else(|_| files.iter().map(one).collect()))
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! What a folder means, and what changes when its files do.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+struct Folder {
+    dir: tempfile::TempDir,
+    home: Home,
+}
+
+impl Folder {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().join("bot"));
+        fs::create_dir_all(home.routines()).unwrap();
+        fs::create_dir_all(home.failed_reminders()).unwrap();
+        Self { dir, home }
+    }
+
+    fn put(&self, file: &str, text: &str) -> PathBuf {
+        let path = self.home.root().join(file);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn gone(&self, file: &str) -> PathBuf {
+        let path = self.home.root().join(file);
+        fs::remove_file(&path).unwrap();
+        path
+    }
+
+    fn open(&self) -> Store {
+        Store::open(&self.home, defaults()).unwrap()
+    }
+}
+
+fn defaults() -> Defaults {
+    Defaults { zone: chrono_tz::UTC, commands: BTreeSet::new() }
+}
+
+fn routine(id: &str, body: &str) -> String {
+    format!("---\nid: {id}\ncron: 0 9 * * *\n---\n{body}\n")
+}
+
+fn ids(store: &Store) -> Vec<String> {
+    let mut ids: Vec<String> = store.definitions().map(|d| d.id.to_string()).collect();
+    ids.sort();
+    ids
+}
+
+fn shown(changes: &[Change]) -> Vec<String> {
+    let shown = |change: &Change| match change {
+        Change::Upsert(d) => format!("upsert {} from {}: {}", d.id, d.file.display(), d.body),
+        Change::Removed(id) => format!("removed {id}"),
+        Change::Problems { file, problems } => {
+            let messages: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+            format!("{}: {}", file.display(), messages.join("; "))
+        }
+    };
+    changes.iter().map(shown).collect()
+}
+
+#[test]
+fn only_definition_files_count() {
+    let folder = Folder::new();
+    for name in
+        [".tea.md.swp", ".tea.md", "tea.md~", "#tea.md#", "tea.txt", "tea.MD", ".md", "4913", "tea.md.tmp", ".#tea.md"]
+    {
+        folder.put(&format!("routines/{name}"), "no definition");
+    }
+    fs::create_dir(folder.home.routines().join("folder.md")).unwrap();
+    folder.put("routines/folder.md/inner.md", "no definition");
+    folder.put("reminders/failed/old.md", "no definition");
+    folder.put("routines/tea.md", &routine("a", "x"));
+    let store = folder.open();
+    assert_eq!(ids(&store), ["a"]);
+    assert_eq!(store.problems(), []);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_empty_and_no_home_is_an_error() {
+    let folder = Folder::new();
+    fs::remove_dir_all(folder.home.reminders()).unwrap();
+    assert_eq!(load(&folder.home, &defaults()).unwrap(), Loaded::default());
+    let error = load(&Home::new(folder.dir.path().join("nowhere")), &defaults()).unwrap_err();
+    assert!(matches!(error, DefinitionError::NoHome { .. }), "{error}");
+}
+
+#[test]
+fn a_bad_file_leaves_the_others_alone() {
+    let folder = Folder::new();
+    folder.put("routines/good.md", &routine("good", "x"));
+    folder.put("routines/bad.md", "no frontmatter");
+    fs::write(folder.home.routines().join("latin.md"), b"---\ncron: '@daily'\n---\n\xe9").unwrap();
+    let loaded = load(&folder.home, &defaults()).unwrap();
+    assert_eq!(loaded.definitions.keys().map(DefinitionId::as_str).collect::<Vec<_>>(), ["good"]);
+    let problems: Vec<String> =
+        loaded.problems.iter().map(|p| format!("{}: {}", p.file.display(), p.message)).collect();
+    assert_eq!(problems, ["routines/bad.md: there is no frontmatter", "routines/latin.md: the file is not UTF-8 text"]);
+}
+
+#[test]
+fn symlinks_stay_in_the_data_folder() {
+    let folder = Folder::new();
+    let outside = folder.dir.path().join("outside.md");
+    fs::write(&outside, routine("outside", "x")).unwrap();
+    folder.put("inside.md", &routine("inside", "x"));
+    symlink(&outside, folder.home.routines().join("out.md")).unwrap();
+    symlink("../../outside.md", folder.home.routines().join("out2.md")).unwrap();
+    symlink("../inside.md", folder.home.routines().join("in.md")).unwrap();
+    symlink("../nothing.md", folder.home.routines().join("dangling.md")).unwrap();
+    symlink("loop.md", folder.home.routines().join("loop.md")).unwrap();
+    let mut store = folder.open();
+    assert_eq!(ids(&store), ["inside"]);
+    let files: Vec<String> = store.problems().iter().map(|p| format!("{}: {}", p.file.display(), p.message)).collect();
+    insta::assert_snapshot!(files.join("\n"), @"
+    routines/dangling.md: the file is a symlink to nothing
+    routines/loop.md: the file cannot be read: Too many levels of symbolic links (os error 40)
+    routines/out.md: the file is a symlink that leaves the data folder, and is not followed
+    routines/out2.md: the file is a symlink that leaves the data folder, and is not followed
+    ");
+    // The folder itself may not lead out either, on a full read or on an event.
+    fs::remove_dir_all(folder.home.routines()).unwrap();
+    symlink(folder.dir.path(), folder.home.routines()).unwrap();
+    store.refresh(&[PathBuf::from("routines/outside.md")]);
+    assert_eq!(ids(&store), [""; 0]);
+    assert_eq!(store.problems().len(), 1, "{:?}", store.problems());
+}
+
+#[test]
+fn a_pipe_cannot_hold_it_up() {
+    let folder = Folder::new();
+    let pipe = folder.home.routines().join("pipe.md");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    symlink("/dev/zero", folder.home.routines().join("zero.md")).unwrap();
+    let store = folder.open();
+    assert_eq!(store.problems().len(), 2, "{:?}", store.problems());
+}
+
+#[test]
+fn a_large_file_is_not_read_whole() {
+    let folder = Folder::new();
+    let file = fs::File::create(folder.home.routines().join("large.md")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    assert_eq!(folder.open().problems()[0].message, "the file is over 1 MiB");
+}
+
+#[test]
+fn two_files_with_one_id_are_both_problems() {
+    let folder = Folder::new();
+    folder.put("routines/a.md", &routine("x", "one"));
+    folder.put("reminders/x.md", "---\nrun_at: 2030-01-01T00:00:00Z\n---\ntwo\n");
+    folder.put("routines/c.md", &routine("c", "three"));
+    let mut store = folder.open();
+    assert_eq!(ids(&store), ["c"]);
+    insta::assert_snapshot!(store.problems().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), @"
+    error: reminder `x`: the id is also that of `routines/a.md`, so none of them fires
+      --> reminders/x.md:1:1
+    hint: give each file an `id` of its own, or remove one of them
+    error: routine `x`: the id is also that of `reminders/x.md`, so none of them fires
+      --> routines/a.md:2:1
+    hint: give each file an `id` of its own, or remove one of them
+    ");
+    // The other one comes back by itself.
+    let changes = store.refresh(&[folder.gone("reminders/x.md")]);
+    insta::assert_snapshot!(shown(&changes).join("\n"), @"
+    upsert x from routines/a.md: one
+    reminders/x.md: 
+    routines/a.md:
+    ");
+    // And goes again.
+    let changes = store.refresh(&[folder.put("routines/b.md", &routine("x", "again"))]);
+    insta::assert_snapshot!(shown(&changes).join("\n"), @"
+    removed x
+    routines/a.md: the id is also that of `routines/b.md`, so none of them fires
+    routines/b.md: the id is also that of `routines/a.md`, so none of them fires
+    ");
+    let changes = store.refresh(&[folder.put("routines/b.md", "broken")]);
+    insta::assert_snapshot!(shown(&changes).join("\n"), @"
+    upsert x from routines/a.md: one
+    routines/a.md: 
+    routines/b.md: there is no frontmatter
+    ");
+}
+
+#[test]
+fn every_edit_is_one_change() {
+    let folder = Folder::new();
+    let path = folder.put("routines/a.md", &routine("x", "one"));
+    let mut store = folder.open();
+    assert_eq!(store.refresh(&[path.clone()]), []);
+    folder.put("routines/a.md", &routine("x", "two"));
+    assert_eq!(shown(&store.refresh(&[path.clone()])), ["upsert x from routines/a.md: two"]);
+    folder.put("routines/a.md", "broken");
+    assert_eq!(shown(&store.refresh(&[path.clone()])), ["removed x", "routines/a.md: there is no frontmatter"]);
+    folder.put("routines/a.md", &routine("y", "three"));
+    assert_eq!(shown(&store.refresh(&[path.clone()])), ["upsert y from routines/a.md: three", "routines/a.md: "]);
+    folder.put("routines/a.md", &routine("z", "three"));
+    assert_eq!(shown(&store.refresh(&[path.clone()])), ["removed y", "upsert z from routines/a.md: three"]);
+    folder.gone("routines/a.md");
+    assert_eq!(shown(&store.refresh(&[path])), ["removed z"]);
+    assert_eq!(ids(&store), [""; 0]);
+}
+
+#[test]
+fn a_rename_is_no_duplicate_even_if_its_two_halves_come_apart() {
+    let folder = Folder::new();
+    let old = folder.put("routines/a.md", &routine("x", "one"));
+    let mut store = folder.open();
+    let new = folder.home.routines().join("b.md");
+    fs::rename(&old, &new).unwrap();
+    assert_eq!(shown(&store.refresh(&[new])), ["upsert x from routines/b.md: one"]);
+    assert_eq!(store.refresh(&[old]), []);
+}
+
+#[test]
+fn a_replaced_folder_is_followed() {
+    let folder = Folder::new();
+    folder.put("routines/a.md", &routine("a", "x"));
+    folder.put("routines/b.md", &routine("b", "x"));
+    let mut store = folder.open();
+    fs::rename(folder.home.routines(), folder.home.root().join("old")).unwrap();
+    assert_eq!(shown(&store.reload()), ["removed a", "removed b"]);
+    fs::create_dir(folder.home.routines()).unwrap();
+    folder.put("routines/b.md", &routine("b", "y"));
+    assert_eq!(shown(&store.reload()), ["upsert b from routines/b.md: y"]);
+    assert_eq!(store.reload(), []);
+}
+
+#[test]
+fn paths_of_other_files_are_ignored() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let others = [
+        "config.yaml",
+        "reminders/failed/x.md",
+        "routines/.x.md",
+        "routines/../config.yaml",
+        "/etc/x.md",
+        "agents/x.md",
+    ];
+    assert_eq!(store.refresh(&others.map(PathBuf::from)), []);
+}
+
+#[test]
+fn many_files_are_all_read_in_their_order() {
+    let folder = Folder::new();
+    for n in 0..500 {
+        folder.put(&format!("routines/r{n}.md"), &routine(&format!("id{n}"), &format!("body {n}")));
+    }
+    let store = folder.open();
+    assert_eq!(store.definitions().count(), 500);
+    for n in 0..500 {
+        let d = store.get(&DefinitionId::new(format!("id{n}"))).unwrap();
+        assert_eq!((d.file.clone(), d.body.clone()), (PathBuf::from(format!("routines/r{n}.md")), format!("body {n}")));
+    }
+}

@@ -1,0 +1,221 @@
+//! Talking to the dispatcher from elsewhere in the daemon.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::definition::{Definition, DefinitionId, Kind};
+use crate::journal::{RunId, RunState};
+
+/// A valid definition and its file's text.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What the file says.
+    pub definition: Arc<Definition>,
+    /// The file as it is.
+    pub text: Arc<str>,
+}
+
+/// Why a definition cannot be fired by hand.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FireError {
+    /// There is no such definition, or its file is not valid.
+    #[error("there is no definition `{0}` that could fire")]
+    NotFound(DefinitionId),
+    /// It is going, or claimed and waiting.
+    #[error("{id} is going already (run {run})")]
+    Going {
+        /// Which.
+        id: DefinitionId,
+        /// Its run.
+        run: RunId,
+    },
+    /// A reminder that has had its run.
+    #[error("{id} has had its run ({state})")]
+    Done {
+        /// Which.
+        id: DefinitionId,
+        /// How it ended.
+        state: RunState,
+    },
+    /// The service is ending, or its journal failed.
+    #[error("the service is ending")]
+    Stopping,
+}
+
+/// Why a run cannot be cancelled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CancelError {
+    /// It is over, or there is no such run.
+    #[error("run {0} is not going")]
+    NotGoing(RunId),
+    /// The service is ending.
+    #[error("the service is ending")]
+    Stopping,
+}
+
+pub(super) enum Command {
+    Replace(Vec<Loaded>),
+    Upsert(Loaded),
+    Remove(DefinitionId),
+    Fire(DefinitionId, oneshot::Sender<Result<RunId, FireError>>),
+    Cancel(RunId, oneshot::Sender<Result<(), CancelError>>),
+    Pause,
+    Resume,
+    ResumeRoutine(DefinitionId, oneshot::Sender<bool>),
+    Limit(usize),
+    Snapshot(usize, oneshot::Sender<Snapshot>),
+    Stop(Duration),
+}
+
+/// An open occurrence, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenView {
+    /// The last attempt.
+    pub run: RunId,
+    /// Whose.
+    pub id: DefinitionId,
+    /// Routine or reminder.
+    pub kind: Kind,
+    /// When it was due.
+    pub scheduled: DateTime<Utc>,
+    /// The last attempt's number.
+    pub attempt: u32,
+    /// Where it stands.
+    pub stage: StageView,
+}
+
+/// Where an open occurrence stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageView {
+    /// It waits: for a slot, for an earlier run of its definition, for `resume`, for a login.
+    Waiting,
+    /// Its file is not valid just now; it waits for it.
+    WaitingForFile,
+    /// An attempt is going since then.
+    Running(DateTime<Utc>),
+    /// Another attempt follows in so long.
+    RetryIn(Duration),
+    /// Its end is being recorded.
+    Recording,
+}
+
+/// How things stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// How many definitions there are.
+    pub definitions: usize,
+    /// Occurrences that are claimed and have no outcome.
+    pub open: Vec<OpenView>,
+    /// The next to fall due, as many as were asked for.
+    pub next: Vec<(DateTime<Utc>, DefinitionId)>,
+    /// Since when a person has paused everything.
+    pub paused: Option<DateTime<Utc>>,
+    /// Since when jobs wait for the client to be logged in.
+    pub waiting_for_login: Option<DateTime<Utc>>,
+}
+
+/// What `run --until-idle` watches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Whether the first definitions have been taken in.
+    pub loaded: bool,
+    /// How many occurrences are open, or being claimed.
+    pub open: usize,
+    /// When the next one falls due.
+    pub next: Option<DateTime<Utc>>,
+}
+
+/// A handle on a running dispatcher. Cheap to clone. When the last one is dropped, the dispatcher stops at once.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub(super) commands: mpsc::UnboundedSender<Command>,
+    pub(super) activity: watch::Receiver<Activity>,
+}
+
+impl Schedule {
+    /// These are all definitions there are; others that were known are gone. The first such call also takes up what
+    /// an earlier life has left; nothing fires before it.
+    pub fn replace(&self, definitions: Vec<Loaded>) {
+        self.send(Command::Replace(definitions));
+    }
+
+    /// A definition is new, or its file has changed.
+    pub fn upsert(&self, loaded: Loaded) {
+        self.send(Command::Upsert(loaded));
+    }
+
+    /// A definition's file is gone, or no longer valid. A run of it that is going goes on.
+    pub fn remove(&self, id: DefinitionId) {
+        self.send(Command::Remove(id));
+    }
+
+    /// Runs a definition now, paused or disabled as it may be. A reminder's own occurrence is brought forward: when
+    /// it completes, its file is removed as usual. A routine's run by hand is an occurrence of its own.
+    ///
+    /// # Errors
+    /// [`FireError`].
+    pub async fn fire(&self, id: DefinitionId) -> Result<RunId, FireError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Fire(id, reply));
+        answer.await.unwrap_or(Err(FireError::Stopping))
+    }
+
+    /// Ends a run, or keeps it from starting. Returns when that is under way.
+    ///
+    /// # Errors
+    /// [`CancelError`].
+    pub async fn cancel_run(&self, run: RunId) -> Result<(), CancelError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Cancel(run, reply));
+        answer.await.unwrap_or(Err(CancelError::Stopping))
+    }
+
+    /// Nothing starts until [`Self::resume`], in this life or the next. What falls due meanwhile goes by `on_missed`.
+    pub fn pause(&self) {
+        self.send(Command::Pause);
+    }
+
+    /// Ends [`Self::pause`], and lets jobs that wait for a login try at once.
+    pub fn resume(&self) {
+        self.send(Command::Resume);
+    }
+
+    /// Ends a routine's automatic pause. `false`: it was not paused.
+    pub async fn resume_routine(&self, id: DefinitionId) -> bool {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::ResumeRoutine(id, reply));
+        answer.await.unwrap_or(false)
+    }
+
+    /// How many background runs may go at once, from now on. At least one.
+    pub fn limit(&self, max_concurrent_runs: usize) {
+        self.send(Command::Limit(max_concurrent_runs));
+    }
+
+    /// How things stand, with the `next` definitions to fall due.
+    pub async fn snapshot(&self, next: usize) -> Snapshot {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Snapshot(next, reply));
+        answer.await.unwrap_or_default()
+    }
+
+    /// Starts nothing more, lets runs finish for `grace`, then ends them as interrupted. A second call with a shorter
+    /// grace shortens it; with none, it is over at once. The dispatcher's `run` returns when all is recorded.
+    pub fn stop(&self, grace: Duration) {
+        self.send(Command::Stop(grace));
+    }
+
+    /// How much is going on, as it changes.
+    #[must_use]
+    pub fn activity(&self) -> watch::Receiver<Activity> {
+        self.activity.clone()
+    }
+
+    fn send(&self, command: Command) {
+        // A dispatcher that has ended needs no telling; who waits for an answer hears of it by the dropped reply.
+        let _ended = self.commands.send(command);
+    }
+}

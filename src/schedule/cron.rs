@@ -1,0 +1,417 @@
+//! When a cron expression comes round in a zone, daylight saving included. Pure.
+//!
+//! croner walks the calendar without any zone; what a wall-clock time means as an instant is decided here, by the
+//! rules of vixie cron (crontab(5), "Daylight Saving Time and other time changes"):
+//! - a *fixed-time* expression (no `*` in minute or hour) whose time is skipped fires once, at the first moment
+//!   after the gap; one whose time is repeated fires once, the first time;
+//! - any other follows the clock: nothing in a gap, both times in a repeated hour.
+//!
+//! croner's own zone support is not used for this: it takes `0 1,2 * * *` for a wildcard, drops a skipped time
+//! whose gap ends on another day (America/Nuuk, 23:30), and gives up on a gap of a whole day (Pacific/Apia 2011).
+
+use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc};
+use chrono_tz::{GapInfo, Tz};
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+
+/// A cron expression that can be asked for its times. About 6 kB: made for the asking, not kept for the many.
+#[derive(Clone, Debug)]
+pub struct Times {
+    cron: Cron,
+    fixed_time: bool,
+}
+
+impl Times {
+    /// Reads five fields, or `@daily` and the like. `None`: it is no such expression.
+    #[must_use]
+    pub fn parse(expression: &str) -> Option<Self> {
+        let expression = expression.trim();
+        let mut fields = expression.split_whitespace();
+        let (minute, hour, day, _month, weekday) =
+            (fields.next()?, fields.next(), fields.next(), fields.next(), fields.next());
+        // crontab(5): the days are joined by "or" unless one of the fields starts with a `*`, step or not.
+        let starred = |field: Option<&str>| field.is_some_and(|field| field.starts_with(['*', '?']));
+        let cron = CronParser::builder()
+            .seconds(Seconds::Disallowed)
+            .year(Year::Disallowed)
+            .dom_and_dow(starred(day) || starred(weekday))
+            .build()
+            .parse(expression)
+            .ok()?;
+        let fixed_time = match hour {
+            Some(hour) => !minute.contains('*') && !hour.contains('*'),
+            None => !minute.eq_ignore_ascii_case("@hourly"),
+        };
+        Some(Self { cron, fixed_time })
+    }
+
+    /// The first time after `after`, which it never is itself. `None`: there is none before the year 5000.
+    #[must_use]
+    pub fn next(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        if self.fixed_time { self.next_fixed(zone, after) } else { self.next_by_the_clock(zone, after) }
+    }
+
+    /// Wall-clock times are mapped to instants in their order; several in one gap become one.
+    fn next_fixed(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let mut wall = wall_clock(zone, after);
+        loop {
+            wall = self.next_wall(wall)?;
+            let instant = match zone.from_local_datetime(&wall) {
+                LocalResult::Single(instant) | LocalResult::Ambiguous(instant, _) => instant.to_utc(),
+                LocalResult::None => after_gap(zone, wall)?,
+            };
+            if instant > after {
+                return Some(instant);
+            }
+        }
+    }
+
+    /// The first instant whose wall-clock time matches.
+    fn next_by_the_clock(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let here = wall_clock(zone, after);
+        let ahead = self.first_instant(zone, here, after);
+        // Within the first half of a repeated stretch its second half lies ahead, though its wall-clock times do not.
+        let Some(again) = repeat_begins(zone, here, after) else { return ahead };
+        let repeated = self.first_instant(zone, wall_clock(zone, again) - TimeDelta::seconds(1), again);
+        [ahead, repeated].into_iter().flatten().min()
+    }
+
+    /// The first instant not before `from` (and after `wall` on the clock) whose wall-clock time matches.
+    fn first_instant(&self, zone: Tz, mut wall: NaiveDateTime, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        loop {
+            wall = self.next_wall(wall)?;
+            match zone.from_local_datetime(&wall) {
+                LocalResult::Single(instant) => return Some(instant.to_utc()),
+                LocalResult::Ambiguous(first, _) if first.to_utc() >= from => return Some(first.to_utc()),
+                LocalResult::Ambiguous(_, second) => return Some(second.to_utc()),
+                LocalResult::None => {
+                    // No clock shows anything until the gap is over.
+                    let over = after_gap(zone, wall)?;
+                    wall = wall_clock(zone, over) - TimeDelta::seconds(1);
+                }
+            }
+        }
+    }
+
+    fn next_wall(&self, wall: NaiveDateTime) -> Option<NaiveDateTime> {
+        self.cron.find_next_occurrence(&wall, false).ok()
+    }
+}
+
+/// What clocks in `zone` show, to the second.
+fn wall_clock(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
+    let local = at.with_timezone(&zone).naive_local();
+    local - TimeDelta::nanoseconds(i64::from(local.and_utc().timestamp_subsec_nanos()))
+}
+
+/// The first moment after the gap that swallows `wall`.
+fn after_gap(zone: Tz, wall: NaiveDateTime) -> Option<DateTime<Utc>> {
+    GapInfo::new(&wall, &zone)?.end.map(|end| end.to_utc())
+}
+
+/// Where the second half of a repeated stretch begins, if `at` (whose wall-clock time is `wall`) lies in the first.
+fn repeat_begins(zone: Tz, wall: NaiveDateTime, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let LocalResult::Ambiguous(first, second) = zone.from_local_datetime(&wall) else { return None };
+    let (first, second) = (first.to_utc(), second.to_utc());
+    if at >= second {
+        return None;
+    }
+    let offset = |at: DateTime<Utc>| zone.offset_from_utc_datetime(&at.naive_utc()).fix();
+    let before = offset(first);
+    let (mut still, mut changed) = (first, second);
+    while changed - still > TimeDelta::seconds(1) {
+        let middle = still + TimeDelta::seconds((changed - still).num_seconds() / 2);
+        if offset(middle) == before { still = middle } else { changed = middle }
+    }
+    Some(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::SubsecRound;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+    }
+
+    /// The next times after `after`, in the zone.
+    fn check(expression: &str, zone: Tz, after: &str, expected: &[&str]) {
+        let times = Times::parse(expression).unwrap();
+        let mut found = Vec::new();
+        let mut last = at(after);
+        for _ in expected {
+            last = times.next(zone, last).unwrap();
+            found.push(last.with_timezone(&zone).to_rfc3339());
+        }
+        assert_eq!(found, expected, "{expression} in {zone} after {after}");
+    }
+
+    #[test]
+    fn half_past_eight_in_new_york_on_both_sides_of_both_changes() {
+        check(
+            "30 8 * * *",
+            Tz::America__New_York,
+            "2026-03-07T00:00:00-05:00",
+            &["2026-03-07T08:30:00-05:00", "2026-03-08T08:30:00-04:00", "2026-03-09T08:30:00-04:00"],
+        );
+        check(
+            "30 8 * * *",
+            Tz::America__New_York,
+            "2026-10-31T00:00:00-04:00",
+            &["2026-10-31T08:30:00-04:00", "2026-11-01T08:30:00-05:00", "2026-11-02T08:30:00-05:00"],
+        );
+    }
+
+    #[test]
+    fn a_skipped_fixed_time_fires_once_right_after_the_gap() {
+        let zone = Tz::America__New_York;
+        let (gap, next) = ("2026-03-08T03:00:00-04:00", "2026-03-09T02:30:00-04:00");
+        check("30 2 * * *", zone, "2026-03-08T00:00:00-05:00", &[gap, next]);
+        check("30 2 * * *", zone, "2026-03-08T01:59:59-05:00", &[gap, next]);
+        check("30 2 * * *", zone, gap, &[next]);
+        // Two skipped times, and one that is the moment after the gap itself: still once.
+        check("0,30 2,3 * * *", zone, "2026-03-08T00:00:00-05:00", &[gap, "2026-03-08T03:30:00-04:00"]);
+        // The day of the skipped time decides, not that of the moment after it.
+        check(
+            "30 23 * * 6",
+            Tz::America__Nuuk,
+            "2026-03-28T12:00:00-02:00",
+            &["2026-03-29T00:00:00-01:00", "2026-04-04T23:30:00-01:00"],
+        );
+        // A whole day was skipped.
+        check(
+            "0 9 * * *",
+            Tz::Pacific__Apia,
+            "2011-12-29T08:00:00-10:00",
+            &["2011-12-29T09:00:00-10:00", "2011-12-31T00:00:00+14:00", "2011-12-31T09:00:00+14:00"],
+        );
+        // Two hours at once.
+        check("0 1 * * *", Tz::Antarctica__Troll, "2026-03-28T12:00:00+00:00", &["2026-03-29T03:00:00+02:00"]);
+    }
+
+    #[test]
+    fn a_repeated_fixed_time_fires_once_the_first_time() {
+        let zone = Tz::America__New_York;
+        let (first, next) = ("2026-11-01T01:30:00-04:00", "2026-11-02T01:30:00-05:00");
+        check("30 1 * * *", zone, "2026-11-01T00:00:00-04:00", &[first, next]);
+        check("30 1 * * *", zone, "2026-11-01T01:10:00-05:00", &[next]);
+        check("0,30 1 * * *", zone, "2026-11-01T00:59:59-04:00", &["2026-11-01T01:00:00-04:00", first]);
+        // Only half an hour is repeated.
+        check(
+            "45 1 * * *",
+            Tz::Australia__Lord_Howe,
+            "2026-04-04T12:00:00+11:00",
+            &["2026-04-05T01:45:00+11:00", "2026-04-06T01:45:00+10:30"],
+        );
+    }
+
+    #[test]
+    fn a_wildcard_follows_the_clock() {
+        let zone = Tz::America__New_York;
+        check(
+            "0 * * * *",
+            zone,
+            "2026-03-08T00:30:00-05:00",
+            &["2026-03-08T01:00:00-05:00", "2026-03-08T03:00:00-04:00"],
+        );
+        check("*/30 2 * * *", zone, "2026-03-07T12:00:00-05:00", &["2026-03-09T02:00:00-04:00"]);
+        check(
+            "30 * * * *",
+            zone,
+            "2026-11-01T00:45:00-04:00",
+            &["2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00", "2026-11-01T02:30:00-05:00"],
+        );
+        check(
+            "*/30 1 * * *",
+            zone,
+            "2026-11-01T00:45:00-04:00",
+            &[
+                "2026-11-01T01:00:00-04:00",
+                "2026-11-01T01:30:00-04:00",
+                "2026-11-01T01:00:00-05:00",
+                "2026-11-01T01:30:00-05:00",
+                "2026-11-02T01:00:00-05:00",
+            ],
+        );
+        check("@hourly", zone, "2026-11-01T01:00:00-04:00", &["2026-11-01T01:00:00-05:00"]);
+        check("*/15 * * * *", Tz::Australia__Lord_Howe, "2026-04-05T01:50:00+11:00", &["2026-04-05T01:30:00+10:30"]);
+    }
+
+    #[test]
+    fn zones_that_change_at_midnight() {
+        // Cairo springs from Thursday 24:00 to Friday 01:00.
+        check(
+            "0 0 * * *",
+            Tz::Africa__Cairo,
+            "2026-04-23T12:00:00+02:00",
+            &["2026-04-24T01:00:00+03:00", "2026-04-25T00:00:00+03:00"],
+        );
+        check("@daily", Tz::Africa__Cairo, "2026-04-23T12:00:00+02:00", &["2026-04-24T01:00:00+03:00"]);
+        check("15 0 * * *", Tz::America__Havana, "2026-03-07T12:00:00-05:00", &["2026-03-08T01:00:00-04:00"]);
+        // Havana falls back from 01:00 to 00:00.
+        check(
+            "0 0 * * *",
+            Tz::America__Havana,
+            "2026-10-31T12:00:00-04:00",
+            &["2026-11-01T00:00:00-04:00", "2026-11-02T00:00:00-05:00"],
+        );
+    }
+
+    #[test]
+    fn both_day_fields_are_joined_by_or_unless_one_begins_with_a_star() {
+        let zone = Tz::UTC;
+        check(
+            "0 0 13 * 5",
+            zone,
+            "2026-03-01T00:00:00+00:00",
+            &[
+                "2026-03-06T00:00:00+00:00",
+                "2026-03-13T00:00:00+00:00",
+                "2026-03-20T00:00:00+00:00",
+                "2026-03-27T00:00:00+00:00",
+                "2026-04-03T00:00:00+00:00",
+                "2026-04-10T00:00:00+00:00",
+                "2026-04-13T00:00:00+00:00",
+            ],
+        );
+        check("0 0 * * 5", zone, "2026-03-01T00:00:00+00:00", &["2026-03-06T00:00:00+00:00"]);
+        check("0 0 13 * *", zone, "2026-03-01T00:00:00+00:00", &["2026-03-13T00:00:00+00:00"]);
+        check(
+            "0 0 */2 * mon",
+            zone,
+            "2026-03-01T00:00:00+00:00",
+            &["2026-03-09T00:00:00+00:00", "2026-03-23T00:00:00+00:00", "2026-04-13T00:00:00+00:00"],
+        );
+        check("0 0 * * 7", zone, "2026-03-02T00:00:00+00:00", &["2026-03-08T00:00:00+00:00"]);
+    }
+
+    #[test]
+    fn leap_days_and_year_ends() {
+        check(
+            "0 0 29 2 *",
+            Tz::UTC,
+            "2026-03-01T00:00:00+00:00",
+            &["2028-02-29T00:00:00+00:00", "2032-02-29T00:00:00+00:00"],
+        );
+        check("0 0 29 2 *", Tz::UTC, "2096-03-01T00:00:00+00:00", &["2104-02-29T00:00:00+00:00"]);
+        check("59 23 31 12 *", Tz::Pacific__Kiritimati, "2026-01-01T00:00:00+14:00", &["2026-12-31T23:59:00+14:00"]);
+        check("0 0 1 1 *", Tz::UTC, "2026-12-31T23:59:59+00:00", &["2027-01-01T00:00:00+00:00"]);
+    }
+
+    #[test]
+    fn what_is_no_expression_has_no_times() {
+        for expression in ["", "* * * *", "* * * * * *", "0 0 * * * 2027", "61 * * * *", "@sometimes", "a b c d e"] {
+            assert!(Times::parse(expression).is_none(), "{expression}");
+        }
+        let never = Times::parse("0 0 30 2 *").unwrap();
+        assert_eq!(never.next(Tz::UTC, at("2026-01-01T00:00:00Z")), None);
+    }
+
+    const ZONES: [Tz; 12] = [
+        Tz::UTC,
+        Tz::America__New_York,
+        Tz::Europe__Berlin,
+        Tz::Europe__Dublin,
+        Tz::Australia__Lord_Howe,
+        Tz::Antarctica__Troll,
+        Tz::America__Nuuk,
+        Tz::America__Havana,
+        Tz::Africa__Cairo,
+        Tz::Asia__Kathmandu,
+        Tz::America__St_Johns,
+        Tz::Pacific__Chatham,
+    ];
+
+    /// Vixie's rules, minute by minute: slow, and as plain as the manual page.
+    fn by_the_book(times: &Times, zone: Tz, after: DateTime<Utc>, hours: i64) -> Vec<DateTime<Utc>> {
+        let matches = |wall: NaiveDateTime| times.cron.is_time_matching(&wall).unwrap();
+        let mut minute = after.trunc_subsecs(0);
+        while wall_clock(zone, minute).and_utc().timestamp() % 60 != 0 || minute <= after {
+            minute += TimeDelta::seconds(1);
+        }
+        let mut latest = wall_clock(zone, minute - TimeDelta::minutes(1));
+        // What clocks have shown before `after` in a repeated stretch has fired already.
+        for back in 1..=180 {
+            latest = latest.max(wall_clock(zone, minute - TimeDelta::minutes(back)));
+        }
+        let mut found = Vec::new();
+        for _ in 0..hours * 60 {
+            let wall = wall_clock(zone, minute);
+            let due = if times.fixed_time {
+                // Every wall-clock minute that was passed, seen or skipped, for the first time.
+                let mut passed = latest + TimeDelta::minutes(1);
+                let mut due = false;
+                while passed <= wall {
+                    due |= matches(passed);
+                    passed += TimeDelta::minutes(1);
+                }
+                due
+            } else {
+                matches(wall)
+            };
+            latest = latest.max(wall);
+            if due {
+                found.push(minute);
+            }
+            minute += TimeDelta::minutes(1);
+        }
+        found
+    }
+
+    fn field(low: u32, high: u32) -> impl Strategy<Value = String> {
+        prop_oneof![
+            3 => Just("*".to_owned()),
+            1 => (2u32..=7).prop_map(|step| format!("*/{step}")),
+            3 => (low..=high).prop_map(|one| one.to_string()),
+            1 => (low..=high, low..=high).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b))),
+            1 => (low..=high, low..=high).prop_map(|(a, b)| format!("{a},{b}")),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+        /// Around the changes of twelve zones every expression fires exactly when the book says.
+        #[test]
+        fn agrees_with_the_book(
+            minute in field(0, 59), hour in field(0, 3), day in field(1, 31), weekday in field(0, 7),
+            zone in 0..ZONES.len(), spring in any::<bool>(), start in 0i64..250,
+        ) {
+            let zone = ZONES[zone];
+            let expression = format!("{minute} {hour} {day} * {weekday}");
+            let times = Times::parse(&expression).unwrap();
+            // Day 60 of 2026 and day 80 come before the springs, day 90 the autumn of the south, 290 that of the north.
+            let base = at(if spring { "2026-03-05T00:00:00Z" } else { "2026-09-24T00:00:00Z" });
+            let after = base + TimeDelta::hours(start * 5) + TimeDelta::milliseconds(start);
+            let expected = by_the_book(&times, zone, after, 60);
+            let mut found = Vec::new();
+            let mut last = after;
+            while let Some(next) = times.next(zone, last) {
+                prop_assert!(next > last);
+                if next - after > TimeDelta::hours(59) {
+                    break;
+                }
+                found.push(next);
+                last = next;
+            }
+            let expected: Vec<_> =
+                expected.into_iter().filter(|time| *time - after <= TimeDelta::hours(59)).collect();
+            prop_assert_eq!(found, expected, "{} in {} after {}", expression, zone, after);
+        }
+
+        /// Asked from anywhere in between, the answer is the same.
+        #[test]
+        fn asking_earlier_or_later_changes_nothing(
+            minute in field(0, 59), hour in field(0, 23), zone in 0..ZONES.len(), from in 0i64..500_000, step in 1i64..5000,
+        ) {
+            let times = Times::parse(&format!("{minute} {hour} * * *")).unwrap();
+            let zone = ZONES[zone];
+            let after = at("2026-01-01T00:00:00Z") + TimeDelta::minutes(from);
+            let next = times.next(zone, after).unwrap();
+            let between = after + TimeDelta::seconds(step).min(next - after - TimeDelta::milliseconds(1));
+            prop_assert_eq!(times.next(zone, between).unwrap(), next);
+        }
+    }
+}

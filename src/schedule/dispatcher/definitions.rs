@@ -1,0 +1,276 @@
+//! Following the definitions: taking them in, letting them go, and knowing when each falls due next.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::super::command::Loaded;
+use super::super::cron::Times;
+use super::super::open::Stage;
+use super::{Dispatcher, Event};
+use crate::definition::{Definition, DefinitionId, Trigger};
+use crate::journal::{JournalError, Sighting, Streak};
+
+/// A definition as the dispatcher holds it.
+pub(super) struct Entry {
+    pub(super) loaded: Loaded,
+    /// Where it stands in the queue.
+    pub(super) due: Option<DateTime<Utc>>,
+    /// A routine's: all up to then are accounted for. `None`: the journal has not said yet.
+    pub(super) accounted: Option<DateTime<Utc>>,
+    /// A reminder's: the `run_at` that this life has claimed.
+    pub(super) handled: Option<DateTime<Utc>>,
+}
+
+/// What the journal answered to a sighting.
+pub(super) struct Seen {
+    sighting: Sighting,
+    accounted: DateTime<Utc>,
+}
+
+/// When a definition fires after `after`, whether it is enabled or not: for a reminder its instant, once.
+pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+    let times = match &definition.trigger {
+        Trigger::Routine { cron, .. } => Times::parse(cron),
+        Trigger::Reminder { .. } => None,
+    };
+    let zone = definition.zone;
+    let next = move |last: &DateTime<Utc>| times.as_ref()?.next(zone, *last);
+    let first = match due_at(definition) {
+        Some(due) => Some(due).filter(|due| *due > after),
+        None => next(&after),
+    };
+    std::iter::successors(first, next)
+}
+
+/// When a reminder falls due: its instant, to the millisecond, in which the journal counts; never before it.
+pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
+    let run_at = definition.trigger.run_at()?;
+    let whole = DateTime::from_timestamp_millis(run_at.timestamp_millis())?;
+    Some(if whole < run_at { whole + TimeDelta::milliseconds(1) } else { whole })
+}
+
+/// What a definition's backlog depends on; `None`: it has none (an enabled reminder fires whenever it was due).
+fn sighting(definition: &Definition) -> Option<Sighting> {
+    let trigger = match &definition.trigger {
+        Trigger::Routine { cron, .. } => format!("{cron}\n{}\n{}", definition.zone, definition.enabled),
+        Trigger::Reminder { .. } if !definition.enabled => Sighting::DISABLED_REMINDER.to_owned(),
+        Trigger::Reminder { .. } => return None,
+    };
+    Some(Sighting { id: definition.id.clone(), trigger })
+}
+
+impl Dispatcher {
+    pub(super) fn replace(&mut self, all: Vec<Loaded>) {
+        let present: HashSet<DefinitionId> = all.iter().map(|loaded| loaded.definition.id.clone()).collect();
+        let gone: Vec<_> = self.definitions.keys().filter(|id| !present.contains(*id)).cloned().collect();
+        for id in gone {
+            self.let_go(&id);
+        }
+        let mut sightings = Vec::new();
+        for loaded in all {
+            self.take_definition(loaded, &mut sightings);
+        }
+        let journal = self.journal.clone();
+        self.note(async move { journal.only(present).await });
+        self.see(sightings);
+        if !self.recovering {
+            self.recovering = true;
+            self.recover();
+        }
+    }
+
+    pub(super) fn upsert(&mut self, loaded: Loaded) {
+        let mut sightings = Vec::new();
+        self.take_definition(loaded, &mut sightings);
+        self.see(sightings);
+    }
+
+    fn take_definition(&mut self, loaded: Loaded, sightings: &mut Vec<Sighting>) {
+        let id = loaded.definition.id.clone();
+        let old = self.definitions.remove(&id);
+        if let Some(due) = old.as_ref().and_then(|old| old.due) {
+            self.queue.remove(due, &id);
+        }
+        let new = sighting(&loaded.definition);
+        let same = old.as_ref().is_some_and(|old| sighting(&old.loaded.definition) == new);
+        let edited = old.as_ref().is_some_and(|old| old.loaded.text != loaded.text);
+        let was_disabled = match &old {
+            Some(old) => !old.loaded.definition.enabled,
+            None => self.were_disabled.contains(&id),
+        };
+        let entry = Entry {
+            due: None,
+            accounted: old.as_ref().filter(|_| same).and_then(|old| old.accounted),
+            handled: old.as_ref().and_then(|old| old.handled),
+            loaded,
+        };
+        let unknown = entry.accounted.is_none();
+        let enabled_reminder = new.is_none();
+        self.definitions.insert(id.clone(), entry);
+        // A routine waits for the journal's word; what is unchanged has it already.
+        if let Some(sighting) = new.filter(|_| unknown) {
+            sightings.push(sighting);
+        }
+        if edited && self.streaks.get(&id).is_some_and(|streak| streak.paused.is_some()) {
+            self.end_pause(&id);
+        }
+        if self.recovered {
+            if enabled_reminder && was_disabled {
+                self.enabled_again(&id);
+            }
+            self.arm(&id);
+            self.file_is_back(&id);
+        }
+    }
+
+    /// A definition's file is gone or not valid.
+    pub(super) fn remove(&mut self, id: &DefinitionId) {
+        if let Some(file) = self.let_go(id) {
+            let (files, id) = (Arc::clone(&self.files), id.clone());
+            // One that is there but not valid keeps its account: it is the same definition when it is mended.
+            self.tasks.spawn_blocking(
+                move || {
+                    if files.is_there(&file) { Event::Noted(Ok(())) } else { Event::Gone(id) }
+                },
+            );
+        }
+    }
+
+    pub(super) fn on_gone(&mut self, id: DefinitionId) {
+        // It may be back already.
+        if !self.definitions.contains_key(&id) {
+            let journal = self.journal.clone();
+            self.note(async move { journal.gone(vec![id]).await });
+        }
+    }
+
+    fn let_go(&mut self, id: &DefinitionId) -> Option<std::path::PathBuf> {
+        let entry = self.definitions.remove(id)?;
+        if let Some(due) = entry.due {
+            self.queue.remove(due, id);
+        }
+        Some(entry.loaded.definition.file.clone())
+    }
+
+    fn see(&mut self, sightings: Vec<Sighting>) {
+        if sightings.is_empty() {
+            return;
+        }
+        let journal = self.journal.clone();
+        self.tasks.spawn(async move {
+            let answer = journal.see(sightings.clone()).await;
+            Event::Seen(answer.map(|accounts| {
+                let pairs = sightings.into_iter().zip(accounts);
+                pairs.map(|(sighting, accounted)| Seen { sighting, accounted }).collect()
+            }))
+        });
+    }
+
+    pub(super) fn on_seen(&mut self, seen: Result<Vec<Seen>, JournalError>) -> Result<(), JournalError> {
+        let now = self.clock.now();
+        let seen = seen?;
+        let mut wound_back = false;
+        let mut parsed = HashMap::new();
+        for Seen { sighting: seen, accounted } in seen {
+            let Some(entry) = self.definitions.get_mut(&seen.id) else { continue };
+            // Another edit may have overtaken the answer; that one gets its own.
+            if sighting(&entry.loaded.definition).is_some_and(|current| current == seen) {
+                wound_back |= accounted > now;
+                entry.accounted = Some(accounted.min(now).max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
+                if self.recovered {
+                    self.arm_with(&seen.id, &mut parsed);
+                }
+            }
+        }
+        if wound_back {
+            self.wind_back(now);
+        }
+        Ok(())
+    }
+
+    /// The clock went back: what was accounted for ahead of it is looked at again; the journal knows what has a
+    /// record.
+    pub(super) fn wind_back(&mut self, now: DateTime<Utc>) {
+        let journal = self.journal.clone();
+        self.note(async move { journal.wound_back().await });
+        let ahead: Vec<DefinitionId> = self
+            .definitions
+            .iter_mut()
+            .filter_map(|(id, entry)| {
+                let accounted = entry.accounted.as_mut().filter(|accounted| **accounted > now)?;
+                *accounted = now;
+                Some(id.clone())
+            })
+            .collect();
+        for id in ahead {
+            self.arm(&id);
+        }
+    }
+
+    /// Puts a definition where it belongs in the queue.
+    pub(super) fn arm(&mut self, id: &DefinitionId) {
+        self.arm_with(id, &mut HashMap::new());
+    }
+
+    /// As [`Self::arm`], keeping expressions that were read: many definitions share few.
+    pub(super) fn arm_with(&mut self, id: &DefinitionId, parsed: &mut HashMap<String, Option<Times>>) {
+        let claiming = self.claiming.contains(id);
+        let paused = self.streaks.get(id).is_some_and(|streak| streak.paused.is_some());
+        let Some(entry) = self.definitions.get_mut(id) else { return };
+        let definition = &entry.loaded.definition;
+        let due = match &definition.trigger {
+            _ if !definition.enabled || claiming || paused => None,
+            Trigger::Routine { cron, .. } => entry.accounted.and_then(|accounted| {
+                if parsed.len() > 256 {
+                    parsed.clear();
+                }
+                let times = parsed.entry(cron.clone()).or_insert_with(|| Times::parse(cron));
+                times.as_ref()?.next(definition.zone, accounted)
+            }),
+            Trigger::Reminder { .. } => due_at(definition).filter(|due| entry.handled != Some(*due)),
+        };
+        if entry.due != due {
+            if let Some(old) = entry.due {
+                self.queue.remove(old, id);
+            }
+            entry.due = due;
+            if let Some(due) = due {
+                self.queue.insert(due, id.clone());
+            }
+        }
+    }
+
+    /// A routine's pause after too many failures is over: it was resumed, or edited. It has no backlog.
+    pub(super) fn end_pause(&mut self, id: &DefinitionId) {
+        let now = self.clock.now();
+        let streak = Streak::none(id.clone());
+        self.keep_streak(&streak);
+        if let Some(accounted) = self.definitions.get_mut(id).and_then(|entry| entry.accounted.as_mut()) {
+            *accounted = now.max(*accounted);
+        }
+        let (journal, again) = (self.journal.clone(), id.clone());
+        self.note(async move {
+            journal.set_streak(streak).await?;
+            journal.account_from_now(again).await
+        });
+        self.arm(id);
+    }
+
+    /// A definition is (again) there: what waited for its file goes on.
+    fn file_is_back(&mut self, id: &DefinitionId) {
+        let parked: Vec<u64> = self
+            .open
+            .of(id)
+            .filter(|(_, open)| matches!(open.stage, Stage::Missing { parked: true }))
+            .map(|(number, _)| number)
+            .collect();
+        for number in parked {
+            self.open.set_stage(number, Stage::Waiting);
+        }
+        if let Some(recorded) = self.uncleaned.remove(id) {
+            self.clean_up(recorded);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! From waiting to going: slots, order, and the last look at the definition before an attempt is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::super::job::{Job, attempt};
+use super::super::missed::late_line;
+use super::super::open::Stage;
+use super::definitions::due_at;
+use super::ended::Ended;
+use super::{Dispatcher, Event};
+use crate::definition::{Definition, Kind, Mode};
+use crate::journal::{JournalError, RunId, RunState};
+
+/// No pause between two attempts is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+
+/// A further attempt was begun in the journal.
+pub(super) struct Again {
+    number: u64,
+    run: Result<RunId, JournalError>,
+}
+
+/// Whether the file of a missing definition is there.
+pub(super) struct Found {
+    number: u64,
+    there: bool,
+}
+
+/// What the last look at a definition says.
+enum Verdict {
+    Launch(Arc<Definition>, Arc<str>),
+    Close(&'static str),
+    Missing,
+}
+
+impl Dispatcher {
+    /// Launches what waits, in due order, as far as there are slots. Turns of the main session have a slot of their
+    /// own: forks never hold them up, nor they the forks.
+    pub(super) fn launch_waiting(&mut self) {
+        if self.stopping.is_some() || !self.recovered {
+            return;
+        }
+        let held = self.paused.is_some() || self.waiting_for_login.is_some();
+        loop {
+            let (background, turns) = (self.open.background() < self.max_concurrent_runs, self.open.turns() < 1);
+            if !background && !turns {
+                return;
+            }
+            let next = self.open.waiting().find(|(_, open)| {
+                let id = &open.occurrence.id;
+                let foreground =
+                    self.definitions.get(id).is_some_and(|entry| entry.loaded.definition.mode == Mode::Foreground);
+                (if foreground { turns } else { background })
+                    && (!held || (open.probe && self.paused.is_none()) || open.by_hand)
+                    && !self.open.is_busy(id)
+            });
+            let Some((number, _)) = next else { return };
+            match self.last_look(number) {
+                Verdict::Launch(definition, text) => self.launch(number, definition, text),
+                Verdict::Close(why) => self.close_unlaunched(number, why),
+                Verdict::Missing => self.look_for_file(number),
+            }
+        }
+    }
+
+    /// The definition that counts is that of this moment.
+    fn last_look(&self, number: u64) -> Verdict {
+        let Some(open) = self.open.get(number) else { return Verdict::Missing };
+        let Some(entry) = self.definitions.get(&open.occurrence.id) else { return Verdict::Missing };
+        let definition = &entry.loaded.definition;
+        if definition.kind() != open.occurrence.kind {
+            return Verdict::Close("its file now says something else");
+        }
+        if definition.kind() == Kind::Reminder && due_at(definition) != Some(open.occurrence.at) {
+            return Verdict::Close("its time was changed");
+        }
+        if !definition.enabled && !open.by_hand {
+            return Verdict::Close("disabled: it was disabled before it could run");
+        }
+        Verdict::Launch(Arc::clone(definition), Arc::clone(&entry.loaded.text))
+    }
+
+    fn launch(&mut self, number: u64, definition: Arc<Definition>, text: Arc<str>) {
+        let now = self.clock.now();
+        let Some(open) = self.open.get_mut(number) else { return };
+        let cancel = CancellationToken::new();
+        let job = Job {
+            run: open.run.clone(),
+            definition: Arc::clone(&definition),
+            occurrence: open.occurrence.clone(),
+            attempt: open.attempt,
+            late: late_line(open.occurrence.at, definition.zone, now),
+            cut_off: open.cut_off,
+            by_hand: open.by_hand,
+            cancel: cancel.clone(),
+        };
+        let foreground = definition.mode == Mode::Foreground;
+        open.file.clone_from(&definition.file);
+        open.text = Arc::clone(&text);
+        open.fired = Some(definition);
+        self.open.set_stage(number, Stage::Going { cancel, cause: None, since: now, foreground });
+        let (journal, launcher) = (self.journal.clone(), Arc::clone(&self.launcher));
+        self.tasks.spawn(async move {
+            let run = job.run.clone();
+            let report = match journal.launching(&run, text).await {
+                Ok(()) => {
+                    let report = attempt(&*launcher, job).await;
+                    journal.effect(&run).await.map(|effect| (report, effect.is_some()))
+                }
+                Err(error) => Err(error),
+            };
+            Event::Ended(Box::new(Ended { number, report }))
+        });
+    }
+
+    fn look_for_file(&mut self, number: u64) {
+        let Some(open) = self.open.get(number) else { return };
+        let (files, file) = (Arc::clone(&self.files), open.file.clone());
+        self.open.set_stage(number, Stage::Missing { parked: false });
+        self.tasks.spawn_blocking(move || Event::Found(Found { number, there: files.is_there(&file) }));
+    }
+
+    /// A file that is there but not valid is waited for; one that was deleted ends its occurrence.
+    pub(super) fn on_found(&mut self, found: &Found) -> Result<(), JournalError> {
+        let Some(open) = self.open.get(found.number) else { return Ok(()) };
+        if !matches!(open.stage, Stage::Missing { .. }) {
+            return Ok(());
+        }
+        if self.definitions.contains_key(&open.occurrence.id) {
+            self.open.set_stage(found.number, Stage::Waiting);
+        } else if found.there {
+            tracing::warn!(id = %open.occurrence.id, "it waits until its file is valid again");
+            self.open.set_stage(found.number, Stage::Missing { parked: true });
+        } else {
+            self.close_unlaunched(found.number, "its file was deleted before it could run");
+        }
+        Ok(())
+    }
+
+    /// Begins further attempts whose time has come.
+    pub(super) fn try_again_due(&mut self) {
+        if self.stopping.is_some() || !self.recovered {
+            return;
+        }
+        let now = Instant::now();
+        while let Some((_, number)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
+            self.retries.pop_first();
+            if self.open.get(number).is_some_and(|open| matches!(open.stage, Stage::RetryAt(_))) {
+                self.begin_again(number);
+            }
+        }
+    }
+
+    /// Begins another attempt in the journal; it then waits for its slot.
+    pub(super) fn begin_again(&mut self, number: u64) {
+        let Some(open) = self.open.get(number) else { return };
+        let (journal, last) = (self.journal.clone(), open.run.clone());
+        self.open.set_stage(number, Stage::Recording);
+        self.tasks.spawn(async move { Event::Again(Again { number, run: journal.attempt_again(&last).await }) });
+    }
+
+    pub(super) fn on_again(&mut self, again: Again) -> Result<(), JournalError> {
+        let Some(run) = self.unless_lost(again.number, again.run)? else { return Ok(()) };
+        if let Some(open) = self.open.get_mut(again.number) {
+            open.cut_off = open.state == RunState::Interrupted;
+            open.run = run;
+            open.attempt += 1;
+            open.state = RunState::Claimed;
+            self.open.set_stage(again.number, Stage::Waiting);
+        }
+        Ok(())
+    }
+
+    /// Lets what waits for another try go at once: the login is back, or a person says so.
+    pub(super) fn try_all_again(&mut self) {
+        let waiting: Vec<u64> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.probe && matches!(open.stage, Stage::RetryAt(_)))
+            .map(|(number, _)| number)
+            .collect();
+        let now = Instant::now();
+        for number in waiting {
+            self.retry_at(number, now);
+        }
+    }
+
+    /// Puts an open occurrence aside until `at`.
+    pub(super) fn retry_at(&mut self, number: u64, at: Instant) {
+        if let Some(Stage::RetryAt(old)) = self.open.get(number).map(|open| &open.stage) {
+            self.retries.remove(&(*old, number));
+        }
+        self.retries.insert((at, number));
+        self.open.set_stage(number, Stage::RetryAt(at));
+    }
+
+    /// The moment of steady time at which the wall clock, left alone, will read `at`; not far ahead, wherever the clock
+    /// was when `at` was recorded.
+    pub(super) fn instant(&self, at: DateTime<Utc>) -> Instant {
+        Instant::now() + self.clock.until(at).min(LONGEST_PAUSE)
+    }
+}

@@ -1,0 +1,342 @@
+//! The dispatcher: its state, its loop, and how it ends. What it does on each event is in the files beside this one.
+
+mod cleanup;
+mod definitions;
+mod due;
+mod ended;
+mod launch;
+mod recovery;
+mod requests;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+
+use super::command::{Activity, Command, Schedule};
+use super::files::Files;
+use super::job::Launcher;
+use super::open::{Cause, OpenOnes, Stage};
+use super::queue::Queue;
+use crate::clock::{Clock, Drift, Jumps};
+use crate::definition::DefinitionId;
+use crate::journal::{Journal, JournalError, Recorded, Streak};
+
+pub use definitions::occurrences;
+
+use cleanup::Cleaned;
+use definitions::{Entry, Seen};
+use due::Claimed;
+use ended::{Ended, Finished};
+use launch::{Again, Found};
+
+/// After a forward jump, what fell due this shortly before the new time is still on time. It keeps a clock that was
+/// slewed for long, and so strays from steady time, from looking like a jump over the very moment that was waited for.
+const JUST_DUE: TimeDelta = TimeDelta::seconds(2);
+
+/// A claim that took longer than this was held up by the disk: what fell due meanwhile was missed.
+const HELD_UP: Duration = Duration::from_secs(5);
+
+/// How long ended runs have to be gone, once their grace is over.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// Why the dispatcher ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// The journal failed in a way that does not pass.
+    #[error("the schedule cannot go on without its journal; start the service again")]
+    Journal(#[from] JournalError),
+    /// A fault of our own. The next start goes on from the journal.
+    #[error("a fault of ollim-bot itself; start the service again, and please report it")]
+    Panic(#[source] JoinError),
+}
+
+/// What something that the dispatcher has started reports back.
+enum Event {
+    Recovered(Result<recovery::Found, JournalError>),
+    Seen(Result<Vec<Seen>, JournalError>),
+    Claimed(Claimed),
+    Again(Again),
+    Found(Found),
+    Ended(Box<Ended>),
+    Finished(Box<Finished>),
+    Cleaned(Cleaned),
+    Recorded(Result<Option<Recorded>, JournalError>),
+    Noted(Result<(), JournalError>),
+    /// A definition's file is really gone.
+    Gone(DefinitionId),
+}
+
+/// How it is ending.
+struct Stopping {
+    /// When what is going is ended.
+    grace: Instant,
+    /// When it is not waited for any longer; set once it is being ended.
+    last: Option<Instant>,
+}
+
+/// Decides when definitions fire. See the module's head.
+pub struct Dispatcher {
+    clock: Clock,
+    drift: Drift,
+    jumps: Jumps,
+    journal: Journal,
+    launcher: Arc<dyn Launcher>,
+    files: Arc<dyn Files>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    activity: watch::Sender<Activity>,
+    tasks: JoinSet<Event>,
+
+    definitions: HashMap<DefinitionId, Entry>,
+    queue: Queue,
+    /// Definitions of which an occurrence is being claimed: they are not in the queue meanwhile.
+    claiming: HashSet<DefinitionId>,
+    open: OpenOnes,
+    /// When attempts that wait for another try are due.
+    retries: BTreeSet<(Instant, u64)>,
+    /// Reminders whose outcome is recorded and whose file is still to be dealt with.
+    uncleaned: HashMap<DefinitionId, Recorded>,
+    /// When dealing with a file is tried again.
+    cleanups: BTreeSet<(Instant, DefinitionId)>,
+    streaks: HashMap<DefinitionId, Streak>,
+    /// Reminders that were disabled when an earlier life saw them last.
+    were_disabled: HashSet<DefinitionId>,
+
+    max_concurrent_runs: usize,
+    /// What fell due before then was missed.
+    able_since: DateTime<Utc>,
+    /// What an earlier life left has been taken up.
+    recovered: bool,
+    recovering: bool,
+    paused: Option<DateTime<Utc>>,
+    waiting_for_login: Option<DateTime<Utc>>,
+    stopping: Option<Stopping>,
+    /// Every handle was dropped.
+    abandoned: bool,
+    fault: Option<ScheduleError>,
+}
+
+impl Dispatcher {
+    /// A dispatcher and the handle to talk to it. Nothing happens before [`Self::run`], and nothing fires before the
+    /// first [`Schedule::replace`]. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn new(
+        clock: &Clock,
+        journal: Journal,
+        launcher: Arc<dyn Launcher>,
+        files: Arc<dyn Files>,
+        max_concurrent_runs: usize,
+    ) -> (Schedule, Self) {
+        let (sender, commands) = mpsc::unbounded_channel();
+        let (activity, watching) = watch::channel(Activity::default());
+        let dispatcher = Self {
+            clock: clock.clone(),
+            drift: Drift::new(clock),
+            jumps: clock.jumps(),
+            journal,
+            launcher,
+            files,
+            commands,
+            activity,
+            tasks: JoinSet::new(),
+            definitions: HashMap::new(),
+            queue: Queue::default(),
+            claiming: HashSet::new(),
+            open: OpenOnes::default(),
+            retries: BTreeSet::new(),
+            uncleaned: HashMap::new(),
+            cleanups: BTreeSet::new(),
+            streaks: HashMap::new(),
+            were_disabled: HashSet::new(),
+            max_concurrent_runs: max_concurrent_runs.max(1),
+            able_since: clock.now(),
+            recovered: false,
+            recovering: false,
+            paused: None,
+            waiting_for_login: None,
+            stopping: None,
+            abandoned: false,
+            fault: None,
+        };
+        (Schedule { commands: sender, activity: watching }, dispatcher)
+    }
+
+    /// Runs until it is told to stop and everything is recorded. Dropped in the middle, it leaves everything as a
+    /// killed process would.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]: a fault that another start may mend. What was going is then found as interrupted.
+    pub async fn run(mut self) -> Result<(), ScheduleError> {
+        loop {
+            self.look_at_the_clock();
+            if self.is_dispatching() {
+                self.claim_due();
+            }
+            self.try_again_due();
+            self.clean_up_due();
+            self.launch_waiting();
+            self.announce();
+            if self.is_over() {
+                self.tasks.shutdown().await;
+                return self.fault.map_or(Ok(()), Err);
+            }
+            let wake = self.next_look();
+            tokio::select! {
+                command = self.commands.recv(), if !self.abandoned => match command {
+                    Some(command) => self.obey_all(command),
+                    None => {
+                        self.abandoned = true;
+                        self.stop(Duration::ZERO);
+                    }
+                },
+                Some(ended) = self.tasks.join_next() => self.take_in(ended),
+                () = tokio::time::sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+                () = self.jumps.next() => {}
+            }
+        }
+    }
+
+    fn obey_all(&mut self, first: Command) {
+        self.obey(first);
+        while let Ok(command) = self.commands.try_recv() {
+            self.obey(command);
+        }
+    }
+
+    fn take_in(&mut self, ended: Result<Event, JoinError>) {
+        let fault = match ended {
+            Ok(Event::Recovered(found)) => self.on_recovered(found),
+            Ok(Event::Seen(seen)) => self.on_seen(seen),
+            Ok(Event::Claimed(claimed)) => self.on_claimed(claimed),
+            Ok(Event::Again(again)) => self.on_again(again),
+            Ok(Event::Found(found)) => self.on_found(&found),
+            Ok(Event::Ended(ended)) => self.on_ended(*ended),
+            Ok(Event::Finished(finished)) => self.on_finished(*finished),
+            Ok(Event::Cleaned(cleaned)) => {
+                self.on_cleaned(cleaned);
+                Ok(())
+            }
+            Ok(Event::Recorded(recorded)) => recorded.map(|recorded| {
+                if let Some(recorded) = recorded {
+                    self.clean_up(recorded);
+                }
+            }),
+            Ok(Event::Noted(noted)) => noted,
+            Ok(Event::Gone(id)) => {
+                self.on_gone(id);
+                Ok(())
+            }
+            Err(error) => {
+                self.fail(ScheduleError::Panic(error));
+                Ok(())
+            }
+        };
+        if let Err(error) = fault {
+            self.fail(error.into());
+        }
+    }
+
+    /// Ends at once, leaving what is going to the next life.
+    fn fail(&mut self, fault: ScheduleError) {
+        tracing::error!(error = %fault, "the schedule ends");
+        self.fault.get_or_insert(fault);
+        self.stop(Duration::ZERO);
+    }
+
+    fn is_dispatching(&self) -> bool {
+        self.recovered && self.paused.is_none() && self.waiting_for_login.is_none() && self.stopping.is_none()
+    }
+
+    /// Notices that the wall clock was set, or that the machine slept.
+    fn look_at_the_clock(&mut self) {
+        let Some(jump) = self.drift.look(&self.clock) else { return };
+        let now = self.clock.now();
+        if jump > TimeDelta::zero() {
+            tracing::info!(seconds = jump.num_seconds(), "the clock went forwards, or the machine slept");
+            self.able_since = self.able_since.max(now - JUST_DUE);
+        } else {
+            tracing::warn!(seconds = jump.num_seconds(), "the clock was set back");
+            self.able_since = self.able_since.min(now);
+            self.wind_back(now);
+        }
+    }
+
+    /// When there is something to do though nothing happens.
+    fn next_look(&self) -> Option<Instant> {
+        let due = self.queue.first().filter(|_| self.is_dispatching()).map(|due| self.clock.look_again(due));
+        let retry = self.retries.first().filter(|_| self.stopping.is_none()).map(|(at, _)| *at);
+        let cleanup = self.cleanups.first().map(|(at, _)| *at);
+        let stop = self.stopping.as_ref().map(|stopping| stopping.last.unwrap_or(stopping.grace));
+        [due, retry, cleanup, stop].into_iter().flatten().min()
+    }
+
+    fn stop(&mut self, grace: Duration) {
+        let until = Instant::now() + grace;
+        match &mut self.stopping {
+            Some(stopping) => stopping.grace = stopping.grace.min(until),
+            None => self.stopping = Some(Stopping { grace: until, last: None }),
+        }
+    }
+
+    /// Whether all is done. Ends what is going when its grace is over.
+    fn is_over(&mut self) -> bool {
+        let Some(stopping) = &mut self.stopping else { return false };
+        // Records and files are seen through; what only waits is left to the next life.
+        if self.tasks.is_empty() {
+            return true;
+        }
+        let now = Instant::now();
+        match stopping.last {
+            Some(last) => now >= last,
+            None if now < stopping.grace => false,
+            None => {
+                stopping.last = Some(now + LAST_WAIT);
+                let going: Vec<u64> = self.open.iter().map(|(number, _)| number).collect();
+                for number in going {
+                    self.end(number, Cause::Stopping);
+                }
+                false
+            }
+        }
+    }
+
+    /// Tells a going attempt to end.
+    fn end(&mut self, number: u64, why: Cause) {
+        if let Some(open) = self.open.get_mut(number)
+            && let Stage::Going { cancel, cause, .. } = &mut open.stage
+        {
+            cause.get_or_insert(why);
+            cancel.cancel();
+        }
+    }
+
+    fn announce(&self) {
+        let now =
+            Activity { loaded: self.recovered, open: self.open.len() + self.claiming.len(), next: self.queue.first() };
+        self.activity.send_if_modified(|last| std::mem::replace(last, now) != now);
+    }
+
+    /// Starts something that the journal is to do and of which only a fault matters.
+    fn note<F>(&mut self, work: F)
+    where
+        F: Future<Output = Result<(), JournalError>> + Send + 'static,
+    {
+        self.tasks.spawn(async move { Event::Noted(work.await) });
+    }
+
+    fn streak(&self, id: &DefinitionId) -> Streak {
+        self.streaks.get(id).cloned().unwrap_or_else(|| Streak::none(id.clone()))
+    }
+
+    fn keep_streak(&mut self, streak: &Streak) {
+        if *streak == Streak::none(streak.id.clone()) {
+            self.streaks.remove(&streak.id);
+        } else {
+            self.streaks.insert(streak.id.clone(), streak.clone());
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Taking up what an earlier life has left. Nothing fires before this is done.
+
+use std::sync::Arc;
+
+use super::super::conclusion::{Attempted, given_up};
+use super::super::leftover;
+use super::super::open::{Open, Stage};
+use super::super::retry::{CUT_OFF_AT_MOST, granted};
+use super::{Dispatcher, Event};
+use crate::definition::{Definition, DefinitionId};
+use crate::journal::{Finish, Journal, JournalError, NewMessage, Recovered, RunState, Streak, Unfinished};
+
+/// The setting that holds since when a person has paused everything.
+pub(super) const PAUSED: &str = "paused";
+
+/// What was found.
+pub(super) struct Found {
+    recovered: Recovered,
+    paused: Option<String>,
+}
+
+async fn find(journal: &Journal) -> Result<Found, JournalError> {
+    let processes = journal.leftovers().await?;
+    for process in processes {
+        // Fails only when the runtime is going away.
+        let ended = tokio::task::spawn_blocking(move || leftover::end(&process)).await;
+        if ended.unwrap_or(false) {
+            tracing::warn!("a run of an earlier life was still going; it was ended");
+        }
+    }
+    Ok(Found { recovered: journal.recover().await?, paused: journal.setting(PAUSED).await? })
+}
+
+impl Dispatcher {
+    pub(super) fn recover(&mut self) {
+        let journal = self.journal.clone();
+        self.tasks.spawn(async move { Event::Recovered(find(&journal).await) });
+    }
+
+    pub(super) fn on_recovered(&mut self, found: Result<Found, JournalError>) -> Result<(), JournalError> {
+        let Found { recovered, paused } = found?;
+        self.recovered = true;
+        // A time that cannot be read still means paused.
+        self.paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
+        self.were_disabled = recovered.disabled;
+        self.take_streaks(recovered.streaks);
+        for unfinished in recovered.unfinished {
+            self.take_up(unfinished);
+        }
+        for recorded in recovered.recorded {
+            // A definition that fires for it again would only find the record.
+            if let Some(entry) = self.definitions.get_mut(&recorded.occurrence.id) {
+                entry.handled = Some(recorded.occurrence.at);
+            }
+            self.clean_up(recorded);
+        }
+        let ids: Vec<DefinitionId> = self.definitions.keys().cloned().collect();
+        let mut parsed = std::collections::HashMap::new();
+        for id in ids {
+            let enabled = self.definitions.get(&id).is_some_and(|entry| entry.loaded.definition.enabled);
+            if enabled && self.were_disabled.contains(&id) {
+                self.enabled_again(&id);
+            }
+            self.arm_with(&id, &mut parsed);
+        }
+        Ok(())
+    }
+
+    fn take_streaks(&mut self, streaks: Vec<(Streak, Option<Arc<str>>)>) {
+        for (streak, fired) in streaks {
+            let id = streak.id.clone();
+            let edited = self.definitions.get(&id).is_some_and(|entry| Some(&entry.loaded.text) != fired.as_ref());
+            let paused = streak.paused.is_some();
+            self.keep_streak(&streak);
+            if paused && edited {
+                self.end_pause(&id);
+            }
+        }
+    }
+
+    fn take_up(&mut self, left: Unfinished) {
+        let definition = self.definitions.get(&left.occurrence.id).map(|entry| Arc::clone(&entry.loaded.definition));
+        if let Some(entry) = self.definitions.get_mut(&left.occurrence.id) {
+            entry.handled = Some(left.occurrence.at);
+        }
+        let number = self.open.insert(Open {
+            run: left.run.clone(),
+            occurrence: left.occurrence.clone(),
+            file: left.file.clone(),
+            text: Arc::clone(&left.text),
+            fired: definition.clone(),
+            by_hand: left.by_hand,
+            attempt: left.attempt,
+            state: left.state,
+            failures: left.failures,
+            touched: left.effect.is_some(),
+            cut_off: false,
+            probe: left.by_hand,
+            stage: if left.state == RunState::Claimed { Stage::Waiting } else { Stage::Recording },
+        });
+        match left.state {
+            RunState::Claimed => {}
+            RunState::Interrupted => match reason_to_give_up(&left, definition.as_deref()) {
+                None => self.begin_again(number),
+                Some(why) => self.give_up(number, &left, definition.as_deref(), why),
+            },
+            _ => {
+                let at = left.retry_at.map_or_else(tokio::time::Instant::now, |at| self.instant(at));
+                self.retry_at(number, at);
+            }
+        }
+    }
+
+    fn give_up(&mut self, number: u64, left: &Unfinished, definition: Option<&Definition>, why: String) {
+        let finish = match definition {
+            Some(definition) => given_up(
+                &Attempted {
+                    run: &left.run,
+                    definition,
+                    failures: left.failures,
+                    touched: left.effect.is_some(),
+                    cause: None,
+                    stopping: false,
+                    streak: self.streak(&definition.id),
+                    now: self.clock.now(),
+                    chance: 0.0,
+                },
+                why,
+            ),
+            // Its file is not there, or not valid: the person hears of the run all the same.
+            None => {
+                let text = format!("{} {} failed: {why}.", left.occurrence.kind, left.occurrence.id);
+                let id = Some(left.occurrence.id.clone());
+                let message = NewMessage { run: Some(left.run.clone()), id, text };
+                Finish { messages: vec![message], ..Finish::closed(RunState::Failed, Some(why)) }
+            }
+        };
+        self.record(number, finish, None);
+    }
+}
+
+/// Why an attempt that was cut off is not begun again; `None`: it is.
+fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Option<String> {
+    if left.interruptions >= CUT_OFF_AT_MOST {
+        return Some(format!("the service ended {} times while it was going", left.interruptions));
+    }
+    let effect = left.effect.as_ref()?;
+    let says_retry = definition.filter(|definition| definition.retry.is_some());
+    if says_retry.is_some_and(|definition| left.failures + left.interruptions <= granted(definition)) {
+        return None;
+    }
+    Some(format!(
+        "the service ended while it was going, after its first effect ({effect}); it is not run again, because a part \
+         of it would happen twice"
+    ))
+}

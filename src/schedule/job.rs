@@ -1,0 +1,84 @@
+//! The hand-over to whoever runs a job, and its safe side: a panic in there is a failed run.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
+use crate::definition::Definition;
+use crate::journal::{Occurrence, RunId};
+
+/// One attempt that is to be made now. It is claimed, and recorded as running.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The attempt.
+    pub run: RunId,
+    /// The definition as its file is now.
+    pub definition: Arc<Definition>,
+    /// What it fell due for.
+    pub occurrence: Occurrence,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+    /// The line for the prompt of a late run: `[late: was scheduled for 14:00, running now]`.
+    pub late: Option<String>,
+    /// An earlier attempt was cut off before its first effect; the prompt says so.
+    pub cut_off: bool,
+    /// A person fired it.
+    pub by_hand: bool,
+    /// Ends the attempt when cancelled.
+    pub cancel: CancellationToken,
+}
+
+/// Makes attempts. It marks each first effect in the journal before it allows it, and returns when everything that
+/// it started has ended.
+#[async_trait]
+pub trait Launcher: Send + Sync {
+    /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
+    async fn launch(&self, job: Job) -> AttemptReport;
+}
+
+/// A report of a failure that no client has reported.
+pub(super) fn failure(class: FailureClass, message: String) -> AttemptReport {
+    AttemptReport {
+        end: AttemptEnd::Failed(Failure { class, message }),
+        answer: None,
+        session: None,
+        transcript: None,
+        cost_usd: None,
+        turns: None,
+    }
+}
+
+/// Makes one attempt; a panic becomes a failure of our own.
+pub(super) async fn attempt(launcher: &dyn Launcher, job: Job) -> AttemptReport {
+    let run = job.run.clone();
+    AssertUnwindSafe(launcher.launch(job)).catch_unwind().await.unwrap_or_else(|panic| {
+        let words = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "without a word".to_owned());
+        tracing::error!(%run, panic = words, "a run panicked");
+        failure(FailureClass::Internal, format!("a fault of ollim-bot itself (panic: {words}); please report it"))
+    })
+}
+
+/// The class's word in the record.
+pub(super) fn class_word(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::SpawnFailed => "spawn_failed",
+        FailureClass::InitializeTimeout => "initialize_timeout",
+        FailureClass::NotLoggedIn => "not_logged_in",
+        FailureClass::Overloaded => "overloaded",
+        FailureClass::ErrorResult => "error_result",
+        FailureClass::Garbage => "garbage",
+        FailureClass::ExitedEarly => "exited_early",
+        FailureClass::MainSessionMissing => "main_session_missing",
+        FailureClass::SurfaceMismatch => "surface_mismatch",
+        FailureClass::NeedsClaude => "needs_claude",
+        FailureClass::Internal => "internal",
+    }
+}

@@ -1,0 +1,188 @@
+//! What becomes of a routine's occurrences that fell due while nothing could run, and how a late run says so. Pure.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::cron::Times;
+use crate::definition::OnMissed;
+
+/// How many missed occurrences of one routine get a record each. Older ones share one that stands for all of them:
+/// a routine of every minute would otherwise leave half a million rows for a year in a drawer.
+pub(super) const LISTED: usize = 100;
+
+/// How many missed occurrences `on_missed: all` runs, the newest ones.
+pub(super) const CAUGHT_UP: usize = 1000;
+
+/// A run that begins this long after its time says so in its prompt, whatever held it up.
+const LATE: TimeDelta = TimeDelta::seconds(60);
+
+/// What is to be recorded and run. Every occurrence of the stretch is in exactly one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The first and the last of a stretch of skipped ones that share one record.
+    pub(super) skip_stretch: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Skipped ones with a record each.
+    pub(super) skip: Vec<DateTime<Utc>>,
+    /// Missed ones that run late, oldest first.
+    pub(super) run_late: Vec<DateTime<Utc>>,
+    /// Those that fell due while they could run, oldest first; nearly always one.
+    pub(super) run: Vec<DateTime<Utc>>,
+}
+
+/// Sorts the occurrences after `accounted`, up to and including `now`. Those before `able_since` were missed.
+pub(super) fn plan(
+    times: &Times,
+    zone: Tz,
+    policy: OnMissed,
+    accounted: DateTime<Utc>,
+    able_since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Plan {
+    let boundary = able_since.min(now + TimeDelta::milliseconds(1));
+    let keep = if policy == OnMissed::All { CAUGHT_UP } else { LISTED };
+    let (skip_stretch, mut missed) = newest(times, zone, accounted, boundary, keep);
+    let on_time_from = accounted.max(boundary - TimeDelta::milliseconds(1));
+    let run = between(times, zone, on_time_from, now + TimeDelta::milliseconds(1), LISTED);
+    let run_late = match policy {
+        OnMissed::All => std::mem::take(&mut missed),
+        // One that is on time makes the late one pointless.
+        OnMissed::Latest if run.is_empty() => missed.pop().into_iter().collect(),
+        OnMissed::Latest | OnMissed::Skip => Vec::new(),
+    };
+    Plan { skip_stretch, skip: missed, run_late, run }
+}
+
+/// Occurrences after `from` and before `to`: the newest `keep`, and the first and last of the older ones.
+fn newest(
+    times: &Times,
+    zone: Tz,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    keep: usize,
+) -> (Option<(DateTime<Utc>, DateTime<Utc>)>, Vec<DateTime<Utc>>) {
+    let Some(first) = times.next(zone, from).filter(|first| *first < to) else { return (None, Vec::new()) };
+    // Looks back twice as far each time, so that the work follows what is kept and not how long it was.
+    let mut back = TimeDelta::hours(2);
+    loop {
+        let start = from.max(to - back);
+        let mut found = between(times, zone, start, to, usize::MAX);
+        if found.len() > keep {
+            let newer = found.split_off(found.len() - keep);
+            return (found.last().map(|last| (first, *last)), newer);
+        }
+        if start == from {
+            return (None, found);
+        }
+        back = back + back;
+    }
+}
+
+/// Occurrences after `from` and before `to`, at most `limit`.
+fn between(times: &Times, zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>, limit: usize) -> Vec<DateTime<Utc>> {
+    let next = |last: &DateTime<Utc>| times.next(zone, *last).filter(|next| *next < to);
+    std::iter::successors(next(&from), next).take(limit).collect()
+}
+
+/// The line for the prompt of a run that begins at `now`; `None`: it is not late. The day is named where it is
+/// another one than today's.
+pub(super) fn late_line(scheduled: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) -> Option<String> {
+    if now - scheduled < LATE {
+        return None;
+    }
+    let (due, today) = (scheduled.with_timezone(&zone), now.with_timezone(&zone));
+    let words = if due.date_naive() == today.date_naive() { "%H:%M" } else { "%a %-d %b %Y, %H:%M" };
+    Some(format!("[late: was scheduled for {}, running now]", due.format(words)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        format!("2026-03-{text}Z").parse().unwrap()
+    }
+
+    /// `[stretch] skipped | late | on time`, as day and hour.
+    fn check(cron: &str, policy: OnMissed, accounted: &str, able_since: &str, now: &str, expected: &str) {
+        let times = Times::parse(cron).unwrap();
+        let plan = plan(&times, Tz::UTC, policy, at(accounted), at(able_since), at(now));
+        let words = |times: &[DateTime<Utc>]| {
+            times.iter().map(|time| time.format("%d/%H").to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(plan.skip_stretch, None);
+        let found = format!("{} | {} | {}", words(&plan.skip), words(&plan.run_late), words(&plan.run));
+        assert_eq!(found, expected, "{cron} {policy:?} from {accounted}, able since {able_since}, now {now}");
+    }
+
+    #[test]
+    fn missed_ones_go_by_the_policy_and_those_on_time_run() {
+        use OnMissed::{All, Latest, Skip};
+        let daily = "0 8 * * *";
+        check(daily, Latest, "01T08:00:00", "01T09:00:00", "02T08:00:00", " |  | 02/08");
+        check(daily, Latest, "01T08:00:00", "04T09:00:00", "04T09:00:00", "02/08 03/08 | 04/08 | ");
+        check(daily, All, "01T08:00:00", "04T09:00:00", "04T09:00:00", " | 02/08 03/08 04/08 | ");
+        check(daily, Skip, "01T08:00:00", "04T09:00:00", "04T09:00:00", "02/08 03/08 04/08 |  | ");
+        // Due exactly when things began to run again: on time, and the late ones give way to it.
+        check(daily, Latest, "01T08:00:00", "04T08:00:00", "04T08:00:00", "02/08 03/08 |  | 04/08");
+        check(daily, All, "01T08:00:00", "04T08:00:00", "04T08:00:00", " | 02/08 03/08 | 04/08");
+        check(daily, Skip, "01T08:00:00", "04T08:00:00", "04T08:00:00", "02/08 03/08 |  | 04/08");
+        // Nothing was missed, nothing is due.
+        check(daily, All, "01T08:00:00", "02T07:00:00", "02T07:00:00", " |  | ");
+        check(daily, All, "02T08:00:00", "02T07:00:00", "02T07:00:00", " |  | ");
+    }
+
+    #[test]
+    fn a_year_of_minutes_is_one_record_and_a_hundred() {
+        let times = Times::parse("* * * * *").unwrap();
+        let (from, now) = (at("01T00:00:30"), at("01T00:00:30") + TimeDelta::days(365));
+        let plan = plan(&times, Tz::UTC, OnMissed::Latest, from, now, now);
+        assert_eq!((plan.skip.len(), plan.run_late.len(), plan.run.len()), (LISTED - 1, 1, 0));
+        let (first, last) = plan.skip_stretch.unwrap();
+        assert_eq!(first, at("01T00:01:00"));
+        assert_eq!(plan.skip[0] - last, TimeDelta::minutes(1));
+        assert_eq!(plan.run_late[0], now - TimeDelta::seconds(30));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+        /// Each occurrence is in exactly one place, and only those of the stretch are.
+        #[test]
+        fn every_occurrence_is_in_exactly_one_place(
+            step in 1u32..30, hour in 0u32..23, policy in 0usize..3, gone in 0i64..20_000, able in 0i64..20_000,
+        ) {
+            let times = Times::parse(&format!("*/{step} {hour}-23 * * *")).unwrap();
+            let policy = [OnMissed::Latest, OnMissed::All, OnMissed::Skip][policy];
+            let accounted = at("01T00:00:00");
+            let now = accounted + TimeDelta::minutes(gone);
+            let able_since = accounted + TimeDelta::minutes(able);
+            let plan = plan(&times, Tz::UTC, policy, accounted, able_since, now);
+            let all = between(&times, Tz::UTC, accounted, now + TimeDelta::milliseconds(1), usize::MAX);
+            let mut placed: Vec<DateTime<Utc>> = match plan.skip_stretch {
+                None => Vec::new(),
+                Some((first, last)) => all.iter().copied().filter(|time| *time >= first && *time <= last).collect(),
+            };
+            for part in [&plan.skip, &plan.run_late, &plan.run] {
+                placed.extend(part);
+            }
+            placed.sort();
+            let on_time = all.iter().filter(|time| **time >= able_since).count();
+            if on_time <= LISTED {
+                prop_assert_eq!(&placed, &all);
+                prop_assert_eq!(plan.run.len(), on_time);
+            }
+        }
+    }
+
+    #[test]
+    fn a_late_run_says_when_it_was_due() {
+        let berlin = Tz::Europe__Berlin;
+        let due = at("02T13:00:00");
+        let line = |later: TimeDelta| late_line(due, berlin, due + later);
+        assert_eq!(line(TimeDelta::seconds(59)), None);
+        assert_eq!(line(TimeDelta::minutes(5)).unwrap(), "[late: was scheduled for 14:00, running now]");
+        assert_eq!(line(TimeDelta::days(1)).unwrap(), "[late: was scheduled for Mon 2 Mar 2026, 14:00, running now]");
+        assert_eq!(line(TimeDelta::days(-1)), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! Failures: tried again or not, told once, paused, waiting for a login.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::support::*;
+use crate::agent::{AttemptEnd, FailureClass};
+use crate::definition::{Definition, OnMissed, OnOverlap};
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
+    let world = World::new();
+    world.script(|_| vec![fails(FailureClass::Overloaded)]);
+    let life = world.begin(&[reminder("tea"), routine("mail")]);
+    minutes(10).await;
+    minutes(59).await;
+    let tea: Vec<_> = world.starts().into_iter().filter(|start| start.id == "tea").collect();
+    assert_eq!(tea.iter().map(|start| start.attempt).collect::<Vec<_>>(), [1, 2, 3]);
+    let pauses = [(tea[1].at - tea[0].at).num_seconds(), (tea[2].at - tea[1].at).num_seconds()];
+    assert!((24..=36).contains(&pauses[0]) && (96..=144).contains(&pauses[1]), "{pauses:?}");
+    assert_eq!(
+        world.attempts().into_iter().filter(|line| line.starts_with("mail")).collect::<Vec<_>>(),
+        ["mail 01T13:00 failed: no network."],
+        "a routine is not tried again unless it says so"
+    );
+    assert_eq!(
+        world.told(),
+        ["reminder tea failed: no network. Its file is kept in reminders/failed/; `ollim-bot reminder retry tea` \
+          brings it back."]
+    );
+    assert_eq!(world.files_failed(), [("reminders/tea.md".to_owned(), "failed: no network.".to_owned())]);
+    assert_eq!(world.files_left(), ["routines/mail.md"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_effect_only_an_explicit_retry_tries_again() {
+    for (retry, attempts) in [(None, 1), (Some(1), 2)] {
+        let world = World::new();
+        world.script(|_| vec![Act::Effect, fails(FailureClass::Overloaded)]);
+        let life = world.begin(&[Definition { retry, ..reminder("tea") }]);
+        minutes(90).await;
+        assert_eq!(world.starts().len(), attempts, "{retry:?}");
+        assert_eq!(world.told().len(), 1);
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_pass_is_not_tried_again() {
+    for act in [fails(FailureClass::ErrorResult), Act::Panic, Act::End(AttemptEnd::TimedOut("over 30m".to_owned()))] {
+        let world = World::new();
+        let shown = format!("{act:?}");
+        world.script(move |_| vec![act.clone()]);
+        let life = world.begin(&[reminder("tea")]);
+        minutes(120).await;
+        assert_eq!(world.starts().len(), 1, "{shown}");
+        assert_eq!((world.told().len(), world.files_failed().len()), (1, 1), "{shown}");
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streak_is_told_once_and_paused_until_an_edit_or_resume() {
+    let world = World::new();
+    let works = Arc::new(AtomicBool::new(false));
+    let script = Arc::clone(&works);
+    world.script(move |_| match script.load(Ordering::SeqCst) {
+        true => vec![],
+        false => vec![fails(FailureClass::ErrorResult)],
+    });
+    let life = world.begin(&[routine("mail")]);
+    minutes(20 * 60).await;
+    assert_eq!(world.starts().len(), 10, "paused after ten");
+    assert_eq!(world.told().len(), 2, "{:?}", world.told());
+    life.crash().await;
+
+    let life = world.start(&[routine("mail")]);
+    minutes(5 * 60).await;
+    assert_eq!(world.starts().len(), 10, "still paused");
+    works.store(true, Ordering::SeqCst);
+    assert!(life.schedule.resume_routine(routine("mail").id).await);
+    assert!(!life.schedule.resume_routine(routine("mail").id).await);
+    minutes(90).await;
+    assert_eq!(world.starts().len(), 11, "no backlog: {:?}", &world.started()[10..]);
+
+    works.store(false, Ordering::SeqCst);
+    minutes(11 * 60).await;
+    assert_eq!(world.starts().len(), 21);
+    // An edit while the service is down ends the pause as well.
+    life.crash().await;
+    let edited = Definition { body: "better".to_owned(), ..routine("mail") };
+    world.write(std::slice::from_ref(&edited));
+    works.store(true, Ordering::SeqCst);
+    let life = world.start(&[edited]);
+    minutes(120).await;
+    assert_eq!(world.starts().len(), 23, "{:?}", &world.started()[20..]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recovery_is_told() {
+    let world = World::new();
+    let count = AtomicU32::new(0);
+    world.script(move |_| match count.fetch_add(1, Ordering::SeqCst) {
+        0..4 => vec![fails(FailureClass::ErrorResult)],
+        _ => vec![],
+    });
+    let life = world.begin(&[routine("mail")]);
+    minutes(10 * 60).await;
+    assert_eq!(
+        world.told(),
+        ["routine mail failed 3 times in a row: no network.", "routine mail works again, after 4 failures in a row."]
+    );
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_login_jobs_wait_and_one_tries() {
+    let world = World::new();
+    let logged_in = Arc::new(AtomicBool::new(false));
+    let script = Arc::clone(&logged_in);
+    world.script(move |_| match script.load(Ordering::SeqCst) {
+        true => vec![],
+        false => vec![fails(FailureClass::NotLoggedIn)],
+    });
+    let all = Definition { on_missed: OnMissed::All, ..with_cron(routine("mail"), "*/10 * * * *", OnOverlap::Skip) };
+    let life = world.begin(&[reminder("tea"), all, at_time(reminder("milk"), march("01T13:05:00"))]);
+    minutes(60 + 31).await;
+    let ids: std::collections::BTreeSet<_> = world.starts().into_iter().map(|start| start.id).collect();
+    assert_eq!(ids, std::collections::BTreeSet::from(["mail".to_owned()]), "only the first one tries");
+    assert!(life.schedule.snapshot(0).await.waiting_for_login.is_some());
+    assert_eq!(world.told().len(), 1, "{:?}", world.told());
+    logged_in.store(true, Ordering::SeqCst);
+    minutes(8).await;
+    assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
+    assert_eq!(world.told()[1..], ["The agent client is logged in again; the jobs that waited go on."]);
+    let outcomes = world.reader().occurrences(None).unwrap();
+    assert!(outcomes.iter().all(|found| found.outcome == Some(crate::journal::RunState::Completed)), "{outcomes:?}");
+    assert_eq!(world.files_left(), ["routines/mail.md"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_cannot_be_removed_is_tried_again() {
+    for faults in [1, 3] {
+        let world = World::new();
+        world.files.faults.store(faults, Ordering::SeqCst);
+        let life = world.begin(&[reminder("tea")]);
+        minutes(61).await;
+        if faults == 3 {
+            assert_eq!(world.files_left(), ["reminders/tea.md"]);
+        }
+        minutes(5).await;
+        assert_eq!(world.files_left(), [""; 0]);
+        assert_eq!(world.starts().len(), 1);
+        life.stop(Duration::ZERO).await;
+    }
+}

@@ -1,0 +1,198 @@
+//! Edits: what counts is the file at the moment of firing, and no edit loses a reminder.
+
+use std::time::Duration;
+
+use super::support::*;
+use crate::definition::{Definition, OnOverlap};
+
+fn slow(world: &World) {
+    world.script(|_| vec![Act::Take(Duration::from_secs(600))]);
+}
+
+fn edit(world: &World, life: &Life, definition: &Definition) {
+    world.write(std::slice::from_ref(definition));
+    life.schedule.upsert(loaded(definition));
+}
+
+fn delete(world: &World, life: &Life, definition: &Definition) {
+    world.files.files.lock().unwrap().remove(&definition.file);
+    life.schedule.remove(definition.id.clone());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_definition_that_counts_is_that_of_the_moment() {
+    let world = World::new();
+    let life = world.begin(&[reminder("tea"), routine("mail")]);
+    minutes(30).await;
+    edit(&world, &life, &Definition { body: "green tea".to_owned(), ..reminder("tea") });
+    edit(&world, &life, &with_cron(routine("mail"), "45 * * * *", OnOverlap::Skip));
+    minutes(31).await;
+    assert_eq!(world.started(), ["mail 01T12:45:00", "tea 01T13:00:00"]);
+    assert_eq!(world.starts()[1].body, "green tea");
+    let record = world.reader().runs(&crate::journal::RunFilter::default()).unwrap();
+    assert!(record[0].definition.as_ref().unwrap().contains("green tea"));
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_or_disabled_one_does_not_fire() {
+    let world = World::new();
+    let life = world.begin(&[reminder("tea"), reminder("milk"), routine("mail")]);
+    minutes(30).await;
+    delete(&world, &life, &reminder("tea"));
+    edit(&world, &life, &Definition { enabled: false, ..reminder("milk") });
+    edit(&world, &life, &Definition { enabled: false, ..routine("mail") });
+    minutes(300).await;
+    assert_eq!(world.started(), [""; 0]);
+    // Enabled again: no backlog, and a reminder whose time has passed says so.
+    edit(&world, &life, &routine("mail"));
+    edit(&world, &life, &reminder("milk"));
+    minutes(5).await;
+    assert_eq!(world.started(), [""; 0]);
+    assert_eq!(world.files_failed().len(), 1);
+    assert!(world.told()[0].starts_with("reminder milk was disabled when it fell due"));
+    minutes(60).await;
+    assert_eq!(world.started(), ["mail 01T18:00:00"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_time_given_while_it_runs_is_a_new_occurrence() {
+    let world = World::new();
+    slow(&world);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(65).await;
+    let later = at_time(reminder("tea"), march("01T15:00:00"));
+    edit(&world, &life, &later);
+    minutes(10).await;
+    assert_eq!(world.files_left(), ["reminders/tea.md"], "the edit is not lost");
+    minutes(120).await;
+    assert_eq!(world.started(), ["tea 01T13:00:00", "tea 01T15:00:00"]);
+    assert_eq!(world.files_left(), [""; 0]);
+    life.stop(Duration::ZERO).await;
+}
+
+/// Written, but whoever follows the files has not told yet when the run ends.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_was_not_heard_of_yet_is_not_lost_either() {
+    let world = World::new();
+    slow(&world);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(65).await;
+    let later = at_time(reminder("tea"), march("01T15:00:00"));
+    world.write(std::slice::from_ref(&later));
+    minutes(10).await;
+    assert_eq!(world.files_left(), ["reminders/tea.md"]);
+    life.schedule.upsert(loaded(&later));
+    minutes(120).await;
+    assert_eq!(world.started(), ["tea 01T13:00:00", "tea 01T15:00:00"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_words_given_while_it_runs_are_kept() {
+    let world = World::new();
+    slow(&world);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(65).await;
+    edit(&world, &life, &Definition { body: "green tea".to_owned(), ..reminder("tea") });
+    minutes(60).await;
+    assert_eq!(world.starts().len(), 1);
+    let [(file, reason)] = &world.files_failed()[..] else { panic!("it is gone") };
+    assert_eq!(file, "reminders/tea.md");
+    assert!(reason.contains("completed before this edit"), "{reason}");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_slot_follows_its_file() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|job| match job.occurrence.id.as_str() {
+        "first" => vec![Act::Take(Duration::from_secs(600))],
+        _ => vec![],
+    });
+    let first = at_time(reminder("first"), march("01T12:59:59"));
+    let names = ["deleted", "disabled", "moved", "broken"];
+    let waiting: Vec<Definition> = names.iter().map(|id| reminder(id)).collect();
+    let life = world.begin(&[vec![first], waiting.clone()].concat());
+    minutes(65).await;
+    assert_eq!(world.starts().len(), 1);
+    delete(&world, &life, &waiting[0]);
+    edit(&world, &life, &Definition { enabled: false, ..waiting[1].clone() });
+    edit(&world, &life, &at_time(waiting[2].clone(), march("01T14:00:00")));
+    // Not valid just now, but there.
+    life.schedule.remove(waiting[3].id.clone());
+    minutes(10).await;
+    let mut attempts = world.attempts();
+    attempts.sort();
+    assert_eq!(
+        attempts,
+        [
+            "broken 01T13:00 claimed",
+            "deleted 01T13:00 skipped: its file was deleted before it could run",
+            "disabled 01T13:00 skipped: disabled: it was disabled before it could run",
+            "first 01T12:59 completed",
+            "moved 01T13:00 skipped: its time was changed",
+        ]
+    );
+    let mended = Definition { body: "mended".to_owned(), ..waiting[3].clone() };
+    edit(&world, &life, &mended);
+    minutes(60).await;
+    assert_eq!(world.started()[1..], ["broken 01T13:15:00", "moved 01T14:00:00"]);
+    assert_eq!(world.starts()[1].body, "mended");
+    assert_eq!(world.files_left(), [""; 0]);
+    life.stop(Duration::ZERO).await;
+}
+
+/// An editor or a sync tool takes the file away and puts it back.
+#[tokio::test(start_paused = true)]
+async fn a_replaced_file_keeps_its_place_and_a_restored_one_has_no_backlog() {
+    let world = World::new();
+    let mail = || routine("mail");
+    let life = world.begin(&[mail()]);
+    minutes(59).await;
+    seconds(59).await;
+    delete(&world, &life, &mail());
+    seconds(2).await;
+    edit(&world, &life, &mail());
+    seconds(1).await;
+    assert_eq!(world.started(), ["mail 01T13:00:01"], "it fell due while the file was being replaced");
+    delete(&world, &life, &mail());
+    minutes(180).await;
+    edit(&world, &life, &mail());
+    minutes(30).await;
+    assert_eq!(world.starts().len(), 1, "back after three hours: {:?}", world.started());
+    life.stop(Duration::ZERO).await;
+}
+
+/// A reminder that is done and whose file comes back (`git checkout`) is only cleaned up.
+#[tokio::test(start_paused = true)]
+async fn a_done_reminder_that_comes_back_is_cleaned_up() {
+    let world = World::new();
+    let life = world.begin(&[reminder("tea")]);
+    minutes(61).await;
+    life.schedule.remove(reminder("tea").id);
+    edit(&world, &life, &reminder("tea"));
+    minutes(1).await;
+    assert_eq!((world.starts().len(), world.files_left().len()), (1, 0));
+    life.stop(Duration::ZERO).await;
+}
+
+/// The whole set read anew: what is not in it is gone, what is unchanged stays as it was.
+#[tokio::test(start_paused = true)]
+async fn the_safety_net_changes_nothing_that_has_not_changed() {
+    let world = World::new();
+    slow(&world);
+    let life = world.begin(&[reminder("tea"), routine("mail"), routine("gone")]);
+    minutes(61).await;
+    life.schedule.replace(vec![loaded(&reminder("tea")), loaded(&routine("mail"))]);
+    minutes(120).await;
+    let mut started = world.started();
+    started.sort();
+    assert_eq!(
+        started,
+        ["gone 01T13:00:00", "mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00", "tea 01T13:00:00"]
+    );
+    life.stop(Duration::from_secs(700)).await;
+}

@@ -1,0 +1,8 @@
+//! The dispatcher on a simulated clock, with jobs and files that a test holds in its hand.
+
+mod failing;
+mod following;
+mod on_time;
+mod requests;
+mod restart;
+pub(super) mod support;

@@ -1,0 +1,230 @@
+//! Falling due: on time, once, in order, and late where nothing could run.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chrono::{TimeDelta, TimeZone, Utc};
+use chrono_tz::Tz;
+
+use super::support::*;
+use crate::definition::{Definition, Mode, OnMissed, OnOverlap};
+
+#[tokio::test(start_paused = true)]
+async fn a_reminder_fires_at_its_time_and_its_file_goes() {
+    let world = World::new();
+    let life = world.begin(&[reminder("tea")]);
+    minutes(59).await;
+    assert_eq!(world.started(), [""; 0]);
+    minutes(2).await;
+    assert_eq!(world.started(), ["tea 01T13:00:00"]);
+    assert_eq!(world.attempts(), ["tea 01T13:00 completed"]);
+    assert_eq!(world.files_left(), [""; 0]);
+    assert_eq!(world.starts()[0].late, None);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_past_eight_in_new_york_all_year() {
+    let zone = Tz::America__New_York;
+    let world = World::at(Utc.with_ymd_and_hms(2026, 3, 1, 0, 0, 0).unwrap());
+    let mut mail = with_cron(routine("mail"), "30 8 * * *", OnOverlap::Skip);
+    mail.zone = zone;
+    let life = world.begin(&[mail]);
+    minutes(270 * 24 * 60).await;
+    let local: Vec<_> = world.starts().iter().map(|start| start.at.with_timezone(&zone)).collect();
+    assert_eq!(local.len(), 270);
+    assert!(local.iter().all(|at| at.format("%H:%M:%S").to_string() == "08:30:00"), "{local:?}");
+    let offsets: BTreeSet<_> = local.iter().map(|at| at.format("%z").to_string()).collect();
+    assert_eq!(offsets, BTreeSet::from(["-0400".to_owned(), "-0500".to_owned()]));
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_in_the_same_second_run_once_each() {
+    let world = World::new();
+    let all: Vec<Definition> = (0..1000).map(|n| reminder(&format!("r{n:03}"))).collect();
+    let life = world.begin(&all);
+    minutes(59).await;
+    let before = life.journal.commits();
+    let mut activity = life.schedule.activity();
+    activity.wait_for(|now| now.open == 1000).await.unwrap();
+    activity.wait_for(|now| now.open < 1000 || now.next.is_none()).await.unwrap();
+    assert!(life.journal.commits() - before < 20, "claimed in {} commits", life.journal.commits() - before);
+    minutes(2).await;
+    let starts = world.starts();
+    assert_eq!(starts.len(), 1000);
+    assert_eq!(starts.iter().map(|start| &start.id).collect::<BTreeSet<_>>().len(), 1000);
+    assert!(world.attempts().iter().all(|line| line.ends_with("completed")));
+    assert_eq!(world.files_left(), [""; 0]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_ones_follow_their_policy_and_say_they_are_late() {
+    for (policy, expected) in [
+        (OnMissed::Latest, vec!["mail 01T16:20:00"]),
+        (OnMissed::All, vec!["mail 01T16:20:00"; 4]),
+        (OnMissed::Skip, vec![]),
+    ] {
+        let world = World::new();
+        let mail = Definition { on_missed: policy, ..routine("mail") };
+        let tea = Definition { on_missed: policy, ..reminder("tea") };
+        world.begin(&[mail.clone(), tea.clone()]).crash().await;
+        let known = world.begin(&[mail.clone(), tea.clone()]);
+        seconds(1).await;
+        known.crash().await;
+        world.clock.jump(TimeDelta::minutes(260) - TimeDelta::seconds(1));
+        let life = world.start(&[mail, tea]);
+        minutes(30).await;
+        let mut expected = expected;
+        if policy != OnMissed::Skip {
+            expected.push("tea 01T16:20:00");
+        }
+        let mut started = world.started();
+        started.sort();
+        assert_eq!(started, expected, "{policy:?}");
+        let late = world.starts().into_iter().filter(|start| start.id == "tea").map(|start| start.late.unwrap());
+        for line in late {
+            assert_eq!(line, "[late: was scheduled for 13:00, running now]");
+        }
+        let records = world.reader().occurrences(None).unwrap();
+        assert_eq!(records.len(), 5, "{policy:?}: each has its record");
+        assert!(records.iter().all(|record| record.outcome.is_some()));
+        let kept = usize::from(policy == OnMissed::Skip);
+        assert_eq!(world.files_failed().len(), kept, "{policy:?}");
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_or_edited_routine_has_no_backlog_and_a_late_reminder_always_runs() {
+    let world = World::new();
+    let life = world.begin(&[routine("mail"), at_time(reminder("tea"), march("01T11:00:00"))]);
+    minutes(30).await;
+    assert_eq!(world.started(), ["tea 01T12:00:00"]);
+    life.crash().await;
+    world.clock.jump(TimeDelta::hours(5));
+    let edited = with_cron(routine("mail"), "15 * * * *", OnOverlap::Skip);
+    world.write(std::slice::from_ref(&edited));
+    let life = world.start(&[edited]);
+    minutes(50).await;
+    assert_eq!(world.started(), ["tea 01T12:00:00", "mail 01T18:15:00"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overlap_is_skipped_queued_or_cancels() {
+    use OnOverlap::{Cancel, Queue, Skip};
+    for (overlap, started, attempts) in [
+        (
+            Skip,
+            vec!["mail 01T13:00:00"],
+            vec!["mail 01T13:00 completed", "mail 01T14:00 skipped: overlap", "mail 01T15:00 skipped: overlap"],
+        ),
+        (
+            Queue,
+            vec!["mail 01T13:00:00", "mail 01T15:10:00"],
+            vec!["mail 01T13:00 completed", "mail 01T14:00 running", "mail 01T15:00 skipped: overlap"],
+        ),
+        (
+            Cancel,
+            vec!["mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00"],
+            vec![
+                "mail 01T13:00 cancelled: a newer occurrence fell due (on_overlap: cancel)",
+                "mail 01T14:00 cancelled: a newer occurrence fell due (on_overlap: cancel)",
+                "mail 01T15:00 running",
+            ],
+        ),
+    ] {
+        let world = World::new();
+        world.script(|_| vec![Act::Take(Duration::from_secs(130 * 60))]);
+        let life = world.begin(&[with_cron(routine("mail"), "0 * * * *", overlap)]);
+        minutes(200).await;
+        assert_eq!(world.started(), started, "{overlap:?}");
+        let found = world.attempts();
+        assert_eq!(found.len(), attempts.len(), "{found:?}");
+        for (found, expected) in found.iter().zip(&attempts) {
+            assert!(found.starts_with(expected), "{overlap:?}: {found}");
+        }
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_are_limited_and_given_in_due_order() {
+    let mut world = World::new();
+    world.slots = 2;
+    world.script(|job| match job.occurrence.id.as_str() {
+        "stuck" => vec![Act::Hang],
+        _ => vec![Act::Take(Duration::from_secs(600))],
+    });
+    let due = |id: &str, second: &str| at_time(reminder(id), march(&format!("01T13:00:{second}")));
+    let chat = |id: &str| Definition { mode: Mode::Foreground, ..due(id, "00") };
+    let life = world.begin(&[due("c", "03"), due("b", "02"), due("a", "01"), due("stuck", "00"), chat("x"), chat("y")]);
+    minutes(120).await;
+    let mut started = world.started();
+    started.sort();
+    assert_eq!(
+        started,
+        ["a 01T13:00:01", "b 01T13:10:01", "c 01T13:20:01", "stuck 01T13:00:00", "x 01T13:00:00", "y 01T13:10:00",]
+    );
+    // What waited long says so.
+    assert_eq!(world.starts()[3].late.as_deref(), Some("[late: was scheduled for 13:00, running now]"));
+    // A turn of the main session answers the person.
+    assert_eq!(world.told(), ["x is done", "y is done"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_goes_forwards_makes_missed_ones_and_no_early_ones() {
+    let world = World::new();
+    let quiet = Definition { on_missed: OnMissed::Skip, ..routine("quiet") };
+    let life = world.begin(&[routine("mail"), quiet, reminder("tea")]);
+    minutes(30).await;
+    world.clock.jump(TimeDelta::minutes(150));
+    seconds(1).await;
+    let mut started = world.started();
+    started.sort();
+    // 15:00 is now: what falls due at that moment is on time.
+    assert_eq!(started, ["mail 01T15:00:00", "quiet 01T15:00:00", "tea 01T15:00:00"]);
+    let skipped: Vec<_> = world.attempts().into_iter().filter(|line| line.contains("skipped")).collect();
+    assert_eq!(skipped.len(), 4, "{skipped:?}");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_goes_back_runs_nothing_twice() {
+    let world = World::new();
+    let life = world.begin(&[routine("mail"), reminder("tea")]);
+    minutes(150).await;
+    assert_eq!(world.started().len(), 3);
+    world.clock.jump(TimeDelta::minutes(-120));
+    minutes(119).await;
+    assert_eq!(world.started().len(), 3, "{:?}", world.started());
+    minutes(40).await;
+    assert_eq!(world.started()[3..], ["mail 01T15:00:00"]);
+    // Back while the service was down.
+    life.crash().await;
+    world.clock.jump(TimeDelta::minutes(-120));
+    let life = world.start(&[routine("mail")]);
+    minutes(60 + 60 + 25).await;
+    assert_eq!(world.started()[4..], ["mail 01T16:00:00"; 0], "{:?}", world.started());
+    minutes(60).await;
+    assert_eq!(world.started()[4..], ["mail 01T16:00:00"]);
+    life.stop(Duration::ZERO).await;
+}
+
+/// A clock that was years ahead for a moment does not silence a routine for years.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_far_ahead_leaves_no_gap() {
+    let world = World::new();
+    let life = world.begin(&[routine("mail")]);
+    minutes(1).await;
+    world.clock.jump(TimeDelta::days(4000));
+    seconds(5).await;
+    world.clock.jump(TimeDelta::days(-4000));
+    minutes(179).await;
+    let started = world.started();
+    assert_eq!(started[1..], ["mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00"], "{started:?}");
+    life.stop(Duration::ZERO).await;
+}

@@ -1,0 +1,136 @@
+//! By hand: fire, cancel, pause, stop.
+
+use std::time::Duration;
+
+use super::super::{CancelError, FireError, StageView};
+use super::support::*;
+use crate::agent::FailureClass;
+use crate::definition::{Definition, DefinitionId};
+use crate::journal::{RunId, RunState};
+
+#[tokio::test(start_paused = true)]
+async fn a_reminder_fired_by_hand_has_had_its_run() {
+    let world = World::new();
+    let life = world.begin(&[reminder("tea"), Definition { enabled: false, ..reminder("off") }]);
+    minutes(10).await;
+    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    life.schedule.fire(DefinitionId::new("off")).await.unwrap();
+    minutes(120).await;
+    assert_eq!(world.started(), ["tea 01T12:10:00", "off 01T12:10:00"]);
+    assert_eq!(world.reader().run(&run).unwrap().unwrap().outcome, RunState::Completed);
+    assert_eq!(world.files_left(), [""; 0]);
+    assert_eq!(
+        life.schedule.fire(DefinitionId::new("tea")).await,
+        Err(FireError::Done { id: DefinitionId::new("tea"), state: RunState::Completed })
+    );
+    let nobody = DefinitionId::new("nobody");
+    assert_eq!(life.schedule.fire(nobody.clone()).await, Err(FireError::NotFound(nobody)));
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_routine_fired_by_hand_keeps_its_times() {
+    let world = World::new();
+    world.script(|_| vec![Act::Take(Duration::from_secs(60))]);
+    let life = world.begin(&[routine("mail")]);
+    minutes(10).await;
+    let mail = || DefinitionId::new("mail");
+    let run = life.schedule.fire(mail()).await.unwrap();
+    assert_eq!(life.schedule.fire(mail()).await, Err(FireError::Going { id: mail(), run }));
+    minutes(60).await;
+    assert_eq!(world.started(), ["mail 01T12:10:00", "mail 01T13:00:00"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_cancelled_wherever_it_stands() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|job| match job.occurrence.id.as_str() {
+        "flaky" => vec![fails(FailureClass::Overloaded)],
+        _ => vec![Act::Hang],
+    });
+    let due = |id: &str, second: &str| at_time(reminder(id), march(&format!("01T13:00:{second}")));
+    let life = world.begin(&[due("flaky", "00"), due("going", "01"), due("waiting", "02")]);
+    minutes(60).await;
+    seconds(5).await;
+    let snapshot = life.schedule.snapshot(5).await;
+    assert_eq!(snapshot.open.len(), 3);
+    for open in snapshot.open {
+        let stage = matches!(
+            (open.id.as_str(), open.stage),
+            ("flaky", StageView::RetryIn(_)) | ("going", StageView::Running(_)) | ("waiting", StageView::Waiting)
+        );
+        assert!(stage, "{open:?}");
+        life.schedule.cancel_run(open.run).await.unwrap();
+    }
+    minutes(10).await;
+    assert_eq!(world.starts().len(), 2, "{:?}", world.started());
+    assert!(world.attempts().iter().all(|line| line.contains("cancelled")), "{:?}", world.attempts());
+    assert_eq!(world.files_failed().len(), 3);
+    let over = RunId::new("00000000");
+    assert_eq!(life.schedule.cancel_run(over.clone()).await, Err(CancelError::NotGoing(over)));
+    assert_eq!(world.told(), [""; 0], "who cancelled it knows");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused_nothing_starts_in_this_life_or_the_next() {
+    let world = World::new();
+    let life = world.begin(&[routine("mail"), reminder("tea")]);
+    minutes(10).await;
+    life.schedule.pause();
+    minutes(200).await;
+    life.crash().await;
+    let life = world.start(&[routine("mail"), reminder("tea")]);
+    minutes(60).await;
+    assert_eq!(world.started(), [""; 0]);
+    assert!(life.schedule.snapshot(0).await.paused.is_some());
+    // By hand is by hand.
+    life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    minutes(1).await;
+    assert_eq!(world.started(), ["tea 01T16:30:00"]);
+    life.schedule.resume();
+    minutes(1).await;
+    assert_eq!(world.started()[1..], ["mail 01T16:31:00"], "the newest missed one");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_lets_runs_finish_and_then_cuts_them_off() {
+    let world = World::new();
+    world.script(|job| match job.occurrence.id.as_str() {
+        "quick" => vec![Act::Take(Duration::from_secs(10))],
+        _ => vec![Act::Take(Duration::from_secs(100))],
+    });
+    let late = at_time(reminder("late"), march("01T13:00:20"));
+    let life = world.begin(&[reminder("quick"), reminder("slow"), late.clone()]);
+    minutes(60).await;
+    seconds(1).await;
+    life.stop(Duration::from_secs(30)).await;
+    let mut attempts = world.attempts();
+    attempts.sort();
+    assert_eq!(
+        attempts,
+        ["quick 01T13:00 completed", "slow 01T13:00 interrupted: the service ended while it was going"]
+    );
+    assert_eq!(world.files_left(), ["reminders/late.md", "reminders/slow.md"]);
+
+    let life = world.start(&[reminder("slow"), late]);
+    minutes(5).await;
+    assert_eq!(world.files_left(), [""; 0]);
+    let again = world.starts().into_iter().rfind(|start| start.id == "slow").unwrap();
+    assert!(again.cut_off && again.attempt == 2);
+    assert_eq!(world.told(), [""; 0]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_every_handle_stops() {
+    let world = World::new();
+    let Life { schedule, .. } = world.begin(&[routine("mail")]);
+    let mut activity = schedule.activity();
+    activity.wait_for(|now| now.loaded).await.unwrap();
+    drop(schedule);
+    assert!(activity.wait_for(|_| false).await.is_err());
+}

@@ -1,0 +1,359 @@
+//! A world around the dispatcher that a test holds in its hand: a clock, files, and jobs that follow a script.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::super::{Dispatcher, Files, Job, Launcher, Loaded, Removal, Schedule, ScheduleError};
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
+use crate::clock::Clock;
+use crate::definition::{Background, Definition, DefinitionId, Mode, OnMissed, OnOverlap, Trigger};
+use crate::journal::{Journal, JournalReader, RunFilter, RunRecord};
+
+pub(in super::super) fn routine(id: &str) -> Definition {
+    let trigger = Trigger::Routine { cron: "0 * * * *".to_owned(), on_overlap: OnOverlap::Skip };
+    Definition { on_missed: OnMissed::Latest, file: PathBuf::from(format!("routines/{id}.md")), ..with(id, trigger) }
+}
+
+pub(in super::super) fn reminder(id: &str) -> Definition {
+    let run_at = "2026-03-01T13:00:00Z".parse().unwrap();
+    with(id, Trigger::Reminder { run_at, chain: None })
+}
+
+fn with(id: &str, trigger: Trigger) -> Definition {
+    Definition {
+        id: DefinitionId::new(id),
+        file: PathBuf::from(format!("reminders/{id}.md")),
+        description: String::new(),
+        zone: Tz::UTC,
+        own_zone: None,
+        enabled: true,
+        trigger,
+        mode: Mode::Background(Background::default()),
+        timeout: None,
+        max_turns: None,
+        max_cost_usd: None,
+        on_missed: OnMissed::All,
+        retry: None,
+        body: id.to_owned(),
+    }
+}
+
+/// Reads a UTC time of March 2026: `01T13:00:00`.
+pub(in super::super) fn march(text: &str) -> DateTime<Utc> {
+    format!("2026-03-{text}Z").parse().unwrap()
+}
+
+pub(in super::super) fn at_time(mut definition: Definition, at: DateTime<Utc>) -> Definition {
+    definition.trigger = Trigger::Reminder { run_at: at.fixed_offset(), chain: None };
+    definition
+}
+
+pub(in super::super) fn with_cron(mut definition: Definition, expression: &str, overlap: OnOverlap) -> Definition {
+    definition.trigger = Trigger::Routine { cron: expression.to_owned(), on_overlap: overlap };
+    definition
+}
+
+/// What a job does when it is launched.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    /// Takes so long.
+    Take(Duration),
+    /// Marks an effect.
+    Effect,
+    /// Ends so.
+    End(AttemptEnd),
+    /// Goes on until it is cancelled.
+    Hang,
+    Panic,
+}
+
+pub(super) fn fails(class: FailureClass) -> Act {
+    Act::End(AttemptEnd::Failed(Failure { class, message: "no network.".to_owned() }))
+}
+
+/// An attempt that was launched.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    pub(super) id: String,
+    pub(super) at: DateTime<Utc>,
+    pub(super) due: DateTime<Utc>,
+    pub(super) attempt: u32,
+    pub(super) late: Option<String>,
+    pub(super) cut_off: bool,
+    pub(super) body: String,
+}
+
+type Script = Box<dyn FnMut(&Job) -> Vec<Act> + Send>;
+
+/// The world outside the dispatcher: it outlives a crash.
+pub(super) struct World {
+    folder: TempDir,
+    pub(super) clock: Clock,
+    starts: Arc<Mutex<Vec<Start>>>,
+    /// Occurrences that have had an effect, each time.
+    pub(super) effects: Arc<Mutex<Vec<(String, DateTime<Utc>)>>>,
+    script: Arc<Mutex<Script>>,
+    pub(super) files: Arc<Disk>,
+    pub(super) slots: usize,
+}
+
+/// One life of the service.
+pub(super) struct Life {
+    pub(super) schedule: Schedule,
+    pub(super) journal: Journal,
+    task: JoinHandle<Result<(), ScheduleError>>,
+}
+
+struct Hand {
+    journal: Journal,
+    clock: Clock,
+    starts: Arc<Mutex<Vec<Start>>>,
+    effects: Arc<Mutex<Vec<(String, DateTime<Utc>)>>>,
+    script: Arc<Mutex<Script>>,
+}
+
+#[async_trait]
+impl Launcher for Hand {
+    async fn launch(&self, job: Job) -> AttemptReport {
+        let now = self.clock.now();
+        let early = now < job.occurrence.at && !job.by_hand;
+        assert!(!early, "{} was launched early", job.occurrence.id);
+        self.starts.lock().unwrap().push(Start {
+            id: job.occurrence.id.to_string(),
+            at: now,
+            due: job.occurrence.at,
+            attempt: job.attempt,
+            late: job.late.clone(),
+            cut_off: job.cut_off,
+            body: job.definition.body.clone(),
+        });
+        self.journal.started(&job.run, None, None).await.unwrap();
+        let acts = (self.script.lock().unwrap())(&job);
+        let mut report = AttemptReport {
+            end: AttemptEnd::Completed,
+            answer: Some(format!("{} is done", job.occurrence.id)),
+            session: None,
+            transcript: None,
+            cost_usd: None,
+            turns: None,
+        };
+        for act in acts {
+            match act {
+                Act::Take(time) => tokio::select! {
+                    () = tokio::time::sleep(time) => {}
+                    () = job.cancel.cancelled() => report.end = AttemptEnd::Cancelled,
+                },
+                Act::Effect => {
+                    self.journal.mark_effect(&job.run, "Write").await.unwrap();
+                    self.effects.lock().unwrap().push((job.occurrence.id.to_string(), job.occurrence.at));
+                }
+                Act::End(end) => report.end = end,
+                Act::Hang => {
+                    job.cancel.cancelled().await;
+                    report.end = AttemptEnd::Cancelled;
+                }
+                Act::Panic => panic!("boo"),
+            }
+            if report.end != AttemptEnd::Completed {
+                break;
+            }
+        }
+        report
+    }
+}
+
+/// The data folder's definition files, and the journal to look into when one of them is touched.
+pub(super) struct Disk {
+    journal: PathBuf,
+    pub(super) files: Mutex<BTreeMap<PathBuf, String>>,
+    pub(super) failed: Mutex<BTreeMap<PathBuf, String>>,
+    /// How many times to fail next.
+    pub(super) faults: AtomicU32,
+}
+
+impl Disk {
+    fn fault(&self) -> io::Result<()> {
+        let left = self.faults.load(Ordering::SeqCst);
+        if left == 0 {
+            return Ok(());
+        }
+        self.faults.store(left - 1, Ordering::SeqCst);
+        Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem))
+    }
+
+    /// A file may be touched only once the outcome is on the disk.
+    fn outcome_is_recorded(&self, file: &Path) {
+        let id = DefinitionId::new(file.file_stem().unwrap().to_str().unwrap());
+        let reader = JournalReader::open(&self.journal).unwrap();
+        let occurrences = reader.occurrences(Some(&id)).unwrap();
+        assert!(occurrences.iter().any(|found| found.outcome.is_some()), "{id} was touched before its outcome");
+    }
+}
+
+impl Files for Disk {
+    fn is_there(&self, file: &Path) -> bool {
+        self.files.lock().unwrap().contains_key(file)
+    }
+
+    fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal> {
+        self.outcome_is_recorded(file);
+        self.fault()?;
+        let mut files = self.files.lock().unwrap();
+        if files.get(file).is_some_and(|text| text != fired) {
+            return Ok(Removal::Changed);
+        }
+        files.remove(file);
+        Ok(Removal::Removed)
+    }
+
+    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<()> {
+        self.outcome_is_recorded(file);
+        self.fault()?;
+        if self.files.lock().unwrap().remove(file).is_some() {
+            self.failed.lock().unwrap().insert(file.to_owned(), reason.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What a file of this definition would hold: differs whenever the definition does.
+pub(super) fn text(definition: &Definition) -> String {
+    format!("{definition:?}")
+}
+
+pub(super) fn loaded(definition: &Definition) -> Loaded {
+    Loaded { definition: Arc::new(definition.clone()), text: text(definition).into() }
+}
+
+impl World {
+    /// At noon on 1 March 2026. Jobs do their work at once, unless told otherwise.
+    pub(super) fn new() -> Self {
+        Self::at(march("01T12:00:00"))
+    }
+
+    pub(super) fn at(time: DateTime<Utc>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let files = Disk {
+            journal: folder.path().join("journal.db"),
+            files: Mutex::default(),
+            failed: Mutex::default(),
+            faults: AtomicU32::new(0),
+        };
+        Self {
+            folder,
+            clock: Clock::simulated(time),
+            starts: Arc::default(),
+            effects: Arc::default(),
+            script: Arc::new(Mutex::new(Box::new(|_| Vec::new()))),
+            files: Arc::new(files),
+            slots: 4,
+        }
+    }
+
+    pub(super) fn script(&self, script: impl FnMut(&Job) -> Vec<Act> + Send + 'static) {
+        *self.script.lock().unwrap() = Box::new(script);
+    }
+
+    /// Puts files there without a word to anybody.
+    pub(super) fn write(&self, definitions: &[Definition]) {
+        let mut files = self.files.files.lock().unwrap();
+        files.extend(definitions.iter().map(|definition| (definition.file.clone(), text(definition))));
+    }
+
+    /// Starts the service on these definitions, as far as their files are there.
+    pub(super) fn start(&self, definitions: &[Definition]) -> Life {
+        let journal = Journal::open(&self.folder.path().join("journal.db"), self.clock.clone()).unwrap();
+        let hand = Hand {
+            journal: journal.clone(),
+            clock: self.clock.clone(),
+            starts: Arc::clone(&self.starts),
+            effects: Arc::clone(&self.effects),
+            script: Arc::clone(&self.script),
+        };
+        let files: Arc<dyn Files> = Arc::clone(&self.files) as _;
+        let (schedule, dispatcher) = Dispatcher::new(&self.clock, journal.clone(), Arc::new(hand), files, self.slots);
+        let task = tokio::spawn(dispatcher.run());
+        let there = definitions.iter().filter(|definition| self.files.is_there(&definition.file));
+        schedule.replace(there.map(loaded).collect());
+        Life { schedule, journal, task }
+    }
+
+    /// Writes the files and starts the service on them.
+    pub(super) fn begin(&self, definitions: &[Definition]) -> Life {
+        self.write(definitions);
+        self.start(definitions)
+    }
+
+    pub(super) fn starts(&self) -> Vec<Start> {
+        self.starts.lock().unwrap().clone()
+    }
+
+    /// `mail 01T13:00:00` for each start, in order.
+    pub(super) fn started(&self) -> Vec<String> {
+        self.starts().iter().map(|start| format!("{} {}", start.id, start.at.format("%dT%H:%M:%S"))).collect()
+    }
+
+    pub(super) fn reader(&self) -> JournalReader {
+        JournalReader::open(&self.folder.path().join("journal.db")).unwrap()
+    }
+
+    /// `mail 01T13:00 completed` for each attempt, in the order of their claims, and its error.
+    pub(super) fn attempts(&self) -> Vec<String> {
+        let mut runs = self.reader().runs(&RunFilter::default()).unwrap();
+        runs.reverse();
+        let line = |run: &RunRecord| {
+            let error = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            format!("{} {} {}{error}", run.id, run.scheduled.format("%dT%H:%M"), run.outcome)
+        };
+        runs.iter().map(line).collect()
+    }
+
+    pub(super) fn told(&self) -> Vec<String> {
+        let mut messages = self.reader().messages(None).unwrap();
+        messages.reverse();
+        messages.into_iter().map(|message| message.text).collect()
+    }
+
+    pub(super) fn files_left(&self) -> Vec<String> {
+        self.files.files.lock().unwrap().keys().map(|file| file.display().to_string()).collect()
+    }
+
+    pub(super) fn files_failed(&self) -> Vec<(String, String)> {
+        let failed = self.files.failed.lock().unwrap();
+        failed.iter().map(|(file, reason)| (file.display().to_string(), reason.clone())).collect()
+    }
+}
+
+impl Life {
+    /// Dies at once, whatever it is doing.
+    pub(super) async fn crash(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+        // What the disk is at, it ends: a dead process's last write is done or not.
+        self.journal.close().await;
+    }
+
+    pub(super) async fn stop(self, grace: Duration) {
+        self.schedule.stop(grace);
+        self.task.await.unwrap().unwrap();
+        self.journal.close().await;
+    }
+}
+
+pub(super) async fn minutes(count: u64) {
+    tokio::time::sleep(Duration::from_secs(60 * count)).await;
+}
+
+pub(super) async fn seconds(count: u64) {
+    tokio::time::sleep(Duration::from_secs(count)).await;
+}

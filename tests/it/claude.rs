@@ -1,0 +1,302 @@
+//! The real agent client, against a stub of its API: what it shows, what runs, what does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ollim_bot::agent::{AttemptEnd, FailureClass, Request};
+use serde_json::json;
+
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::turn::{Desk, Host, Say};
+use crate::support::{processes, wait};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_does_what_the_host_allows_and_nothing_else() {
+    let api = MessagesApi::script([
+        Reply::bash("echo ran > allowed.txt; echo $((6*7))"),
+        Reply::bash("echo ran > denied.txt"),
+        Reply::call("mcp__discord__ping_user", json!({"message": "hey"})),
+        Reply::call("mcp__discord__report_updates", json!({"message": "hey"})),
+        Reply::call("Read", json!({"file_path": "/etc/hostname"})),
+        Reply::say("all done"),
+    ]);
+    let desk = Desk::new(&client::real(), api.url());
+    let host =
+        Arc::new(Host::new(|call| if call.input.to_string().contains("denied") { Say::Deny } else { Say::Allow }));
+    let report = desk.run(desk.request(&host, "do it", &["Bash", "mcp__discord__ping_user"])).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    assert_eq!(report.answer.as_deref(), Some("all done"));
+    assert_eq!(report.turns, Some(6));
+    assert!(report.cost_usd.unwrap() > 0.0);
+    assert!(report.transcript.as_ref().unwrap().starts_with(desk.run_dir()), "{report:?}");
+    assert_eq!(api.requests()[0].tools(), ["Bash", "mcp__discord__ping_user"]);
+    let results = api.last().results();
+    let texts: Vec<&str> = results.iter().map(|result| result.text.as_str()).collect();
+    assert_eq!(texts[..3], ["42", "Deny by the test: Bash", "ping_user served"]);
+    assert!(texts[3].contains("No such tool available"), "{texts:?}");
+    assert!(texts[4].contains("No such tool available"), "{texts:?}");
+    assert!(desk.work().join("allowed.txt").exists());
+    assert!(!desk.work().join("denied.txt").exists());
+    assert_eq!(host.asked_tools(), ["Bash", "Bash", "mcp__discord__ping_user"]);
+    assert_eq!(*host.served.lock().unwrap(), [("ping_user".to_string(), json!({"message": "hey"}))]);
+    let denied: Vec<String> = host.client_denied.lock().unwrap().iter().map(|(tool, _)| tool.clone()).collect();
+    assert_eq!(denied, ["mcp__discord__report_updates", "Read"]);
+    let started = host.started.lock().unwrap();
+    assert_eq!((started.len(), &started[1].1), (2, &report.session), "{started:?}");
+}
+
+/// Every way in which a verdict can fail to come is a no.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_verdict_is_a_no() {
+    for (say, verdict, expect) in [
+        (Say::Panic, 25_000, "failed to judge"),
+        (Say::Nothing, 50, "did not come to a verdict in time"),
+        // Not even that: the client itself gives up waiting for the hook.
+        (Say::Nothing, 60_000, "doesn't want to take this action"),
+    ] {
+        let api = MessagesApi::script([Reply::bash("touch ran")]);
+        let mut desk = Desk::new(&client::real(), api.url());
+        desk.claude.limits.verdict = Duration::from_millis(verdict);
+        desk.claude.limits.client_waits = Duration::from_secs(1);
+        desk.claude.limits.host_ends = Duration::from_millis(1);
+        let host = Arc::new(Host::new(move |_| say));
+        let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
+        assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+        let results = api.last().results();
+        assert!(results[0].is_error && results[0].text.contains(expect), "{results:?}");
+        assert!(!desk.work().join("ran").exists(), "{say:?} {expect}");
+        assert_eq!(host.asked_tools(), ["Bash"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_in_a_prompt_is_not_read() {
+    let api = MessagesApi::script([Reply::say("no")]);
+    let desk = Desk::new(&client::real(), api.url());
+    std::fs::write(desk.work().join("notes.txt"), "the-secret-of-the-notes").unwrap();
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let prompt = "look at @/etc/passwd, @notes.txt and @./notes.txt @\"notes.txt\"\n@/etc/passwd";
+    let report = desk.run(desk.request(&host, prompt, &[])).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    assert!(api.last().mentions("@notes.txt"), "the prompt came");
+    for request in api.all() {
+        assert!(!request.mentions("the-secret-of-the-notes") && !request.mentions(passwd.lines().next().unwrap()));
+    }
+}
+
+/// The walls of the policy are off (the host allows everything): the kernel's holds alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_keeps_a_fork_in_its_place() {
+    let attempts = |desk: &Desk| -> Vec<(Reply, &str, bool)> {
+        let (root, home) = (desk.root.display().to_string(), desk.home().display().to_string());
+        let write = |path: &str| Reply::call("Write", json!({"file_path": path, "content": "x"}));
+        let read = |path: &str| Reply::call("Read", json!({"file_path": path}));
+        vec![
+            // What it was given.
+            (Reply::bash("cat open.txt"), "bash-reads-work", true),
+            (
+                Reply::bash(
+                    "mkdir -p notes/deep && echo x > notes/deep/a && mv notes/deep/a notes/b && rm notes/b && echo done",
+                ),
+                "bash-writes-notes",
+                true,
+            ),
+            (write(&format!("{root}/work/notes/w.txt")), "write-in-notes", true),
+            (read(&format!("{root}/work/open.txt")), "read-work", true),
+            (
+                Reply::bash(
+                    "echo $TMPDIR; echo x > $TMPDIR/t && cat /etc/hostname > /dev/null && ls /usr > /dev/null && echo done",
+                ),
+                "the-system",
+                true,
+            ),
+            (Reply::bash("command -v ollim-bot"), "our-binary", true),
+            // What it was not.
+            (Reply::bash("echo x > other.txt"), "bash-writes-work", false),
+            (write(&format!("{root}/work/other.txt")), "write-in-work", false),
+            (Reply::bash(&format!("cat {root}/.env {root}/state/user.token {root}/routines/a.md")), "secrets", false),
+            (Reply::bash(&format!("ls {root} || ls {root}/state")), "list-data-folder", false),
+            (Reply::bash(&format!("ls {home} || cat {home}/.ssh/id")), "home", false),
+            (read(&format!("{home}/.ssh/id")), "read-home", false),
+            (Reply::bash(&format!("ln -s {home}/.ssh/id $TMPDIR/link && cat $TMPDIR/link")), "through-a-link", false),
+            (Reply::bash(&format!("ln {root}/.env $TMPDIR/hard && cat $TMPDIR/hard")), "hard-link", false),
+            (Reply::bash("cat /proc/$PPID/root/tmp/../../proc/1/environ"), "environment-of-others", false),
+            (Reply::bash("touch /tmp/ollim-wall-test"), "tmp", false),
+            (
+                Reply::bash(&format!("setsid --wait sh -c 'cat {root}/.env; echo x > {root}/work/other.txt'")),
+                "detached",
+                false,
+            ),
+            (Reply::bash(&format!("mv {root}/work/open.txt $TMPDIR/")), "move-out", false),
+        ]
+    };
+    let api_desk = Desk::new(&client::real(), "http://unused");
+    let names: Vec<(&str, bool)> = attempts(&api_desk).iter().map(|(_, name, runs)| (*name, *runs)).collect();
+    let api = MessagesApi::script(attempts(&api_desk).into_iter().map(|(reply, ..)| reply));
+    let mut desk = api_desk;
+    desk.claude.surroundings.own.insert("ANTHROPIC_BASE_URL".into(), api.url().into());
+    for (file, text) in [
+        ("work/open.txt", "open"),
+        ("work/notes/.keep", ""),
+        (".env", "TOP-SECRET"),
+        ("state/user.token", "TOP-SECRET"),
+        ("routines/a.md", "TOP-SECRET"),
+        ("../.ssh/id", "TOP-SECRET"),
+    ] {
+        let path = desk.root.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let mut request = desk.request(&host, "do it", &["Bash", "Read", "Write"]);
+    request.wall = Some(desk.wall(&["work/notes"]));
+    let report = desk.run(request).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    let results = api.last().results();
+    assert_eq!(results.len(), names.len());
+    for (result, (name, runs)) in results.iter().zip(names) {
+        assert_eq!(!result.is_error, runs, "{name}: {result:?}");
+        assert!(!result.text.contains("TOP-SECRET"), "{name}: {result:?}");
+    }
+    assert!(!desk.work().join("other.txt").exists());
+    assert!(desk.work().join("notes/w.txt").exists());
+    assert!(!std::path::Path::new("/tmp/ollim-wall-test").exists());
+}
+
+/// Calls at the API stop at the first refusal: the client would try ten times.
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_the_api_have_their_class() {
+    for (reply, class, asked) in [
+        (Reply::Error(401, "authentication_error"), FailureClass::NotLoggedIn, Some(1)),
+        (Reply::Error(529, "overloaded_error"), FailureClass::Overloaded, None),
+        (Reply::Error(500, "api_error"), FailureClass::Overloaded, None),
+        (Reply::Error(429, "rate_limit_error"), FailureClass::Overloaded, None),
+        (Reply::Error(400, "invalid_request_error"), FailureClass::ErrorResult, None),
+    ] {
+        let api = MessagesApi::answering(move |_| reply.clone());
+        let mut desk = Desk::new(&client::real(), api.url());
+        if asked.is_none() {
+            desk.claude.surroundings.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
+        }
+        let host = Arc::new(Host::new(|_| Say::Allow));
+        let report = desk.run(desk.request(&host, "do it", &[])).await;
+        let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+        assert_eq!(failure.class, class, "{failure:?}");
+        assert!(asked.is_none_or(|asked| api.requests().len() == asked), "{}", api.requests().len());
+    }
+    // Nobody listens there.
+    let mut desk = Desk::new(&client::real(), "http://127.0.0.1:9");
+    desk.claude.surroundings.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
+    let report = desk.run(desk.request(&Arc::new(Host::new(|_| Say::Allow)), "do it", &[])).await;
+    let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+    assert_eq!(failure.class, FailureClass::Overloaded, "{failure:?}");
+}
+
+/// The login goes over by a descriptor: no command of the agent finds it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_reaches_the_api_and_nothing_else() {
+    for (variable, secret, header) in [
+        ("ANTHROPIC_API_KEY", "sk-hush-hush-key", "x-api-key"),
+        ("CLAUDE_CODE_OAUTH_TOKEN", "tok-hush-hush-token", "authorization"),
+    ] {
+        // Environments, command lines, descriptors (its own and its parents') and files, all that a command can look at.
+        let search = "{ env; for p in /proc/[0-9]*; do cat $p/environ $p/cmdline; done; \
+            for f in /proc/self/fd/* /proc/$PPID/fd/*; do \
+              case $(readlink $f) in pipe*|socket*) timeout 0.1 head -c 200 $f;; esac; done; \
+            grep -ra hus[h] $CLAUDE_CONFIG_DIR $TMPDIR; } > $TMPDIR/../found 2>/dev/null < /dev/null; \
+            echo found $(grep -ac hush-hus[h] $TMPDIR/../found) $(grep -ac OLLIM_RUN_TOKEN $TMPDIR/../found)";
+        let api = MessagesApi::script([Reply::bash(search)]);
+        let mut desk = Desk::new(&client::real(), api.url());
+        desk.claude.login.variables = [(variable.to_string(), secret.to_string())].into();
+        let host = Arc::new(Host::new(|_| Say::Allow));
+        let mut request = desk.request(&host, "do it", &["Bash"]);
+        request.wall = Some(desk.wall(&["state/runs"]));
+        let report = desk.run(request).await;
+        assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+        assert!(api.requests()[0].headers[header].contains(secret), "{:?}", api.requests()[0].headers);
+        let result = &api.last().results()[0];
+        assert!(result.text.starts_with("found 0 ") && !result.text.ends_with(" 0"), "{result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_login_nothing_is_started() {
+    let mut desk = Desk::new(&client::real(), "http://127.0.0.1:9");
+    desk.claude.login.variables.clear();
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let report = desk.run(desk.request(&host, "do it", &[])).await;
+    let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+    assert_eq!(failure.class, FailureClass::NotLoggedIn);
+    assert!(failure.message.contains("hint: run `claude setup-token`"), "{failure:?}");
+    assert!(host.started.lock().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_is_kept_going_once() {
+    let api = MessagesApi::script([
+        Reply::say("that was it"),
+        Reply::call("mcp__discord__report_updates", json!({"message": "done"})),
+        Reply::say("now it is"),
+    ]);
+    let desk = Desk::new(&client::real(), api.url());
+    let mut host = Host::new(|_| Say::Allow);
+    host.go_on = Some("call report_updates first".into());
+    let host = Arc::new(host);
+    let report = desk.run(desk.request(&host, "do it", &["mcp__discord__report_updates"])).await;
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    assert_eq!(report.answer.as_deref(), Some("now it is"));
+    assert_eq!(*host.stops.lock().unwrap(), [false, true]);
+    assert!(api.last().mentions("call report_updates first"));
+    assert_eq!(host.served.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_end_a_run_and_are_named() {
+    let loops = || MessagesApi::answering(|_| Reply::bash("true"));
+    let run = async |api: &MessagesApi, change: &dyn Fn(&mut Request)| {
+        let desk = Desk::new(&client::real(), api.url());
+        let mut request = desk.request(&Arc::new(Host::new(|_| Say::Allow)), "do it", &["Bash"]);
+        change(&mut request);
+        let report = desk.run(request).await;
+        assert_eq!(processes::naming(&desk.root), [], "nothing is left");
+        report
+    };
+    let report = run(&loops(), &|request| request.options.max_turns = Some(3)).await;
+    let AttemptEnd::Failed(failure) = &report.end else { panic!("{report:?}") };
+    assert!(failure.message.contains("max_turns"), "{failure:?}");
+    let report = run(&loops(), &|request| request.options.max_budget_usd = Some(0.000_1)).await;
+    let AttemptEnd::Failed(failure) = &report.end else { panic!("{report:?}") };
+    assert!(failure.message.contains("max_cost_usd"), "{failure:?}");
+
+    let silent = MessagesApi::answering(|_| Reply::Silence);
+    let report = run(&silent, &|request| request.inactivity_timeout = Duration::from_secs(2)).await;
+    let AttemptEnd::TimedOut(limit) = &report.end else { panic!("{report:?}") };
+    assert!(limit.contains("inactivity_timeout"), "{limit}");
+    let report = run(&silent, &|request| request.timeout = Duration::from_secs(2)).await;
+    let AttemptEnd::TimedOut(limit) = &report.end else { panic!("{report:?}") };
+    assert!(limit.contains("`timeout`"), "{limit}");
+}
+
+/// The person ends it while a command runs that ignores every signal it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_run_leaves_no_process() {
+    let stubborn = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; touch up; sleep 1000' & (setsid sleep 1001 &) ; sleep 1002";
+    let api = MessagesApi::script([Reply::bash(stubborn)]);
+    let desk = Desk::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let request = desk.request(&host, "do it", &["Bash"]);
+    let cancel = request.cancel.clone();
+    let up = desk.work().join("up");
+    let waiting = std::thread::spawn(move || {
+        wait::until("the command runs", || up.exists().then_some(()), String::new);
+        cancel.cancel();
+    });
+    let report = desk.run(request).await;
+    waiting.join().unwrap();
+    assert_eq!(report.end, AttemptEnd::Cancelled);
+    assert!(report.session.is_some());
+    assert_eq!(processes::naming(&desk.root), []);
+    assert_eq!(processes::zombies_of(std::process::id()), []);
+}

@@ -1,0 +1,201 @@
+//! One turn of an agent client without a bot around it: folders, a request, a host that records what it is asked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ollim_bot::agent::claude::login::LoginSources;
+use ollim_bot::agent::claude::options::Surroundings;
+use ollim_bot::agent::claude::{Claude, Limits};
+use ollim_bot::agent::{
+    AgentClient, AttemptReport, ClientOptions, Request, RunHost, SessionId, SessionMode, ToolAnswer, Wall,
+};
+use ollim_bot::clock::Clock;
+use ollim_bot::policy::{Decision, Layer, ToolCall, Verdict};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// What the host says to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Say {
+    Allow,
+    Deny,
+    /// Never answers.
+    Nothing,
+    /// Panics.
+    Panic,
+}
+
+type Rule = dyn Fn(&ToolCall) -> Say + Send + Sync;
+
+/// Records what it is asked and told.
+pub struct Host {
+    rule: Box<Rule>,
+    pub asked: Mutex<Vec<ToolCall>>,
+    pub served: Mutex<Vec<(String, Value)>>,
+    pub started: Mutex<Vec<(u32, Option<SessionId>)>>,
+    pub client_denied: Mutex<Vec<(String, String)>>,
+    pub delivered: Mutex<Vec<String>>,
+    /// Whether each `Stop` came after one that was held up.
+    pub stops: Mutex<Vec<bool>>,
+    /// Keeps the agent going, once.
+    pub go_on: Option<String>,
+}
+
+impl Host {
+    pub fn new(rule: impl Fn(&ToolCall) -> Say + Send + Sync + 'static) -> Self {
+        Self {
+            rule: Box::new(rule),
+            asked: Mutex::default(),
+            served: Mutex::default(),
+            started: Mutex::default(),
+            client_denied: Mutex::default(),
+            delivered: Mutex::default(),
+            stops: Mutex::default(),
+            go_on: None,
+        }
+    }
+
+    /// The tools that it was asked about, in order.
+    pub fn asked_tools(&self) -> Vec<String> {
+        self.asked.lock().unwrap().iter().map(|call| call.tool.clone()).collect()
+    }
+}
+
+#[async_trait]
+impl RunHost for Host {
+    async fn decide(&self, call: ToolCall) -> Decision {
+        let say = (self.rule)(&call);
+        let reason = format!("{say:?} by the test: {}", call.tool);
+        self.asked.lock().unwrap().push(call);
+        let verdict = match say {
+            Say::Allow => Verdict::Allow,
+            Say::Deny => Verdict::Deny,
+            Say::Nothing => std::future::pending().await,
+            Say::Panic => panic!("on purpose: the engine fails"),
+        };
+        Decision { verdict, layer: Layer::AllowedTools, rule: None, reason, commands: vec![], read_only: false }
+    }
+    async fn stop(&self, again: bool) -> Option<String> {
+        self.stops.lock().unwrap().push(again);
+        self.go_on.clone().filter(|_| !again)
+    }
+    async fn call_tool(&self, name: &str, arguments: Value) -> ToolAnswer {
+        self.served.lock().unwrap().push((name.to_string(), arguments));
+        ToolAnswer { text: format!("{name} served"), is_error: false }
+    }
+    async fn started(&self, pid: u32, session: Option<SessionId>) {
+        self.started.lock().unwrap().push((pid, session));
+    }
+    async fn client_denied(&self, tool: String, _input: Value, reason: String) {
+        self.client_denied.lock().unwrap().push((tool, reason));
+    }
+    async fn deliver(&self, text: String) {
+        self.delivered.lock().unwrap().push(text);
+    }
+}
+
+/// A data folder of its own, and a client that works in it.
+pub struct Desk {
+    person: TempDir,
+    pub root: PathBuf,
+    pub claude: Claude,
+}
+
+impl Desk {
+    /// A client `command` whose API is at `url`. The person's home is a folder above the data folder.
+    pub fn new(command: &Path, url: &str) -> Self {
+        let person = TempDir::with_prefix("ollim-turn-").unwrap();
+        let home = person.path().canonicalize().unwrap();
+        let root = home.join("bot");
+        for folder in ["work", "bin", "state/runs/0a1b2c3d"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let own_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-bot"));
+        let own = BTreeMap::from([
+            ("PATH".to_string(), std::env::var("PATH").unwrap()),
+            ("HOME".into(), home.to_str().unwrap().into()),
+            ("LANG".into(), "C.UTF-8".into()),
+            ("TZ".into(), "UTC".into()),
+            ("IS_SANDBOX".into(), "1".into()),
+            ("ANTHROPIC_BASE_URL".into(), url.into()),
+        ]);
+        let programs = [own_binary.parent().unwrap(), &root.join("bin")].map(|path| path.to_str().unwrap().to_string());
+        let claude = Claude {
+            command: command.to_path_buf(),
+            own_binary,
+            main_config: root.join("state/main"),
+            surroundings: Surroundings {
+                own,
+                added: BTreeMap::new(),
+                programs: programs.to_vec(),
+                data_folder: root.to_str().unwrap().into(),
+            },
+            login: LoginSources {
+                variables: BTreeMap::from([("ANTHROPIC_API_KEY".into(), "sk-test-not-a-key".into())]),
+                credentials: None,
+            },
+            serve_tools: ollim_bot::mcp::serve,
+            clock: Clock::system(),
+            limits: Limits::default(),
+        };
+        Self { person, root, claude }
+    }
+
+    /// The person's home; the data folder is in it.
+    pub fn home(&self) -> PathBuf {
+        self.person.path().canonicalize().unwrap()
+    }
+
+    /// The working folder of clients.
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// The run's folder.
+    pub fn run_dir(&self) -> PathBuf {
+        self.root.join("state/runs/0a1b2c3d")
+    }
+
+    /// An isolated fork that shows the tools (`mcp__discord__…` for ours), with no wall.
+    pub fn request(&self, host: &Arc<Host>, prompt: &str, tools: &[&str]) -> Request {
+        let (ours, visible): (Vec<&str>, Vec<&str>) = tools.iter().partition(|tool| tool.starts_with("mcp__discord__"));
+        Request {
+            run: "0a1b2c3d".into(),
+            run_dir: self.run_dir(),
+            work_dir: self.work(),
+            prompt: format!("[reminder-bg:test] {prompt}"),
+            message: prompt.into(),
+            needs_agent: None,
+            session: SessionMode::Isolated,
+            options: ClientOptions { model: Some("claude-haiku-4-5".into()), ..ClientOptions::default() },
+            visible_tools: visible.iter().map(ToString::to_string).collect(),
+            deny_rules: vec![],
+            mcp_tools: ours.iter().map(|tool| tool.trim_start_matches("mcp__discord__").to_string()).collect(),
+            wall: None,
+            token: "00112233445566778899aabbccddeeff".into(),
+            timeout: Duration::from_secs(120),
+            inactivity_timeout: Duration::from_secs(60),
+            cancel: CancellationToken::new(),
+            host: host.clone(),
+        }
+    }
+
+    /// The wall of a job that may write in `write`, relative to the data folder.
+    pub fn wall(&self, write: &[&str]) -> Wall {
+        Wall {
+            hidden: vec![self.home(), self.root.clone()],
+            read: vec![self.root.join("bin")],
+            write: write.iter().map(|path| self.root.join(path)).collect(),
+            required: true,
+        }
+    }
+
+    /// Does the turn.
+    pub async fn run(&self, request: Request) -> AttemptReport {
+        self.claude.run(request).await
+    }
+}
