@@ -4,6 +4,7 @@
 //! which the service executes it. Inside a fork this binary therefore touches no file (see [`fork`]).
 
 mod add;
+mod agents;
 pub mod args;
 mod change;
 mod check;
@@ -109,6 +110,7 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             Some(args::Runs::Show { run }) => runs::show(run, context, output),
             None => runs::list(&args, context, output),
         },
+        Some(Command::Agents(command)) => agents::agents(&command, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(Command::Check { files }) => check::check(&files, context, output),
         Some(Command::Next(args)) => next::next(&args, context, output),

@@ -4,6 +4,7 @@
 //! runs or clients. Every function is total: what cannot be understood is denied, never a panic.
 
 mod attenuate;
+mod agents;
 mod background;
 mod bash;
 mod broad;
@@ -21,9 +22,10 @@ mod web;
 mod wildcard;
 
 pub use attenuate::{Widening, attenuate, covers};
+pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
 pub use background::{BgForkConfig, BothLists, UpdateMode};
 pub use broad::{denylist_warnings, warnings};
-pub use layers::{AgentRules, Policy};
+pub use layers::Policy;
 pub use path::Places;
 pub use pattern::{PatternError, ToolPattern};
 pub use surface::{PathGrants, PolicyEntry};

@@ -3,6 +3,7 @@
 
 mod support;
 
+mod agents;
 mod architecture;
 mod claude;
 mod cli;
