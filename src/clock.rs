@@ -3,12 +3,21 @@
 //! Everything takes a [`Clock`]; `Utc::now` appears only here (clippy's `disallowed-methods` holds it).
 //! A test clock follows tokio's paused time, so a test can live through a year in milliseconds.
 
+mod jumps;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::watch;
 use tokio::time::Instant;
+
+pub use jumps::Jumps;
+
+/// Waits up to this long are slept in one piece: at the largest rate at which a clock is slewed (500 ppm,
+/// adjtimex(2)) the end is off by at most 5 ms, and looking again costs nothing.
+const ONE_PIECE: Duration = Duration::from_secs(10);
 
 /// Wall-clock time, and sleeping until a moment of it. Cheap to clone; clones share one time.
 #[derive(Clone, Debug)]
@@ -26,6 +35,8 @@ struct Simulated {
     start: Instant,
     /// Milliseconds by which the wall clock was set, forwards or back.
     shift: AtomicI64,
+    /// How often it was set.
+    jumps: watch::Sender<u64>,
 }
 
 impl Clock {
@@ -39,7 +50,12 @@ impl Clock {
     /// Must be called within a tokio runtime.
     #[must_use]
     pub fn simulated(base: DateTime<Utc>) -> Self {
-        Self(Source::Simulated(Arc::new(Simulated { base, start: Instant::now(), shift: AtomicI64::new(0) })))
+        Self(Source::Simulated(Arc::new(Simulated {
+            base,
+            start: Instant::now(),
+            shift: AtomicI64::new(0),
+            jumps: watch::Sender::new(0),
+        })))
     }
 
     /// Sets a simulated wall clock forwards (or, negative, back) without any time passing: what an NTP step
@@ -47,7 +63,14 @@ impl Clock {
     pub fn jump(&self, by: TimeDelta) {
         if let Source::Simulated(simulated) = &self.0 {
             simulated.shift.fetch_add(by.num_milliseconds(), Ordering::SeqCst);
+            simulated.jumps.send_modify(|count| *count += 1);
         }
+    }
+
+    /// Notices of the wall clock being set, from now on. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn jumps(&self) -> Jumps {
+        Jumps::of(self)
     }
 
     /// The time now.
@@ -67,5 +90,110 @@ impl Clock {
     #[must_use]
     pub fn until(&self, at: DateTime<Utc>) -> Duration {
         (at - self.now()).to_std().unwrap_or(Duration::ZERO)
+    }
+
+    /// When to look at the clock again for something due at `at`: for a near time that moment itself, for a far
+    /// one a little before it, since a slewed wall clock and the steady one drift apart. Waking is no proof that
+    /// `at` has come: compare [`Clock::now`].
+    #[must_use]
+    pub fn look_again(&self, at: DateTime<Utc>) -> Instant {
+        let left = self.until(at);
+        let step = if left <= ONE_PIECE { left } else { left - left / 100 };
+        // A timer counts whole milliseconds; a century is as good as never, and does not overflow.
+        Instant::now() + step.min(Duration::from_secs(100 * 365 * 86_400))
+    }
+
+    /// Waits until the wall clock reads `at` or later: never less, whatever was set in between.
+    pub async fn sleep_until(&self, at: DateTime<Utc>) {
+        let mut jumps = self.jumps();
+        while self.now() < at {
+            tokio::select! {
+                () = tokio::time::sleep_until(self.look_again(at)) => {}
+                () = jumps.next() => {}
+            }
+        }
+    }
+}
+
+/// Measures how far the wall clock has strayed from steady time.
+#[derive(Debug)]
+pub struct Drift {
+    wall: DateTime<Utc>,
+    steady: Instant,
+}
+
+impl Drift {
+    /// Starts measuring.
+    #[must_use]
+    pub fn new(clock: &Clock) -> Self {
+        Self { wall: clock.now(), steady: Instant::now() }
+    }
+
+    /// By how much the wall clock was set since the last look, forwards or (negative) back; `None`: it was not.
+    /// Slewing is not a jump; over long waits it adds up, so a small answer may still be slewing.
+    pub fn look(&mut self, clock: &Clock) -> Option<TimeDelta> {
+        let now = Self::new(clock);
+        let steady = TimeDelta::from_std(now.steady - self.steady).unwrap_or(TimeDelta::MAX);
+        let jump = (now.wall - self.wall) - steady;
+        *self = now;
+        (jump.abs() > jumps::TOLERANCE).then_some(jump)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeZone;
+
+    fn noon() -> DateTime<Utc> {
+        Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sleeping_never_ends_early() {
+        let clock = Clock::simulated(noon());
+        for ahead in [1, 999, 10_001, 86_400_000, 400 * 86_400_000] {
+            let at = clock.now() + TimeDelta::milliseconds(ahead);
+            clock.sleep_until(at).await;
+            assert!(clock.now() >= at, "{ahead} ms");
+            assert!(clock.now() - at < TimeDelta::milliseconds(2), "{ahead} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sleeping_follows_a_clock_that_is_set() {
+        let clock = Clock::simulated(noon());
+        let (setter, at) = (clock.clone(), noon() + TimeDelta::hours(2));
+        let sleeper = tokio::spawn(async move { clock.sleep_until(at).await });
+        let before = Instant::now();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        setter.jump(TimeDelta::hours(-1));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        setter.jump(TimeDelta::hours(3));
+        sleeper.await.unwrap();
+        assert_eq!(before.elapsed(), Duration::from_secs(120));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_is_noticed_and_measured() {
+        let clock = Clock::simulated(noon());
+        let (mut jumps, mut drift) = (clock.jumps(), Drift::new(&clock));
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(drift.look(&clock), None);
+        clock.jump(TimeDelta::minutes(-5));
+        jumps.next().await;
+        assert_eq!(drift.look(&clock), Some(TimeDelta::minutes(-5)));
+        assert_eq!(drift.look(&clock), None);
+    }
+
+    /// The kernel's timer can be made here, and says nothing while nobody sets the clock.
+    #[tokio::test]
+    async fn the_systems_clock_is_quiet() {
+        let mut jumps = Clock::system().jumps();
+        tokio::select! {
+            biased;
+            () = jumps.next() => panic!("nobody set the clock"),
+            () = tokio::task::yield_now() => {}
+        }
     }
 }

@@ -20,6 +20,14 @@ pub mod journal;
 
 pub mod agent;
 
+pub mod mcp;
+
 pub mod bot;
 
 pub mod run;
+
+pub mod channel;
+
+pub mod daemon;
+
+pub mod cli;

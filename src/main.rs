@@ -1,3 +1,10 @@
 //! The `ollim-bot` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if let Some(code) = ollim_bot::agent::stage(std::env::args_os()) {
+        return code;
+    }
+    ollim_bot::cli::main(std::env::args_os().collect())
+}

@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::policy::{BgForkConfig, Decision, ToolCall};
 
+use super::wall::Wall;
+
 /// The client's own id of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -90,6 +92,8 @@ pub struct Request {
     pub deny_rules: Vec<String>,
     /// MCP tools of our server that exist for the client: bare names (`ping_user`).
     pub mcp_tools: Vec<String>,
+    /// The kernel's wall around the client's process tree; `None`: none (a turn of the main session).
+    pub wall: Option<Wall>,
     /// The token that stands for this run on the control socket.
     pub token: String,
     /// Wall clock for the whole run.
@@ -121,7 +125,8 @@ pub trait RunHost: Send + Sync {
     async fn stop(&self, again: bool) -> Option<String>;
     /// Serves one of our MCP tools, by its bare name. The hook has approved the call.
     async fn call_tool(&self, name: &str, arguments: serde_json::Value) -> ToolAnswer;
-    /// The client's process and session are known.
+    /// A process that holds everything the client starts is there: told once when it is started, and again when
+    /// the client has said which session it has.
     async fn started(&self, pid: u32, session: Option<SessionId>);
     /// A call that the client itself refused, without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
@@ -166,6 +171,14 @@ pub enum FailureClass {
     Internal,
 }
 
+impl Failure {
+    /// Of this kind, with a sentence for the person.
+    #[must_use]
+    pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into() }
+    }
+}
+
 impl FailureClass {
     /// Whether another attempt may succeed by itself.
     #[must_use]
@@ -202,6 +215,14 @@ pub struct AttemptReport {
     pub cost_usd: Option<f64>,
     /// Turns of the model.
     pub turns: Option<u32>,
+}
+
+impl AttemptReport {
+    /// Ended so, and the client reported nothing.
+    #[must_use]
+    pub fn bare(end: AttemptEnd) -> Self {
+        Self { end, answer: None, session: None, transcript: None, cost_usd: None, turns: None }
+    }
 }
 
 /// Something that can do a turn. It returns when everything it started has ended.

@@ -1,9 +1,14 @@
 //! The ping budget: how many messages background jobs may send the person, all together.
 //!
-//! Pure: the state is two values, and what has come back since is computed when it is read.
+//! The state is two values in the journal; what has come back since is computed when it is read.
+
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use crate::journal::{Journal, JournalError};
 
 /// A full budget.
 pub const CAPACITY: u32 = 5;
@@ -64,6 +69,58 @@ impl PingBudget {
     #[must_use]
     pub fn next(self) -> Option<DateTime<Utc>> {
         (self.left < CAPACITY).then(|| self.since + REFILL)
+    }
+}
+
+/// Where the journal keeps it.
+const SETTING: &str = "ping_budget";
+
+/// The budget in the journal. Clones share it; one reader and writer at a time.
+#[derive(Clone)]
+pub struct SharedBudget {
+    journal: Journal,
+    one_at_a_time: Arc<Mutex<()>>,
+}
+
+impl SharedBudget {
+    /// The budget that `journal` keeps; full where it keeps none.
+    #[must_use]
+    pub fn new(journal: Journal) -> Self {
+        Self { journal, one_at_a_time: Arc::default() }
+    }
+
+    /// The state at `now`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn read(&self, now: DateTime<Utc>) -> Result<PingBudget, JournalError> {
+        let stored = self.journal.setting(SETTING).await?;
+        let budget = stored.and_then(|text| serde_json::from_str::<PingBudget>(&text).ok());
+        Ok(budget.map_or_else(|| PingBudget::full(now), |budget| budget.at(now)))
+    }
+
+    /// Takes one at `now`; `false` when there is none.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written: then nothing is taken.
+    pub async fn take(&self, now: DateTime<Utc>) -> Result<bool, JournalError> {
+        let _one = self.one_at_a_time.lock().await;
+        let Some(left) = self.read(now).await?.take(now) else { return Ok(false) };
+        self.write(left).await.map(|()| true)
+    }
+
+    /// Sets what is left, at most [`CAPACITY`].
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn set(&self, left: u32, now: DateTime<Utc>) -> Result<PingBudget, JournalError> {
+        let _one = self.one_at_a_time.lock().await;
+        let budget = PingBudget::with(left, now);
+        self.write(budget).await.map(|()| budget)
+    }
+
+    async fn write(&self, budget: PingBudget) -> Result<(), JournalError> {
+        self.journal.set_setting(SETTING, serde_json::to_string(&budget).ok()).await
     }
 }
 

@@ -3,6 +3,16 @@
 //! A [`Definition`] exists only if its file is valid; a file that is not is a problem beside the others, and
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
 
+pub mod cron;
+mod fields;
+pub(crate) mod frontmatter;
+mod parse;
+mod problem;
+mod values;
+
+pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
+pub use problem::{Problem, Severity};
+
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

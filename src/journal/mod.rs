@@ -2,14 +2,100 @@
 //!
 //! SQLite in `state/journal.db`. A claim is committed before anything is spawned, an outcome before a
 //! reminder's file is removed. Knows definitions by id only; knows nothing of clients or channels.
+//!
+//! [`Journal`] is the daemon's handle: everything it is asked in one moment is one commit, and an answer means
+//! that it is on the disk. [`JournalReader`] reads beside it, or without any daemon.
 
+mod claims;
+mod error;
+mod open;
+mod outbox;
+mod process;
+mod prune;
+mod reader;
+mod recovery;
+mod rows;
+mod runs;
+mod schema;
+mod settings;
+mod sightings;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::HashSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::hash::BuildHasher;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
+use crate::clock::Clock;
 use crate::definition::{DefinitionId, Kind};
+
+pub use claims::{Claim, NewClaim, Purpose};
+pub use error::JournalError;
+pub use outbox::NewMessage;
+pub use process::ProcessIdentity;
+pub use reader::{JournalReader, OccurrenceRecord, RunFilter};
+pub use recovery::{Recorded, Recovered, Unfinished};
+pub use runs::{After, Finish};
+pub use sightings::{Sighting, Streak};
+
+/// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called
+/// within a tokio runtime, and returns when what it did is on the disk.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    writer: Arc<writer::Writer>,
+    clock: Clock,
+    /// Runs whose first effect is on the disk: marking it again costs nothing.
+    marked: Arc<Mutex<HashSet<RunId>>>,
+    /// The newest message's number.
+    newest: watch::Sender<i64>,
+    kept_aside: Option<PathBuf>,
+}
+
+impl Journal {
+    /// Opens the journal, or makes it (0600, its folder 0700). A damaged one is kept aside under another name, and a
+    /// fresh one started: see [`Self::kept_aside`].
+    ///
+    /// # Errors
+    /// [`JournalError::Newer`], or whatever keeps the file from being opened.
+    pub fn open(path: &Path, clock: Clock) -> Result<Self, JournalError> {
+        let mut file = open::open(path, clock.now())?;
+        let kept_aside = file.kept_aside.take();
+        let newest = outbox::newest(&file.connection)?;
+        Ok(Self {
+            writer: Arc::new(writer::Writer::new(path, clock.clone(), file)),
+            clock,
+            marked: Arc::default(),
+            newest: watch::Sender::new(newest),
+            kept_aside,
+        })
+    }
+
+    /// Where [`Self::open`] put a damaged journal, for the person to be told.
+    #[must_use]
+    pub fn kept_aside(&self) -> Option<&Path> {
+        self.kept_aside.as_deref()
+    }
+
+    /// The fault that holds the journal up while there is one (disk full, read-only, locked, gone): callers wait
+    /// until it has passed.
+    #[must_use]
+    pub fn trouble(&self) -> watch::Receiver<Option<JournalError>> {
+        self.writer.trouble()
+    }
+
+    /// Refuses new work from now on, does what was asked before, answers what waits for a fault to pass with that
+    /// fault, and closes the file. Without it the file is as good, only left with its log.
+    pub async fn close(&self) {
+        self.writer.close().await;
+    }
+}
 
 /// One attempt's identity: 8 hex digits, unique in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,6 +103,11 @@ use crate::definition::{DefinitionId, Kind};
 pub struct RunId(String);
 
 impl RunId {
+    /// A new one, at random; the journal keeps it unique.
+    fn random() -> Self {
+        let word = std::hash::RandomState::new().hash_one(std::time::Instant::now());
+        Self(format!("{:08x}", word & 0xffff_ffff))
+    }
     /// `text` as it stands in the journal.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {

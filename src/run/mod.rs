@@ -2,3 +2,4 @@
 
 pub mod chain;
 pub mod prompt;
+pub mod tokens;

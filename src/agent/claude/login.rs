@@ -1,0 +1,136 @@
+//! Where a client's login comes from. It is looked for anew for each run: a person may log in while the service runs.
+//!
+//! In order: an API key, a long-lived token, the person's own login of the client. The last one is only read, never
+//! refreshed: its access token ends within hours and is renewed whenever the person uses the client.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+/// What a client logs in with. Never shown, not even by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// Where it was found: for `status`, e.g. `ANTHROPIC_API_KEY`.
+    pub source: String,
+    /// Its kind.
+    pub kind: LoginKind,
+    pub(super) secret: String,
+}
+
+/// The two kinds of login that a client takes by descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginKind {
+    /// An API key of the console.
+    ApiKey,
+    /// A token of a subscription.
+    Token,
+}
+
+impl LoginKind {
+    /// The variable that tells the client which descriptor to read.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Self::ApiKey => "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+            Self::Token => "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+        }
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("source", &self.source).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Where to look.
+#[derive(Clone, Default)]
+pub struct LoginSources {
+    /// `ANTHROPIC_API_KEY` and `CLAUDE_CODE_OAUTH_TOKEN` are read from it: the service's environment, with what `.env` of
+    /// the data folder says.
+    pub variables: BTreeMap<String, String>,
+    /// The client's own file of the person: `~/.claude/.credentials.json`.
+    pub credentials: Option<PathBuf>,
+}
+
+impl fmt::Debug for LoginSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginSources").field("credentials", &self.credentials).finish_non_exhaustive()
+    }
+}
+
+/// The first login found. `None`: there is none, or only one that has ended at `now`.
+#[must_use]
+pub fn find_login(sources: &LoginSources, now: DateTime<Utc>) -> Option<Login> {
+    let variable = |name: &str, kind| {
+        let secret = sources.variables.get(name)?.trim();
+        (!secret.is_empty()).then(|| Login { source: name.into(), kind, secret: secret.into() })
+    };
+    variable("ANTHROPIC_API_KEY", LoginKind::ApiKey)
+        .or_else(|| variable("CLAUDE_CODE_OAUTH_TOKEN", LoginKind::Token))
+        .or_else(|| from_credentials(sources.credentials.as_deref()?, now))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Credentials {
+    claude_ai_oauth: Oauth,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Oauth {
+    access_token: String,
+    /// Milliseconds since 1970.
+    expires_at: Option<i64>,
+}
+
+fn from_credentials(file: &Path, now: DateTime<Utc>) -> Option<Login> {
+    let oauth = serde_json::from_slice::<Credentials>(&std::fs::read(file).ok()?).ok()?.claude_ai_oauth;
+    let over = oauth.expires_at.is_some_and(|at| at <= now.timestamp_millis());
+    let usable = !over && !oauth.access_token.is_empty();
+    usable.then(|| Login { source: file.display().to_string(), kind: LoginKind::Token, secret: oauth.access_token })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], credentials: Option<&str>, expect: Option<(LoginKind, &str)>) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(".credentials.json");
+        if let Some(text) = credentials {
+            std::fs::write(&file, text).unwrap();
+        }
+        let variables = variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let sources = LoginSources { variables, credentials: Some(file) };
+        let found = find_login(&sources, DateTime::from_timestamp(1_800_000_000, 0).unwrap());
+        assert_eq!(found.as_ref().map(|login| (login.kind, login.secret.as_str())), expect);
+    }
+
+    #[test]
+    fn the_first_usable_login_is_taken() {
+        let file =
+            r#"{"claudeAiOauth":{"accessToken":"tok-file","refreshToken":"r","expiresAt":1800000000001,"scopes":[]}}"#;
+        let over = r#"{"claudeAiOauth":{"accessToken":"tok-file","expiresAt":1800000000000}}"#;
+        let (key, token) = (("ANTHROPIC_API_KEY", "sk-1\n"), ("CLAUDE_CODE_OAUTH_TOKEN", "tok-1"));
+        check(&[], None, None);
+        check(&[key, token], Some(file), Some((LoginKind::ApiKey, "sk-1")));
+        check(&[("ANTHROPIC_API_KEY", " "), token], Some(file), Some((LoginKind::Token, "tok-1")));
+        check(&[], Some(file), Some((LoginKind::Token, "tok-file")));
+        check(&[], Some(over), None);
+        for broken in ["", "{}", "[]", "not json", r#"{"claudeAiOauth":{"accessToken":""}}"#] {
+            check(&[], Some(broken), None);
+        }
+    }
+
+    #[test]
+    fn a_login_is_never_shown() {
+        let login = Login { source: "X".into(), kind: LoginKind::ApiKey, secret: "sk-1".into() };
+        let sources = LoginSources { variables: BTreeMap::from([("A".into(), "sk-1".into())]), credentials: None };
+        assert!(!format!("{login:?} {sources:?}").contains("sk-1"));
+    }
+}

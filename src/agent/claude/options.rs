@@ -1,0 +1,276 @@
+//! The client's command line and environment: pure functions of what a run asks for.
+//!
+//! A fork gets no `--allowedTools`: that flag pre-approves, and where it stands a failing hook fails open. What a
+//! job may do is approved by our hook, call by call; `dontAsk` denies whatever the hook does not approve.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::agent::{ClientOptions, SessionMode};
+use crate::definition::Thinking;
+
+/// The name of our MCP server, for the client.
+pub const SERVER: &str = "discord";
+
+/// The client's arguments, without the program.
+#[must_use]
+pub fn command_line(
+    session: &SessionMode,
+    options: &ClientOptions,
+    visible_tools: &[String],
+    deny_rules: &[String],
+) -> Vec<String> {
+    let main = matches!(session, SessionMode::Main(_));
+    let servers = serde_json::json!({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}});
+    let mut line = Line(Vec::new());
+    line.flag("--print");
+    line.flag("--verbose");
+    line.option("--input-format", "stream-json");
+    line.option("--output-format", "stream-json");
+    line.option("--permission-mode", if main { "default" } else { "dontAsk" });
+    if main {
+        // Hidden; without it the client never asks for a permission.
+        line.option("--permission-prompt-tool", "stdio");
+    }
+    line.option("--setting-sources", "");
+    line.flag("--strict-mcp-config");
+    line.option("--mcp-config", servers);
+    line.option("--tools", visible_tools.join(","));
+    if !deny_rules.is_empty() {
+        line.flag("--disallowedTools");
+        line.0.extend(deny_rules.iter().cloned());
+    }
+    if let Some(model) = &options.model {
+        line.option("--model", model);
+    }
+    match options.thinking {
+        None => {}
+        Some(Thinking::Adaptive) => line.option("--thinking", "adaptive"),
+        Some(Thinking::Disabled) => line.option("--thinking", "disabled"),
+        Some(Thinking::Budget(tokens)) => line.option("--max-thinking-tokens", tokens),
+    }
+    if let Some(turns) = options.max_turns {
+        line.option("--max-turns", turns);
+    }
+    if let Some(dollars) = options.max_budget_usd {
+        line.option("--max-budget-usd", dollars);
+    }
+    if let Some(text) = &options.append_system_prompt {
+        line.option("--append-system-prompt", text);
+    }
+    match session {
+        SessionMode::Isolated | SessionMode::Main(None) => {}
+        SessionMode::ForkOfMain { transcript } => {
+            line.0.push(format!("--resume={}", transcript.display()));
+            line.flag("--fork-session");
+        }
+        SessionMode::Main(Some(session)) => line.0.push(format!("--resume={session}")),
+    }
+    line.0
+}
+
+struct Line(Vec<String>);
+
+impl Line {
+    fn flag(&mut self, name: &str) {
+        self.0.push(name.into());
+    }
+    fn option(&mut self, name: &str, value: impl ToString) {
+        self.0.extend([name.into(), value.to_string()]);
+    }
+}
+
+/// Variables of the service's own environment that a client gets as they are, if they are set.
+const PASSED_ON: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "TZ",
+    "USER",
+    // Where the API is, and how to get there.
+    "ANTHROPIC_BASE_URL",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    // Said by whoever built the container that the service runs in.
+    "IS_SANDBOX",
+];
+
+/// What is the same for every client of a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The service's own environment.
+    pub own: BTreeMap<String, String>,
+    /// `client_env` of the settings: set for every client, whatever the service's environment says.
+    pub added: BTreeMap<String, String>,
+    /// Folders that `PATH` begins with: that of our own binary, and that of the person's own commands.
+    pub programs: Vec<String>,
+    /// The data folder, for `OLLIM_HOME`.
+    pub data_folder: String,
+}
+
+/// The whole environment of one client, the login excepted.
+///
+/// `config_dir` is the client's own configuration folder, `run_dir` the run's folder, `token` stands for the run on
+/// the control socket. Nothing that leads out of the wall gets in (`SSH_AUTH_SOCK`, `TMUX`, `DBUS_SESSION_BUS_ADDRESS`,
+/// `DOCKER_HOST`, …): what is not named here is not passed on.
+#[must_use]
+pub fn environment(
+    surroundings: &Surroundings,
+    config_dir: &Path,
+    run_dir: &Path,
+    token: &str,
+) -> BTreeMap<String, String> {
+    let own = &surroundings.own;
+    let mut env: BTreeMap<String, String> = own
+        .iter()
+        .filter(|(name, _)| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_"))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    env.extend(surroundings.added.clone());
+    let path = env.get("PATH").or_else(|| own.get("PATH")).map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    let path = surroundings.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
+    let [config_dir, run_dir] = [config_dir, run_dir].map(|path| path.display().to_string());
+    let ours: [(&str, &str); 12] = [
+        ("PATH", &path),
+        ("OLLIM_HOME", &surroundings.data_folder),
+        ("OLLIM_RUN_TOKEN", token),
+        ("CLAUDE_CONFIG_DIR", &config_dir),
+        ("TMPDIR", &run_dir),
+        ("CLAUDE_CODE_TMPDIR", &run_dir),
+        ("CLAUDE_CODE_SHELL", "/bin/bash"),
+        ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
+        // Without it `@/path` anywhere in a prompt reads that file, with no tool and no hook.
+        ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+        ("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("DISABLE_AUTOUPDATER", "1"),
+    ];
+    env.extend(ours.map(|(name, value)| (name.to_string(), value.to_string())));
+    env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::SessionId;
+
+    #[track_caller]
+    fn check(session: &SessionMode, options: &ClientOptions, visible: &[&str], deny: &[&str], expect: &str) {
+        let words = |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
+        let line = command_line(session, options, &words(visible), &words(deny));
+        let shown: Vec<String> =
+            line.iter().map(|word| if word.is_empty() { "''".into() } else { word.clone() }).collect();
+        assert_eq!(shown.join(" "), expect.replace('\n', " "));
+    }
+
+    #[test]
+    fn a_fork_is_started_under_its_restrictions() {
+        check(
+            &SessionMode::Isolated,
+            &ClientOptions::default(),
+            &[],
+            &[],
+            r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
+--setting-sources '' --strict-mcp-config --mcp-config {"mcpServers":{"discord":{"name":"discord","type":"sdk"}}} --tools ''"#,
+        );
+        check(
+            &SessionMode::ForkOfMain { transcript: "/d/state/runs/1/main.jsonl".into() },
+            &ClientOptions {
+                allowed_tools: Some(vec!["Bash(ls *)".into()]),
+                disallowed_tools: None,
+                model: Some("haiku".into()),
+                thinking: Some(Thinking::Budget(2000)),
+                max_turns: Some(7),
+                max_budget_usd: Some(0.5),
+                append_system_prompt: Some("be brief".into()),
+            },
+            &["Bash", "Read"],
+            &["WebFetch", "Bash(ollim-bot cal *)"],
+            r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
+--setting-sources '' --strict-mcp-config --mcp-config {"mcpServers":{"discord":{"name":"discord","type":"sdk"}}} --tools Bash,Read
+--disallowedTools WebFetch Bash(ollim-bot cal *) --model haiku --max-thinking-tokens 2000 --max-turns 7 --max-budget-usd 0.5
+--append-system-prompt be brief --resume=/d/state/runs/1/main.jsonl --fork-session"#,
+        );
+    }
+
+    #[test]
+    fn the_main_session_asks_through_us() {
+        let options = ClientOptions { thinking: Some(Thinking::Disabled), ..ClientOptions::default() };
+        check(
+            &SessionMode::Main(Some(SessionId("0f".into()))),
+            &options,
+            &["Bash"],
+            &[],
+            r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode default
+--permission-prompt-tool stdio --setting-sources '' --strict-mcp-config
+--mcp-config {"mcpServers":{"discord":{"name":"discord","type":"sdk"}}} --tools Bash --thinking disabled --resume=0f"#,
+        );
+    }
+
+    #[test]
+    fn no_session_pre_approves_a_tool() {
+        let options = ClientOptions { allowed_tools: Some(vec!["Bash".into()]), ..ClientOptions::default() };
+        for session in
+            [SessionMode::Isolated, SessionMode::Main(None), SessionMode::ForkOfMain { transcript: "/t".into() }]
+        {
+            let line = command_line(&session, &options, &["Bash".into()], &[]);
+            assert!(
+                !line.iter().any(|word| word.to_lowercase().contains("allowed") && word != "--disallowedTools"),
+                "{line:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_what_is_named_gets_into_the_environment() {
+        let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        let surroundings = Surroundings {
+            own: map(&[
+                ("PATH", "/usr/bin"),
+                ("HOME", "/home/ann"),
+                ("LC_ALL", "C.UTF-8"),
+                ("SSH_AUTH_SOCK", "/s"),
+                ("TMUX", "/t"),
+                ("ANTHROPIC_API_KEY", "sk-1"),
+                ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1"),
+                ("LD_PRELOAD", "/x.so"),
+                ("CLAUDE_CONFIG_DIR", "/home/ann/.claude"),
+                ("OLLIM_RUN_TOKEN", "stale"),
+                ("NODE_OPTIONS", "--require=/x.js"),
+            ]),
+            added: map(&[("LANG", "de_DE.UTF-8"), ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "0")]),
+            programs: vec!["/opt/ollim".into(), "/d/bin".into()],
+            data_folder: "/d".into(),
+        };
+        let env = environment(&surroundings, Path::new("/d/state/runs/1/claude"), Path::new("/d/state/runs/1"), "tok");
+        let lines: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        ANTHROPIC_BASE_URL=http://127.0.0.1:1
+        CLAUDE_CODE_DISABLE_ATTACHMENTS=1
+        CLAUDE_CODE_DISABLE_AUTO_MEMORY=1
+        CLAUDE_CODE_DISABLE_BUNDLED_SKILLS=1
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
+        CLAUDE_CODE_SHELL=/bin/bash
+        CLAUDE_CODE_TMPDIR=/d/state/runs/1
+        CLAUDE_CONFIG_DIR=/d/state/runs/1/claude
+        DISABLE_AUTOUPDATER=1
+        HOME=/home/ann
+        LANG=de_DE.UTF-8
+        LC_ALL=C.UTF-8
+        OLLIM_HOME=/d
+        OLLIM_RUN_TOKEN=tok
+        PATH=/opt/ollim:/d/bin:/usr/bin
+        TMPDIR=/d/state/runs/1
+        ");
+    }
+}

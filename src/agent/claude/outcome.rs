@@ -1,0 +1,217 @@
+//! Names the end of a run: which class of failure it is, and a sentence for the person that says what to do.
+//!
+//! Pure: a function of what was seen.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::process::Exit;
+use super::protocol::TurnResult;
+use super::session::End;
+use crate::agent::client::{AttemptEnd, Failure, FailureClass, Request, SessionMode};
+use crate::agent::{second_stage, wrapper};
+
+/// Why a turn is over.
+#[derive(Debug)]
+pub(super) enum Cut {
+    /// By itself.
+    Ended(End),
+    /// The run was cancelled.
+    Cancelled,
+    /// The run's time is over: so long it was.
+    TimedOut(Duration),
+    /// A fault of our own.
+    Panicked,
+}
+
+/// The end's name.
+pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
+    match cut {
+        Cut::Cancelled => AttemptEnd::Cancelled,
+        Cut::TimedOut(limit) => timed_out(limit),
+        Cut::Panicked => panicked(),
+        Cut::Ended(End::Silent(limit)) => {
+            let limit = humantime::format_duration(limit);
+            AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
+        }
+        Cut::Ended(End::Result(result)) => of_result(&result),
+        Cut::Ended(End::Exited) => of_exit(exit, command, request),
+        Cut::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
+    }
+}
+
+fn of_fault(end: End, exit: &Exit) -> Failure {
+    let (class, message) = match end {
+        End::NotInitialized => {
+            let said = last_words(exit);
+            (FailureClass::InitializeTimeout, format!("the agent client did not answer after its start{said}"))
+        }
+        End::Refused(error) => (FailureClass::ErrorResult, format!("the agent client refused to begin: {error}")),
+        End::Unauthorized => (FailureClass::NotLoggedIn, not_logged_in("the API refuses the login (401)")),
+        End::Surface(tools) => {
+            let tools = tools.join("`, `");
+            let message = format!(
+                "the agent client shows tools that this job does not have: `{tools}`; nothing was run. Report this, with `claude --version`"
+            );
+            (FailureClass::SurfaceMismatch, message)
+        }
+        End::Malformed(fault) => (
+            FailureClass::Garbage,
+            format!("the agent client wrote over 100 lines that are no messages (last: {fault})"),
+        ),
+        End::Unreadable(error) => (FailureClass::Garbage, format!("the agent client's output cannot be read: {error}")),
+        End::Result(_) | End::Exited | End::Silent(_) => (FailureClass::Internal, "an end without a name".into()),
+    };
+    Failure::new(class, message)
+}
+
+fn of_exit(exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
+    let said = exit.stderr.trim();
+    let ours = said.lines().rev().find_map(|line| line.strip_prefix("ollim-bot: "));
+    let code = exit.code.and_then(|code| u8::try_from(code).ok());
+    let (class, message) = match (code, ours) {
+        (Some(wrapper::CANNOT_START), Some(why)) => (FailureClass::SpawnFailed, cannot_start(command, why)),
+        (Some(second_stage::NO_WALL), Some(why)) => {
+            (FailureClass::Internal, format!("the agent client was not started: {why}"))
+        }
+        _ if resumes(&request.session) && said.contains("No conversation found") => {
+            let message = "the session to go on with does not exist any more; the next turn begins a new one";
+            (FailureClass::MainSessionMissing, message.to_string())
+        }
+        _ => {
+            let how = exit.code.map_or_else(|| "was killed".to_string(), |code| format!("ended with code {code}"));
+            (FailureClass::ExitedEarly, format!("the agent client {how} before its turn was over{}", last_words(exit)))
+        }
+    };
+    AttemptEnd::Failed(Failure::new(class, message))
+}
+
+fn resumes(session: &SessionMode) -> bool {
+    matches!(session, SessionMode::ForkOfMain { .. } | SessionMode::Main(Some(_)))
+}
+
+fn last_words(exit: &Exit) -> String {
+    let said = exit.stderr.trim();
+    if said.is_empty() { "; it said nothing".into() } else { format!("; it said:\n{said}") }
+}
+
+/// The end that a `result` tells of.
+pub(super) fn of_result(result: &TurnResult) -> AttemptEnd {
+    if !result.is_error {
+        return AttemptEnd::Completed;
+    }
+    let mut said: Vec<String> =
+        result.errors.iter().map(|e| e.as_str().map_or_else(|| e.to_string(), Into::into)).collect();
+    said.extend(result.result.clone().filter(|text| !text.is_empty()));
+    let said = said.join("; ");
+    let login = ["Invalid API key", "/login", "Not logged in", "OAuth token"].iter().any(|words| said.contains(words));
+    let network = ["Connection error", "Unable to connect", "ECONN", "ENOTFOUND", "fetch failed", "timed out"]
+        .iter()
+        .any(|words| said.contains(words));
+    AttemptEnd::Failed(match (result.api_error_status, result.subtype.as_str()) {
+        (Some(401), _) => Failure::new(FailureClass::NotLoggedIn, not_logged_in("the API refuses the login (401)")),
+        (Some(status @ (408 | 429 | 500..)), _) => {
+            Failure::new(FailureClass::Overloaded, format!("the API did not answer as it should ({status}): {said}"))
+        }
+        (_, "error_max_turns") => {
+            let turns = result.num_turns.map_or_else(String::new, |turns| format!(" ({turns})"));
+            Failure::new(
+                FailureClass::ErrorResult,
+                format!("the turns were used up{turns} before the work was done (`max_turns`)"),
+            )
+        }
+        (_, "error_max_budget_usd") => {
+            let cost = result.total_cost_usd.map_or_else(String::new, |cost| format!(" (${cost:.2})"));
+            Failure::new(
+                FailureClass::ErrorResult,
+                format!("the money was used up{cost} before the work was done (`max_cost_usd`)"),
+            )
+        }
+        (None, _) if login => Failure::new(FailureClass::NotLoggedIn, not_logged_in(&said)),
+        (None, _) if network => Failure::new(FailureClass::Overloaded, format!("the API cannot be reached: {said}")),
+        (_, subtype) if said.is_empty() => Failure::new(
+            FailureClass::ErrorResult,
+            format!("the agent client ended its turn with an error ({subtype})"),
+        ),
+        _ => Failure::new(FailureClass::ErrorResult, format!("the agent client ended its turn with an error: {said}")),
+    })
+}
+
+pub(super) fn timed_out(limit: Duration) -> AttemptEnd {
+    AttemptEnd::TimedOut(format!("it took longer than {} (`timeout`)", humantime::format_duration(limit)))
+}
+
+pub(super) fn panicked() -> AttemptEnd {
+    AttemptEnd::Failed(Failure::new(
+        FailureClass::Internal,
+        "ollim-bot panicked in this run: a fault of its own, please report it",
+    ))
+}
+
+pub(super) fn cannot_start(command: &Path, why: &str) -> String {
+    format!(
+        "the agent client {} cannot be run: {why}\nhint: npm install -g @anthropic-ai/claude-code",
+        command.display()
+    )
+}
+
+pub(super) fn not_logged_in(why: &str) -> String {
+    format!(
+        "the agent client is not logged in: {why}\nhint: run `claude setup-token` and put CLAUDE_CODE_OAUTH_TOKEN=… into .env of the data folder (or ANTHROPIC_API_KEY=…)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expect: Option<(FailureClass, &str)>) {
+        let result: TurnResult = serde_json::from_str(json).unwrap();
+        match (of_result(&result), expect) {
+            (AttemptEnd::Completed, None) => {}
+            (AttemptEnd::Failed(failure), Some((class, words))) => {
+                assert_eq!(failure.class, class, "{failure:?}");
+                assert!(failure.message.contains(words), "{failure:?}");
+            }
+            (end, _) => panic!("{end:?}"),
+        }
+    }
+
+    #[test]
+    fn a_result_is_judged_by_is_error() {
+        use FailureClass::{ErrorResult, NotLoggedIn, Overloaded};
+        check(r#"{"subtype":"success","is_error":false,"result":"Invalid API key"}"#, None);
+        check(
+            r#"{"subtype":"success","is_error":true,"api_error_status":401,"result":"x"}"#,
+            Some((NotLoggedIn, "hint: ")),
+        );
+        check(
+            r#"{"subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"}"#,
+            Some((Overloaded, "529")),
+        );
+        check(
+            r#"{"subtype":"success","is_error":true,"api_error_status":429,"result":"slow"}"#,
+            Some((Overloaded, "slow")),
+        );
+        check(
+            r#"{"subtype":"success","is_error":true,"result":"API Error: Connection error."}"#,
+            Some((Overloaded, "reached")),
+        );
+        check(
+            r#"{"subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}"#,
+            Some((NotLoggedIn, ".env")),
+        );
+        check(r#"{"subtype":"error_max_turns","is_error":true,"num_turns":3}"#, Some((ErrorResult, "(3)")));
+        check(
+            r#"{"subtype":"error_max_budget_usd","is_error":true,"total_cost_usd":0.5}"#,
+            Some((ErrorResult, "$0.50")),
+        );
+        check(r#"{"subtype":"error_during_execution","is_error":true,"errors":["boom"]}"#, Some((ErrorResult, "boom")));
+        check(
+            r#"{"subtype":"success","is_error":true,"api_error_status":400,"result":"bad"}"#,
+            Some((ErrorResult, "bad")),
+        );
+        check(r#"{"is_error":true}"#, Some((ErrorResult, "error")));
+    }
+}

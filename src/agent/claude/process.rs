@@ -1,0 +1,207 @@
+//! One client process behind its wrapper: starting it, its three streams, and its end.
+//!
+//! However it ends, and even if the value is just dropped, nothing of it survives: the wrapper kills what is left as
+//! soon as our end of its socket is closed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::lines::Lines;
+use crate::agent::launch::{self, Launch};
+use crate::agent::{tree, wrapper};
+
+/// Messages that wait for the client to read them.
+const QUEUE: usize = 1024;
+
+/// The end of standard error that is kept.
+const TAIL: usize = 4096;
+
+/// How long a wrapper may take to kill what is below it. It takes milliseconds; after that we do it ourselves.
+const WRAPPER_ENDS: Duration = Duration::from_secs(10);
+
+/// A running client.
+pub(super) struct Process {
+    pub lines: Lines<ChildStdout>,
+    to_client: Sender,
+    writer: JoinHandle<()>,
+    stderr: JoinHandle<Vec<u8>>,
+    socket: UnixStream,
+    wrapper: Child,
+    pid: u32,
+}
+
+/// The way to the client's standard input. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Sender {
+    queue: mpsc::Sender<Vec<u8>>,
+    close: CancellationToken,
+}
+
+impl Sender {
+    /// Sends one line. It is lost if the client reads nothing any more: what it asked is then not answered, and
+    /// an unanswered question is a no.
+    pub(super) fn send(&self, message: &Value) {
+        let mut line = message.to_string().into_bytes();
+        line.push(b'\n');
+        if self.queue.try_send(line).is_err() {
+            tracing::debug!("the agent client does not read its input; a message was dropped");
+        }
+    }
+
+    /// Closes the client's standard input, once all that was sent before is written.
+    pub(super) fn close(&self) {
+        self.close.cancel();
+    }
+}
+
+/// How a client ended.
+#[derive(Debug)]
+pub(super) struct Exit {
+    /// Its exit code, or 128 and the signal; `None`: the wrapper was killed.
+    pub code: Option<i32>,
+    /// The end of what it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Process {
+    /// # Errors
+    /// Our own binary cannot be started. (A client that cannot be shows by [`Exit::code`].)
+    pub(super) async fn start(own_binary: &Path, launch: &Launch) -> io::Result<Self> {
+        let (ours, theirs) = BlockingStream::pair()?;
+        let mut wrapper = Command::new(own_binary)
+            .arg(wrapper::COMMAND)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Keys of a terminal go to the service, which ends its clients itself.
+            .process_group(0)
+            .spawn()?;
+        let pid = wrapper.id().ok_or_else(|| io::Error::other("the wrapper has no process id"))?;
+        let piped = || io::Error::other("the wrapper has no pipes");
+        let stdout = wrapper.stdout.take().ok_or_else(piped)?;
+        let stderr = wrapper.stderr.take().ok_or_else(piped)?;
+        let (read, write) = io::pipe()?;
+        ours.set_nonblocking(true)?;
+        let mut socket = UnixStream::from_std(ours)?;
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        let close = CancellationToken::new();
+        rustix::io::ioctl_fionbio(&write, true)?;
+        let writer = tokio::spawn(write_lines(pipe::Sender::from_owned_fd(write.into())?, waiting, close.clone()));
+        launch::send(&mut socket, launch, read.into()).await?;
+        Ok(Self {
+            lines: Lines::new(stdout),
+            to_client: Sender { queue, close },
+            writer,
+            stderr: tokio::spawn(tail(stderr)),
+            socket,
+            wrapper,
+            pid,
+        })
+    }
+
+    /// The wrapper's: everything that the client starts is below it.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The way to the client.
+    pub(super) fn sender(&self) -> Sender {
+        self.to_client.clone()
+    }
+
+    /// Closes standard input, gives the client `grace` to leave by itself, then kills what is left. Returns when
+    /// nothing is.
+    pub(super) async fn end(mut self, grace: Duration) -> Exit {
+        self.to_client.close();
+        let left = timeout(grace, async {
+            // Its last words are read, so that it does not block on them.
+            while let Ok(Some(_)) = self.lines.next().await {}
+            self.wrapper.wait().await
+        })
+        .await;
+        drop(self.socket);
+        drop(self.lines);
+        self.writer.abort();
+        let status = match left {
+            Ok(status) => status,
+            Err(_) => match timeout(WRAPPER_ENDS, self.wrapper.wait()).await {
+                Ok(status) => status,
+                Err(_) => {
+                    tracing::warn!(
+                        pid = self.pid,
+                        "the wrapper of an agent client hangs; its processes are killed from here"
+                    );
+                    while tree::kill_below(self.pid) > 0 {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                    self.wrapper.kill().await.and(self.wrapper.wait().await)
+                }
+            },
+        };
+        let abort = self.stderr.abort_handle();
+        let stderr = timeout(Duration::from_secs(1), self.stderr).await;
+        abort.abort();
+        let stderr = stderr.ok().and_then(Result::ok).unwrap_or_default();
+        Exit {
+            code: status.ok().and_then(|status| status.code()),
+            stderr: String::from_utf8_lossy(&stderr).into_owned(),
+        }
+    }
+}
+
+async fn write_lines(mut pipe: pipe::Sender, mut waiting: mpsc::Receiver<Vec<u8>>, close: CancellationToken) {
+    loop {
+        let line = tokio::select! {
+            biased;
+            line = waiting.recv() => line,
+            () = close.cancelled() => None,
+        };
+        let Some(line) = line else { return };
+        // A client that has closed its input ends in its own way; what it did not hear was not allowed.
+        if pipe.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads to the end and keeps the last [`TAIL`] bytes.
+async fn tail(mut stream: impl AsyncRead + Unpin) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut chunk = vec![0; 16 * 1024];
+    while let Ok(read) = stream.read(&mut chunk).await {
+        if read == 0 {
+            break;
+        }
+        kept.extend_from_slice(&chunk[..read]);
+        kept.drain(..kept.len().saturating_sub(TAIL));
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_long_complaint_is_kept() {
+        let text = "x".repeat(100_000) + "the end";
+        let kept = tail(text.as_bytes()).await;
+        assert_eq!(kept.len(), TAIL);
+        assert!(kept.ends_with(b"the end"));
+    }
+}

@@ -1,0 +1,295 @@
+//! The wire: one JSON object a line, both ways, as the client's stream-json and control protocol have it.
+//!
+//! Tolerant: unknown types, subtypes and fields are not errors, and a missing field is its empty value. Only a line
+//! that is no JSON object is malformed. What a field means is for the session to judge.
+//! Source: the client's own Agent SDKs; every shape here was seen with 2.1.197 (`tests/fixtures/wire.jsonl`).
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The callback that is asked before each call of a tool.
+pub(super) const BEFORE_TOOL: &str = "hook_0";
+/// The callback that is asked before a turn ends.
+pub(super) const BEFORE_STOP: &str = "hook_1";
+
+/// One message of the client.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// `system/init`: the session as the client has set it up.
+    Init(Init),
+    /// `system/api_retry`: a request failed; the client will try again by itself.
+    ApiRetry { status: Option<u16> },
+    /// What the model said.
+    Assistant(Vec<Block>),
+    /// What was said to the model: tool results, mostly.
+    User(Vec<Block>),
+    /// The end of a turn.
+    Result(Box<TurnResult>),
+    /// The client asks us. It waits for an answer with this id.
+    Request { id: String, request: Request },
+    /// The client takes a question back.
+    Cancel { id: String },
+    /// The answer to one of our own requests.
+    Response { id: String, error: Option<String> },
+    /// Anything else: its type and subtype.
+    Other(String),
+}
+
+/// `system/init`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Init {
+    pub session_id: String,
+    /// The tools that exist. `Agent` is called `Task` here.
+    pub tools: Vec<String>,
+    pub claude_code_version: String,
+}
+
+/// A block of a message's content.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    ToolUse {
+        #[serde(default)]
+        id: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    ToolResult {
+        #[serde(default)]
+        tool_use_id: String,
+        /// A string, or blocks.
+        #[serde(default)]
+        content: Value,
+        #[serde(default)]
+        is_error: Option<bool>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// `result`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TurnResult {
+    pub subtype: String,
+    /// Counts, whatever the subtype is called.
+    pub is_error: bool,
+    pub api_error_status: Option<u16>,
+    pub result: Option<String>,
+    pub errors: Vec<Value>,
+    pub session_id: String,
+    pub num_turns: Option<u32>,
+    pub total_cost_usd: Option<f64>,
+    pub permission_denials: Vec<Denial>,
+}
+
+/// An entry of `permission_denials`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Denial {
+    pub tool_name: String,
+    pub tool_use_id: String,
+    pub tool_input: Value,
+}
+
+/// What the client asks.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// May this call run?
+    BeforeTool(Call),
+    /// May the turn end? `again`: it was kept going before.
+    BeforeStop { again: bool },
+    /// A JSON-RPC message for one of our servers.
+    Mcp { server: String, message: Value },
+    /// A permission, where the client would ask a person.
+    Permission(Call),
+    /// Anything else: its subtype, and what for.
+    Unknown(String),
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Call {
+    pub tool_name: String,
+    #[serde(alias = "input")]
+    pub tool_input: Value,
+    pub tool_use_id: String,
+    pub cwd: PathBuf,
+    pub agent_type: Option<String>,
+}
+
+/// Why a line is no message.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Malformed {
+    /// Not JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// JSON, but no object with a `type`.
+    #[error("not an object with a `type`")]
+    NoType,
+}
+
+/// Reads one line.
+///
+/// # Errors
+/// [`Malformed`]. A message of a known type whose fields have other types than they should is [`Incoming::Other`],
+/// save for a question: that is [`Request::Unknown`], so that it is answered.
+pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
+    let mut message: Value = serde_json::from_slice(line)?;
+    let kind = message.get("type").and_then(Value::as_str).ok_or(Malformed::NoType)?.to_string();
+    let subtype = text(&message, "subtype");
+    let other = || Incoming::Other(format!("{kind}/{subtype}"));
+    Ok(match (kind.as_str(), subtype.as_str()) {
+        ("system", "init") => typed(message).map_or_else(other, Incoming::Init),
+        ("system", "api_retry") => {
+            let status = ["error_status", "status"].iter().find_map(|name| message.get(name)?.as_u64());
+            Incoming::ApiRetry { status: status.and_then(|status| u16::try_from(status).ok()) }
+        }
+        ("assistant", _) => Incoming::Assistant(blocks(&mut message)),
+        ("user", _) => Incoming::User(blocks(&mut message)),
+        ("result", _) => typed(message).map_or_else(other, |result| Incoming::Result(Box::new(result))),
+        ("control_request", _) => {
+            let id = text(&message, "request_id");
+            Incoming::Request { id, request: request(message.get_mut("request").map(Value::take).unwrap_or_default()) }
+        }
+        ("control_cancel_request", _) => Incoming::Cancel { id: text(&message, "request_id") },
+        ("control_response", _) => {
+            let response = message.get("response").cloned().unwrap_or_default();
+            let failed = response.get("subtype").and_then(Value::as_str) == Some("error");
+            Incoming::Response { id: text(&response, "request_id"), error: failed.then(|| text(&response, "error")) }
+        }
+        _ => other(),
+    })
+}
+
+fn request(mut request: Value) -> Request {
+    let subtype = text(&request, "subtype");
+    let unknown = |what: &str| Request::Unknown(format!("{subtype}{what}"));
+    match subtype.as_str() {
+        "hook_callback" => {
+            let callback = text(&request, "callback_id");
+            let input = request.get_mut("input").map(Value::take).unwrap_or_default();
+            match (callback.as_str(), text(&input, "hook_event_name").as_str()) {
+                (BEFORE_TOOL, "PreToolUse") => typed(input).map_or_else(|| unknown(" of a call"), Request::BeforeTool),
+                (BEFORE_STOP, "Stop") => {
+                    Request::BeforeStop { again: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
+                }
+                (callback, event) => unknown(&format!(" {callback} for {event}")),
+            }
+        }
+        "mcp_message" => Request::Mcp {
+            server: text(&request, "server_name"),
+            message: request.get_mut("message").map(Value::take).unwrap_or_default(),
+        },
+        "can_use_tool" => typed(request).map_or_else(|| unknown(" of a call"), Request::Permission),
+        _ => unknown(""),
+    }
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_string()
+}
+
+fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
+}
+
+/// The content of a message: a string is one text; a block that is not understood is left out.
+fn blocks(message: &mut Value) -> Vec<Block> {
+    match message.pointer_mut("/message/content").map(Value::take) {
+        Some(Value::String(text)) => vec![Block::Text { text }],
+        Some(Value::Array(blocks)) => blocks.into_iter().filter_map(typed).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The text of a tool result.
+pub(super) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies.
+pub(super) fn initialize(id: &str, timeout: u64) -> Value {
+    let hooks = json!({
+        "PreToolUse": [{"matcher": null, "hookCallbackIds": [BEFORE_TOOL], "timeout": timeout}],
+        "Stop": [{"matcher": null, "hookCallbackIds": [BEFORE_STOP]}],
+    });
+    ours(id, json!({"subtype": "initialize", "hooks": hooks}))
+}
+
+/// Asks the client to break off its turn.
+pub(super) fn interrupt(id: &str) -> Value {
+    ours(id, json!({"subtype": "interrupt"}))
+}
+
+fn ours(id: &str, request: Value) -> Value {
+    json!({"type": "control_request", "request_id": id, "request": request})
+}
+
+/// What a person says.
+pub(super) fn user(prompt: &str) -> Value {
+    let message = json!({"role": "user", "content": prompt});
+    json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""})
+}
+
+fn answer(id: &str, response: Value) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
+}
+
+/// The verdict on a call.
+pub(super) fn verdict(id: &str, allow: bool, reason: &str) -> Value {
+    let output = json!({
+        "hookEventName": "PreToolUse",
+        "permissionDecision": if allow { "allow" } else { "deny" },
+        "permissionDecisionReason": reason,
+    });
+    answer(id, json!({"hookSpecificOutput": output}))
+}
+
+/// Whether the turn may end; with a reason it goes on.
+pub(super) fn stop(id: &str, go_on: Option<&str>) -> Value {
+    answer(id, go_on.map_or_else(|| json!({}), |reason| json!({"decision": "block", "reason": reason})))
+}
+
+/// The answer to a permission question.
+pub(super) fn permission(id: &str, allowed: Result<&Value, &str>) -> Value {
+    answer(
+        id,
+        match allowed {
+            Ok(input) => json!({"behavior": "allow", "updatedInput": input}),
+            Err(reason) => json!({"behavior": "deny", "message": reason}),
+        },
+    )
+}
+
+/// A JSON-RPC message of our server.
+pub(super) fn mcp(id: &str, message: Value) -> Value {
+    answer(id, json!({"mcp_response": message}))
+}
+
+/// A notification to our server was taken. Without it the client never begins its turn.
+pub(super) fn mcp_taken(id: &str) -> Value {
+    mcp(id, json!({"jsonrpc": "2.0", "result": {}}))
+}
+
+/// The answer to what we do not understand.
+pub(super) fn refusal(id: &str, error: &str) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
+}

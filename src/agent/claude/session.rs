@@ -1,0 +1,447 @@
+//! One turn of a client: our side of the control protocol, from `initialize` to `result`.
+//!
+//! What always holds: no call of a tool runs unless the host allowed it, in time, after the client had said which
+//! tools it shows and they were found to be those that the policy shows. A fault anywhere, ours or the client's, is a no.
+//! Every question of the client is answered, unless it does not read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Limits;
+use super::lines::LineError;
+use super::options::SERVER;
+use super::process::{Process, Sender};
+use super::protocol::{self, Block, Call, Incoming, Init, TurnResult};
+use crate::agent::{Request, RunHost, SessionId, SessionMode, ToolPipe};
+use crate::policy::{ToolCall, Verdict};
+
+/// Questions that wait for the host at once; more are denied right away.
+const AT_ONCE: usize = 64;
+
+/// Lines of garbage in one run.
+const MALFORMED: u32 = 100;
+
+/// Our first request.
+const INITIALIZE: &str = "ollim-initialize";
+
+/// What the client has said of itself so far. It outlives a turn that is cut off.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub session: Option<SessionId>,
+    pub answer: Option<String>,
+    pub cost_usd: Option<f64>,
+    pub turns: Option<u32>,
+    pub version: Option<String>,
+}
+
+/// How a turn came to its end.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The client says so.
+    Result(Box<TurnResult>),
+    /// It closed its output.
+    Exited,
+    /// It did not answer `initialize` in time.
+    NotInitialized,
+    /// It answered `initialize` with an error.
+    Refused(String),
+    /// The API refuses the login.
+    Unauthorized,
+    /// It shows tools that it must not show.
+    Surface(Vec<String>),
+    /// Too many lines that are no messages; the last one's fault.
+    Malformed(String),
+    /// Its output cannot be read, or a line has no end.
+    Unreadable(LineError),
+    /// It wrote nothing for so long, and waited for nothing.
+    Silent(Duration),
+}
+
+/// Does a turn. May be dropped at any moment: nothing that was not allowed before is allowed afterwards.
+pub(super) async fn drive(
+    process: &mut Process,
+    request: &Request,
+    limits: &Limits,
+    pipe: &mut ToolPipe,
+    heard: &mut Heard,
+) -> End {
+    let mut turn = Turn::new(request, limits, process.sender(), process.pid(), heard);
+    let initialized_by = Instant::now() + limits.initialize;
+    let wait = turn.verdict_within().as_secs() + 5;
+    turn.out.send(&protocol::initialize(INITIALIZE, wait));
+    let mut last_heard = Instant::now();
+    let end = loop {
+        let silent_at = last_heard + request.inactivity_timeout;
+        tokio::select! {
+            line = process.lines.next() => {
+                last_heard = Instant::now();
+                match line {
+                    Ok(Some(line)) => if let Some(end) = turn.hear(&line, pipe) { break end },
+                    Ok(None) => break End::Exited,
+                    Err(error) => break End::Unreadable(error),
+                }
+            }
+            Some(message) = pipe.from_server.recv() => turn.pass_on(message),
+            Some(_) = turn.asked.join_next() => last_heard = Instant::now(),
+            () = sleep_until(initialized_by), if !turn.initialized => break End::NotInitialized,
+            () = sleep_until(silent_at), if turn.owes_nothing() => break End::Silent(request.inactivity_timeout),
+        }
+    };
+    // What the host is told is told, and what it is doing it ends.
+    let _ = timeout(limits.host_ends, async { while turn.asked.join_next().await.is_some() {} }).await;
+    end
+}
+
+/// Calls that the host has judged.
+#[derive(Default)]
+struct Judged {
+    /// By the client's id of the call.
+    calls: HashMap<String, bool>,
+    /// Approved calls of our own tools that have not come to our server yet, by the client's name of the tool.
+    approved: BTreeMap<String, u32>,
+}
+
+struct Turn<'a> {
+    request: &'a Request,
+    limits: &'a Limits,
+    out: Sender,
+    pid: u32,
+    heard: &'a mut Heard,
+    initialized: bool,
+    /// `system/init` came and showed nothing that it must not.
+    checked: bool,
+    malformed: u32,
+    /// Calls that the model made and that have no result yet: tool and input by the client's id.
+    calls: HashMap<String, (String, Value)>,
+    judged: Arc<Mutex<Judged>>,
+    /// What the host is asked and told, each in a task of its own.
+    asked: JoinSet<()>,
+    /// Requests at our server, by JSON-RPC id: the control request that each came in.
+    at_server: HashMap<String, String>,
+}
+
+impl<'a> Turn<'a> {
+    fn new(request: &'a Request, limits: &'a Limits, out: Sender, pid: u32, heard: &'a mut Heard) -> Self {
+        Self {
+            request,
+            limits,
+            out,
+            pid,
+            heard,
+            initialized: false,
+            checked: false,
+            malformed: 0,
+            calls: HashMap::new(),
+            judged: Arc::default(),
+            asked: JoinSet::new(),
+            at_server: HashMap::new(),
+        }
+    }
+
+    fn owes_nothing(&self) -> bool {
+        self.asked.is_empty() && self.at_server.is_empty()
+    }
+
+    /// In the main session a verdict may need a person.
+    fn verdict_within(&self) -> Duration {
+        if self.is_main() { self.limits.verdict_of_person } else { self.limits.verdict }
+    }
+
+    fn is_main(&self) -> bool {
+        matches!(self.request.session, SessionMode::Main(_))
+    }
+
+    fn hear(&mut self, line: &[u8], pipe: &ToolPipe) -> Option<End> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let message = match protocol::read(line) {
+            Ok(message) => message,
+            Err(fault) => {
+                self.malformed += 1;
+                tracing::debug!(%fault, "a line of the agent client is no message");
+                return (self.malformed > MALFORMED).then(|| End::Malformed(fault.to_string()));
+            }
+        };
+        match message {
+            Incoming::Init(init) => return self.check_surface(init),
+            Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
+            Incoming::ApiRetry { status } => tracing::debug!(?status, "the agent client tries its request again"),
+            Incoming::Assistant(blocks) => self.said(blocks),
+            Incoming::User(blocks) => self.results(blocks),
+            Incoming::Result(result) => return Some(self.ended(result)),
+            Incoming::Request { id, request } => self.asked(&id, request, pipe),
+            Incoming::Cancel { id } => tracing::debug!(id, "the agent client took a question back"),
+            Incoming::Response { id, error } if id == INITIALIZE => match error {
+                Some(error) => return Some(End::Refused(error)),
+                None if !self.initialized => {
+                    self.initialized = true;
+                    self.out.send(&protocol::user(&self.request.prompt));
+                }
+                None => {}
+            },
+            Incoming::Response { id, .. } => tracing::debug!(id, "an answer to nothing that was asked"),
+            Incoming::Other(kind) => tracing::trace!(kind, "a message that is not acted on"),
+        }
+        None
+    }
+
+    /// Compares what the client shows with what the policy shows.
+    fn check_surface(&mut self, init: Init) -> Option<End> {
+        let surplus = surplus(&init.tools, &self.request.visible_tools, &self.request.mcp_tools);
+        if !surplus.is_empty() {
+            return Some(End::Surface(surplus));
+        }
+        self.checked = true;
+        self.heard.version = Some(init.claude_code_version).filter(|version| !version.is_empty());
+        self.now_in(init.session_id);
+        None
+    }
+
+    fn now_in(&mut self, session: String) {
+        let session = SessionId(session);
+        if session.0.is_empty() || self.heard.session.as_ref() == Some(&session) {
+            return;
+        }
+        self.heard.session = Some(session.clone());
+        let (host, pid) = (self.request.host.clone(), self.pid);
+        self.tell(async move { host.started(pid, Some(session)).await });
+    }
+
+    fn said(&mut self, blocks: Vec<Block>) {
+        for block in blocks {
+            match block {
+                Block::Text { text } if !text.is_empty() => self.heard.answer = Some(text),
+                Block::ToolUse { id, name, input } => {
+                    self.calls.insert(id, (name, input));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A failed call that our hook was never asked about is one that the client refused by itself.
+    fn results(&mut self, blocks: Vec<Block>) {
+        for block in blocks {
+            let Block::ToolResult { tool_use_id, content, is_error } = block else { continue };
+            let Some((tool, input)) = self.calls.remove(&tool_use_id) else { continue };
+            let asked = lock(&self.judged).calls.contains_key(&tool_use_id);
+            if is_error == Some(true) && !asked {
+                let host = self.request.host.clone();
+                let reason = protocol::text_of(&content);
+                // It is told once: `permission_denials` names it again.
+                lock(&self.judged).calls.insert(tool_use_id, false);
+                self.tell(async move { host.client_denied(tool, input, reason).await });
+            }
+        }
+    }
+
+    fn ended(&mut self, mut result: Box<TurnResult>) -> End {
+        for denial in std::mem::take(&mut result.permission_denials) {
+            // Those that we denied are in the record already.
+            if lock(&self.judged).calls.get(&denial.tool_use_id) != Some(&false) {
+                let host = self.request.host.clone();
+                let reason = "denied by the agent client's own rules".to_string();
+                self.tell(async move { host.client_denied(denial.tool_name, denial.tool_input, reason).await });
+            }
+        }
+        self.now_in(std::mem::take(&mut result.session_id));
+        self.heard.take_from(&result);
+        End::Result(result)
+    }
+
+    fn asked(&mut self, id: &str, question: protocol::Request, pipe: &ToolPipe) {
+        match question {
+            protocol::Request::BeforeTool(call) => self.judge(id, call, Answer::Hook),
+            protocol::Request::Permission(call) => self.judge(id, call, Answer::Permission),
+            protocol::Request::BeforeStop { again } => self.may_stop(id, again),
+            protocol::Request::Mcp { server, message } if server == SERVER => self.to_server(id, message, pipe),
+            protocol::Request::Mcp { server, .. } => {
+                self.out.send(&protocol::refusal(id, &format!("there is no MCP server `{server}` here")));
+            }
+            protocol::Request::Unknown(what) => {
+                tracing::debug!(what, "the agent client asks for something unknown");
+                self.out.send(&protocol::refusal(id, &format!("`{what}` is not supported")));
+            }
+        }
+    }
+
+    fn judge(&mut self, id: &str, call: Call, answer: Answer) {
+        let (id, out) = (id.to_string(), self.out.clone());
+        if !self.checked {
+            return answer.no(&out, &id, "denied: the agent client has not said yet which tools it shows");
+        }
+        // A fork asks nobody: `dontAsk` must have kept this question from being asked.
+        if matches!(answer, Answer::Permission) && !self.is_main() {
+            return answer.no(&out, &id, "denied: nobody can be asked in a background job");
+        }
+        if self.asked.len() >= AT_ONCE {
+            return answer.no(&out, &id, "denied: too many calls at once; make fewer, one after the other");
+        }
+        let (host, judged, within) = (self.request.host.clone(), self.judged.clone(), self.verdict_within());
+        self.asked.spawn(async move {
+            let asked = host.decide(ToolCall {
+                tool: call.tool_name.clone(),
+                input: call.tool_input.clone(),
+                cwd: call.cwd,
+                agent_type: call.agent_type,
+            });
+            let (allow, reason) = match timeout(within, AssertUnwindSafe(asked).catch_unwind()).await {
+                Ok(Ok(decision)) => (decision.verdict == Verdict::Allow, decision.reason),
+                Ok(Err(_)) => (false, "denied: ollim-bot failed to judge this call (a fault of its own)".into()),
+                Err(_) => (false, "denied: ollim-bot did not come to a verdict in time".into()),
+            };
+            {
+                let mut judged = lock(&judged);
+                judged.calls.insert(call.tool_use_id, allow);
+                if allow {
+                    *judged.approved.entry(call.tool_name).or_default() += 1;
+                }
+            }
+            answer.give(&out, &id, allow, &reason, &call.tool_input);
+        });
+    }
+
+    fn may_stop(&mut self, id: &str, again: bool) {
+        let (id, out, host) = (id.to_string(), self.out.clone(), self.request.host.clone());
+        let within = self.limits.verdict;
+        self.asked.spawn(async move {
+            let asked = timeout(within, AssertUnwindSafe(host.stop(again)).catch_unwind()).await;
+            // A fault must not keep an agent going for ever.
+            let go_on = asked.ok().and_then(Result::ok).flatten();
+            out.send(&protocol::stop(&id, go_on.as_deref()));
+        });
+    }
+
+    fn to_server(&mut self, id: &str, message: Value, pipe: &ToolPipe) {
+        let Some(rpc) = message.get("id").filter(|rpc| !rpc.is_null()).cloned() else {
+            // A notification. One that is lost changes nothing.
+            let _ = pipe.to_server.try_send(message);
+            return self.out.send(&protocol::mcp_taken(id));
+        };
+        if let Some(refused) = self.refused_call(&message) {
+            let content = json!([{"type": "text", "text": refused}]);
+            let result = json!({"jsonrpc": "2.0", "id": rpc, "result": {"content": content, "isError": true}});
+            return self.out.send(&protocol::mcp(id, result));
+        }
+        let full = self.at_server.len() >= AT_ONCE || self.at_server.contains_key(&rpc.to_string());
+        if full || pipe.to_server.try_send(message).is_err() {
+            let error = json!({"code": -32000, "message": "too many calls at once, or the server has ended"});
+            return self.out.send(&protocol::mcp(id, json!({"jsonrpc": "2.0", "id": rpc, "error": error})));
+        }
+        self.at_server.insert(rpc.to_string(), id.to_string());
+    }
+
+    /// A call of our server that the hook has not approved. The client asks the hook first, always; should it not,
+    /// nothing happens.
+    fn refused_call(&self, message: &Value) -> Option<String> {
+        if message.get("method").and_then(Value::as_str) != Some("tools/call") {
+            return None;
+        }
+        let name = message.pointer("/params/name").and_then(Value::as_str).unwrap_or_default();
+        let mut judged = lock(&self.judged);
+        match judged.approved.get_mut(&format!("mcp__{SERVER}__{name}")) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                None
+            }
+            _ => Some(format!("`{name}` was not approved for this call, so nothing was done")),
+        }
+    }
+
+    /// Passes a message of the server on: answers to the client's requests. What else it may say, nobody listens to.
+    fn pass_on(&mut self, message: Value) {
+        let answered = message.get("id").and_then(|rpc| self.at_server.remove(&rpc.to_string()));
+        match answered {
+            Some(id) if message.get("method").is_none() => self.out.send(&protocol::mcp(&id, message)),
+            _ => tracing::debug!("a message of the tool server that answers nothing"),
+        }
+    }
+
+    /// Tells the host something, in a task of its own: a fault of the host's is not the turn's.
+    fn tell(&mut self, telling: impl Future<Output = ()> + Send + 'static) {
+        self.asked.spawn(async move {
+            if AssertUnwindSafe(telling).catch_unwind().await.is_err() {
+                tracing::error!("keeping the record of a run panicked");
+            }
+        });
+    }
+}
+
+impl Heard {
+    /// The figures of a result. The client counts them for the whole session.
+    pub(super) fn take_from(&mut self, result: &TurnResult) {
+        self.cost_usd = result.total_cost_usd.or(self.cost_usd);
+        self.turns = result.num_turns.or(self.turns);
+        if let Some(text) = &result.result
+            && !text.is_empty()
+            && !result.is_error
+        {
+            self.answer = Some(text.clone());
+        }
+    }
+}
+
+/// The form that an answer has.
+#[derive(Clone, Copy)]
+enum Answer {
+    Hook,
+    Permission,
+}
+
+impl Answer {
+    fn no(self, out: &Sender, id: &str, reason: &str) {
+        self.give(out, id, false, reason, &Value::Null);
+    }
+
+    fn give(self, out: &Sender, id: &str, allow: bool, reason: &str, input: &Value) {
+        out.send(&match self {
+            Self::Hook => protocol::verdict(id, allow, reason),
+            Self::Permission => protocol::permission(id, if allow { Ok(input) } else { Err(reason) }),
+        });
+    }
+}
+
+fn lock(judged: &Mutex<Judged>) -> std::sync::MutexGuard<'_, Judged> {
+    judged.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The tools that are shown and must not be. `Agent` is called `Task` in the client's list.
+fn surplus(shown: &[String], visible: &[String], ours: &[String]) -> Vec<String> {
+    let known = |name: &str| {
+        let name = if name == "Task" { "Agent" } else { name };
+        let same = |visible: &String| visible == name || (visible == "Task" && name == "Agent");
+        let prefix = format!("mcp__{SERVER}__");
+        visible.iter().any(same) || name.strip_prefix(&prefix).is_some_and(|tool| ours.iter().any(|our| our == tool))
+    };
+    shown.iter().filter(|name| !known(name)).cloned().collect()
+}
+
+/// For the host of a run that never came to a turn.
+pub(super) async fn started(host: &dyn RunHost, pid: u32) {
+    if AssertUnwindSafe(host.started(pid, None)).catch_unwind().await.is_err() {
+        tracing::error!("keeping the record of a run panicked");
+    }
+}
+
+/// Asks the client to break off, and takes note of what it then says. Whatever it asks is not answered any more.
+pub(super) async fn interrupt(process: &mut Process, limits: &Limits, heard: &mut Heard) {
+    process.sender().send(&protocol::interrupt("ollim-interrupt"));
+    let broken_off = async {
+        while let Ok(Some(line)) = process.lines.next().await {
+            if let Ok(Incoming::Result(result)) = protocol::read(&line) {
+                heard.take_from(&result);
+                break;
+            }
+        }
+    };
+    // One that does not is killed soon.
+    let _ = timeout(limits.interrupt, broken_off).await;
+}

@@ -1,0 +1,178 @@
+//! What the wrapper is told to start, and how it is told: over the socket that is its standard input.
+//!
+//! One line of JSON comes with one file descriptor, the read end of the client's standard input. So nothing
+//! secret stands in an argument or a wrapper's environment, and no other process ever inherits a descriptor: the service
+//! has many threads and never makes one inheritable. The socket then stays open for as long as the service
+//! wants the client to live.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::PathBuf;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+
+use super::wall::Wall;
+
+/// More than any list of arguments that the kernel takes.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// A client to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Launch {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    pub work_dir: PathBuf,
+    /// Handed over by a descriptor: reaches neither an environment nor a file.
+    pub secret: Option<Secret>,
+    pub wall: Option<Wall>,
+}
+
+/// A text that the client reads from a descriptor.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Secret {
+    /// The variable that tells the client the descriptor's number.
+    pub variable: String,
+    pub value: String,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secret").field("variable", &self.variable).finish_non_exhaustive()
+    }
+}
+
+/// Sends it with the client's standard input.
+///
+/// # Errors
+/// The wrapper has ended, or the system refuses.
+pub(super) async fn send(socket: &mut UnixStream, launch: &Launch, stdin: OwnedFd) -> io::Result<()> {
+    let mut line = serde_json::to_vec(launch)?;
+    line.push(b'\n');
+    let sent = loop {
+        socket.writable().await?;
+        let tried = socket.try_io(Interest::WRITABLE, || send_first(socket, &line, &stdin));
+        match tried {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            tried => break tried?,
+        }
+    };
+    // Now the wrapper's copy is the only one: when the client closes it, we are told.
+    drop(stdin);
+    socket.write_all(&line[sent..]).await
+}
+
+fn send_first(socket: &UnixStream, line: &[u8], stdin: &OwnedFd) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [stdin.as_fd()];
+    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::Error::other("no room for a descriptor in the message"));
+    }
+    Ok(sendmsg(socket, &[IoSlice::new(line)], &mut control, SendFlags::NOSIGNAL)?)
+}
+
+/// The other end of [`send`].
+///
+/// # Errors
+/// The service has ended, or what came is not what it sends.
+pub(super) fn receive(socket: &mut BlockingStream) -> io::Result<(Launch, OwnedFd)> {
+    let mut first = vec![0; 64 * 1024];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(&*socket, &mut [IoSliceMut::new(&mut first)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptors: Vec<OwnedFd> = control
+        .drain()
+        .filter_map(|message| if let RecvAncillaryMessage::ScmRights(rights) = message { Some(rights) } else { None })
+        .flatten()
+        .collect();
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
+    if received.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() != 1 {
+        return Err(invalid("the message that names the client came without its standard input"));
+    }
+    let stdin = descriptors.into_iter().next().ok_or_else(|| invalid("no descriptor"))?;
+    first.truncate(received.bytes);
+    if first.last() != Some(&b'\n') {
+        read_line(socket, &mut first)?;
+    }
+    Ok((serde_json::from_slice(&first)?, stdin))
+}
+
+fn read_line(socket: &mut BlockingStream, line: &mut Vec<u8>) -> io::Result<()> {
+    let mut chunk = [0; 64 * 1024];
+    while line.last() != Some(&b'\n') {
+        let read = socket.read(&mut chunk)?;
+        if read == 0 || line.len() as u64 > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the message that names the client is cut off"));
+        }
+        line.extend_from_slice(&chunk[..read]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn launch(args: Vec<String>) -> Launch {
+        let secret = Secret { variable: "V".into(), value: "hush".into() };
+        Launch {
+            program: "/bin/true".into(),
+            args,
+            env: BTreeMap::from([("A".into(), "b\nc".into())]),
+            work_dir: "/".into(),
+            secret: Some(secret),
+            wall: None,
+        }
+    }
+
+    async fn there_and_back(args: Vec<String>) {
+        let (ours, mut theirs) = BlockingStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut ours = UnixStream::from_std(ours).unwrap();
+        let receiving = tokio::task::spawn_blocking(move || receive(&mut theirs).unwrap());
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        send(&mut ours, &launch(args.clone()), reader.into()).await.unwrap();
+        let (got, stdin) = receiving.await.unwrap();
+        assert_eq!((got.args, got.env["A"].as_str(), got.secret.unwrap().value.as_str()), (args, "b\nc", "hush"));
+        writer.write_all(b"words").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        std::fs::File::from(stdin).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "words");
+    }
+
+    #[tokio::test]
+    async fn a_launch_arrives_whole_with_its_descriptor() {
+        there_and_back(vec!["--tools".into(), String::new()]).await;
+        // Far more than a socket holds at once.
+        there_and_back(vec!["long ".repeat(300_000)]).await;
+    }
+
+    #[test]
+    fn a_launch_without_a_descriptor_or_an_end_is_refused() {
+        for sent in [&b"{}\n"[..], b"{", b""] {
+            let (mut ours, mut theirs) = BlockingStream::pair().unwrap();
+            ours.write_all(sent).unwrap();
+            drop(ours);
+            assert!(receive(&mut theirs).is_err(), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        assert!(!format!("{:?}", launch(vec![])).contains("hush"));
+    }
+}

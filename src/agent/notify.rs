@@ -1,0 +1,37 @@
+//! The client that needs no model: it delivers the person's own text to the person.
+
+use async_trait::async_trait;
+use futures::FutureExt;
+
+use super::client::{AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request};
+
+/// Delivers `Request::message`. A job that only an agent can do ends as failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notify;
+
+#[async_trait]
+impl AgentClient for Notify {
+    fn name(&self) -> &'static str {
+        "notify"
+    }
+
+    async fn run(&self, request: Request) -> AttemptReport {
+        let end = if request.cancel.is_cancelled() {
+            AttemptEnd::Cancelled
+        } else if let Some(why) = request.needs_agent {
+            let message =
+                format!("{why}: only an agent can do this, and `notify` runs none; install and log in `claude`");
+            AttemptEnd::Failed(Failure::new(FailureClass::NeedsClaude, message))
+        } else {
+            // A delivery that has begun is not cut off: it is there or it is not.
+            match std::panic::AssertUnwindSafe(request.host.deliver(request.message)).catch_unwind().await {
+                Ok(()) => AttemptEnd::Completed,
+                Err(_) => AttemptEnd::Failed(Failure::new(
+                    FailureClass::Internal,
+                    "delivering the message panicked: this is a fault of ollim-bot, please report it",
+                )),
+            }
+        };
+        AttemptReport::bare(end)
+    }
+}

@@ -1,0 +1,170 @@
+//! The wrapper: a process between the service and a client, which sees to it that nothing outlives a run.
+//!
+//! It is a child subreaper, so whatever the client starts stays below it, double-forked or in a session of its own.
+//! When the client ends, or the socket to the service closes (the service ended, however hard), or someone
+//! sends it SIGTERM, SIGINT or SIGHUP, it stops and kills everything below it until nothing remains, then ends with the
+//! client's own exit code. The client runs behind the kernel's wall, the wrapper does not, so the client cannot
+//! signal it.
+//!
+//! It knows nothing of the client's protocol: standard output and error are handed through by inheritance.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{
+    DumpableBehavior, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior, wait,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::launch::{self, Launch};
+use super::{second_stage, tree};
+
+/// The hidden command that enters it.
+pub(super) const COMMAND: &str = "__fork";
+
+/// The client could not be started.
+pub(super) const CANNOT_START: u8 = 127;
+
+/// How long after a pass the next one looks for what was forked meanwhile.
+const BETWEEN_PASSES: Duration = Duration::from_millis(20);
+
+/// Runs the wrapper to its end.
+pub(super) fn run() -> ExitCode {
+    match hold() {
+        Ok(code) => code,
+        Err(error) => {
+            // Standard error is the client's: the service shows its end with the failure.
+            let _ = writeln!(io::stderr(), "ollim-bot: the wrapper of the agent client failed: {error}");
+            ExitCode::from(CANNOT_START)
+        }
+    }
+}
+
+fn hold() -> io::Result<ExitCode> {
+    set_child_subreaper(Some(getpid()))?;
+    // It holds the login for a moment; nobody of the same user may look into it.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (launch, stdin) = launch::receive(&mut socket)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Before the client starts, so that no end goes unseen.
+        let mut children = signal(SignalKind::child())?;
+        let mut told = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
+            .into_iter()
+            .map(signal)
+            .collect::<io::Result<Vec<Signal>>>()?;
+        let client = start(launch, stdin.into())?;
+        socket.set_nonblocking(true)?;
+        let mut socket = tokio::net::UnixStream::from_std(socket)?;
+        let mut ended = None;
+        loop {
+            tokio::select! {
+                _ = children.recv() => {
+                    if let Some(status) = reap(client)?.of_client {
+                        ended = Some(status);
+                        break;
+                    }
+                }
+                () = closed(&mut socket) => break,
+                () = any(&mut told) => break,
+            }
+        }
+        loop {
+            let reaped = reap(client)?;
+            ended = ended.or(reaped.of_client);
+            if reaped.none_left {
+                return Ok(exit_code(ended));
+            }
+            tree::kill_below(std::process::id());
+            // An end that was seen before the pass leaves a permit behind, so this cannot wait in vain.
+            let _ = tokio::time::timeout(BETWEEN_PASSES, children.recv()).await;
+        }
+    })
+}
+
+/// Starts the second stage, which becomes the client. It is the only child that is ever started from here.
+fn start(launch: Launch, stdin: Stdio) -> io::Result<u32> {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(second_stage::arguments(&launch)).env_clear().envs(&launch.env).current_dir(&launch.work_dir);
+    command.stdin(stdin);
+    let secret = match launch.secret {
+        None => None,
+        Some(secret) => {
+            let (read, mut write) = io::pipe()?;
+            // A pipe takes a page at once without a reader; more would block for ever.
+            if secret.value.len() > 4096 {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the login is longer than 4096 bytes"));
+            }
+            write.write_all(secret.value.as_bytes())?;
+            // One thread, one child: nobody else can inherit it.
+            fcntl_setfd(&read, FdFlags::empty())?;
+            command.env(secret.variable, read.as_raw_fd().to_string());
+            Some(read)
+        }
+    };
+    let child = command.spawn();
+    drop(secret);
+    // Its end is seen by `reap`.
+    Ok(child?.id())
+}
+
+struct Reaped {
+    of_client: Option<WaitStatus>,
+    none_left: bool,
+}
+
+/// Takes note of every child that has ended.
+fn reap(client: u32) -> io::Result<Reaped> {
+    let mut reaped = Reaped { of_client: None, none_left: false };
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => {
+                if u32::try_from(pid.as_raw_nonzero().get()).is_ok_and(|pid| pid == client) {
+                    reaped.of_client = Some(status);
+                }
+            }
+            Ok(None) => return Ok(reaped),
+            Err(rustix::io::Errno::CHILD) => {
+                reaped.none_left = true;
+                return Ok(reaped);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Returns when the service has closed its end. It never sends anything more.
+async fn closed(socket: &mut tokio::net::UnixStream) {
+    let mut rest = [0; 256];
+    loop {
+        if socket.readable().await.is_err() {
+            return;
+        }
+        match socket.try_read(&mut rest) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+async fn any(signals: &mut [Signal]) {
+    let waiting = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+    futures::future::select_all(waiting).await;
+}
+
+/// As shells tell it: the client's own code, or 128 and the signal that ended it.
+fn exit_code(ended: Option<WaitStatus>) -> ExitCode {
+    let Some(status) = ended else { return ExitCode::from(128 + 9) };
+    let status = ExitStatus::from_raw(status.as_raw());
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}

@@ -1,0 +1,122 @@
+//! The main session: the one long-lived conversation. One turn at a time; its id is kept in the journal.
+//!
+//! Each turn is a client of its own that resumes the session, so nothing of it lives only in memory.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::SessionId;
+use crate::journal::{Journal, JournalError};
+
+/// Where the journal keeps it.
+const SETTING: &str = "main_session";
+
+/// The conversation and its transcript on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conversation {
+    /// The client's id of it.
+    pub session: SessionId,
+    /// The client's own transcript, once a turn has ended.
+    pub transcript: Option<PathBuf>,
+}
+
+/// The bot's main session. Clones share it.
+#[derive(Clone)]
+pub struct MainSession {
+    journal: Journal,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    current: Arc<Mutex<Option<Conversation>>>,
+}
+
+/// The right to do a turn; the next one waits until it is dropped.
+pub struct Turn<'a> {
+    session: &'a MainSession,
+    _guard: tokio::sync::MutexGuard<'a, ()>,
+}
+
+impl MainSession {
+    /// The session that the journal knows, if there is one.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn load(journal: Journal) -> Result<Self, JournalError> {
+        let stored = journal.setting(SETTING).await?;
+        let current = stored.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Self { journal, turn: Arc::default(), current: Arc::new(Mutex::new(current)) })
+    }
+
+    /// Whether a turn is going: the person is in the middle of a conversation.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.turn.try_lock().is_err()
+    }
+
+    /// Waits for the turn before, then has the session for itself.
+    pub async fn turn(&self) -> Turn<'_> {
+        Turn { session: self, _guard: self.turn.lock().await }
+    }
+
+    /// A copy of the transcript up to its last whole line, for a fork to resume, as `main.jsonl` in `run_dir`.
+    /// `None` while there is nothing to fork. The transcript itself is only read.
+    ///
+    /// # Errors
+    /// When the copy cannot be written.
+    pub fn snapshot(&self, run_dir: &Path) -> io::Result<Option<PathBuf>> {
+        let Some(transcript) = self.current().and_then(|conversation| conversation.transcript) else { return Ok(None) };
+        let text = match std::fs::read(&transcript) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        if whole == 0 {
+            return Ok(None);
+        }
+        let copy = run_dir.join("main.jsonl");
+        std::fs::File::create_new(&copy)?.write_all(&text[..whole])?;
+        Ok(Some(copy))
+    }
+
+    fn current(&self) -> Option<Conversation> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn set(&self, conversation: Option<Conversation>) -> Result<(), JournalError> {
+        if self.current() == conversation {
+            return Ok(());
+        }
+        let text = conversation.as_ref().and_then(|conversation| serde_json::to_string(conversation).ok());
+        self.journal.set_setting(SETTING, text).await?;
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = conversation;
+        Ok(())
+    }
+}
+
+impl Turn<'_> {
+    /// The session to resume; `None`: a new one begins.
+    #[must_use]
+    pub fn session(&self) -> Option<SessionId> {
+        self.session.current().map(|conversation| conversation.session)
+    }
+
+    /// Keeps what is known of the conversation, durably.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn keep(&self, session: SessionId, transcript: Option<PathBuf>) -> Result<(), JournalError> {
+        let before = self.session.current().filter(|conversation| conversation.session == session);
+        let transcript = transcript.or_else(|| before.and_then(|conversation| conversation.transcript));
+        self.session.set(Some(Conversation { session, transcript })).await
+    }
+
+    /// Forgets a conversation that can no longer be resumed.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn forget(&self) -> Result<(), JournalError> {
+        self.session.set(None).await
+    }
+}

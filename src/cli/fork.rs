@@ -1,0 +1,113 @@
+//! Inside a fork: the binary touches no file. What was typed goes to the service with the run's token; the
+//! service decides, executes and answers.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use clap::Parser as _;
+
+use super::args::{Cli, Effect};
+use super::context::{Caller, Context};
+use super::error::CliError;
+use super::external;
+use super::output::Output;
+use crate::daemon::call::{self, CallError};
+use crate::daemon::wire::{Reply, Request};
+use crate::policy::Verdict;
+use crate::run::tokens::RunAuthority;
+
+/// The fork's side.
+///
+/// # Errors
+/// When the service refuses, or is not there.
+pub fn ask(argv: &[OsString], token: &str, context: &Context) -> Result<Output, CliError> {
+    let argv = argv
+        .iter()
+        .map(|word| word.to_str().map(ToOwned::to_owned))
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| CliError::user("the command line is not UTF-8"))?;
+    match call::with_token(&context.home, token, &Request::Execute { argv }) {
+        Ok(Reply::Output { stdout, stderr, exit }) => Ok(Output { stdout, stderr, exit }),
+        Ok(Reply::Exec { name, args }) => {
+            let program = external::find(&name, &context.home, &context.env)?;
+            let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+            Err(external::become_command(&program, &args, &context.home))
+        }
+        Ok(Reply::Refused(reason)) => Err(CliError::user(reason)),
+        Ok(Reply::Done(_) | Reply::Status(_)) => {
+            Err(CliError::environment("the service gave an answer to another question"))
+        }
+        Err(CallError::NotRunning) => {
+            Err(CliError::environment("inside a job every command goes through the service, which is not running")
+                .hint("the job's time is over: end here"))
+        }
+        Err(error) => Err(CliError::environment(error.to_string())),
+    }
+}
+
+/// The service's side: the run's own policy first, then what runs may do at all. `surroundings` are the
+/// service's; the caller in them is replaced by the run.
+#[must_use]
+pub fn serve(run: Arc<RunAuthority>, argv: Vec<String>, surroundings: &Context) -> Reply {
+    let mut output = Output::default();
+    match decide(run, argv, surroundings, &mut output) {
+        Ok(Some(reply)) => return reply,
+        Ok(None) => {}
+        Err(error) => output.fail(&error),
+    }
+    Reply::Output { stdout: output.stdout, stderr: output.stderr, exit: output.exit }
+}
+
+fn decide(
+    run: Arc<RunAuthority>,
+    argv: Vec<String>,
+    surroundings: &Context,
+    output: &mut Output,
+) -> Result<Option<Reply>, CliError> {
+    let words: Vec<String> = std::iter::once("ollim-bot".to_owned()).chain(argv).collect();
+    let decision = (run.decide_command)(&words);
+    if decision.verdict == Verdict::Deny {
+        return Err(CliError::user(decision.reason));
+    }
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => {
+            super::usage(&error, output);
+            return Ok(None);
+        }
+    };
+    if cli.global.home.is_some() {
+        return Err(CliError::user("`--home` is refused inside a job: it has the data folder it was started from"));
+    }
+    let effect = cli.command.as_ref().map_or(Effect::Reads, super::args::Command::effect);
+    match (effect, cli.command) {
+        (Effect::Reads, command) => {
+            let context = Context { caller: Caller::Run(run), json: cli.global.json, ..surroundings.clone() };
+            super::execute(command, &context, output)?;
+            Ok(None)
+        }
+        (Effect::External, Some(super::args::Command::External(typed))) => {
+            super::refuse_json(cli.global.json)?;
+            let (name, args) = external::split(&typed)?;
+            // Found here too, so that a name that is not there is said in the same words as outside.
+            external::find(name, &surroundings.home, &surroundings.env)?;
+            let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+            Ok(Some(Reply::Exec { name: name.to_owned(), args }))
+        }
+        (Effect::Writes | Effect::External, _) => Err(CliError::user(format!(
+            "`{}` changes something, which a job may not do by the command line",
+            shown(&words)
+        ))
+        .hint("report what you wanted to do instead")),
+    }
+}
+
+/// The command without its arguments: `ollim-bot reminder add`.
+fn shown(words: &[String]) -> String {
+    let name = |word: &&String| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') && !word.starts_with('-');
+    let mut shown = vec!["ollim-bot"];
+    shown.extend(
+        words[1..].iter().skip_while(|word| word.starts_with('-')).take_while(name).take(2).map(String::as_str),
+    );
+    shown.join(" ")
+}

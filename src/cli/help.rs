@@ -1,0 +1,156 @@
+//! `help`: every command with an example each. This is what an agent reads, so it is plain and short.
+
+use clap::CommandFactory as _;
+
+use super::args::Cli;
+use super::context::Context;
+use super::error::CliError;
+use super::external;
+use super::output::Output;
+
+const HELP: &str = "\
+ollim-bot: runs jobs written as markdown files, on time, with only the tools each file allows
+
+Usage: ollim-bot [--home DIR] [--json] [--color auto|always|never] COMMAND
+
+Jobs
+  routine add       ollim-bot routine add --cron '30 8 * * 1-5' -m 'Sort the mail' --background
+  routine list      ollim-bot routine list
+  routine show      ollim-bot routine show morning-mail
+  routine disable   ollim-bot routine disable morning-mail     (enable: the reverse)
+  routine cancel    ollim-bot routine cancel morning-mail
+  reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
+                    ollim-bot reminder add --at 'tomorrow 9am' -m 'Call the dentist'
+  reminder list     ollim-bot reminder list
+  reminder show     ollim-bot reminder show 1f0c9a2b
+  reminder cancel   ollim-bot reminder cancel 1f0c9a2b
+  reminder retry    ollim-bot reminder retry 1f0c9a2b          (one that failed)
+  check             ollim-bot check                            (exit 1 if a file is wrong)
+
+A job's tools (with --background)
+  only these        --allowed-tools 'Read' 'Bash(git log *)'   ('' for none)
+  all but these     --blocked-tools 'WebFetch' 'Bash(ollim-bot cal *)'
+  policy explain    ollim-bot policy explain morning-mail --command 'git push'
+  policy show       ollim-bot policy show morning-mail
+
+What happens
+  next              ollim-bot next -n 20
+  status            ollim-bot status
+  runs              ollim-bot runs morning-mail --failed
+  runs show         ollim-bot runs show 5a91c0de
+  inbox             ollim-bot inbox -n 5
+  fire              ollim-bot fire morning-mail --dry-run      (without --dry-run: run it now)
+  cancel-run        ollim-bot cancel-run 5a91c0de
+
+The service
+  init              ollim-bot init
+  run               ollim-bot run                              (--until-idle, --for 10m)
+  pause             ollim-bot pause
+  resume            ollim-bot resume
+  config            ollim-bot config
+  completions       ollim-bot completions bash
+  help              ollim-bot help reminder add                (all flags of a command)
+
+Times: 20m, 1h30m, 2026-11-22T09:00+01:00, '2026-11-22 09:00', 'tomorrow 9am', 'friday 18:30'.
+Commands that show something take --json. Exit codes: 0 done, 1 yours to fix, 2 ours.
+";
+
+/// `help`, or `help COMMAND…`.
+///
+/// # Errors
+/// When there is no such command.
+pub fn help(topic: &[String], context: &Context, output: &mut Output) -> Result<(), CliError> {
+    if topic.is_empty() {
+        if context.json {
+            output.json(&serde_json::json!({ "help": HELP, "commands": external::names(&context.home, &context.env) }));
+            return Ok(());
+        }
+        output.stdout.push_str(HELP);
+        let own = external::names(&context.home, &context.env);
+        if !own.is_empty() {
+            output.line(format!("Your own commands (ollim-bot NAME): {}", own.join(", ")));
+        }
+        return Ok(());
+    }
+    let mut root = Cli::command();
+    root.build();
+    let mut command = &mut root;
+    for word in topic {
+        command = match command.find_subcommand_mut(word) {
+            Some(found) => found,
+            None => {
+                return Err(CliError::user(format!("there is no command `{}`", topic.join(" ")))
+                    .hint("`ollim-bot help` lists all"));
+            }
+        };
+    }
+    output.stdout.push_str(&command.render_long_help().ansi().to_string());
+    Ok(())
+}
+
+/// What stands where nothing was typed.
+pub fn short(output: &mut Output) {
+    output.line("ollim-bot runs jobs written as markdown files, on time, with only the tools each file allows.");
+    output.line("");
+    output.line("  ollim-bot run                                     start the service here");
+    output.line("  ollim-bot reminder add --in 20m -m 'Check the oven'");
+    output.line("  ollim-bot next                                    what is coming");
+    output.line("  ollim-bot help                                    every command, with examples");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixty_lines_at_most_and_not_too_wide() {
+        assert!(HELP.lines().count() <= 58, "{}", HELP.lines().count());
+        for line in HELP.lines() {
+            assert!(line.len() <= 100 && line.is_ascii(), "{line}");
+        }
+    }
+
+    /// Every visible command is named with an example of it, and every example is a command line that can be read.
+    #[test]
+    fn every_command_has_an_example_that_parses() {
+        fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            let mut under = command.get_subcommands().peekable();
+            // `runs` is a command with and without what stands under it.
+            if under.peek().is_none() || command.get_name() == "runs" {
+                found.push(path.to_owned());
+            }
+            for sub in under {
+                leaves(sub, format!("{path} {}", sub.get_name()).trim(), found);
+            }
+        }
+        let mut commands = Vec::new();
+        leaves(&Cli::command(), "", &mut commands);
+        let listed: Vec<&str> = HELP
+            .lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split("  ").next())
+            .chain(["routine enable"])
+            .collect();
+        for command in &commands {
+            assert!(listed.contains(&command.as_str()), "`{command}` is not in the help");
+        }
+        for line in HELP.lines().filter_map(|line| line.split_once(" ollim-bot ")) {
+            let example = line.1.split("  ").next().unwrap();
+            let words = words(example);
+            Cli::command().try_get_matches_from(std::iter::once("ollim-bot".to_owned()).chain(words)).unwrap();
+        }
+    }
+
+    /// Words with single quotes.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for c in line.chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        words
+    }
+}

@@ -1,0 +1,160 @@
+//! The one place that prints. Commands fill an [`Output`]; the process that was typed at writes it out.
+//!
+//! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::{Deserialize, Serialize};
+
+use super::args::Color;
+use super::error::CliError;
+use crate::channel::terminal::plain;
+
+/// Headings and ids.
+pub const STRONG: Style = Style::new().bold();
+/// What matters less.
+pub const FAINT: Style = Style::new().dimmed();
+/// What went well.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// What went wrong.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What may go wrong.
+pub const WARN: Style = AnsiColor::Yellow.on_default();
+/// A way out.
+pub const HINT: Style = AnsiColor::Cyan.on_default();
+
+/// What a command has to say: data, everything else, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Data.
+    pub stdout: String,
+    /// Everything else.
+    pub stderr: String,
+    /// 0 done, 1 the person can fix it, 2 the program or the environment failed.
+    pub exit: u8,
+}
+
+impl Output {
+    /// A line of data.
+    pub fn line(&mut self, text: impl AsRef<str>) {
+        self.stdout.push_str(text.as_ref());
+        self.stdout.push('\n');
+    }
+
+    /// A line beside the data.
+    pub fn note(&mut self, text: impl AsRef<str>) {
+        self.stderr.push_str(text.as_ref());
+        self.stderr.push('\n');
+    }
+
+    /// One JSON document as the data.
+    pub fn json(&mut self, value: &impl Serialize) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.line(text),
+            Err(error) => self.fail(&CliError::environment(format!("cannot write JSON: {error}"))),
+        }
+    }
+
+    /// Columns of data, each as wide as its widest cell, two blanks between; the last is not padded.
+    pub fn table(&mut self, rows: &[Vec<Cell>]) {
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let mut widths = vec![0; columns];
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.width());
+            }
+        }
+        for row in rows {
+            let mut line = String::new();
+            for (index, cell) in row.iter().enumerate() {
+                line.push_str(&cell.styled());
+                if index + 1 < row.len() {
+                    line.push_str(&" ".repeat(widths.get(index).copied().unwrap_or(0) - cell.width() + 2));
+                }
+            }
+            self.line(line.trim_end());
+        }
+    }
+
+    /// Ends with an error.
+    pub fn fail(&mut self, error: &CliError) {
+        self.exit = error.exit();
+        self.note(format!("{}: {}", paint(BAD, "error"), error));
+        for hint in error.hints() {
+            self.note(format!("{}: {hint}", paint(HINT, "hint")));
+        }
+    }
+
+    /// Writes all of it to this process's own stdout and stderr. A closed pipe (`… | head`) is not an error.
+    ///
+    /// # Errors
+    /// When the streams cannot be written for another reason, such as a full disk.
+    pub fn print(&self, color: Color) -> io::Result<()> {
+        let choice = match color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        };
+        let out = write_all(anstream::AutoStream::new(io::stdout(), choice), &self.stdout);
+        let err = write_all(anstream::AutoStream::new(io::stderr(), choice), &self.stderr);
+        out.and(err)
+    }
+}
+
+fn write_all(mut stream: impl Write, text: &str) -> io::Result<()> {
+    match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// One cell of a table.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// Text from anywhere, made safe to show, in one style.
+    pub fn new(text: impl AsRef<str>, style: Style) -> Self {
+        Self { text: plain(text.as_ref()), style }
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+
+    fn styled(&self) -> String {
+        paint(self.style, &self.text)
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::new(text, Style::new())
+    }
+}
+
+/// Text in a style.
+#[must_use]
+pub fn paint(style: Style, text: &str) -> String {
+    if style == Style::new() || text.is_empty() { text.to_owned() } else { format!("{style}{text}{style:#}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut output = Output::default();
+        output.table(&[
+            vec!["a".into(), Cell::new("long cell", STRONG), "end".into()],
+            vec!["bbb".into(), "x".into(), "".into()],
+        ]);
+        let text = anstream::adapter::strip_str(&output.stdout).to_string();
+        assert_eq!(text, "a    long cell  end\nbbb  x\n");
+    }
+}

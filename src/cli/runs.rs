@@ -1,0 +1,246 @@
+//! `runs`, `runs show` and `inbox`: what the journal knows.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+
+use super::args::RunsArgs;
+use super::context::Context;
+use super::error::CliError;
+use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
+use super::times;
+use crate::channel::terminal::plain_lines;
+use crate::definition::DefinitionId;
+use crate::journal::{Denial, JournalReader, Message, RunFilter, RunId, RunRecord, RunState};
+
+/// `runs [ID] [--failed] [-n N]`.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let filter = RunFilter {
+        id: args.id.as_deref().map(DefinitionId::new),
+        failed: args.failed,
+        limit: Some(u32::try_from(args.count).unwrap_or(u32::MAX)),
+        ..RunFilter::default()
+    };
+    let runs = open(context)?.runs(&filter).map_err(broken)?;
+    let zone = context.zone();
+    if context.json {
+        output.json(&runs.iter().map(|run| as_json(run, zone)).collect::<Vec<_>>());
+        return Ok(());
+    }
+    if runs.is_empty() {
+        output.note("no runs yet");
+        return Ok(());
+    }
+    let mut rows = vec![header(&["RUN", "JOB", "SCHEDULED", "LATE", "TOOK", "OUTCOME", ""])];
+    for run in &runs {
+        rows.push(vec![
+            Cell::new(run.run.as_str(), STRONG),
+            format!("{} {}", run.kind, run.id).into(),
+            times::local(run.scheduled, context.now(), zone).into(),
+            late(run).into(),
+            took(run).into(),
+            outcome(run),
+            Cell::new(remarks(run), FAINT),
+        ]);
+    }
+    output.table(&rows);
+    Ok(())
+}
+
+/// `runs show RUN`.
+///
+/// # Errors
+/// When there is no such run, or the journal cannot be read.
+pub fn show(run: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let found = open(context)?.run(&RunId::new(run)).map_err(broken)?;
+    let Some(run) = found else {
+        return Err(CliError::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them"));
+    };
+    let zone = context.zone();
+    if context.json {
+        let mut value = as_json(&run, zone);
+        value["transcript"] = json!(run.transcript);
+        value["definition"] = json!(run.definition);
+        output.json(&value);
+        return Ok(());
+    }
+    let now = context.now();
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            output.table(&[vec![Cell::new(format!("{name:<10}"), FAINT), value.into()]]);
+        }
+    };
+    let moment = |at: Option<DateTime<Utc>>| {
+        at.map(|at| format!("{} ({})", times::local(at, now, zone), times::relative(at, now))).unwrap_or_default()
+    };
+    fact("run", run.run.to_string());
+    fact("job", format!("{} {}", run.kind, run.id));
+    fact("outcome", word(run.outcome).replace('_', " "));
+    fact("error", run.error.clone().unwrap_or_default());
+    fact("scheduled", moment(Some(run.scheduled)));
+    fact("started", moment(run.started));
+    fact("ended", moment(run.ended));
+    fact("late", late(&run));
+    fact("took", took(&run));
+    fact("attempt", if run.attempt > 1 { run.attempt.to_string() } else { String::new() });
+    fact("turns", run.turns.map(|turns| turns.to_string()).unwrap_or_default());
+    fact("cost", run.cost_usd.map(|cost| format!("${cost:.4}")).unwrap_or_default());
+    fact("transcript", run.transcript.as_ref().map(|path| path.display().to_string()).unwrap_or_default());
+    if !run.denials.is_empty() {
+        output.line("");
+        output.line(paint(STRONG, &format!("Denied ({})", run.denials.len())));
+        for denial in &run.denials {
+            output.table(&[vec!["".into(), call(denial).into()]]);
+            output.table(&[vec!["".into(), "".into(), Cell::new(&denial.reason, FAINT)]]);
+        }
+    }
+    if let Some(text) = &run.definition {
+        output.line("");
+        output.line(paint(STRONG, "The file as it fired"));
+        output.line(plain_lines(text.trim_end()));
+    }
+    Ok(())
+}
+
+/// `inbox [-n N]`: what the bot said, newest last.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn inbox(count: usize, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let mut messages = open(context)?.messages(Some(u32::try_from(count).unwrap_or(u32::MAX))).map_err(broken)?;
+    messages.reverse();
+    let zone = context.zone();
+    if context.json {
+        output.json(&messages.iter().map(|message| message_json(message, zone)).collect::<Vec<_>>());
+        return Ok(());
+    }
+    if messages.is_empty() {
+        output.note("nothing was said yet");
+    }
+    for message in &messages {
+        let mut head = times::local(message.at, context.now(), zone);
+        if let Some(id) = &message.id {
+            head.push_str(&format!("  {id}"));
+        }
+        if message.delivered.is_none() {
+            head.push_str("  (not delivered yet)");
+        }
+        output.table(&[vec![Cell::new(head, FAINT)]]);
+        for line in plain_lines(message.text.trim()).lines() {
+            output.line(format!("  {line}").trim_end());
+        }
+    }
+    Ok(())
+}
+
+/// The journal, for reading.
+pub(super) fn open(context: &Context) -> Result<JournalReader, CliError> {
+    context.require_home()?;
+    JournalReader::open(&context.home.journal()).map_err(broken)
+}
+
+/// The journal's error as the person reads it: never theirs to fix by typing something else.
+pub(super) fn broken(error: crate::journal::JournalError) -> CliError {
+    CliError::environment(error.to_string())
+}
+
+/// A run with the keys that others build on.
+pub(super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
+    let time = |at: Option<DateTime<Utc>>| at.map(|at| times::rfc3339(at, zone));
+    json!({
+        "run": run.run,
+        "id": run.id,
+        "kind": run.kind,
+        "scheduled": times::rfc3339(run.scheduled, zone),
+        "started": time(run.started),
+        "ended": time(run.ended),
+        "outcome": run.outcome,
+        "attempt": run.attempt,
+        "late_ms": run.late_ms,
+        "cost_usd": run.cost_usd,
+        "turns": run.turns,
+        "denials": run.denials,
+        "error": run.error,
+    })
+}
+
+fn message_json(message: &Message, zone: Tz) -> Value {
+    json!({
+        "number": message.number,
+        "at": times::rfc3339(message.at, zone),
+        "run": message.run,
+        "id": message.id,
+        "text": message.text,
+        "delivered": message.delivered.map(|at| times::rfc3339(at, zone)),
+    })
+}
+
+fn header(names: &[&str]) -> Vec<Cell> {
+    names.iter().map(|name| Cell::new(name, FAINT)).collect()
+}
+
+/// How the journal names a state.
+fn word(state: RunState) -> String {
+    match serde_json::to_value(state) {
+        Ok(Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+fn outcome(run: &RunRecord) -> Cell {
+    let style = match run.outcome {
+        RunState::Completed => GOOD,
+        RunState::Failed | RunState::TimedOut => BAD,
+        RunState::Interrupted | RunState::Cancelled => WARN,
+        RunState::Claimed | RunState::Running | RunState::Skipped => anstyle::Style::new(),
+    };
+    Cell::new(word(run.outcome).replace('_', " "), style)
+}
+
+/// Below a second a run is on time.
+fn late(run: &RunRecord) -> String {
+    match run.late_ms {
+        Some(late) if late >= 1_000 => times::span(chrono::TimeDelta::milliseconds(late)),
+        _ => String::new(),
+    }
+}
+
+fn took(run: &RunRecord) -> String {
+    match (run.started, run.ended) {
+        (Some(started), Some(ended)) => times::span(ended - started),
+        _ => String::new(),
+    }
+}
+
+fn remarks(run: &RunRecord) -> String {
+    let mut remarks = Vec::new();
+    if run.attempt > 1 {
+        remarks.push(format!("attempt {}", run.attempt));
+    }
+    match run.denials.len() {
+        0 => {}
+        1 => remarks.push("1 denial".into()),
+        more => remarks.push(format!("{more} denials")),
+    }
+    if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) {
+        remarks.push(format!("${cost:.2}"));
+    }
+    if let Some(error) = &run.error {
+        remarks.push(error.clone());
+    }
+    remarks.join(", ")
+}
+
+/// What was tried, in a line: the command, the path, else the whole input.
+fn call(denial: &Denial) -> String {
+    let told = ["command", "file_path", "url", "pattern", "path", "message"]
+        .iter()
+        .find_map(|key| denial.input.get(key).and_then(Value::as_str));
+    match told {
+        Some(told) => format!("{} {told}", denial.tool),
+        None => format!("{} {}", denial.tool, denial.input),
+    }
+}

@@ -1,0 +1,95 @@
+//! How times are shown: local, with the weekday, and how far off they are.
+
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+/// `Sun 22 Nov 09:00 CET`; the year where it is not the present one, seconds where there are some.
+#[must_use]
+pub fn local(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
+    let there = at.with_timezone(&zone);
+    let year = if there.year() == now.with_timezone(&zone).year() { "" } else { " %Y" };
+    let clock = if there.timestamp() % 60 == 0 { "%H:%M" } else { "%H:%M:%S" };
+    there.format(&format!("%a %-d %b{year} {clock} %Z")).to_string()
+}
+
+/// `in 2h 5m`, `3d 4h ago`, `now`.
+#[must_use]
+pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let distance = at - now;
+    if distance.abs() < TimeDelta::seconds(1) {
+        "now".to_owned()
+    } else if distance > TimeDelta::zero() {
+        format!("in {}", span(distance))
+    } else {
+        format!("{} ago", span(distance))
+    }
+}
+
+/// A span in its two largest units: `2h 5m`, `40s`, `3d`. Its sign is not shown; below a second: `0.2s`.
+#[must_use]
+pub fn span(span: TimeDelta) -> String {
+    let span = span.abs();
+    let seconds = span.num_seconds();
+    if seconds < 1 {
+        return format!("0.{}s", span.num_milliseconds() / 100);
+    }
+    // From a minute on, what is left of a second or minute is rounded away where it is not shown.
+    let (whole, units): (i64, &[(i64, &str)]) = match seconds {
+        0..60 => (seconds, &[(1, "s")]),
+        60..3_600 => (seconds, &[(60, "m"), (1, "s")]),
+        3_600..86_400 => (seconds, &[(3_600, "h"), (60, "m")]),
+        _ => (seconds, &[(86_400, "d"), (3_600, "h")]),
+    };
+    let mut rest = whole;
+    let mut words = Vec::new();
+    for (size, letter) in units {
+        let count = rest / size;
+        rest %= size;
+        if count > 0 {
+            words.push(format!("{count}{letter}"));
+        }
+    }
+    words.join(" ")
+}
+
+/// A time as JSON has it: RFC 3339 with the zone's offset.
+#[must_use]
+pub fn rfc3339(at: DateTime<Utc>, zone: Tz) -> String {
+    at.with_timezone(&zone).to_rfc3339_opts(chrono::SecondsFormat::AutoSi, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(seconds: i64, expect: &str) {
+        let now = "2026-11-21T13:56:00Z".parse().unwrap();
+        assert_eq!(relative(now + TimeDelta::seconds(seconds), now), expect);
+    }
+
+    #[test]
+    fn distances_have_two_units_at_most() {
+        check(0, "now");
+        check(1, "in 1s");
+        check(59, "in 59s");
+        check(60, "in 1m");
+        check(125, "in 2m 5s");
+        check(7_500, "in 2h 5m");
+        check(19 * 3_600 + 4 * 60 + 59, "in 19h 4m");
+        check(86_400, "in 1d");
+        check(-(3 * 86_400 + 4 * 3_600), "3d 4h ago");
+        check(400 * 86_400, "in 400d");
+    }
+
+    #[test]
+    fn times_are_local_with_their_weekday() {
+        let now: DateTime<Utc> = "2026-11-21T12:56:00Z".parse().unwrap();
+        let zone = chrono_tz::Europe::Berlin;
+        let shown = |text: &str| local(text.parse().unwrap(), now, zone);
+        assert_eq!(shown("2026-11-22T08:00:00Z"), "Sun 22 Nov 09:00 CET");
+        assert_eq!(shown("2026-07-02T08:00:30Z"), "Thu 2 Jul 10:00:30 CEST");
+        assert_eq!(shown("2027-01-01T08:00:00Z"), "Fri 1 Jan 2027 09:00 CET");
+        assert_eq!(rfc3339("2026-11-22T08:00:00Z".parse().unwrap(), zone), "2026-11-22T09:00:00+01:00");
+    }
+}

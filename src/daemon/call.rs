@@ -1,0 +1,79 @@
+//! The caller's side of the control socket: blocking, for short-lived processes.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::wire::{self, Hello, LINE_LIMIT, Reply, Request};
+use crate::home::Home;
+
+/// Longest wait for an answer: reading commands over many definitions take their time on a cold disk.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Nothing listens.
+    #[error("the service is not running")]
+    NotRunning,
+    /// There is no token of the person's to present.
+    #[error("cannot read the person's token: {0}")]
+    Token(#[source] io::Error),
+    /// The socket failed.
+    #[error("cannot talk to the service: {0}")]
+    Io(#[source] io::Error),
+    /// What came back is no answer: another version, most likely.
+    #[error("the service gave an answer that cannot be read: {0}")]
+    Answer(String),
+}
+
+/// Asks as the person, with the token that the service left in `state/`.
+///
+/// # Errors
+/// [`CallError`].
+pub fn as_person(home: &Home, request: &Request) -> Result<Reply, CallError> {
+    let token = match std::fs::read_to_string(home.user_token()) {
+        Ok(token) => token,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CallError::NotRunning),
+        Err(error) => return Err(CallError::Token(error)),
+    };
+    with_token(home, token.trim(), request)
+}
+
+/// Asks with a token.
+///
+/// # Errors
+/// [`CallError`].
+pub fn with_token(home: &Home, token: &str, request: &Request) -> Result<Reply, CallError> {
+    let (path, _folder) = wire::reachable(&home.socket()).map_err(absent)?;
+    let mut stream = UnixStream::connect(path).map_err(absent)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
+    let mut lines = encode(&Hello { token: token.to_owned() })?;
+    lines.push('\n');
+    lines.push_str(&encode(request)?);
+    lines.push('\n');
+    // A service that refuses the token closes at once: its answer still stands, though the rest was not taken.
+    let sent = stream.write_all(lines.as_bytes());
+    let mut answer = String::new();
+    // Room for the JSON escapes of the longest line.
+    let limit = u64::try_from(LINE_LIMIT).unwrap_or(u64::MAX).saturating_mul(16);
+    let read = BufReader::new(stream.take(limit)).read_line(&mut answer);
+    if answer.is_empty() {
+        sent.map_err(CallError::Io)?;
+        read.map_err(CallError::Io)?;
+        return Err(CallError::Answer("nothing".into()));
+    }
+    serde_json::from_str(&answer).map_err(|error| CallError::Answer(error.to_string()))
+}
+
+fn encode(value: &impl serde::Serialize) -> Result<String, CallError> {
+    serde_json::to_string(value).map_err(|error| CallError::Answer(error.to_string()))
+}
+
+fn absent(error: io::Error) -> CallError {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => CallError::NotRunning,
+        _ => CallError::Io(error),
+    }
+}

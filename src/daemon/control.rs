@@ -1,0 +1,177 @@
+//! The service's side of the control socket.
+//!
+//! What always holds: nothing is answered without a token that stands for the person or a live run; a run may
+//! only have commands executed, never use the person's verbs; lines and waiting are bounded, and every caller
+//! has a task of its own, so that none can hold up another.
+
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::wire::{self, HELLO_LIMIT, Hello, LINE_LIMIT, Reply, Request};
+use crate::home::Home;
+use crate::run::tokens::{RunAuthority, Tokens};
+
+/// Longest wait for a caller's lines, and for it to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Callers served at a time; further ones are turned away, not queued.
+const CALLERS: usize = 256;
+
+/// Whose token was presented.
+#[derive(Clone)]
+pub enum Caller {
+    /// The person.
+    Person,
+    /// A live run.
+    Run(Arc<RunAuthority>),
+}
+
+/// What answers requests.
+#[async_trait]
+pub trait Answers: Send + Sync + 'static {
+    /// A command on behalf of a run.
+    async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply;
+    /// A verb of the person's; never [`Request::Execute`].
+    async fn verb(&self, request: Request) -> Reply;
+}
+
+/// The socket, bound and private, and the person's token.
+pub struct Control {
+    listener: UnixListener,
+    person: String,
+    tokens: Tokens,
+}
+
+impl Control {
+    /// Binds the socket and writes the person's token. The data folder must be locked: a socket that is there is
+    /// what an ended service left.
+    ///
+    /// # Errors
+    /// When the socket or the token file cannot be made.
+    pub fn open(home: &Home, tokens: Tokens) -> io::Result<Self> {
+        let socket = home.socket();
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let (path, _folder) = wire::reachable(&socket)?;
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
+        let person = crate::run::tokens::random()?;
+        let mut file = tempfile::NamedTempFile::new_in(home.state())?;
+        io::Write::write_all(&mut file, person.as_bytes())?;
+        file.persist(home.user_token()).map_err(|error| error.error)?;
+        Ok(Self { listener, person, tokens })
+    }
+
+    /// Serves until the future is dropped.
+    pub async fn serve(self, answers: Arc<dyn Answers>) {
+        let callers = Arc::new(Semaphore::new(CALLERS));
+        let person: Arc<str> = self.person.into();
+        loop {
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of descriptors, most likely: wait for some to be given back.
+                    tracing::warn!(%error, "cannot accept a caller on the control socket");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let Ok(permit) = Arc::clone(&callers).try_acquire_owned() else {
+                tracing::warn!("too many callers on the control socket; one was turned away");
+                continue;
+            };
+            let (answers, person, tokens) = (Arc::clone(&answers), Arc::clone(&person), self.tokens.clone());
+            tokio::spawn(async move {
+                if let Err(error) = converse(stream, &person, &tokens, answers.as_ref()).await {
+                    tracing::debug!(%error, "a caller on the control socket was dropped");
+                }
+                drop(permit);
+            });
+        }
+    }
+}
+
+async fn converse(stream: UnixStream, person: &str, tokens: &Tokens, answers: &dyn Answers) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    let reply = match patient(line(&mut read, HELLO_LIMIT)).await? {
+        None => Reply::Refused("no token was presented".into()),
+        Some(text) => match identify(&text, person, tokens) {
+            None => Reply::Refused(
+                "this token is not known: it belongs to a run that has ended, or to another data folder".into(),
+            ),
+            Some(caller) => match patient(line(&mut read, LINE_LIMIT)).await?.map(|text| serde_json::from_str(&text)) {
+                None => Reply::Refused("the request is too long or was cut off".into()),
+                Some(Err(error)) => Reply::Refused(format!("the request cannot be read: {error}")),
+                Some(Ok(request)) => answer(caller, request, answers).await,
+            },
+        },
+    };
+    let mut text = serde_json::to_string(&reply)?;
+    text.push('\n');
+    patient(write.write_all(text.as_bytes())).await
+}
+
+fn identify(hello: &str, person: &str, tokens: &Tokens) -> Option<Caller> {
+    let Hello { token } = serde_json::from_str(hello).ok()?;
+    if same(&token, person) {
+        return Some(Caller::Person);
+    }
+    tokens.find(&token).map(Caller::Run)
+}
+
+async fn answer(caller: Caller, request: Request, answers: &dyn Answers) -> Reply {
+    match (caller, request) {
+        (Caller::Run(run), Request::Execute { argv }) => answers.execute(run, argv).await,
+        (Caller::Run(_), _) => Reply::Refused("a run may not do this; only the person may".into()),
+        (Caller::Person, Request::Execute { .. }) => {
+            Reply::Refused("the person's commands run in their own process".into())
+        }
+        (Caller::Person, verb) => answers.verb(verb).await,
+    }
+}
+
+/// Equal, in a time that does not tell how much of it was right.
+fn same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+async fn patient<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(PATIENCE, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+/// One line without its end; `None` when it is longer than `limit`, was cut off or is not UTF-8.
+async fn line(read: &mut (impl AsyncBufRead + Unpin), limit: usize) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    loop {
+        let ready = read.fill_buf().await?;
+        if ready.is_empty() {
+            return Ok(None);
+        }
+        let end = ready.iter().position(|byte| *byte == b'\n');
+        let take = end.unwrap_or(ready.len());
+        if bytes.len() + take > limit {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&ready[..take]);
+        let used = end.map_or(take, |end| end + 1);
+        read.consume(used);
+        if end.is_some() {
+            return Ok(String::from_utf8(bytes).ok());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream as StdStream;
+
+use super::*;
+use crate::daemon::call::{self, CallError};
+use crate::journal::RunId;
+use crate::policy::{Decision, Layer, Verdict};
+
+/// Says what it was asked.
+struct Echo;
+
+#[async_trait]
+impl Answers for Echo {
+    async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
+        Reply::Output { stdout: format!("{}: {}", run.title, argv.join(" ")), stderr: String::new(), exit: 0 }
+    }
+    async fn verb(&self, request: Request) -> Reply {
+        Reply::Done(format!("{request:?}"))
+    }
+}
+
+struct Service {
+    home: Home,
+    tokens: Tokens,
+    _folder: tempfile::TempDir,
+    _runtime: tokio::runtime::Runtime,
+}
+
+fn service_in(root: &std::path::Path, folder: tempfile::TempDir) -> Service {
+    let home = Home::new(root);
+    fs::create_dir_all(home.state()).unwrap();
+    let tokens = Tokens::default();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let entered = runtime.enter();
+    let control = Control::open(&home, tokens.clone()).unwrap();
+    runtime.spawn(control.serve(Arc::new(Echo)));
+    drop(entered);
+    Service { home, tokens, _folder: folder, _runtime: runtime }
+}
+
+fn service() -> Service {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_owned();
+    service_in(&root, folder)
+}
+
+fn authority() -> RunAuthority {
+    let decision = Decision {
+        verdict: Verdict::Allow,
+        layer: Layer::AllowedTools,
+        rule: None,
+        reason: String::new(),
+        commands: Vec::new(),
+        read_only: false,
+    };
+    RunAuthority {
+        run: RunId::new("0badcafe"),
+        title: "routine triage".into(),
+        decide_command: Box::new(move |_| decision.clone()),
+    }
+}
+
+/// Sends bytes as they are; what came back.
+fn raw(service: &Service, bytes: &[u8]) -> String {
+    let mut stream = StdStream::connect(service.home.socket()).unwrap();
+    // What is too long is not read to its end: the rest of it may not be taken.
+    let _ = stream.write_all(bytes);
+    let mut answer = String::new();
+    let _ = BufReader::new(stream).read_line(&mut answer);
+    answer
+}
+
+#[track_caller]
+fn refused(answer: &str) {
+    assert!(answer.starts_with(r#"{"refused":"#), "{answer}");
+}
+
+#[test]
+fn the_person_has_the_verbs() {
+    let service = service();
+    let reply = call::as_person(&service.home, &Request::Pause).unwrap();
+    assert_eq!(reply, Reply::Done("Pause".into()));
+}
+
+#[test]
+fn what_the_service_leaves_is_the_persons_alone() {
+    let service = service();
+    for path in [service.home.socket(), service.home.user_token()] {
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn a_run_has_commands_executed_while_it_lives() {
+    let service = service();
+    let grant = service.tokens.grant(authority()).unwrap();
+    let token = grant.token().to_owned();
+    let request = Request::Execute { argv: vec!["routine".into(), "list".into()] };
+    let reply = call::with_token(&service.home, &token, &request).unwrap();
+    assert_eq!(reply, Reply::Output { stdout: "routine triage: routine list".into(), stderr: String::new(), exit: 0 });
+    drop(grant);
+    assert!(matches!(call::with_token(&service.home, &token, &request), Ok(Reply::Refused(_))));
+}
+
+#[test]
+fn a_run_has_none_of_the_persons_verbs() {
+    let service = service();
+    let grant = service.tokens.grant(authority()).unwrap();
+    for request in [
+        Request::Status,
+        Request::Pause,
+        Request::Resume { id: None },
+        Request::Fire { id: "a".into() },
+        Request::CancelRun { run: "a".into() },
+    ] {
+        let reply = call::with_token(&service.home, grant.token(), &request).unwrap();
+        assert!(matches!(reply, Reply::Refused(_)), "{request:?}: {reply:?}");
+    }
+}
+
+#[test]
+fn nothing_without_a_known_token() {
+    let service = service();
+    let grant = service.tokens.grant(authority()).unwrap();
+    let almost = format!("{}0", &grant.token()[..31]);
+    for token in ["", "0", "null", &almost, &almost.to_uppercase(), &"0".repeat(32)] {
+        let reply = call::with_token(&service.home, token, &Request::Pause).unwrap();
+        assert!(matches!(reply, Reply::Refused(_)), "{token:?}: {reply:?}");
+    }
+    for hello in ["", "{}", "null", "[]", r#""x""#, r#"{"token":null}"#, r#"{"token":["x"]}"#, "\0\u{1}\u{2}"] {
+        refused(&raw(&service, format!("{hello}\n\"pause\"\n").as_bytes()));
+    }
+    refused(&raw(&service, b"\xff\xfe\n\"pause\"\n"));
+}
+
+#[test]
+fn a_long_first_line_is_not_read() {
+    let service = service();
+    let answer = raw(&service, &vec![b'x'; 1 << 20]);
+    assert!(answer.is_empty() || answer.contains("no token"), "{answer}");
+}
+
+#[test]
+fn a_request_that_cannot_be_read_is_refused() {
+    let service = service();
+    let token = fs::read_to_string(service.home.user_token()).unwrap();
+    for request in ["", "{", "{}", r#""pause_all""#, r#"{"fire":{}}"#, r#"{"fire":{"id":"a","force":true}}"#] {
+        refused(&raw(&service, format!("{{\"token\":\"{token}\"}}\n{request}\n").as_bytes()));
+    }
+}
+
+#[test]
+fn silent_callers_hold_up_nobody() {
+    let service = service();
+    let mut silent: Vec<StdStream> = Vec::new();
+    for _ in 0..50 {
+        let mut stream = StdStream::connect(service.home.socket()).unwrap();
+        stream.write_all(b"{\"token\":").unwrap();
+        silent.push(stream);
+    }
+    assert!(matches!(call::as_person(&service.home, &Request::Pause), Ok(Reply::Done(_))));
+    drop(silent);
+}
+
+#[test]
+fn callers_beyond_the_limit_are_turned_away() {
+    let service = service();
+    let held: Vec<StdStream> = (0..CALLERS).map(|_| StdStream::connect(service.home.socket()).unwrap()).collect();
+    let mut last = StdStream::connect(service.home.socket()).unwrap();
+    assert_eq!(last.read(&mut [0; 1]).unwrap(), 0);
+    drop(held);
+}
+
+#[test]
+fn a_path_too_long_for_a_socket_is_reached_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("a".repeat(100)).join("b".repeat(100));
+    fs::create_dir_all(&root).unwrap();
+    let service = service_in(&root, folder);
+    assert!(matches!(call::as_person(&service.home, &Request::Pause), Ok(Reply::Done(_))));
+}
+
+#[test]
+fn no_service_is_said_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(folder.path());
+    assert!(matches!(call::as_person(&home, &Request::Pause), Err(CallError::NotRunning)));
+    // What a killed service leaves: its token and its socket, which nobody listens on.
+    fs::create_dir(home.state()).unwrap();
+    fs::write(home.user_token(), "00").unwrap();
+    drop(std::os::unix::net::UnixListener::bind(home.socket()).unwrap());
+    assert!(matches!(call::as_person(&home, &Request::Pause), Err(CallError::NotRunning)));
+}

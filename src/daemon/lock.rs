@@ -1,0 +1,156 @@
+//! One service a data folder: a lock that the kernel gives up when the process ends, however it ends.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+use rustix::fs::FlockOperation;
+use rustix::process::Pid;
+
+use crate::home::Home;
+
+/// Why the data folder is not ours.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another service has it.
+    #[error("the service is already running for {} (pid {pid})", home.display())]
+    Taken {
+        /// The data folder.
+        home: PathBuf,
+        /// The other's pid, as it wrote it.
+        pid: String,
+    },
+    /// The original bot has it.
+    #[error("the original ollim-bot is running on {} (pid {pid})", home.display())]
+    Original {
+        /// The data folder.
+        home: PathBuf,
+        /// Its pid.
+        pid: i32,
+    },
+    /// The lock file cannot be used.
+    #[error("cannot lock {}: {source}", path.display())]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// The data folder is ours as long as this lives.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+impl Drop for Lock {
+    /// A child that is just being started holds the file too until it execs: closing ours would not be enough.
+    fn drop(&mut self) {
+        if let Err(error) = rustix::fs::flock(&self.file, FlockOperation::Unlock) {
+            tracing::debug!(%error, "cannot unlock the data folder");
+        }
+    }
+}
+
+impl Lock {
+    /// Takes the data folder. `state/` must be there.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub fn take(home: &Home) -> Result<Self, LockError> {
+        original(home)?;
+        let path = home.lock();
+        let failed = |source: io::Error| LockError::Io { path: path.clone(), source };
+        // Not truncated: until the lock is ours, the pid in it is another's.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(LockError::Taken { home: home.root().to_owned(), pid: holder(&mut file) });
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .and_then(|()| file.flush())
+            .map_err(failed)?;
+        Ok(Self { file })
+    }
+}
+
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    match file.take(32).read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// The original bot keeps its pid in `state/bot.pid` and would write to the same files.
+fn original(home: &Home) -> Result<(), LockError> {
+    let Ok(text) = std::fs::read_to_string(home.state().join("bot.pid")) else { return Ok(()) };
+    let Ok(number) = text.trim().parse::<i32>() else { return Ok(()) };
+    // Zero and below name groups of processes, not one.
+    let Some(pid) = Some(number).filter(|number| *number > 0).and_then(Pid::from_raw) else { return Ok(()) };
+    // A process of somebody else's cannot be signalled, but is there.
+    match rustix::process::test_kill_process(pid) {
+        Ok(()) | Err(rustix::io::Errno::PERM) => Err(LockError::Original { home: home.root().to_owned(), pid: number }),
+        Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        std::fs::create_dir(home.state()).unwrap();
+        (folder, home)
+    }
+
+    #[test]
+    fn one_at_a_time_and_the_second_names_the_first() {
+        let (_folder, home) = home();
+        let first = Lock::take(&home).unwrap();
+        let error = Lock::take(&home).unwrap_err().to_string();
+        assert!(error.contains(&format!("(pid {})", std::process::id())), "{error}");
+        drop(first);
+        Lock::take(&home).unwrap();
+    }
+
+    #[test]
+    fn a_longer_pid_of_an_earlier_service_leaves_nothing_behind() {
+        let (_folder, home) = home();
+        std::fs::write(home.lock(), "99999999999999\n").unwrap();
+        let _lock = Lock::take(&home).unwrap();
+        assert_eq!(std::fs::read_to_string(home.lock()).unwrap(), format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn the_original_bot_keeps_its_folder_while_it_lives() {
+        let (_folder, home) = home();
+        let file = home.state().join("bot.pid");
+        std::fs::write(&file, std::process::id().to_string()).unwrap();
+        assert!(matches!(Lock::take(&home), Err(LockError::Original { .. })));
+        // A process that has ended and been waited for.
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = ended.id();
+        ended.wait().unwrap();
+        for text in [pid.to_string(), "0".into(), "-1".into(), "no number".into()] {
+            std::fs::write(&file, text).unwrap();
+            drop(Lock::take(&home).unwrap());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Texts as YAML scalars that read back as the same text.
+
+/// `text` on one line, quoted where YAML would make something else of it.
+///
+/// Numbers, truth values and dates are quoted too, so that every other reader of the file sees a text.
+pub(crate) fn yaml_text(text: &str) -> String {
+    if !text.chars().any(needs_escape)
+        && let Ok(written) = serde_yaml::to_string(text)
+    {
+        let line = written.trim_end_matches('\n');
+        if !line.contains('\n') && !(looks_special(text) && line == text) {
+            return line.to_owned();
+        }
+    }
+    double_quoted(text)
+}
+
+/// What older YAML readers take for a truth value, a time or an octal number.
+fn looks_special(text: &str) -> bool {
+    let word = text.to_ascii_lowercase();
+    let boolean = matches!(word.as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
+    boolean || text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && !text.contains(' ')
+}
+
+/// Line breaks would make it a block; the others YAML does not allow as they are.
+fn needs_escape(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+fn double_quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if needs_escape(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Block, Node};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read_back(text: &str) -> Node {
+        let written = yaml_text(text);
+        assert!(!written.contains('\n'), "{written:?}");
+        let block = Block::of_file(&format!("# above\nid: x\nkey: {written} # a note\nitems:\n  - {written}\n"));
+        let mut entries = block.entries().unwrap();
+        let Node::List(items) = entries.pop().unwrap().value else { panic!("{written:?}") };
+        let value = entries.pop().unwrap().value;
+        assert_eq!(items, [value.clone()]);
+        value
+    }
+
+    #[test]
+    fn texts_read_as_they_were_written() {
+        for (text, expected) in [
+            ("Check the oven", "Check the oven"),
+            ("1f0c9a2b", "\"1f0c9a2b\""),
+            ("12345678", "'12345678'"),
+            ("1234e567", "\"1234e567\""),
+            ("007", "'007'"),
+            ("yes", "\"yes\""),
+            ("true", "'true'"),
+            ("null", "'null'"),
+            ("", "''"),
+            ("*/5 * * * *", "'*/5 * * * *'"),
+            ("30 8 * * *", "30 8 * * *"),
+            ("@daily", "'@daily'"),
+            ("a: b # c", "'a: b # c'"),
+            ("two\nlines", "\"two\\nlines\""),
+            ("Bash(ollim-bot gmail *)", "Bash(ollim-bot gmail *)"),
+            ("2026-11-22T09:00:00+01:00", "\"2026-11-22T09:00:00+01:00\""),
+            ("🍵 Tee", "🍵 Tee"),
+            ("\u{1b}[2J", "\"\\u001b[2J\""),
+        ] {
+            assert_eq!(yaml_text(text), expected);
+            assert_eq!(read_back(text), Node::Text(text.into()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_reads_back(text in any::<String>()) {
+            prop_assert_eq!(read_back(&text), Node::Text(text));
+        }
+        #[test]
+        fn any_word_reads_back(text in "[-+.0-9eEx:~yYnNofN#&*!|>%@`'\"\\[\\]{}, \\\\]{0,12}") {
+            prop_assert_eq!(read_back(&text), Node::Text(text));
+        }
+    }
+}

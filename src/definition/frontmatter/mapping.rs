@@ -1,0 +1,391 @@
+//! YAML as a list of entries, whatever their types, and where each of them stands.
+//!
+//! `serde_yaml` gives positions with errors only. So a position is asked for when it is needed, by reading again
+//! and failing on purpose at the spot; files without problems never pay for it.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
+
+/// How many values one file may have, after aliases are followed: far more than any person writes, and few enough
+/// that an alias bomb is refused before it takes memory or time.
+const MOST_VALUES: u32 = 20_000;
+
+const TOO_MANY: &str = "too many values (do aliases repeat each other?)";
+
+/// One `key: value`, in the file's order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    /// As written.
+    pub key: String,
+    pub value: Node,
+}
+
+/// A value as YAML types it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+    /// `!name …`: nothing here has a use for it.
+    Tagged,
+}
+
+impl Node {
+    /// What it is, in a sentence: "a list".
+    pub(crate) fn describe(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "true or false",
+            Self::Int(_) | Self::Float(_) => "a number",
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a mapping",
+            Self::Tagged => "a value with a `!` tag",
+        }
+    }
+}
+
+/// A place in the mapping: the n-th entry or item, then the n-th within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// The key of an entry.
+    Key(Vec<usize>),
+    /// A value, or an item of a list.
+    Value(Vec<usize>),
+}
+
+/// A fault, in lines and columns (from 1) of the block.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub message: String,
+    pub line: u32,
+    pub column: u32,
+}
+
+pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
+    let left = Cell::new(MOST_VALUES);
+    let root = serde_yaml::Deserializer::from_str(yaml);
+    if yaml.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Vec::new());
+    }
+    match (Walk { left: &left }).deserialize(root) {
+        Ok(Node::Map(entries)) => Ok(entries),
+        Ok(Node::Null) => Ok(Vec::new()),
+        Ok(other) => {
+            let message = format!("expected `key: value` lines, found {}", other.describe());
+            Err(Fault { message, line: 1, column: 1 })
+        }
+        Err(error) => Err(fault(&error)),
+    }
+}
+
+pub(super) fn locate(yaml: &str, spot: &Spot) -> Option<(u32, u32)> {
+    let (path, goal) = match spot {
+        Spot::Key(path) => (path, Goal::Key),
+        Spot::Value(path) => (path, Goal::Value),
+    };
+    let seek = Seek { path, goal, raw: &RefCell::new(None) };
+    let location = seek.deserialize(serde_yaml::Deserializer::from_str(yaml)).err()?.location()?;
+    Some((number(location.line()), number(location.column())))
+}
+
+pub(super) fn raw(yaml: &str, path: &[usize]) -> Option<String> {
+    let found = RefCell::new(None);
+    let seek = Seek { path, goal: Goal::Raw, raw: &found };
+    let _ = seek.deserialize(serde_yaml::Deserializer::from_str(yaml));
+    found.into_inner()
+}
+
+fn fault(error: &serde_yaml::Error) -> Fault {
+    let (line, column) = error.location().map_or((1, 1), |at| (number(at.line()), number(at.column())));
+    let message = without_positions(&error.to_string());
+    let message = if message.contains(TOO_MANY) {
+        TOO_MANY.to_owned()
+    } else if message.contains("invalid type") {
+        "a key must be plain text".to_owned()
+    } else if message.contains("more than one document") {
+        "a line `...` or `---` ends the YAML too early".to_owned()
+    } else {
+        message
+    };
+    Fault { message, line, column }
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// The message without its positions, which count from the block's start and are said elsewhere.
+fn without_positions(message: &str) -> String {
+    let mut out = String::new();
+    let mut rest = message;
+    while let Some(at) = rest.find(" at line ") {
+        out.push_str(&rest[..at]);
+        rest = rest[at + " at line ".len()..].trim_start_matches(|c: char| c.is_ascii_digit());
+        rest = rest.strip_prefix(" column ").map_or(rest, |r| r.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    out + rest
+}
+
+/// Reads any value, counting.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    left: &'a Cell<u32>,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = Node;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => return Err(D::Error::custom(TOO_MANY)),
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Bool(value))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Int(value.into()))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Int(value.into()))
+    }
+    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
+        Ok(Node::Int(value))
+    }
+    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
+        Ok(i128::try_from(value).map_or(Node::Float(f64::INFINITY), Node::Int))
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Float(value))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Text(value.to_owned()))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(self)? {
+            items.push(item);
+        }
+        Ok(Node::List(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        // A key is read as a string: it keeps the letters it was written with, and a list or a mapping as a key is
+        // refused where it stands.
+        while let Some(key) = map.next_key::<String>()? {
+            let value = map.next_value_seed(self)?;
+            entries.push(Entry { key, value });
+        }
+        Ok(Node::Map(entries))
+    }
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Node, A::Error> {
+        let (IgnoredAny, value) = data.variant()?;
+        value.newtype_variant::<IgnoredAny>()?;
+        Ok(Node::Tagged)
+    }
+}
+
+/// Goes to a spot and fails there.
+#[derive(Clone, Copy)]
+struct Seek<'a> {
+    path: &'a [usize],
+    goal: Goal,
+    raw: &'a RefCell<Option<String>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    Key,
+    Value,
+    Raw,
+}
+
+/// Refuses every value: `serde_yaml` then says where the value begins.
+struct Refuse;
+
+impl Visitor<'_> for Refuse {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing")
+    }
+}
+
+/// Keeps a scalar's letters.
+struct Keep<'a>(&'a RefCell<Option<String>>);
+
+impl Visitor<'_> for Keep<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a scalar")
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.replace(Some(text.to_owned()));
+        Err(E::custom("found"))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seek<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match (self.path, self.goal) {
+            ([], Goal::Raw) => deserializer.deserialize_str(Keep(self.raw)),
+            ([], _) => deserializer.deserialize_any(Refuse),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Seek<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list or a mapping")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Some((&target, path)) = self.path.split_first() else { return Ok(()) };
+        for _ in 0..target {
+            if seq.next_element::<IgnoredAny>()?.is_none() {
+                return Ok(());
+            }
+        }
+        seq.next_element_seed(Seek { path, ..self })?;
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Some((&target, path)) = self.path.split_first() else { return Ok(()) };
+        for _ in 0..target {
+            if map.next_entry::<IgnoredAny, IgnoredAny>()?.is_none() {
+                return Ok(());
+            }
+        }
+        if path.is_empty() && self.goal == Goal::Key {
+            // Fails there, or there is no such entry.
+            map.next_key_seed(Seek { path, ..self })?;
+            return Ok(());
+        }
+        if map.next_key::<IgnoredAny>()?.is_some() {
+            map.next_value_seed(Seek { path, ..self })?;
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_their_types_and_their_letters() {
+        let yaml =
+            "id: 1234e567\nn: 007\nyes: true\nlist: [a, 5, ~]\nnested:\n  kind: console\ntag: !x y\nstr: !!str 12\n";
+        let entries = read(yaml).unwrap();
+        insta::assert_snapshot!(entries.iter().map(|e| format!("{} = {:?}", e.key, e.value)).collect::<Vec<_>>().join("\n"), @r#"
+        id = Text("1234e567")
+        n = Text("007")
+        yes = Bool(true)
+        list = List([Text("a"), Int(5), Null])
+        nested = Map([Entry { key: "kind", value: Text("console") }])
+        tag = Tagged
+        str = Text("12")
+        "#);
+        assert_eq!(raw(yaml, &[0]).unwrap(), "1234e567");
+        assert_eq!(raw(yaml, &[1]).unwrap(), "007");
+        assert_eq!(raw(yaml, &[3, 1]).unwrap(), "5");
+        assert_eq!(raw(yaml, &[3]), None);
+    }
+
+    #[test]
+    fn every_spot_is_found() {
+        let yaml = "# top\nid: x\n\"quoted key\": y\ntools:\n  - Read   # one\n  -   'Bash(ls *)'\nchannel: { kind: console, url: ü }\n";
+        for (spot, expected) in [
+            (Spot::Key(vec![0]), (2, 1)),
+            (Spot::Value(vec![0]), (2, 5)),
+            (Spot::Key(vec![1]), (3, 1)),
+            (Spot::Key(vec![2]), (4, 1)),
+            (Spot::Value(vec![2]), (5, 3)),
+            (Spot::Value(vec![2, 0]), (5, 5)),
+            (Spot::Value(vec![2, 1]), (6, 7)),
+            (Spot::Key(vec![3, 1]), (7, 27)),
+            (Spot::Value(vec![3, 1]), (7, 32)),
+        ] {
+            assert_eq!(locate(yaml, &spot), Some(expected), "{spot:?}");
+        }
+        assert_eq!(locate(yaml, &Spot::Key(vec![9])), None);
+    }
+
+    #[test]
+    fn faults_are_located() {
+        let bomb = {
+            let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+            for n in 1..9 {
+                let previous = format!("*a{}, ", n - 1).repeat(9);
+                text.push_str(&format!("a{n}: &a{n} [{}]\n", previous.trim_end_matches(", ")));
+            }
+            text
+        };
+        let deep = format!("a: {}", "[".repeat(4000));
+        let shown: Vec<String> = [
+            "id: x\ncron: */5 * * * *\n",
+            "id: x\ncron: @daily\n",
+            "id: x\n\tcron: y\n",
+            "message: a: b\n",
+            "id: 'x\n",
+            "- a\n- b\n",
+            "just text\n",
+            "? [a]\n: b\n",
+            "id: x\n...\nmore: y\n",
+            "id: *nowhere\n",
+            "<<: {a: b}\n",
+            &bomb,
+            &deep,
+        ]
+        .iter()
+        .map(|yaml| match read(yaml) {
+            Ok(entries) => format!("{entries:?}"),
+            Err(fault) => format!("{}:{} {}", fault.line, fault.column, fault.message),
+        })
+        .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        2:8 did not find expected alphabetic or numeric character, while scanning an alias
+        2:7 found character that cannot start any token, while scanning for the next token
+        2:1 found a tab character that violates indentation, while scanning a plain scalar
+        1:11 mapping values are not allowed in this context
+        2:1 found unexpected end of stream, while scanning a quoted scalar
+        1:1 expected `key: value` lines, found a list
+        1:1 expected `key: value` lines, found text
+        1:3 a key must be plain text
+        1:1 a line `...` or `---` ends the YAML too early
+        1:5 unknown anchor
+        [Entry { key: "<<", value: Map([Entry { key: "a", value: Text("b") }]) }]
+        2:5 too many values (do aliases repeat each other?)
+        1:131 recursion limit exceeded
+        "#);
+    }
+}

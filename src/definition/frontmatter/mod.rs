@@ -1,0 +1,250 @@
+//! Splits a file into its YAML block and its body, and reads YAML with positions.
+//!
+//! `gray_matter` and `serde_yaml` appear only in this folder. What holds here: a line and a column always mean the
+//! original file, whatever was trimmed on the way; nothing read from a file is expanded beyond a fixed number of
+//! values. This folder knows no field: [`super::parse`] and [`crate::config`] do.
+
+mod emit;
+mod mapping;
+
+pub(crate) use emit::yaml_text;
+pub(crate) use mapping::{Entry, Node, Spot};
+
+use gray_matter::engine::Engine;
+use gray_matter::{Matter, Pod};
+
+/// A file's two parts.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// The YAML between the fences.
+    pub block: Block,
+    /// What follows the closing fence, without leading blank lines and without the end of the last line. Line ends
+    /// are `\n` whatever the file has.
+    pub body: String,
+}
+
+/// Some YAML, and where in its file it starts.
+#[derive(Debug)]
+pub(crate) struct Block {
+    yaml: String,
+    /// The file's line (from 1) that the block's first line is.
+    first_line: u32,
+}
+
+/// Why a file has no frontmatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoFrontmatter {
+    /// It does not begin with `---`.
+    Missing,
+    /// It begins with `---`, and no other such line follows. The line (from 1) of the first.
+    Unclosed(u32),
+}
+
+/// A fault of the YAML itself, in the file's lines and columns (from 1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct YamlError {
+    pub message: String,
+    pub hint: Option<String>,
+    pub line: u32,
+    pub column: u32,
+}
+
+/// Hands the block on as it is: `gray_matter`'s own engines lose positions, types and, to an alias bomb, memory.
+struct Raw;
+
+impl Engine for Raw {
+    fn parse(content: &str) -> gray_matter::Result<Pod> {
+        Ok(Pod::String(content.to_owned()))
+    }
+}
+
+/// Splits `text` (a BOM, blank lines before the fence and blanks after it are allowed).
+pub(crate) fn split(text: &str) -> Result<Document, NoFrontmatter> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // gray_matter sees no frontmatter behind a blank line.
+    let start = text.len() - text.trim_start().len();
+    let start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let skipped = newlines(&text[..start]);
+    let text = &text[start..];
+    let Some((fence, rest)) = text.split_once('\n') else {
+        return Err(if text.trim_end() == "---" {
+            NoFrontmatter::Unclosed(skipped + 1)
+        } else {
+            NoFrontmatter::Missing
+        });
+    };
+    if fence.trim_end() != "---" {
+        return Err(NoFrontmatter::Missing);
+    }
+    // A block that is never closed looks like a body to gray_matter.
+    if !rest.lines().any(|line| line.trim_end() == "---") {
+        return Err(NoFrontmatter::Unclosed(skipped + 1));
+    }
+    // The raw engine cannot fail; a file that it could not split has no frontmatter.
+    let parsed = Matter::<Raw>::new().parse::<String>(text).map_err(|_| NoFrontmatter::Missing)?;
+    // It trims the block at both ends: the lines above its first word are counted again, and the first line's
+    // indentation, which YAML needs, is given back.
+    let lead = &rest[..rest.len() - rest.trim_start().len()];
+    let indent = lead.rfind('\n').map_or(lead, |newline| &lead[newline + 1..]);
+    let yaml = parsed.data.map(|block| format!("{indent}{block}\n")).unwrap_or_default();
+    let above = if yaml.is_empty() { 0 } else { newlines(lead) };
+    Ok(Document { block: Block { yaml, first_line: skipped + 2 + above }, body: parsed.content })
+}
+
+/// The line (from 1) of the closing fence; the last line where there is none.
+pub(crate) fn closing_line(text: &str) -> u32 {
+    let fences = (1u32..).zip(text.lines()).filter(|(_, line)| line.trim_start_matches('\u{feff}').trim_end() == "---");
+    fences.map(|(line, _)| line).nth(1).unwrap_or_else(|| newlines(text).max(1))
+}
+
+fn newlines(text: &str) -> u32 {
+    u32::try_from(text.bytes().filter(|b| *b == b'\n').count()).unwrap_or(u32::MAX)
+}
+
+impl Block {
+    /// A whole file that is YAML.
+    pub(crate) fn of_file(text: &str) -> Self {
+        Self { yaml: text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(), first_line: 1 }
+    }
+
+    /// The mapping that the block is; empty where it holds nothing but comments.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, YamlError> {
+        mapping::read(&self.yaml).map_err(|fault| {
+            let hint = self.hint(fault.line, &fault.message);
+            let line = self.first_line + fault.line.saturating_sub(1);
+            YamlError { message: fault.message, hint, line, column: fault.column.max(1) }
+        })
+    }
+
+    /// Where in the file something stands; the block's start where the YAML cannot say.
+    pub(crate) fn locate(&self, spot: &Spot) -> (u32, u32) {
+        match mapping::locate(&self.yaml, spot) {
+            Some((line, column)) => (self.first_line + line.saturating_sub(1), column),
+            None => (self.first_line, 1),
+        }
+    }
+
+    /// A scalar as it is written, whatever type YAML makes of it; `None` where it is no scalar.
+    pub(crate) fn raw(&self, path: &[usize]) -> Option<String> {
+        mapping::raw(&self.yaml, path)
+    }
+
+    /// For the faults that a person meets most: a value that needs quotes, a tab.
+    fn hint(&self, line: u32, message: &str) -> Option<String> {
+        let text = self.yaml.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+        if text.trim_start_matches(' ').starts_with('\t') {
+            return Some("indent with spaces: YAML has no tabs there".into());
+        }
+        if message.contains("too many values") || message.contains("repetition limit") {
+            return Some("write the values out instead of repeating them with `*`".into());
+        }
+        let (before, value) = match text.trim_start().strip_prefix("- ") {
+            Some(item) => ("- ".to_owned(), item),
+            None => {
+                let (key, value) = text.split_once(": ")?;
+                (format!("{}: ", key.trim()), value)
+            }
+        };
+        let value = value.trim();
+        let special = value.starts_with(['*', '&', '@', '`', '%', '!', '|', '>', '[', ']', '{', '}', ',']);
+        let quote_helps = !value.is_empty() && !value.starts_with(['\'', '"']) && (special || value.contains(": "));
+        quote_helps.then(|| format!("quote the value: `{before}{}`", single_quoted(value)))
+    }
+}
+
+fn single_quoted(value: &str) -> String {
+    let short: String = value.chars().take(60).collect();
+    format!("'{}'", short.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> String {
+        match split(text) {
+            Ok(Document { block, body }) => format!("line {}: {:?} / {body:?}", block.first_line, block.yaml),
+            Err(no) => format!("{no:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_splits() {
+        let shown: Vec<String> = [
+            "---\nid: x\n---\nbody\n",
+            "---\nid: x\n---\n\n\nbody\n\n",
+            "---\r\nid: x\r\ncron: y\r\n---\r\none\r\ntwo\r\n",
+            "\u{feff}---\nid: x\n---\nbody",
+            "\n  \n---\nid: x\n---\nbody",
+            "---   \nid: x\n--- \t\nbody",
+            "---\n\n# note\n  id: x\n  cron: y\n---\nbody",
+            "---\n  id: x\n  cron: y\n---\nbody",
+            "---\nid: x\n---\na\n---\nb\n",
+            "---\nid: x\n---\na---\nb\n",
+            "---\n---\nbody",
+            "---\n\n---\nbody",
+            "---\nid: |\n  a\n  ---\n---\nbody",
+            "---\nid: x\n---",
+            "---\nid: x\n---\n",
+            "",
+            "---",
+            "---\n",
+            "---\nid: x\n",
+            "\n---\nid: x\n",
+            " ---\nid: x\n---\nbody",
+            "----\nid: x\n---\nbody",
+            "body\n---\nid: x\n---\n",
+        ]
+        .iter()
+        .map(|text| format!("{text:?}\n    {}", check(text)))
+        .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r##"
+        "---\nid: x\n---\nbody\n"
+            line 2: "id: x\n" / "body"
+        "---\nid: x\n---\n\n\nbody\n\n"
+            line 2: "id: x\n" / "body\n"
+        "---\r\nid: x\r\ncron: y\r\n---\r\none\r\ntwo\r\n"
+            line 2: "id: x\ncron: y\n" / "one\ntwo"
+        "\u{feff}---\nid: x\n---\nbody"
+            line 2: "id: x\n" / "body"
+        "\n  \n---\nid: x\n---\nbody"
+            line 4: "id: x\n" / "body"
+        "---   \nid: x\n--- \t\nbody"
+            line 2: "id: x\n" / "body"
+        "---\n\n# note\n  id: x\n  cron: y\n---\nbody"
+            line 3: "# note\n  id: x\n  cron: y\n" / "body"
+        "---\n  id: x\n  cron: y\n---\nbody"
+            line 2: "  id: x\n  cron: y\n" / "body"
+        "---\nid: x\n---\na\n---\nb\n"
+            line 2: "id: x\n" / "a\n---\nb"
+        "---\nid: x\n---\na---\nb\n"
+            line 2: "id: x\n" / "a---\nb"
+        "---\n---\nbody"
+            line 2: "" / "body"
+        "---\n\n---\nbody"
+            line 2: "" / "body"
+        "---\nid: |\n  a\n  ---\n---\nbody"
+            line 2: "id: |\n  a\n  ---\n" / "body"
+        "---\nid: x\n---"
+            line 2: "id: x\n" / ""
+        "---\nid: x\n---\n"
+            line 2: "id: x\n" / ""
+        ""
+            Missing
+        "---"
+            Unclosed(1)
+        "---\n"
+            Unclosed(1)
+        "---\nid: x\n"
+            Unclosed(1)
+        "\n---\nid: x\n"
+            Unclosed(2)
+        " ---\nid: x\n---\nbody"
+            Missing
+        "----\nid: x\n---\nbody"
+            Missing
+        "body\n---\nid: x\n---\n"
+            Missing
+        "##);
+    }
+}

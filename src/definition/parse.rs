@@ -1,0 +1,276 @@
+//! One file's text, made into a definition and everything that is wrong with it. Pure: no I/O, no clock.
+//!
+//! A definition comes out only if there is no error. Every problem that can be found is found at once; each has the
+//! line and column of the field it is about.
+
+mod fields_of;
+mod rules;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use chrono_tz::Tz;
+
+use super::fields::{self, Field};
+use super::frontmatter::{self, Document, Entry, NoFrontmatter, Node, Spot};
+use super::problem::quoted;
+use super::values::{Fault, Value};
+use super::{Definition, DefinitionId, Kind, Problem, Severity};
+
+/// The largest file that is read, in bytes.
+pub const LARGEST_FILE: usize = 1 << 20;
+
+/// What a file is read against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// The zone of definitions that name none: the configured one, else the system's.
+    pub zone: Tz,
+    /// Every NAME for which `ollim-bot NAME` is a command here, the built-in ones included. A rule that names
+    /// another is warned of.
+    pub commands: BTreeSet<String>,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// `None` if any problem is an error.
+    pub definition: Option<Definition>,
+    /// In the file's order.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads a routine's or a reminder's file. `file` is its path relative to the data folder; only its name is used.
+#[must_use]
+pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut problem = Problem::of_file(file, Severity::Error, "", None);
+    problem.id = Some(DefinitionId::new(stem));
+    let mut refuse = |message: String, hint: &str, line: u32, column: u32| {
+        problem.message = message;
+        problem.hint = Some(hint.to_owned());
+        (problem.line, problem.column) = (line, column);
+        Parsed { definition: None, problems: vec![problem.clone()] }
+    };
+    if text.len() > LARGEST_FILE {
+        return refuse("the file is over 1 MiB".into(), "keep long material in a file that the prompt names", 1, 1);
+    }
+    let text = match std::str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => {
+            let (line, column) = end_of(&text[..error.valid_up_to()]);
+            return refuse("the file is not UTF-8 text".into(), "save it as UTF-8", line, column);
+        }
+    };
+    let document = match frontmatter::split(text) {
+        Ok(document) => document,
+        Err(NoFrontmatter::Missing) => {
+            let example = match kind {
+                Kind::Routine => "begin the file with `---`, a line `cron: '30 8 * * *'`, `---`, and then the prompt",
+                Kind::Reminder => {
+                    "begin the file with `---`, a line `run_at: 2026-11-22T09:00:00+01:00`, `---`, and then the prompt"
+                }
+            };
+            return refuse("there is no frontmatter".into(), example, 1, 1);
+        }
+        Err(NoFrontmatter::Unclosed(line)) => {
+            let hint = "add a line `---` between the settings and the prompt";
+            return refuse("the frontmatter is not closed".into(), hint, line, 1);
+        }
+    };
+    let entries = match document.block.entries() {
+        Ok(entries) => entries,
+        Err(error) => {
+            let hint = error.hint.as_deref().unwrap_or("each setting is a line `key: value`");
+            return refuse(
+                format!("the frontmatter is not valid YAML: {}", error.message),
+                hint,
+                error.line,
+                error.column,
+            );
+        }
+    };
+    let mut reading = Reading::new(kind, file, text, &document, defaults, problem.id.clone());
+    reading.sort(&entries);
+    let definition = reading.definition();
+    reading.finish(definition)
+}
+
+/// One known entry of the file.
+struct Known<'a> {
+    field: &'static Field,
+    /// Its place among the file's entries.
+    index: usize,
+    node: &'a Node,
+}
+
+/// A file being read: what is known of it, and what was found wrong so far.
+struct Reading<'a> {
+    kind: Kind,
+    file: &'a Path,
+    text: &'a str,
+    document: &'a Document,
+    defaults: &'a Defaults,
+    id: Option<DefinitionId>,
+    known: Vec<Known<'a>>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(
+        kind: Kind,
+        file: &'a Path,
+        text: &'a str,
+        document: &'a Document,
+        defaults: &'a Defaults,
+        id: Option<DefinitionId>,
+    ) -> Self {
+        Self { kind, file, text, document, defaults, id, known: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Tells the known keys from the unknown, the repeated and the not supported ones.
+    fn sort(&mut self, entries: &'a [Entry]) {
+        for (index, entry) in entries.iter().enumerate() {
+            let twice = match fields::named(&entry.key) {
+                Some(field) => self.known.iter().any(|known| known.field.name == field.name),
+                None => entries[..index].iter().any(|other| other.key == entry.key),
+            };
+            if twice {
+                let name = fields::named(&entry.key).map_or(entry.key.as_str(), |field| field.name);
+                let message = format!("{} is set twice", quoted(name));
+                self.at_key(Severity::Error, index, name, message, "keep one of the two");
+                continue;
+            }
+            match fields::named(&entry.key) {
+                Some(field) => {
+                    self.known.push(Known { field, index, node: &entry.value });
+                    if !field.supported {
+                        let message = format!("`{}` is not supported by this version", field.name);
+                        self.at_key(Severity::Error, index, field.name, message, "remove it, or use a newer version");
+                    }
+                }
+                None => self.unknown(index, &entry.key),
+            }
+        }
+    }
+
+    fn unknown(&mut self, index: usize, key: &str) {
+        let shown = quoted(key);
+        if key == "<<" {
+            let hint = "write the settings out: a restriction that comes by a merge could be missed";
+            return self.at_key(Severity::Error, index, key, "merge keys are not supported".into(), hint);
+        }
+        match fields::nearest(key) {
+            Some(field) if field.restricts => {
+                let message = format!("unknown field {shown}, close to `{}`, which restricts the job", field.name);
+                let hint = format!("did you mean `{}`?", field.name);
+                self.at_key(Severity::Error, index, key, message, &hint);
+            }
+            Some(field) => {
+                let hint = format!("did you mean `{}`?", field.name);
+                self.at_key(Severity::Warning, index, key, format!("unknown field {shown}"), &hint);
+            }
+            None => {
+                let hint = "it has no effect: remove it, or write it as a comment (`# …`)";
+                self.at_key(Severity::Warning, index, key, format!("unknown field {shown}"), hint);
+            }
+        }
+    }
+
+    /// The entry of a field, if the file has it.
+    fn entry(&self, name: &str) -> Option<&Known<'a>> {
+        self.known.iter().find(|known| known.field.name == name)
+    }
+
+    /// The value of a field, if the file has it.
+    fn value(&self, name: &'static str) -> Option<Value<'a>> {
+        let known = self.entry(name)?;
+        Some(Value { name, node: known.node, block: &self.document.block, path: vec![known.index] })
+    }
+
+    /// What `read` makes of a field; a fault becomes an error. The outer `None`: there is a fault. The inner: the
+    /// file does not have the field.
+    fn read<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, Fault>) -> Option<Option<T>> {
+        let Some(value) = self.value(name) else { return Some(None) };
+        match read(&value) {
+            Ok(value) => Some(Some(value)),
+            Err(fault) => {
+                let (line, column) = value.spot(fault.item);
+                self.problem(Severity::Error, Some(name), fault.message, fault.hint, (line, column));
+                None
+            }
+        }
+    }
+
+    /// [`read`](Self::read), for a field whose empty value means that it is not set.
+    fn read_or_empty<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, Fault>) -> Option<Option<T>> {
+        match self.entry(name) {
+            Some(Known { node: Node::Null, .. }) => Some(None),
+            _ => self.read(name, read),
+        }
+    }
+
+    fn problem(
+        &mut self,
+        severity: Severity,
+        field: Option<&str>,
+        message: String,
+        hint: Option<String>,
+        (line, column): (u32, u32),
+    ) {
+        self.problems.push(Problem {
+            file: self.file.to_owned(),
+            line,
+            column,
+            field: field.map(Into::into),
+            severity,
+            message,
+            hint,
+            id: None,
+        });
+    }
+
+    /// A problem at the key of the `index`-th entry.
+    fn at_key(&mut self, severity: Severity, index: usize, field: &str, message: String, hint: &str) {
+        let at = self.document.block.locate(&Spot::Key(vec![index]));
+        self.problem(severity, Some(field), message, Some(hint.into()), at);
+    }
+
+    /// A problem at the key of a field; at the opening `---` where the file does not have the field.
+    fn at_field(&mut self, severity: Severity, name: &str, message: String, hint: &str) {
+        match self.entry(name).map(|known| known.index) {
+            Some(index) => self.at_key(severity, index, name, message, hint),
+            None => {
+                let line = (1u32..).zip(self.text.lines()).find(|(_, line)| line.contains("---")).map_or(1, |(n, _)| n);
+                self.problem(severity, Some(name), message, Some(hint.into()), (line, 1));
+            }
+        }
+    }
+
+    /// A warning at an item of a list.
+    fn at_item(&mut self, name: &'static str, item: usize, message: String, hint: Option<String>) {
+        let Some(value) = self.value(name) else { return };
+        let at = value.spot(Some(item));
+        self.problem(Severity::Warning, Some(name), message, hint, at);
+    }
+
+    fn finish(mut self, definition: Option<Definition>) -> Parsed {
+        let id = definition.as_ref().map(|definition| definition.id.clone()).or(self.id);
+        for problem in &mut self.problems {
+            problem.id.clone_from(&id);
+        }
+        self.problems.sort_by_key(|problem| (problem.line, problem.column));
+        let failed = self.problems.iter().any(Problem::is_error);
+        Parsed { definition: definition.filter(|_| !failed), problems: self.problems }
+    }
+}
+
+/// The line and column (from 1) just behind `bytes`.
+fn end_of(bytes: &[u8]) -> (u32, u32) {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.matches('\n').count() + 1;
+    let column = text.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests;

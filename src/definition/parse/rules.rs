@@ -1,0 +1,123 @@
+//! Rules that look beyond one field: what would not hold where it stands, and what a person should look at.
+
+use super::Reading;
+use crate::definition::fields::On;
+use crate::definition::frontmatter::Node;
+use crate::definition::problem::quoted;
+use crate::definition::{Definition, Kind, Severity, Trigger};
+use crate::policy::{ToolPattern, UpdateMode};
+
+impl Reading<'_> {
+    /// A foreground job is a turn of the main session, with its tools: a list here would look as if it held.
+    pub(super) fn restrictions_in_the_foreground(&mut self) {
+        let mut errors = Vec::new();
+        let mut warnings = Vec::new();
+        for known in self.known.iter().filter(|known| known.field.background_only && known.field.supported) {
+            match (known.field.name, known.node) {
+                (name @ ("allowed_tools" | "disallowed_tools"), _) => errors.push(name),
+                ("isolated", Node::Bool(false)) | ("thinking" | "allow_ping", Node::Bool(true)) | (_, Node::Null) => {}
+                (name, _) => warnings.push(name),
+            }
+        }
+        for name in errors {
+            let message = format!("`{name}` does not hold on a foreground job");
+            let hint = format!("add `background: true`, or remove `{name}`: the job then has the main session's tools");
+            self.at_field(Severity::Error, name, message, &hint);
+        }
+        for name in warnings {
+            let message = format!("`{name}` has no effect on a foreground job");
+            self.at_field(Severity::Warning, name, message, "add `background: true`, or remove it");
+        }
+    }
+
+    /// A reminder's field in a routine, and the other way round.
+    pub(super) fn misplaced_fields(&mut self) {
+        let (other, owner) = match self.kind {
+            Kind::Routine => (On::Reminder, Kind::Reminder),
+            Kind::Reminder => (On::Routine, Kind::Routine),
+        };
+        let names: Vec<&str> =
+            self.known.iter().filter(|known| known.field.on == other).map(|k| k.field.name).collect();
+        for name in names {
+            let message = format!("`{name}` has no effect on a {}", self.kind);
+            let hint = format!("only a {owner} has it: remove it, or move the file to {owner}s/");
+            self.at_field(Severity::Warning, name, message, &hint);
+        }
+    }
+
+    /// Everything else that a person should look at.
+    pub(super) fn warn_of(&mut self, definition: &Definition) {
+        let Some(background) = definition.background() else { return };
+        let restrictions = &background.restrictions;
+        let chained = match &definition.trigger {
+            Trigger::Reminder { chain: Some(chain), .. } => chain.depth < chain.max,
+            _ => false,
+        };
+        if let Some(list) = restrictions.allowed_tools() {
+            let reports = list.iter().any(|pattern| covers(pattern, "mcp__discord__report_updates"));
+            if restrictions.update_main_session == UpdateMode::Always && !reports {
+                let message =
+                    "`update_main_session: always` needs `mcp__discord__report_updates`, which the list lacks";
+                let hint = "add `mcp__discord__report_updates` to `allowed_tools`";
+                self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
+            }
+            let follows = |pattern: &ToolPattern| {
+                covers(pattern, "mcp__discord__follow_up_chain")
+                    || is_command(pattern, &["follow-up-chain", "follow_up_chain"])
+            };
+            if chained && !list.iter().any(follows) {
+                let message = "`max_chain` needs `mcp__discord__follow_up_chain`, which the list lacks";
+                let hint = "add `mcp__discord__follow_up_chain` to `allowed_tools`";
+                self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
+            }
+            self.unknown_commands("allowed_tools", list);
+        }
+        if let Some(list) = restrictions.disallowed_tools() {
+            self.unknown_commands("disallowed_tools", list);
+        }
+    }
+
+    /// `Bash(ollim-bot NAME …)` where there is no such command.
+    fn unknown_commands(&mut self, field: &'static str, list: &[ToolPattern]) {
+        for (item, pattern) in list.iter().enumerate() {
+            let Some(name) = command_of(pattern) else { continue };
+            if self.defaults.commands.contains(name) || self.defaults.commands.contains(&name.replace('_', "-")) {
+                continue;
+            }
+            let message = format!("there is no command `ollim-bot {}` here", quoted(name).trim_matches('`'));
+            let near = self.defaults.commands.iter().map(|known| (strsim::damerau_levenshtein(known, name), known));
+            let near = near.filter(|(distance, _)| *distance <= 2 && *distance < name.len()).min();
+            let hint = match near {
+                Some((_, known)) => format!("did you mean `ollim-bot {known}`?"),
+                None => format!("install `ollim-bot-{name}` in the data folder's bin/, or correct the rule"),
+            };
+            self.at_item(field, item, message, Some(hint));
+        }
+    }
+}
+
+/// Whether a pattern names an MCP tool of ours.
+fn covers(pattern: &ToolPattern, tool: &str) -> bool {
+    let name = pattern.tool();
+    let whole = matches!(pattern.specifier(), None | Some("*"));
+    let server =
+        name == "*" || name == "mcp__discord" || name.strip_suffix('*').is_some_and(|start| tool.starts_with(start));
+    whole && (name == tool || server)
+}
+
+/// The command that a rule `Bash(ollim-bot NAME …)` plainly names.
+fn command_of(pattern: &ToolPattern) -> Option<&str> {
+    if pattern.tool() != "Bash" {
+        return None;
+    }
+    let mut words = pattern.specifier()?.split_ascii_whitespace();
+    let name = words.next().filter(|word| *word == "ollim-bot").and(words.next())?;
+    let name = name.strip_suffix(":*").unwrap_or(name);
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    (plain && !name.starts_with('-') && !name.is_empty()).then_some(name)
+}
+
+fn is_command(pattern: &ToolPattern, names: &[&str]) -> bool {
+    command_of(pattern).is_some_and(|name| names.contains(&name))
+        || matches!(pattern.specifier(), None | Some("*")) && pattern.tool() == "Bash"
+}

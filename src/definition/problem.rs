@@ -1,0 +1,162 @@
+//! What is wrong with a file: where, what, and what to do now.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{DefinitionId, Kind};
+
+/// Whether the definition fires all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It does not fire (for `config.yaml`: the program does not start).
+    Error,
+    /// It fires; the person should look.
+    Warning,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+/// One thing wrong with one file, located in it.
+///
+/// Its JSON keys are those of `check --json`. Its `Display` is the block that `check` prints, without a newline at
+/// the end. Texts taken from the file are shortened and their control characters escaped, so that a problem can be
+/// printed on a terminal and sent through a channel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Problem {
+    /// The file, relative to the data folder.
+    pub file: PathBuf,
+    /// From 1. 1 where the problem is the file as a whole.
+    pub line: u32,
+    /// From 1, in characters. 1 where the problem is the line as a whole.
+    pub column: u32,
+    /// The field, in snake_case (an unknown one as it is written); `None`: not about one field.
+    pub field: Option<String>,
+    /// Error or warning.
+    pub severity: Severity,
+    /// What is wrong: a lowercase sentence without a full stop.
+    pub message: String,
+    /// What to do now.
+    pub hint: Option<String>,
+    /// The definition's identity as far as it could be read; `None` where the file is not one definition.
+    pub id: Option<DefinitionId>,
+}
+
+impl Problem {
+    /// A problem of `file` as a whole.
+    #[must_use]
+    pub fn of_file(file: &Path, severity: Severity, message: impl Into<String>, hint: Option<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            field: None,
+            severity,
+            message: message.into(),
+            hint,
+            id: None,
+        }
+    }
+
+    /// Whether it is an error.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.severity)?;
+        if let (Some(kind), Some(id)) = (kind_of(&self.file), &self.id) {
+            write!(f, "{kind} {}: ", quoted(id.as_str()))?;
+        }
+        writeln!(f, "{}", self.message)?;
+        write!(f, "  --> {}:{}:{}", plain(&self.file.to_string_lossy()), self.line, self.column)?;
+        if let Some(hint) = &self.hint {
+            write!(f, "\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Which kind a file in the data folder is, by its folder.
+pub(crate) fn kind_of(file: &Path) -> Option<Kind> {
+    match file.components().next()?.as_os_str().to_str()? {
+        "routines" => Some(Kind::Routine),
+        "reminders" => Some(Kind::Reminder),
+        _ => None,
+    }
+}
+
+/// A text of a person's file, in backquotes: at most 80 characters, control characters escaped.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("`{}`", plain(text))
+}
+
+/// At most 80 characters of `text`, control characters (and those that turn the writing direction) escaped.
+fn plain(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut out = String::with_capacity(text.len().min(LONGEST));
+    for (n, c) in text.chars().enumerate() {
+        if n == LONGEST {
+            out.push('…');
+            break;
+        }
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem() -> Problem {
+        Problem {
+            file: "reminders/tea.md".into(),
+            line: 6,
+            column: 1,
+            field: Some("disallowed_tools".into()),
+            severity: Severity::Error,
+            message: "`allowed_tools` and `disallowed_tools` cannot both be set".into(),
+            hint: Some("keep one".into()),
+            id: Some(DefinitionId::new("tea")),
+        }
+    }
+
+    #[test]
+    fn a_problem_is_three_lines() {
+        insta::assert_snapshot!(problem(), @"
+        error: reminder `tea`: `allowed_tools` and `disallowed_tools` cannot both be set
+          --> reminders/tea.md:6:1
+        hint: keep one
+        ");
+    }
+
+    #[test]
+    fn the_json_keys_are_those_that_others_build_on() {
+        insta::assert_snapshot!(serde_json::to_string(&problem()).unwrap(), @r#"{"file":"reminders/tea.md","line":6,"column":1,"field":"disallowed_tools","severity":"error","message":"`allowed_tools` and `disallowed_tools` cannot both be set","hint":"keep one","id":"tea"}"#);
+    }
+
+    #[test]
+    fn what_a_file_says_cannot_drive_the_terminal() {
+        let shown = quoted("\u{1b}[2Jx\n\u{202e}y");
+        assert_eq!(shown, "`\\u{1b}[2Jx\\n\\u{202e}y`");
+        assert_eq!(quoted(&"ä".repeat(100)).chars().count(), 83);
+    }
+}

@@ -1,0 +1,275 @@
+//! Values as YAML has them, made into what a field means. Nothing is rounded, clamped or guessed: what does not fit
+//! is a [`Fault`] that says what would.
+
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, TimeZone};
+use chrono_tz::Tz;
+
+use super::Thinking;
+use super::frontmatter::{Block, Node, Spot};
+use super::problem::quoted;
+use crate::policy::{PatternError, ToolPattern};
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub message: String,
+    pub hint: Option<String>,
+    /// For a list: which item (from 0).
+    pub item: Option<usize>,
+}
+
+impl Fault {
+    fn new(message: String, hint: impl Into<String>) -> Self {
+        Self { message, hint: Some(hint.into()), item: None }
+    }
+}
+
+/// One value, its name for messages, and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Value<'a> {
+    pub name: &'a str,
+    pub node: &'a Node,
+    pub block: &'a Block,
+    pub path: Vec<usize>,
+}
+
+/// Longest timeout and the like: far beyond any use, far below what overflows a clock.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+impl Value<'_> {
+    fn must_be(&self, what: &str, hint: impl Into<String>) -> Fault {
+        let found = match self.node {
+            Node::Null => return self.nothing(),
+            Node::Bool(_) | Node::Int(_) | Node::Float(_) | Node::Text(_) => quoted(&self.scalar().unwrap_or_default()),
+            other => other.describe().to_owned(),
+        };
+        Fault::new(format!("`{}` must be {what}, found {found}", self.name), hint)
+    }
+
+    fn nothing(&self) -> Fault {
+        Fault::new(format!("`{}` has no value", self.name), "give it a value, or remove the line")
+    }
+
+    /// A scalar's letters as they are written.
+    fn scalar(&self) -> Option<String> {
+        match self.node {
+            Node::Text(text) => Some(text.clone()),
+            // YAML has made a number of them: `1234e567`, `0x10`, `True`.
+            Node::Bool(_) | Node::Int(_) | Node::Float(_) => self.block.raw(&self.path),
+            _ => None,
+        }
+    }
+
+    /// Where it stands in the file; `item` picks one of a list.
+    pub(crate) fn spot(&self, item: Option<usize>) -> (u32, u32) {
+        let mut path = self.path.clone();
+        path.extend(item);
+        self.block.locate(&Spot::Value(path))
+    }
+
+    /// Any scalar, as text.
+    pub(crate) fn text(&self) -> Result<String, Fault> {
+        self.scalar().ok_or_else(|| self.must_be("text", format!("write `{}: …` on one line", self.name)))
+    }
+
+    /// `true` or `false`, and the older spellings `yes`, `no`, `on`, `off`.
+    pub(crate) fn flag(&self) -> Result<bool, Fault> {
+        let word = match self.node {
+            Node::Bool(value) => return Ok(*value),
+            Node::Text(text) => text.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        match word.as_str() {
+            "true" | "yes" | "on" => Ok(true),
+            "false" | "no" | "off" => Ok(false),
+            _ => Err(self.must_be("`true` or `false`", format!("write `{}: true` or `{0}: false`", self.name))),
+        }
+    }
+
+    /// A whole number from `least` to `u32::MAX`.
+    pub(crate) fn count(&self, least: u32) -> Result<u32, Fault> {
+        let hint = format!("write `{}: {}` or more", self.name, least.max(1));
+        match self.node {
+            Node::Int(n) if *n < 0 => Err(Fault::new(format!("`{}` cannot be negative, found {n}", self.name), hint)),
+            Node::Int(n) => match u32::try_from(*n) {
+                Ok(n) if n >= least => Ok(n),
+                Ok(n) => Err(Fault::new(format!("`{}` must be at least {least}, found {n}", self.name), hint)),
+                Err(_) => Err(Fault::new(format!("`{}` is too large: {n}", self.name), hint)),
+            },
+            _ => Err(self.must_be("a whole number", hint)),
+        }
+    }
+
+    /// An amount of US dollars: finite, above zero.
+    pub(crate) fn dollars(&self) -> Result<f64, Fault> {
+        let amount = match self.node {
+            #[allow(clippy::cast_precision_loss)]
+            Node::Int(n) => *n as f64,
+            Node::Float(n) => *n,
+            _ => f64::NAN,
+        };
+        let hint = format!("write `{}: 0.50`", self.name);
+        if amount.is_finite() && amount > 0.0 {
+            Ok(amount)
+        } else if amount < 0.0 {
+            Err(Fault::new(format!("`{}` cannot be negative, found {amount}", self.name), hint))
+        } else {
+            Err(self.must_be("an amount of dollars above zero", hint))
+        }
+    }
+
+    /// A span of time: `90s`, `10m`, `1h30m`.
+    pub(crate) fn span(&self, least: Duration) -> Result<Duration, Fault> {
+        let hint = format!("write `{}: 10m`, `90s` or `1h30m`", self.name);
+        if let Node::Int(_) | Node::Float(_) = self.node {
+            let number = self.scalar().unwrap_or_default();
+            let message = format!("`{}` needs a unit, found {}", self.name, quoted(&number));
+            return Err(Fault::new(message, format!("write `{}: {number}s` or `{0}: {number}m`", self.name)));
+        }
+        let Node::Text(text) = self.node else { return Err(self.must_be("a span of time", hint)) };
+        match humantime::parse_duration(text) {
+            Ok(span) if span > LONGEST => Err(Fault::new(format!("`{}` is longer than a year", self.name), hint)),
+            Ok(span) if span < least => {
+                let least = humantime::format_duration(least);
+                Err(Fault::new(format!("`{}` must be at least {least}, found {}", self.name, quoted(text)), hint))
+            }
+            Ok(span) => Ok(span),
+            Err(_) => Err(self.must_be("a span of time", hint)),
+        }
+    }
+
+    /// One of a few words; `-` and `_` are the same in them.
+    pub(crate) fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Fault> {
+        let names: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let hint = format!("write one of {}", names.join(", "));
+        let written = self.scalar().unwrap_or_default();
+        let found = words.iter().find(|(word, _)| *word == written.replace('-', "_"));
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            self.must_be(&format!("one of {}", names.join(", ")), nearest_word(&written, words).unwrap_or(hint))
+        })
+    }
+
+    /// `true`, `false` or a budget of tokens.
+    pub(crate) fn thinking(&self) -> Result<Thinking, Fault> {
+        match self.node {
+            Node::Int(_) => self.count(1).map(Thinking::Budget),
+            _ => match self.flag() {
+                Ok(true) => Ok(Thinking::Adaptive),
+                Ok(false) => Ok(Thinking::Disabled),
+                Err(_) => Err(self.must_be(
+                    "`true`, `false` or a number of tokens",
+                    format!("write `{}: true`, `{0}: false` or `{0}: 8000`", self.name),
+                )),
+            },
+        }
+    }
+
+    /// The name of a model. It goes on a command line, so it cannot look like an option.
+    pub(crate) fn model(&self) -> Result<String, Fault> {
+        let text = self.text()?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/[]@+".contains(c);
+        if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
+            return Err(self.must_be("the name of a model", "for example `haiku`, `sonnet` or `claude-sonnet-4-5`"));
+        }
+        Ok(text)
+    }
+
+    /// An IANA time zone.
+    pub(crate) fn zone(&self) -> Result<Tz, Fault> {
+        let text = self.text()?;
+        text.parse().map_err(|_| {
+            let hint = nearest_zone(&text).map_or_else(
+                || "write an IANA name, for example `Europe/Vienna`".into(),
+                |zone| format!("did you mean `{zone}`?"),
+            );
+            Fault::new(format!("unknown time zone {}", quoted(&text)), hint)
+        })
+    }
+
+    /// An RFC 3339 time; a local one is read in `zone`.
+    pub(crate) fn instant(&self, zone: Tz) -> Result<DateTime<FixedOffset>, Fault> {
+        let text = self.text()?;
+        let text = text.trim();
+        for format in ["%Y-%m-%dT%H:%M:%S%.f%:z", "%Y-%m-%dT%H:%M%:z"] {
+            // A blank in place of the T and a Z in place of +00:00 are RFC 3339 too.
+            let spelled = text.replacen([' ', 't'], "T", 1).replace(['Z', 'z'], "+00:00");
+            if let Ok(at) = DateTime::parse_from_str(&spelled, format) {
+                return Ok(at);
+            }
+        }
+        let example = "for example `2026-11-22T09:00:00+01:00`, or without the offset for the definition's own zone";
+        let Some(local) = local_time(text) else {
+            return Err(Fault::new(format!("`{}` is not a time: {}", self.name, quoted(text)), example));
+        };
+        match zone.from_local_datetime(&local) {
+            LocalResult::Single(at) => Ok(at.fixed_offset()),
+            LocalResult::Ambiguous(first, second) => Err(Fault::new(
+                format!("`{}` happens twice: the clocks in {zone} go back over {}", self.name, quoted(text)),
+                format!("write `{}` or `{}`", first.to_rfc3339(), second.to_rfc3339()),
+            )),
+            LocalResult::None => Err(Fault::new(
+                format!("`{}` does not exist: the clocks in {zone} skip {}", self.name, quoted(text)),
+                "write a time with an offset, or one before or after the change",
+            )),
+        }
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(&self) -> Result<Vec<String>, Fault> {
+        let example = format!("write `{}:` and below it one `- …` a line", self.name);
+        let Node::List(items) = self.node else {
+            let hint = match self.node {
+                Node::Null => format!("write `{}: []` for the empty list, or remove the line", self.name),
+                _ => example,
+            };
+            return Err(Fault { hint: Some(hint), ..self.must_be("a list", "") });
+        };
+        let text = |(n, node): (usize, &Node)| match node {
+            Node::Text(text) => Ok(text.clone()),
+            other => {
+                let message = format!("each item of `{}` must be text, found {}", self.name, other.describe());
+                Err(Fault { item: Some(n), ..Fault::new(message, "quote it: `- '…'`") })
+            }
+        };
+        items.iter().enumerate().map(text).collect()
+    }
+
+    /// A list of tool patterns.
+    pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
+        let pattern = |(n, text): (usize, &String)| {
+            ToolPattern::parse(text).map_err(|error| {
+                let hint = match error {
+                    PatternError::Empty => "remove the item: an empty list is written `[]`",
+                    _ => "write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`",
+                };
+                Fault { item: Some(n), ..Fault::new(format!("{error} in `{}`", self.name), hint) }
+            })
+        };
+        self.texts()?.iter().enumerate().map(pattern).collect()
+    }
+}
+
+fn local_time(text: &str) -> Option<NaiveDateTime> {
+    let formats = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+    formats.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
+}
+
+fn nearest_word<T>(written: &str, words: &[(&str, T)]) -> Option<String> {
+    let near = words.iter().map(|(word, _)| (strsim::damerau_levenshtein(word, written), word));
+    near.filter(|(distance, _)| *distance <= 2).min().map(|(_, word)| format!("did you mean `{word}`?"))
+}
+
+/// The zone that differs least from `text`: in case and separators, by a letter or two, or by the continent.
+fn nearest_zone(text: &str) -> Option<Tz> {
+    let wanted = text.to_lowercase().replace([' ', '-'], "_");
+    let city = |zone: &Tz| zone.name().to_lowercase().rsplit('/').next().is_some_and(|city| city == wanted);
+    let near = |zone: &Tz| strsim::damerau_levenshtein(&zone.name().to_lowercase(), &wanted);
+    let by_city = chrono_tz::TZ_VARIANTS.iter().find(|zone| city(zone));
+    let by_letters = || chrono_tz::TZ_VARIANTS.iter().filter(|zone| near(zone) <= 2).min_by_key(|zone| near(zone));
+    by_city.or_else(|| (wanted.len() > 4).then(by_letters).flatten()).copied()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! What can go wrong with the journal, and which of it passes by itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rusqlite::ErrorCode;
+
+use super::RunId;
+
+/// A fault of the journal. Cheap to clone: one fault may be the answer to many.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum JournalError {
+    /// No room.
+    #[error("the disk is full, so the journal cannot be written; nothing new starts until there is room")]
+    DiskFull(#[source] Arc<rusqlite::Error>),
+    /// The disk or the file cannot be written.
+    #[error("the journal cannot be written (read-only disk or file); nothing new starts until it can")]
+    ReadOnly(#[source] Arc<rusqlite::Error>),
+    /// Another process holds it.
+    #[error("the journal is locked by another process; waiting for it")]
+    Locked(#[source] Arc<rusqlite::Error>),
+    /// The disk refuses.
+    #[error("the disk refuses to read or write the journal; trying again")]
+    Io(#[source] Arc<rusqlite::Error>),
+    /// The file has gone from under us.
+    #[error("the journal {0} is gone; bring its folder back, or stop the service")]
+    Gone(PathBuf),
+    /// Its content makes no sense to SQLite.
+    #[error("the journal is damaged; start the service again, which keeps the damaged file aside")]
+    Damaged(#[source] Arc<rusqlite::Error>),
+    /// A later version of this program wrote it.
+    #[error(
+        "the journal {path} was written by a newer version (schema {found}, known up to {known}); update ollim-bot"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: usize,
+        /// The newest schema known here.
+        known: usize,
+    },
+    /// Making its folder, or keeping a damaged file aside, failed.
+    #[error("the journal {path} cannot be opened")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// The run is not in the journal, or is not going any more.
+    #[error("run {0} is not going")]
+    NotGoing(RunId),
+    /// The journal was closed.
+    #[error("the journal is closed")]
+    Closed,
+    /// A row that this version does not understand.
+    #[error("the journal holds {0}, which this version does not understand")]
+    Unreadable(String),
+    /// A fault of our own.
+    #[error("the journal failed")]
+    Sql(#[source] Arc<rusqlite::Error>),
+}
+
+impl JournalError {
+    /// Whether waiting helps: the writer tries these again by itself.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::DiskFull(_) | Self::ReadOnly(_) | Self::Locked(_) | Self::Io(_) | Self::Gone(_))
+    }
+}
+
+impl From<rusqlite::Error> for JournalError {
+    fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        let error = Arc::new(error);
+        match code {
+            Some(ErrorCode::DiskFull) => Self::DiskFull(error),
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly(error),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+                Self::Locked(error)
+            }
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => Self::Io(error),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error),
+            _ => Self::Sql(error),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Opening the journal's file: pragmas, migrations, and what to do with a damaged one.
+//!
+//! A damaged file is renamed with its companions, never overwritten and never deleted.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OpenFlags};
+
+use super::{JournalError, schema};
+
+/// How long a reader waits for a lock before it says so.
+const READER_WAITS: Duration = Duration::from_secs(2);
+
+/// How long the writer waits: it says so and tries again by itself.
+const WRITER_WAITS: Duration = Duration::from_millis(200);
+
+/// A file by device and inode: tells whether the path still leads to what was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIdentity(u64, u64);
+
+impl FileIdentity {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        fs::metadata(path).map(|meta| Self(meta.dev(), meta.ino()))
+    }
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    pub(super) identity: FileIdentity,
+    /// Where a damaged file was put.
+    pub(super) kept_aside: Option<PathBuf>,
+}
+
+/// Opens or makes the journal, ready to write. `now` only names a damaged file.
+pub(super) fn open(path: &Path, now: DateTime<Utc>) -> Result<Opened, JournalError> {
+    let io = |source: io::Error| JournalError::Open { path: path.to_owned(), source: Arc::new(source) };
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+    }
+    let (connection, kept_aside) = match prepare(path) {
+        Err(JournalError::Damaged(_)) => {
+            let kept = keep_aside(path, now).map_err(io)?;
+            (prepare(path)?, Some(kept))
+        }
+        other => (other?, None),
+    };
+    let identity = FileIdentity::of(path).map_err(io)?;
+    Ok(Opened { connection, identity, kept_aside })
+}
+
+/// Opens for reading only. `None`: there is no journal yet.
+pub(super) fn open_reader(path: &Path) -> Result<Option<Connection>, JournalError> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(JournalError::Open { path: path.to_owned(), source: Arc::new(error) }),
+        Ok(_) => {}
+    }
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(READER_WAITS)?;
+    match schema::refuse_newer(&connection, path)? {
+        // Made, but its first commit is still to come.
+        0 => Ok(None),
+        _ => Ok(Some(connection)),
+    }
+}
+
+fn prepare(path: &Path) -> Result<Connection, JournalError> {
+    // Prompts and messages are the person's own. SQLite gives the companions the file's own mode.
+    private(path).map_err(|source| JournalError::Open { path: path.to_owned(), source: Arc::new(source) })?;
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(WRITER_WAITS)?;
+    schema::refuse_newer(&connection, path)?;
+    // WAL: readers never wait. FULL: a commit is on the disk when it returns, power cut included
+    // (sqlite.org/pragma.html#pragma_synchronous).
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+        return Err(rusqlite::Error::SqliteFailure(code, Some(found)).into());
+    }
+    schema::migrate(&mut connection)?;
+    Ok(connection)
+}
+
+fn private(path: &Path) -> io::Result<()> {
+    let file = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
+/// Renames the file and its companions to `journal.db.damaged-20260301T120000Z…`.
+fn keep_aside(path: &Path, now: DateTime<Utc>) -> io::Result<PathBuf> {
+    let stamp = now.format("%Y%m%dT%H%M%SZ");
+    let named = |number: u32, suffix: &str| {
+        let mut name = OsString::from(path);
+        name.push(format!(".damaged-{stamp}"));
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let number = (1..).find(|number| !named(*number, "").exists()).unwrap_or(1);
+    // The file first: if we are cut off here, what is left is a log without a file, which SQLite discards. The
+    // other way round a file without its log could pass for a sound journal that has forgotten its last claims.
+    for suffix in ["", "-wal", "-shm"] {
+        let mut from = OsString::from(path);
+        from.push(suffix);
+        match fs::rename(PathBuf::from(from), named(number, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(named(number, ""))
+}

@@ -1,0 +1,35 @@
+//! Forgetting what is old, without forgetting what still matters.
+
+use chrono::{DateTime, Utc};
+
+use super::rows::ms;
+use super::{Journal, JournalError};
+
+impl Journal {
+    /// Deletes occurrences that were claimed before `before`, with their attempts, and messages delivered before
+    /// then. Kept in any case: an open occurrence; a reminder's whose file has not been dealt with (it would fire
+    /// again); an undelivered message. Returns how many occurrences went.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn prune(&self, before: DateTime<Utc>) -> Result<usize, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let before = ms(before);
+                let count = connection.execute(
+                    "DELETE FROM occurrence
+                     WHERE claimed < ?1 AND outcome IS NOT NULL AND (kind <> 'reminder' OR file_done = 1)",
+                    [before],
+                )?;
+                connection.execute(
+                    "DELETE FROM definition_text WHERE number NOT IN
+                       (SELECT text FROM occurrence WHERE text IS NOT NULL)",
+                    [],
+                )?;
+                connection.execute("DELETE FROM message WHERE delivered < ?1", [before])?;
+                connection.execute("DELETE FROM definition_seen WHERE gone < ?1", [before])?;
+                Ok(count)
+            })
+            .await
+    }
+}

@@ -1,0 +1,227 @@
+//! Reading the journal from another process than the daemon, or with no daemon at all.
+//!
+//! Never writes, never waits for the writer; no journal yet reads as an empty one.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, Row, ToSql};
+
+use super::open::open_reader;
+use super::outbox::read_message;
+use super::rows::{Columns, kind, maybe_time, state, time};
+use super::{Denial, JournalError, Message, Occurrence, RunId, RunRecord, RunState, Streak};
+use crate::definition::DefinitionId;
+
+/// The journal, open for reading. Synchronous: for the command line.
+#[derive(Debug)]
+pub struct JournalReader(Option<Connection>);
+
+/// Which runs are asked for. The default: all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only this definition's.
+    pub id: Option<DefinitionId>,
+    /// Only those that failed or went over their time.
+    pub failed: bool,
+    /// Only those that are not over: claimed or running.
+    pub going: bool,
+    /// At most so many, the newest.
+    pub limit: Option<u32>,
+}
+
+/// An occurrence with its outcome: what every due one has exactly one of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OccurrenceRecord {
+    /// Whose, and when it was due.
+    pub occurrence: Occurrence,
+    /// A skipped one that stands for all of its definition's from then on.
+    pub covers_from: Option<DateTime<Utc>>,
+    /// A person fired it.
+    pub by_hand: bool,
+    /// The outcome; `None`: still open.
+    pub outcome: Option<RunState>,
+    /// When the next attempt is due, where one is.
+    pub retry_at: Option<DateTime<Utc>>,
+    /// How many attempts it has had.
+    pub attempts: u32,
+}
+
+const RUNS: &str = "
+SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, r.started, r.ended, r.state, r.attempt, r.cost_usd, r.turns,
+  r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand
+FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";
+
+impl JournalReader {
+    /// Opens the journal where there is one. It stays what it was at this moment: open anew to see a journal that
+    /// was made since.
+    ///
+    /// # Errors
+    /// When there is a journal and it cannot be read by this version.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        open_reader(path).map(Self)
+    }
+
+    /// Runs, the newest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, JournalError> {
+        let id = filter.id.as_ref().map(DefinitionId::as_str);
+        let limit = filter.limit.map_or(-1, i64::from);
+        let sql = format!(
+            "{RUNS} WHERE (?1 IS NULL OR o.id = ?1)
+               AND (NOT ?2 OR r.state IN ('failed', 'timed_out'))
+               AND (NOT ?3 OR r.state IN ('claimed', 'running'))
+             ORDER BY r.number DESC LIMIT ?4"
+        );
+        self.read_runs(&sql, &[&id, &filter.failed, &filter.going, &limit])
+    }
+
+    /// One run; `None`: there is no such run. The id may be cut short where that is unambiguous.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn run(&self, run: &RunId) -> Result<Option<RunRecord>, JournalError> {
+        let sql = format!("{RUNS} WHERE r.run = ?1 OR (length(?1) >= 4 AND substr(r.run, 1, length(?1)) = ?1) LIMIT 2");
+        let mut found = self.read_runs(&sql, &[&run.as_str()])?;
+        let exact = found.iter().position(|record| record.run == *run);
+        Ok(match (exact, found.len()) {
+            (Some(place), _) => Some(found.swap_remove(place)),
+            (None, 1) => found.pop(),
+            _ => None,
+        })
+    }
+
+    /// Messages to the person, the newest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn messages(&self, limit: Option<u32>) -> Result<Vec<Message>, JournalError> {
+        let limit = limit.map_or(-1, i64::from);
+        self.all(
+            "SELECT number, at, run, id, text, delivered FROM message ORDER BY number DESC LIMIT ?1",
+            &[&limit],
+            read_message,
+        )
+    }
+
+    /// Occurrences, in the order in which they were claimed.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn occurrences(&self, id: Option<&DefinitionId>) -> Result<Vec<OccurrenceRecord>, JournalError> {
+        let id = id.map(DefinitionId::as_str);
+        self.all(
+            "SELECT id, kind, at, covers_from, by_hand, outcome, retry_at,
+               (SELECT count(*) FROM run WHERE occurrence = occurrence.number) AS attempts
+             FROM occurrence WHERE ?1 IS NULL OR id = ?1 ORDER BY number",
+            &[&id],
+            occurrence_record,
+        )
+    }
+
+    /// How many runs there are in each state.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn counts(&self) -> Result<Vec<(RunState, u64)>, JournalError> {
+        self.all("SELECT state, count(*) FROM run GROUP BY state ORDER BY state", &[], |row| {
+            let count: i64 = row.get(1)?;
+            Ok((state(&row.get::<_, String>(0)?)?, u64::try_from(count).unwrap_or_default()))
+        })
+    }
+
+    /// Definitions that have failed lately, or are paused because of it.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn streaks(&self) -> Result<Vec<Streak>, JournalError> {
+        self.all("SELECT id, failures, told, paused FROM streak ORDER BY id", &[], |row| {
+            Ok(Streak {
+                id: row.id("id")?,
+                failures: row.get("failures")?,
+                told: row.get("told")?,
+                paused: row.maybe_at("paused")?,
+            })
+        })
+    }
+
+    /// What is kept under `key`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn setting(&self, key: &str) -> Result<Option<String>, JournalError> {
+        Ok(self.all("SELECT value FROM setting WHERE key = ?1", &[&key], |row| Ok(row.get(0)?))?.pop())
+    }
+
+    fn read_runs(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<RunRecord>, JournalError> {
+        let mut found = self.all(sql, values, |row| Ok((row.get::<_, i64>("number")?, run_record(row)?)))?;
+        for (number, record) in &mut found {
+            record.denials = self.all(
+                "SELECT tool, input, layer, rule, reason FROM denial WHERE run = ?1 ORDER BY position",
+                &[number],
+                denial,
+            )?;
+        }
+        Ok(found.into_iter().map(|(_, record)| record).collect())
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        read: impl Fn(&Row<'_>) -> Result<T, JournalError>,
+    ) -> Result<Vec<T>, JournalError> {
+        let Some(connection) = &self.0 else { return Ok(Vec::new()) };
+        let mut query = connection.prepare_cached(sql)?;
+        let mut rows = query.query(values)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+}
+
+fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
+    Ok(RunRecord {
+        run: row.run("run")?,
+        id: row.id("id")?,
+        kind: kind(&row.get::<_, String>("kind")?)?,
+        scheduled: time(row.get("scheduled")?)?,
+        started: maybe_time(row.get("started")?)?,
+        ended: maybe_time(row.get("ended")?)?,
+        outcome: state(&row.get::<_, String>("state")?)?,
+        attempt: row.get("attempt")?,
+        late_ms: row.get("late_ms")?,
+        cost_usd: row.get("cost_usd")?,
+        turns: row.get("turns")?,
+        denials: Vec::new(),
+        error: row.get("error")?,
+        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+        definition: row.get("definition")?,
+    })
+}
+
+fn denial(row: &Row<'_>) -> Result<Denial, JournalError> {
+    let input: String = row.get("input")?;
+    Ok(Denial {
+        tool: row.get("tool")?,
+        input: serde_json::from_str(&input).unwrap_or(serde_json::Value::String(input)),
+        layer: row.get("layer")?,
+        rule: row.get("rule")?,
+        reason: row.get("reason")?,
+    })
+}
+
+fn occurrence_record(row: &Row<'_>) -> Result<OccurrenceRecord, JournalError> {
+    Ok(OccurrenceRecord {
+        occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<_, String>("kind")?)?, at: row.at("at")? },
+        covers_from: row.maybe_at("covers_from")?,
+        by_hand: row.get("by_hand")?,
+        outcome: row.get::<_, Option<String>>("outcome")?.as_deref().map(state).transpose()?,
+        retry_at: row.maybe_at("retry_at")?,
+        attempts: row.get("attempts")?,
+    })
+}

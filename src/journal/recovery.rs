@@ -1,0 +1,220 @@
+//! What an earlier life of the service left: attempts that were going, occurrences that are still open, and
+//! reminders whose outcome is recorded but whose file may still be there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::rows::{Columns, kind, ms, state};
+use super::sightings::Streak;
+use super::{Journal, JournalError, Occurrence, ProcessIdentity, RunId, RunState};
+
+/// An occurrence without an outcome, as its last attempt left it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unfinished {
+    /// The last attempt.
+    pub run: RunId,
+    /// Whose, and when it was due.
+    pub occurrence: Occurrence,
+    /// The definition's file, relative to the data folder.
+    pub file: PathBuf,
+    /// The file's text as it fired last.
+    pub text: Arc<str>,
+    /// A person fired it.
+    pub by_hand: bool,
+    /// The last attempt's number.
+    pub attempt: u32,
+    /// `Claimed`: nothing was ever launched. `Interrupted`: it was cut off. Otherwise it failed, and is to be retried.
+    pub state: RunState,
+    /// When the next attempt is due, where one is.
+    pub retry_at: Option<DateTime<Utc>>,
+    /// How many of its attempts failed.
+    pub failures: u32,
+    /// How many of its attempts were cut off.
+    pub interruptions: u32,
+    /// What its first effect was, in whichever attempt; `None`: it had none.
+    pub effect: Option<String>,
+}
+
+/// A reminder's occurrence that has its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Whose, and when it was due.
+    pub occurrence: Occurrence,
+    /// The reminder's file, relative to the data folder, when it fired.
+    pub file: PathBuf,
+    /// The file's text as it fired.
+    pub text: Arc<str>,
+    /// The outcome.
+    pub outcome: RunState,
+    /// Why, where it was not completed.
+    pub error: Option<String>,
+}
+
+/// All that a start has to see to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recovered {
+    /// Occurrences without an outcome, in the order in which they were claimed.
+    pub unfinished: Vec<Unfinished>,
+    /// Reminders that have their outcome and whose file was not dealt with.
+    pub recorded: Vec<Recorded>,
+    /// Definitions that have failed lately.
+    pub streaks: Vec<Streak>,
+}
+
+impl Journal {
+    /// Processes of attempts that stand as running. At a start none of them is ours any more: to be ended before
+    /// [`Self::recover`], which takes their attempts for interrupted.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn leftovers(&self) -> Result<Vec<ProcessIdentity>, JournalError> {
+        self.writer
+            .commit(|connection| {
+                let mut query = connection.prepare(
+                    "SELECT pid, process FROM run
+                     WHERE state = 'running' AND pid IS NOT NULL AND process IS NOT NULL",
+                )?;
+                let found = query.query_map([], |row| Ok(ProcessIdentity { pid: row.get(0)?, start: row.get(1)? }))?;
+                Ok(found.collect::<Result<_, _>>()?)
+            })
+            .await
+    }
+
+    /// Takes every attempt that stands as running for interrupted, and tells all that is unfinished. To be called
+    /// once, at a start, before anything is claimed.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn recover(&self) -> Result<Recovered, JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                connection.execute(
+                    "UPDATE run SET state = 'interrupted', ended = ?1,
+                       error = 'the service ended while it was going'
+                     WHERE state = 'running'",
+                    [ms(clock.now())],
+                )?;
+                Ok(Recovered {
+                    unfinished: all(connection, UNFINISHED, unfinished)?,
+                    recorded: all(connection, &recorded_sql("o.file_done = 0"), recorded)?,
+                    streaks: all(connection, "SELECT id, failures, told, paused FROM streak", streak)?,
+                })
+            })
+            .await
+    }
+
+    /// The record of a reminder's occurrence that has its outcome; `None` while it has none.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn recorded(&self, occurrence: &Occurrence) -> Result<Option<Recorded>, JournalError> {
+        let occurrence = occurrence.clone();
+        self.writer
+            .commit(move |connection| {
+                let found = connection
+                    .prepare_cached(&recorded_sql("o.id = ?1 AND o.at = ?2"))?
+                    .query_row(params![occurrence.id.as_str(), ms(occurrence.at)], |row| Ok(recorded(row)))
+                    .optional()?;
+                found.transpose()
+            })
+            .await
+    }
+
+    /// A reminder's file was removed or moved away: nothing is left to do for this occurrence.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn file_done(&self, occurrence: &Occurrence) -> Result<(), JournalError> {
+        let occurrence = occurrence.clone();
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached("UPDATE occurrence SET file_done = 1 WHERE id = ?1 AND at = ?2")?
+                    .execute(params![occurrence.id.as_str(), ms(occurrence.at)])?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+const UNFINISHED: &str = "
+SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.retry_at, t.text, r.run, r.attempt, r.state,
+  (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')) AS failures,
+  (SELECT count(*) FROM run WHERE occurrence = o.number AND state = 'interrupted') AS interruptions,
+  (SELECT effect FROM run WHERE occurrence = o.number AND effect IS NOT NULL ORDER BY attempt LIMIT 1) AS effect
+FROM occurrence o
+JOIN run r ON r.occurrence = o.number AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
+LEFT JOIN definition_text t ON t.number = o.text
+WHERE o.outcome IS NULL ORDER BY o.number";
+
+fn recorded_sql(which: &str) -> String {
+    format!(
+        "SELECT o.id, o.kind, o.at, o.file, o.outcome, t.text, r.error
+         FROM occurrence o
+         JOIN run r ON r.occurrence = o.number
+           AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
+         LEFT JOIN definition_text t ON t.number = o.text
+         WHERE o.kind = 'reminder' AND o.outcome IS NOT NULL AND {which} ORDER BY o.number"
+    )
+}
+
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    read: fn(&Row<'_>) -> Result<T, JournalError>,
+) -> Result<Vec<T>, JournalError> {
+    let mut query = connection.prepare(sql)?;
+    let mut rows = query.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+fn occurrence(row: &Row<'_>) -> Result<Occurrence, JournalError> {
+    Ok(Occurrence { id: row.id("id")?, kind: kind(&row.get::<_, String>("kind")?)?, at: row.at("at")? })
+}
+
+fn text(row: &Row<'_>) -> Result<Arc<str>, JournalError> {
+    Ok(row.get::<_, Option<String>>("text")?.unwrap_or_default().into())
+}
+
+fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
+    Ok(Unfinished {
+        run: row.run("run")?,
+        occurrence: occurrence(row)?,
+        file: row.path("file")?,
+        text: text(row)?,
+        by_hand: row.get("by_hand")?,
+        attempt: row.get("attempt")?,
+        state: state(&row.get::<_, String>("state")?)?,
+        retry_at: row.maybe_at("retry_at")?,
+        failures: row.get("failures")?,
+        interruptions: row.get("interruptions")?,
+        effect: row.get("effect")?,
+    })
+}
+
+fn recorded(row: &Row<'_>) -> Result<Recorded, JournalError> {
+    Ok(Recorded {
+        occurrence: occurrence(row)?,
+        file: row.path("file")?,
+        text: text(row)?,
+        outcome: state(&row.get::<_, String>("outcome")?)?,
+        error: row.get("error")?,
+    })
+}
+
+fn streak(row: &Row<'_>) -> Result<Streak, JournalError> {
+    Ok(Streak {
+        id: row.id("id")?,
+        failures: row.get("failures")?,
+        told: row.get("told")?,
+        paused: row.maybe_at("paused")?,
+    })
+}

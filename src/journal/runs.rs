@@ -1,0 +1,272 @@
+//! A run's life after its claim: launched, started, its first effect, its denials, its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::claims::text_of;
+use super::outbox::{NewMessage, insert_message};
+use super::rows::ms;
+use super::sightings::{Streak, save_streak};
+use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
+
+/// What happens to an occurrence after one of its attempts has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// The attempt's end is its outcome.
+    Closed,
+    /// Another attempt follows at this time.
+    RetryAt(DateTime<Utc>),
+    /// It stays open for whoever starts next: the service is ending.
+    Open,
+}
+
+/// How an attempt ended, and all that is recorded in the same commit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finish {
+    /// The attempt's end.
+    pub state: RunState,
+    /// What follows for its occurrence.
+    pub after: After,
+    /// Kind of failure, in the record's words (`overloaded`).
+    pub class: Option<&'static str>,
+    /// Why it failed, was skipped or was cut off.
+    pub error: Option<String>,
+    /// The client's last text.
+    pub answer: Option<String>,
+    /// The client's session.
+    pub session: Option<String>,
+    /// Its transcript on disk.
+    pub transcript: Option<PathBuf>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// Turns of the model.
+    pub turns: Option<u32>,
+    /// What the person is told.
+    pub messages: Vec<NewMessage>,
+    /// The definition's failures in a row from now on, where they change.
+    pub streak: Option<Streak>,
+}
+
+impl Finish {
+    /// An end that closes its occurrence, with nothing else to say.
+    #[must_use]
+    pub fn closed(state: RunState, error: Option<String>) -> Self {
+        Self {
+            state,
+            after: After::Closed,
+            class: None,
+            error,
+            answer: None,
+            session: None,
+            transcript: None,
+            cost_usd: None,
+            turns: None,
+            messages: Vec::new(),
+            streak: None,
+        }
+    }
+}
+
+impl Journal {
+    /// The run is about to be launched, with the file's text as it is now. Nothing is spawned before this returns.
+    ///
+    /// # Errors
+    /// [`JournalError::NotGoing`] when the run is not claimed.
+    pub async fn launching(&self, run: &RunId, text: Arc<str>) -> Result<(), JournalError> {
+        let (run, clock) = (run.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                let changed = connection
+                    .prepare_cached("UPDATE run SET state = 'running', launched = ?2 WHERE run = ?1 AND state = 'claimed'")?
+                    .execute(params![run.as_str(), ms(clock.now())])?;
+                if changed != 1 {
+                    return Err(JournalError::NotGoing(run.clone()));
+                }
+                let (occurrence, id): (i64, String) = connection
+                    .prepare_cached(
+                        "SELECT o.number, o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.run = ?1",
+                    )?
+                    .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let text = text_of(connection, &id, &text)?;
+                connection
+                    .prepare_cached("UPDATE occurrence SET text = ?2 WHERE number = ?1 AND text IS NOT ?2")?
+                    .execute([occurrence, text])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// The run's client is going. `process`: what to end, should the service die; `session`: the client's own id.
+    /// Called again, it adds what was not known before.
+    ///
+    /// # Errors
+    /// [`JournalError::NotGoing`] when the run is over or unknown.
+    pub async fn started(
+        &self,
+        run: &RunId,
+        process: Option<ProcessIdentity>,
+        session: Option<String>,
+    ) -> Result<(), JournalError> {
+        let (run, clock) = (run.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                let changed = connection
+                    .prepare_cached(
+                        "UPDATE run SET started = coalesce(started, ?2), pid = coalesce(?3, pid),
+                           process = coalesce(?4, process), session = coalesce(?5, session)
+                         WHERE run = ?1 AND state = 'running'",
+                    )?
+                    .execute(params![
+                        run.as_str(),
+                        ms(clock.now()),
+                        process.as_ref().map(|process| process.pid),
+                        process.as_ref().map(|process| process.start.as_str()),
+                        session,
+                    ])?;
+                going(changed, &run)
+            })
+            .await
+    }
+
+    /// Marks that the run is about to have its first effect (`what`: the tool's name or `ping`). To be awaited before
+    /// the effect is allowed: from then on a cut-off run is not simply run again. Every time after the first is free.
+    ///
+    /// # Errors
+    /// [`JournalError::NotGoing`] when the run is over or unknown; the effect must then be refused.
+    pub async fn mark_effect(&self, run: &RunId, what: &str) -> Result<(), JournalError> {
+        if self.is_marked(run) {
+            return Ok(());
+        }
+        let (id, what, clock) = (run.clone(), what.to_owned(), self.clock.clone());
+        self.writer.commit(move |connection| mark(connection, &id, &what, clock.now())).await?;
+        self.marked_now(run);
+        Ok(())
+    }
+
+    /// Records a refused call.
+    ///
+    /// # Errors
+    /// [`JournalError::NotGoing`] when the run is unknown.
+    pub async fn deny(&self, run: &RunId, denial: Denial) -> Result<(), JournalError> {
+        let (run, clock) = (run.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                let changed = connection
+                    .prepare_cached(
+                        "INSERT INTO denial (run, position, at, tool, input, layer, rule, reason)
+                         SELECT number, (SELECT count(*) FROM denial WHERE run = number), ?2, ?3, ?4, ?5, ?6, ?7
+                         FROM run WHERE run.run = ?1",
+                    )?
+                    .execute(params![
+                        run.as_str(),
+                        ms(clock.now()),
+                        denial.tool,
+                        denial.input.to_string(),
+                        denial.layer,
+                        denial.rule,
+                        denial.reason,
+                    ])?;
+                going(changed, &run)
+            })
+            .await
+    }
+
+    /// Records how an attempt ended, what follows, and what the person is told, in one commit. An attempt that is
+    /// over may be finished again as long as its occurrence is open: a failed one that was to be retried, and is
+    /// not; an interrupted one that is given up.
+    ///
+    /// # Errors
+    /// [`JournalError::NotGoing`] when the occurrence has its outcome, or the run is unknown.
+    pub async fn finish(&self, run: &RunId, finish: Finish) -> Result<(), JournalError> {
+        let (id, clock) = (run.clone(), self.clock.clone());
+        let newest = self
+            .writer
+            .commit(move |connection| {
+                let now = clock.now();
+                close_attempt(connection, &id, &finish, now)?;
+                let mut newest = 0;
+                for message in &finish.messages {
+                    newest = insert_message(connection, message, now)?;
+                }
+                if let Some(streak) = &finish.streak {
+                    save_streak(connection, streak)?;
+                }
+                Ok(newest)
+            })
+            .await?;
+        self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(run);
+        self.announce(newest);
+        Ok(())
+    }
+
+    pub(super) fn is_marked(&self, run: &RunId) -> bool {
+        self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(run)
+    }
+
+    pub(super) fn marked_now(&self, run: &RunId) {
+        self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(run.clone());
+    }
+}
+
+fn going(changed: usize, run: &RunId) -> Result<(), JournalError> {
+    if changed == 1 { Ok(()) } else { Err(JournalError::NotGoing(run.clone())) }
+}
+
+/// Marks a going run's first effect; later ones change nothing.
+pub(super) fn mark(connection: &Connection, run: &RunId, what: &str, now: DateTime<Utc>) -> Result<(), JournalError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE run SET effect = coalesce(effect, ?2), effect_at = coalesce(effect_at, ?3)
+             WHERE run = ?1 AND state = 'running'",
+        )?
+        .execute(params![run.as_str(), what, ms(now)])?;
+    going(changed, run)
+}
+
+fn close_attempt(
+    connection: &Connection,
+    run: &RunId,
+    finish: &Finish,
+    now: DateTime<Utc>,
+) -> Result<(), JournalError> {
+    let occurrence: Option<i64> = connection
+        .prepare_cached(
+            "SELECT o.number FROM run r JOIN occurrence o ON o.number = r.occurrence
+             WHERE r.run = ?1 AND o.outcome IS NULL
+               AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)",
+        )?
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()?;
+    let Some(occurrence) = occurrence else { return Err(JournalError::NotGoing(run.clone())) };
+    connection
+        .prepare_cached(
+            "UPDATE run SET state = ?2, ended = coalesce(ended, ?3), class = coalesce(?4, class),
+               error = coalesce(?5, error), answer = coalesce(?6, answer), session = coalesce(?7, session),
+               transcript = coalesce(?8, transcript), cost_usd = coalesce(?9, cost_usd), turns = coalesce(?10, turns)
+             WHERE run = ?1",
+        )?
+        .execute(params![
+            run.as_str(),
+            finish.state.as_str(),
+            ms(now),
+            finish.class,
+            finish.error,
+            finish.answer,
+            finish.session,
+            finish.transcript.as_ref().map(|path| path.to_string_lossy()),
+            finish.cost_usd,
+            finish.turns,
+        ])?;
+    let (outcome, retry_at) = match finish.after {
+        After::Closed => (Some(finish.state.as_str()), None),
+        After::RetryAt(at) => (None, Some(ms(at))),
+        After::Open => (None, None),
+    };
+    connection
+        .prepare_cached("UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1")?
+        .execute(params![occurrence, outcome, retry_at])?;
+    Ok(())
+}

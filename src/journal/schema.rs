@@ -1,0 +1,138 @@
+//! The journal's tables, and how a file written by an earlier version becomes one of this version.
+//!
+//! Migrations are only ever added; `PRAGMA user_version` counts those that a file has been through.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::JournalError;
+
+/// One step per schema version; the first makes an empty file version 1.
+///
+/// Times are milliseconds since 1970 in UTC. States are [`super::RunState`]'s words.
+pub(super) const MIGRATIONS: &[&str] = &["
+-- What a routine's occurrences are counted from: all up to `accounted_until` have a record, or fell due before
+-- the journal knew this trigger. Reminders have a row only while they are disabled.
+CREATE TABLE definition_seen (
+    id TEXT PRIMARY KEY,
+    trigger TEXT NOT NULL,
+    accounted_until INTEGER NOT NULL,
+    gone INTEGER
+) WITHOUT ROWID;
+
+CREATE TABLE streak (
+    id TEXT PRIMARY KEY,
+    failures INTEGER NOT NULL,
+    told INTEGER NOT NULL,
+    paused INTEGER
+) WITHOUT ROWID;
+
+-- A file's text as it fired: once for as long as it stays the same.
+CREATE TABLE definition_text (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE INDEX definition_text_id ON definition_text (id, number);
+
+-- Open (outcome IS NULL) until its last attempt has ended. `covers_from`: a skipped one that stands for all
+-- from then to `at`.
+CREATE TABLE occurrence (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    covers_from INTEGER,
+    by_hand INTEGER NOT NULL,
+    file TEXT NOT NULL,
+    text INTEGER REFERENCES definition_text (number),
+    claimed INTEGER NOT NULL,
+    outcome TEXT,
+    retry_at INTEGER,
+    file_done INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (id, at)
+);
+CREATE INDEX occurrence_open ON occurrence (number) WHERE outcome IS NULL;
+CREATE INDEX occurrence_file ON occurrence (number)
+    WHERE kind = 'reminder' AND outcome IS NOT NULL AND file_done = 0;
+
+CREATE TABLE run (
+    number INTEGER PRIMARY KEY,
+    run TEXT NOT NULL UNIQUE,
+    occurrence INTEGER NOT NULL REFERENCES occurrence (number) ON DELETE CASCADE,
+    attempt INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    launched INTEGER,
+    started INTEGER,
+    ended INTEGER,
+    pid INTEGER,
+    process TEXT,
+    session TEXT,
+    effect TEXT,
+    effect_at INTEGER,
+    class TEXT,
+    error TEXT,
+    answer TEXT,
+    transcript TEXT,
+    cost_usd REAL,
+    turns INTEGER,
+    UNIQUE (occurrence, attempt)
+);
+
+CREATE TABLE denial (
+    run INTEGER NOT NULL REFERENCES run (number) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    tool TEXT NOT NULL,
+    input TEXT NOT NULL,
+    layer TEXT NOT NULL,
+    rule TEXT,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (run, position)
+) WITHOUT ROWID;
+
+CREATE TABLE message (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    run TEXT,
+    id TEXT,
+    text TEXT NOT NULL,
+    delivered INTEGER
+);
+CREATE INDEX message_undelivered ON message (number) WHERE delivered IS NULL;
+
+CREATE TABLE setting (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+"];
+
+/// Which schema a file has; 0 for an empty one.
+///
+/// # Errors
+/// [`JournalError::Newer`] for one that this version does not know. The file is not touched.
+pub(super) fn refuse_newer(connection: &Connection, path: &Path) -> Result<usize, JournalError> {
+    let found = version(connection)?;
+    if found > MIGRATIONS.len() {
+        return Err(JournalError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() });
+    }
+    Ok(found)
+}
+
+/// Brings a file to today's schema, each step in a transaction of its own.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), JournalError> {
+    let found = version(connection)?;
+    for (step, sql) in (1i64..).zip(MIGRATIONS).skip(found) {
+        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "user_version", step)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<usize, JournalError> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    usize::try_from(version).map_err(|_| JournalError::Unreadable(format!("the schema version {version}")))
+}

@@ -1,0 +1,170 @@
+//! Since when the journal knows a definition's trigger, and how often it has failed in a row.
+//!
+//! A routine's missed occurrences count only from when the journal first saw it with this cron expression, zone
+//! and `enabled`: a new, edited or re-enabled one never has a backlog.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::rows::{Columns, ms, time};
+use super::{Journal, JournalError};
+use crate::definition::DefinitionId;
+
+/// A definition that went away for less than this never went: editors and sync tools replace files that way.
+const REPLACED: TimeDelta = TimeDelta::seconds(10);
+
+/// A definition as it is seen now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Which.
+    pub id: DefinitionId,
+    /// All that its backlog depends on, in one string; the journal only compares it.
+    pub trigger: String,
+}
+
+/// A definition's failures in a row. All zero: the same as having none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Streak {
+    /// Whose.
+    pub id: DefinitionId,
+    /// How many occurrences in a row have failed.
+    pub failures: u32,
+    /// Whether the person was told of this streak.
+    pub told: bool,
+    /// Since when it is paused because of it.
+    pub paused: Option<DateTime<Utc>>,
+}
+
+impl Streak {
+    /// No failures.
+    #[must_use]
+    pub fn none(id: DefinitionId) -> Self {
+        Self { id, failures: 0, told: false, paused: None }
+    }
+}
+
+impl Journal {
+    /// Notes how definitions look now. The answers, in order: up to when all their occurrences are accounted for.
+    /// That is now for one that is new, changed or back after a while, and else what it was.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn see(&self, sightings: Vec<Sighting>) -> Result<Vec<DateTime<Utc>>, JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                let now = clock.now();
+                sightings.iter().map(|sighting| see(connection, sighting, now)).collect()
+            })
+            .await
+    }
+
+    /// These definitions are no longer there. One that comes back starts afresh, unless it is back at once.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn gone(&self, ids: Vec<DefinitionId>) -> Result<(), JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                let now = ms(clock.now());
+                let mut update =
+                    connection.prepare_cached("UPDATE definition_seen SET gone = ?2 WHERE id = ?1 AND gone IS NULL")?;
+                for id in &ids {
+                    update.execute(params![id.as_str(), now])?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// Notes every definition of which the journal knows and that is not among `present` as gone.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn only(&self, present: std::collections::HashSet<DefinitionId>) -> Result<(), JournalError> {
+        let known: Vec<DefinitionId> = self
+            .writer
+            .commit(|connection| {
+                let mut query = connection.prepare_cached("SELECT id FROM definition_seen WHERE gone IS NULL")?;
+                let mut rows = query.query([])?;
+                let mut ids = Vec::new();
+                while let Some(row) = rows.next()? {
+                    ids.push(row.id("id")?);
+                }
+                Ok(ids)
+            })
+            .await?;
+        let gone: Vec<_> = known.into_iter().filter(|id| !present.contains(id)).collect();
+        if gone.is_empty() { Ok(()) } else { self.gone(gone).await }
+    }
+
+    /// The clock was set back to now. What was accounted for ahead of it is to be looked at again; what has a record
+    /// keeps it. Records that stand for a whole stretch of skipped occurrences end now.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn wound_back(&self) -> Result<(), JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                let now = ms(clock.now());
+                connection
+                    .execute("UPDATE definition_seen SET accounted_until = ?1 WHERE accounted_until > ?1", [now])?;
+                connection.execute("DELETE FROM occurrence WHERE covers_from > ?1", [now])?;
+                connection.execute(
+                    "UPDATE OR IGNORE occurrence SET at = ?1 WHERE covers_from IS NOT NULL AND at > ?1",
+                    [now],
+                )?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Sets a definition's streak, outside any run: `resume`, or an edit.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn set_streak(&self, streak: Streak) -> Result<(), JournalError> {
+        self.writer.commit(move |connection| save_streak(connection, &streak)).await
+    }
+}
+
+fn see(connection: &Connection, sighting: &Sighting, now: DateTime<Utc>) -> Result<DateTime<Utc>, JournalError> {
+    let id = sighting.id.as_str();
+    let known: Option<(String, i64, Option<i64>)> = connection
+        .prepare_cached("SELECT trigger, accounted_until, gone FROM definition_seen WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    if let Some((trigger, accounted, gone)) = known {
+        let replaced = match gone {
+            None => true,
+            Some(at) => now - time(at)? < REPLACED,
+        };
+        if trigger == sighting.trigger && replaced {
+            if gone.is_some() {
+                connection.prepare_cached("UPDATE definition_seen SET gone = NULL WHERE id = ?1")?.execute([id])?;
+            }
+            return time(accounted);
+        }
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO definition_seen (id, trigger, accounted_until) VALUES (?1, ?2, ?3)
+             ON CONFLICT (id) DO UPDATE
+             SET trigger = excluded.trigger, accounted_until = excluded.accounted_until, gone = NULL",
+        )?
+        .execute(params![id, sighting.trigger, ms(now)])?;
+    Ok(now)
+}
+
+pub(super) fn save_streak(connection: &Connection, streak: &Streak) -> Result<(), JournalError> {
+    if *streak == Streak::none(streak.id.clone()) {
+        connection.prepare_cached("DELETE FROM streak WHERE id = ?1")?.execute([streak.id.as_str()])?;
+    } else {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO streak (id, failures, told, paused) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![streak.id.as_str(), streak.failures, streak.told, streak.paused.map(ms)])?;
+    }
+    Ok(())
+}

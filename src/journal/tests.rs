@@ -1,0 +1,443 @@
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chrono::{TimeDelta, TimeZone};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+
+struct Desk {
+    folder: TempDir,
+    clock: Clock,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
+        Self { folder: TempDir::new().unwrap(), clock: Clock::simulated(noon) }
+    }
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("state/journal.db")
+    }
+    fn open(&self) -> Journal {
+        Journal::open(&self.path(), self.clock.clone()).unwrap()
+    }
+    fn reader(&self) -> JournalReader {
+        JournalReader::open(&self.path()).unwrap()
+    }
+    fn due(&self, id: &str, kind: Kind) -> NewClaim {
+        NewClaim {
+            occurrence: Occurrence { id: DefinitionId::new(id), kind, at: self.clock.now() },
+            file: PathBuf::from(format!("{kind}s/{id}.md")),
+            text: format!("---\n---\n{id}").into(),
+            purpose: Purpose::Run,
+        }
+    }
+}
+
+fn claimed(claim: &Claim) -> RunId {
+    match claim {
+        Claim::Claimed(run) => run.clone(),
+        Claim::AlreadyRecorded(state) => panic!("already {state}"),
+    }
+}
+
+async fn one(journal: &Journal, claim: NewClaim) -> RunId {
+    claimed(&journal.claim(vec![claim]).await.unwrap()[0])
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_occurrence_is_claimed_once_whoever_asks() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let due = desk.due("tea", Kind::Reminder);
+    let answers = journal.claim(vec![due.clone(), due.clone()]).await.unwrap();
+    let run = claimed(&answers[0]);
+    assert_eq!(answers[1], Claim::AlreadyRecorded(RunState::Claimed));
+    journal.launching(&run, due.text.clone()).await.unwrap();
+    journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
+    drop(journal);
+    let again = desk.open().claim(vec![due]).await.unwrap();
+    assert_eq!(again, [Claim::AlreadyRecorded(RunState::Completed)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_recorded_from_claim_to_end() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let due = desk.due("tea", Kind::Reminder);
+    tokio::time::advance(std::time::Duration::from_millis(1500)).await;
+    let run = one(&journal, due.clone()).await;
+    journal.launching(&run, "edited".into()).await.unwrap();
+    journal.started(&run, ProcessIdentity::of(std::process::id()), None).await.unwrap();
+    let denial = Denial {
+        tool: "Bash".to_owned(),
+        input: serde_json::json!({"command": "rm -rf /"}),
+        layer: "allowed_tools".to_owned(),
+        rule: None,
+        reason: "not granted".to_owned(),
+    };
+    journal.deny(&run, denial.clone()).await.unwrap();
+    let message = NewMessage { run: Some(run.clone()), id: Some(due.occurrence.id.clone()), text: "tea!".to_owned() };
+    assert_eq!(journal.message(message).await.unwrap(), 1);
+    let told = NewMessage { run: Some(run.clone()), id: None, text: "it failed".to_owned() };
+    let finish = Finish {
+        cost_usd: Some(0.25),
+        turns: Some(3),
+        transcript: Some(PathBuf::from("/t.jsonl")),
+        messages: vec![told],
+        ..Finish::closed(RunState::Failed, Some("overloaded".to_owned()))
+    };
+    journal.finish(&run, finish).await.unwrap();
+    assert_eq!(*journal.newest_message().borrow(), 2);
+
+    let reader = desk.reader();
+    let record = reader.run(&run).unwrap().unwrap();
+    assert_eq!((record.outcome, record.attempt, record.late_ms), (RunState::Failed, 1, Some(1500)));
+    assert_eq!((record.cost_usd, record.turns, record.error.as_deref()), (Some(0.25), Some(3), Some("overloaded")));
+    assert_eq!(record.definition.as_deref(), Some("edited"));
+    assert_eq!(record.denials, [denial]);
+    assert_eq!(reader.run(&RunId::new(&run.as_str()[..6])).unwrap(), Some(record.clone()));
+    assert_eq!(reader.runs(&RunFilter { failed: true, ..RunFilter::default() }).unwrap(), [record]);
+    assert_eq!(reader.runs(&RunFilter { going: true, ..RunFilter::default() }).unwrap(), []);
+
+    let waiting = journal.undelivered(10).await.unwrap();
+    assert_eq!(waiting.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["tea!", "it failed"]);
+    journal.delivered(1).await.unwrap();
+    assert_eq!(journal.undelivered(10).await.unwrap().len(), 1);
+    assert_eq!(desk.reader().messages(Some(1)).unwrap()[0].number, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_has_an_effect_outside_its_run() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let run = one(&journal, desk.due("tea", Kind::Reminder)).await;
+    let ping = || NewMessage { run: Some(run.clone()), id: None, text: "late".to_owned() };
+    let refused =
+        |result: Result<(), JournalError>| assert!(matches!(result, Err(JournalError::NotGoing(_))), "{result:?}");
+
+    refused(journal.mark_effect(&run, "Write").await);
+    journal.launching(&run, "".into()).await.unwrap();
+    journal.mark_effect(&run, "Write").await.unwrap();
+    journal.mark_effect(&run, "Bash").await.unwrap();
+    journal.finish(&run, Finish::closed(RunState::Cancelled, None)).await.unwrap();
+    refused(journal.mark_effect(&run, "Write").await);
+    refused(journal.message(ping()).await.map(|_| ()));
+    refused(journal.launching(&run, "".into()).await);
+    refused(journal.started(&run, None, None).await);
+    refused(journal.finish(&run, Finish::closed(RunState::Completed, None)).await);
+    refused(journal.attempt_again(&run).await.map(|_| ()));
+    assert_eq!(desk.reader().messages(None).unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_going_is_found_at_the_next_start() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let mut runs = Vec::new();
+    for id in ["waiting", "going", "touched", "retried", "done", "left"] {
+        runs.push(one(&journal, desk.due(id, Kind::Reminder)).await);
+    }
+    for run in &runs[1..] {
+        journal.launching(run, "text".into()).await.unwrap();
+    }
+    journal.started(&runs[1], ProcessIdentity::of(std::process::id()), None).await.unwrap();
+    journal.mark_effect(&runs[2], "Write").await.unwrap();
+    let at = desk.clock.now() + TimeDelta::seconds(30);
+    let retry = Finish { after: After::RetryAt(at), ..Finish::closed(RunState::Failed, None) };
+    journal.finish(&runs[3], retry).await.unwrap();
+    for run in &runs[4..] {
+        journal.finish(run, Finish::closed(RunState::Completed, None)).await.unwrap();
+    }
+    journal
+        .file_done(&Occurrence { id: DefinitionId::new("done"), kind: Kind::Reminder, at: desk.clock.now() })
+        .await
+        .unwrap();
+    drop(journal);
+
+    let journal = desk.open();
+    assert_eq!(journal.leftovers().await.unwrap(), [ProcessIdentity::of(std::process::id()).unwrap()]);
+    let recovered = journal.recover().await.unwrap();
+    let seen: Vec<_> = recovered
+        .unfinished
+        .iter()
+        .map(|found| (found.occurrence.id.as_str(), found.state, found.effect.as_deref(), found.retry_at))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("waiting", RunState::Claimed, None, None),
+            ("going", RunState::Interrupted, None, None),
+            ("touched", RunState::Interrupted, Some("Write"), None),
+            ("retried", RunState::Failed, None, Some(at)),
+        ]
+    );
+    let left: Vec<_> = recovered.recorded.iter().map(|found| found.occurrence.id.as_str()).collect();
+    assert_eq!(left, ["left"]);
+    let again = journal.attempt_again(&runs[1]).await.unwrap();
+    assert_ne!(again, runs[1]);
+    // One attempt at a time.
+    assert!(matches!(journal.attempt_again(&runs[1]).await, Err(JournalError::NotGoing(_))));
+    assert_eq!(journal.leftovers().await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let start = desk.clock.now();
+    let see = async |trigger: &str| {
+        let sighting = Sighting { id: DefinitionId::new("mail"), trigger: trigger.to_owned() };
+        (journal.see(vec![sighting]).await.unwrap()[0] - start).num_minutes()
+    };
+    let minutes = async |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count)).await;
+    assert_eq!(see("30 8 * * *").await, 0);
+    minutes(10).await;
+    assert_eq!(see("30 8 * * *").await, 0, "the same trigger keeps its account");
+    assert_eq!(see("30 9 * * *").await, 10, "an edit starts afresh");
+    minutes(10).await;
+    let due = desk.due("mail", Kind::Routine);
+    one(&journal, due.clone()).await;
+    minutes(10).await;
+    assert_eq!(see("30 9 * * *").await, 20, "a claim moves the account on");
+    let by_hand = NewClaim { purpose: Purpose::RunByHand, ..desk.due("mail", Kind::Routine) };
+    one(&journal, by_hand).await;
+    assert_eq!(see("30 9 * * *").await, 20, "a run by hand does not");
+    journal.gone(vec![due.occurrence.id.clone()]).await.unwrap();
+    assert_eq!(see("30 9 * * *").await, 20, "replaced at once");
+    journal.only(HashSet::new()).await.unwrap();
+    minutes(10).await;
+    assert_eq!(see("30 9 * * *").await, 40, "back after a while");
+    desk.clock.jump(TimeDelta::minutes(-15));
+    journal.wound_back().await.unwrap();
+    assert_eq!(see("30 9 * * *").await, 25, "the clock was set back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stretch_of_skipped_ones_ends_where_the_clock_goes_back_to() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let now = desk.clock.now();
+    let stretch = |id: &str, from: i64, to: i64| NewClaim {
+        occurrence: Occurrence { id: DefinitionId::new(id), kind: Kind::Routine, at: now + TimeDelta::hours(to) },
+        purpose: Purpose::SkipSince(now + TimeDelta::hours(from), "missed".to_owned()),
+        ..desk.due(id, Kind::Routine)
+    };
+    journal.claim(vec![stretch("across", -1, 1), stretch("ahead", 1, 2), stretch("behind", -2, -1)]).await.unwrap();
+    journal.wound_back().await.unwrap();
+    let left: Vec<_> = desk
+        .reader()
+        .occurrences(None)
+        .unwrap()
+        .into_iter()
+        .map(|found| (found.occurrence.id.as_str().to_owned(), (found.occurrence.at - now).num_hours()))
+        .collect();
+    assert_eq!(left, [("across".to_owned(), 0), ("behind".to_owned(), -1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pruning_forgets_only_what_is_settled() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    for id in ["open", "file-left", "settled"] {
+        let due = desk.due(id, Kind::Reminder);
+        let run = one(&journal, due.clone()).await;
+        if id != "open" {
+            journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
+        }
+        if id == "settled" {
+            journal.file_done(&due.occurrence).await.unwrap();
+        }
+    }
+    let note = |text: &str| NewMessage { run: None, id: None, text: text.to_owned() };
+    journal.message(note("delivered")).await.unwrap();
+    journal.message(note("waiting")).await.unwrap();
+    journal.delivered(1).await.unwrap();
+    assert_eq!(journal.prune(desk.clock.now() + TimeDelta::seconds(1)).await.unwrap(), 1);
+    let reader = desk.reader();
+    let left: Vec<_> = reader.occurrences(None).unwrap().into_iter().map(|found| found.occurrence.id).collect();
+    assert_eq!(left, [DefinitionId::new("open"), DefinitionId::new("file-left")]);
+    assert_eq!(reader.messages(None).unwrap().len(), 1);
+    assert_eq!(reader.runs(&RunFilter::default()).unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_outlive_the_service() {
+    let desk = Desk::new();
+    desk.open().set_setting("paused", Some("since noon".to_owned())).await.unwrap();
+    let journal = desk.open();
+    assert_eq!(journal.setting("paused").await.unwrap().as_deref(), Some("since noon"));
+    assert_eq!(desk.reader().setting("paused").unwrap().as_deref(), Some("since noon"));
+    journal.set_setting("paused", None).await.unwrap();
+    assert_eq!(desk.reader().setting("paused").unwrap(), None);
+}
+
+#[test]
+fn no_journal_reads_as_an_empty_one() {
+    let folder = TempDir::new().unwrap();
+    let reader = JournalReader::open(&folder.path().join("state/journal.db")).unwrap();
+    assert_eq!(reader.runs(&RunFilter::default()).unwrap(), []);
+    assert_eq!(reader.messages(None).unwrap(), []);
+    assert!(!folder.path().join("state").exists(), "reading makes nothing");
+}
+
+/// What is queued together is committed together, and a failing one takes nothing with it.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_callers_share_few_commits() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let unknown = RunId::new("00000000");
+    let callers = (0..1000).map(|n| {
+        let (journal, unknown, due) = (journal.clone(), unknown.clone(), desk.due(&format!("r{n}"), Kind::Reminder));
+        async move {
+            if n % 10 == 0 {
+                assert!(journal.mark_effect(&unknown, "Write").await.is_err());
+            } else {
+                one(&journal, due).await;
+            }
+        }
+    });
+    futures::future::join_all(callers).await;
+    assert_eq!(desk.reader().runs(&RunFilter::default()).unwrap().len(), 900);
+    let commits = journal.writer.commits.load(Ordering::Relaxed);
+    assert!(commits < 100, "{commits} commits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_locked_journal_is_said_and_waited_for() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let other = Connection::open(desk.path()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut trouble = journal.trouble();
+    let tries = Arc::new(AtomicU32::new(0));
+    let (writing, unlocking) = tokio::join!(one(&journal, desk.due("tea", Kind::Reminder)), async {
+        trouble.wait_for(|fault| matches!(fault, Some(JournalError::Locked(_)))).await.unwrap();
+        tries.fetch_add(1, Ordering::Relaxed);
+        other.execute_batch("ROLLBACK").unwrap();
+    });
+    let () = unlocking;
+    assert!(desk.reader().run(&writing).unwrap().is_some());
+    assert!(journal.trouble().borrow().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_gives_up_on_a_fault() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let other = Connection::open(desk.path()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut trouble = journal.trouble();
+    let (answer, ()) = tokio::join!(journal.claim(vec![desk.due("tea", Kind::Reminder)]), async {
+        trouble.wait_for(Option::is_some).await.unwrap();
+        journal.close().await;
+    });
+    assert!(matches!(answer, Err(JournalError::Locked(_))), "{answer:?}");
+    assert!(matches!(journal.setting("x").await, Err(JournalError::Closed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_journal_is_written_back() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let before = one(&journal, desk.due("before", Kind::Reminder)).await;
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        fs::remove_file(desk.folder.path().join("state").join(name)).unwrap();
+    }
+    let after = one(&journal, desk.due("after", Kind::Reminder)).await;
+    let reader = desk.reader();
+    assert!(reader.run(&before).unwrap().is_some());
+    assert!(reader.run(&after).unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_folder_is_said_and_waited_for() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let before = one(&journal, desk.due("before", Kind::Reminder)).await;
+    let state = desk.folder.path().join("state");
+    fs::remove_dir_all(&state).unwrap();
+    let mut trouble = journal.trouble();
+    let (after, ()) = tokio::join!(one(&journal, desk.due("after", Kind::Reminder)), async {
+        trouble.wait_for(|fault| matches!(fault, Some(JournalError::Gone(_)))).await.unwrap();
+        fs::create_dir(&state).unwrap();
+    });
+    assert!(desk.reader().run(&before).unwrap().is_some());
+    assert!(desk.reader().run(&after).unwrap().is_some());
+}
+
+/// Bytes that are no journal, and one whose pages were overwritten.
+#[tokio::test(start_paused = true)]
+async fn a_damaged_journal_is_kept_aside() {
+    for damage in ["no database", "torn pages"] {
+        let desk = Desk::new();
+        let journal = desk.open();
+        for n in 0..200 {
+            one(&journal, desk.due(&format!("reminder-{n}"), Kind::Reminder)).await;
+        }
+        journal.close().await;
+        let mut bytes = fs::read(desk.path()).unwrap();
+        let from = if damage == "no database" { 0 } else { 4096 };
+        for byte in bytes.iter_mut().skip(from).take(8192) {
+            *byte = 0x5a;
+        }
+        fs::write(desk.path(), &bytes).unwrap();
+
+        let journal = desk.open();
+        let kept = journal.kept_aside().unwrap_or_else(|| panic!("{damage}: not noticed"));
+        assert_eq!(kept.file_name().unwrap(), "journal.db.damaged-20260301T120000Z");
+        assert_eq!(fs::read(kept).unwrap(), bytes, "{damage}: kept as it was");
+        one(&journal, desk.due("after", Kind::Reminder)).await;
+        assert_eq!(desk.reader().runs(&RunFilter::default()).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_journal_of_a_newer_version_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("journal.db");
+    let newer = Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(Journal::open(&path, Clock::system()), Err(JournalError::Newer { found: 99, .. })));
+    assert!(matches!(JournalReader::open(&path), Err(JournalError::Newer { found: 99, .. })));
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// A file of every earlier schema opens, keeps its rows, and ends at today's schema.
+#[tokio::test(start_paused = true)]
+async fn a_file_of_every_earlier_schema_opens() {
+    for version in 0..=schema::MIGRATIONS.len() {
+        let desk = Desk::new();
+        fs::create_dir_all(desk.path().parent().unwrap()).unwrap();
+        let old = Connection::open(desk.path()).unwrap();
+        for sql in &schema::MIGRATIONS[..version] {
+            old.execute_batch(sql).unwrap();
+        }
+        old.pragma_update(None, "user_version", i64::try_from(version).unwrap()).unwrap();
+        if version > 0 {
+            old.execute("INSERT INTO setting VALUES ('main_session', 'abc')", []).unwrap();
+        }
+        drop(old);
+        let journal = desk.open();
+        let kept = journal.setting("main_session").await.unwrap();
+        assert_eq!(kept.as_deref(), (version > 0).then_some("abc"), "schema {version}");
+        one(&journal, desk.due("tea", Kind::Reminder)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_journal_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    let journal = desk.open();
+    one(&journal, desk.due("tea", Kind::Reminder)).await;
+    let mode = |name: &str| fs::metadata(desk.folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("state"), 0o700);
+    for name in ["state/journal.db", "state/journal.db-wal"] {
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
+}

@@ -1,0 +1,259 @@
+//! The one writer: everything queued is committed together (group commit), in the order it was asked for.
+//!
+//! Work runs on tokio's blocking threads, one at a time: a queue that is being drained takes more work along.
+//! So a thousand callers cost one commit, an idle journal costs no thread, and under a test's paused time the
+//! clock stands still while the journal works (tokio holds it for blocking tasks).
+//!
+//! A fault that may pass (disk full, read-only, locked, gone) is said once and tried again until it has passed
+//! or the journal is closed; the callers simply wait. Every other fault is its callers' answer.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+
+use super::JournalError;
+use super::open::{FileIdentity, Opened, open};
+use crate::clock::Clock;
+
+/// How many operations one commit takes at most: bounds how long the first of them waits for the last.
+const BATCH: usize = 4096;
+
+/// The longest pause between two tries of a fault that may pass.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The queue and the open file behind it.
+#[derive(Debug)]
+pub(super) struct Writer {
+    path: PathBuf,
+    clock: Clock,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    /// `None` once closed.
+    file: Mutex<Option<Opened>>,
+    trouble: watch::Sender<Option<JournalError>>,
+    /// How many commits were made.
+    #[cfg(test)]
+    pub(super) commits: std::sync::atomic::AtomicU32,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Box<dyn Operation>>,
+    draining: bool,
+    closed: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+/// One caller's work within a commit.
+trait Operation: Send {
+    /// Does it. May be called again if the commit could not be made.
+    fn run(&mut self, connection: &Connection) -> Result<(), JournalError>;
+    /// Tells the caller, once the commit is on the disk or has failed for good.
+    fn settle(self: Box<Self>, commit: Result<(), JournalError>);
+}
+
+struct Asked<T, F> {
+    work: F,
+    outcome: Option<Result<T, JournalError>>,
+    reply: oneshot::Sender<Result<T, JournalError>>,
+}
+
+impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation for Asked<T, F> {
+    fn run(&mut self, connection: &Connection) -> Result<(), JournalError> {
+        let outcome = (self.work)(connection);
+        let told = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
+        self.outcome = Some(outcome);
+        told
+    }
+
+    fn settle(self: Box<Self>, commit: Result<(), JournalError>) {
+        let answer = match (commit, self.outcome) {
+            (Ok(()), Some(outcome)) => outcome,
+            (Ok(()), None) => Err(JournalError::Closed),
+            (Err(error), _) => Err(error),
+        };
+        // A caller that has gone away does not want the answer; its work is done all the same.
+        let _gone = self.reply.send(answer);
+    }
+}
+
+impl Writer {
+    pub(super) fn new(path: &Path, clock: Clock, file: Opened) -> Self {
+        Self {
+            path: path.to_owned(),
+            clock,
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            file: Mutex::new(Some(file)),
+            trouble: watch::Sender::new(None),
+            #[cfg(test)]
+            commits: std::sync::atomic::AtomicU32::new(0),
+        }
+    }
+
+    /// The fault that holds the journal up, while there is one.
+    pub(super) fn trouble(&self) -> watch::Receiver<Option<JournalError>> {
+        self.trouble.subscribe()
+    }
+
+    /// Refuses new work, gives up on a fault instead of waiting for it to pass, does what is queued, and closes
+    /// the file.
+    pub(super) async fn close(self: &Arc<Self>) {
+        lock(&self.queue).closed = true;
+        self.wake.notify_all();
+        let writer = Arc::clone(self);
+        // The lock is free when the drain that may be going has done its work.
+        let closing = tokio::task::spawn_blocking(move || drop(lock(&writer.file).take()));
+        // Fails only when the runtime is going away, and the file with it.
+        let _ended = closing.await;
+    }
+
+    /// Does `work` in the next commit and returns when that is on the disk. `work` may be called more than once.
+    pub(super) async fn commit<T, F>(self: &Arc<Self>, work: F) -> Result<T, JournalError>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, JournalError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut queue = lock(&self.queue);
+            if queue.closed {
+                return Err(JournalError::Closed);
+            }
+            queue.waiting.push_back(Box::new(Asked { work, outcome: None, reply }));
+            if !queue.draining {
+                queue.draining = true;
+                let writer = Arc::clone(self);
+                tokio::task::spawn_blocking(move || writer.drain());
+            }
+        }
+        answer.await.unwrap_or(Err(JournalError::Closed))
+    }
+
+    fn drain(&self) {
+        let _lowered = Draining(self);
+        let mut file = lock(&self.file);
+        loop {
+            let batch: Vec<_> = {
+                let mut queue = lock(&self.queue);
+                let count = queue.waiting.len().min(BATCH);
+                queue.waiting.drain(..count).collect()
+            };
+            if batch.is_empty() {
+                // Under one lock with the look: who queues after it starts a drain of their own.
+                let mut queue = lock(&self.queue);
+                if queue.waiting.is_empty() {
+                    queue.draining = false;
+                    return;
+                }
+                continue;
+            }
+            self.settle(&mut file, batch);
+        }
+    }
+
+    /// Commits one batch, however long it takes for a passing fault to pass.
+    fn settle(&self, file: &mut Option<Opened>, mut batch: Vec<Box<dyn Operation>>) {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let tried = file.as_mut().ok_or(JournalError::Closed).and_then(|file| self.attempt(file, &mut batch));
+            let fault = match tried {
+                Ok(()) => {
+                    if self.trouble.send_replace(None).is_some() {
+                        tracing::info!("the journal can be written again");
+                    }
+                    batch.into_iter().for_each(|operation| operation.settle(Ok(())));
+                    return;
+                }
+                Err(fault) => fault,
+            };
+            let queue = lock(&self.queue);
+            if !fault.may_pass() || queue.closed {
+                drop(queue);
+                tracing::error!(error = %fault, cause = cause(&fault), "the journal failed");
+                batch.into_iter().for_each(|operation| operation.settle(Err(fault.clone())));
+                return;
+            }
+            if self.trouble.borrow().is_none() {
+                tracing::error!(error = %fault, cause = cause(&fault), "the journal cannot be written; trying again");
+            }
+            self.trouble.send_replace(Some(fault));
+            let _woken = self.wake.wait_timeout(queue, pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// One try: each operation within a savepoint, so that one that fails takes nothing else with it.
+    fn attempt(&self, file: &mut Opened, batch: &mut [Box<dyn Operation>]) -> Result<(), JournalError> {
+        self.still_ours(file)?;
+        let connection = &mut file.connection;
+        let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        for operation in batch {
+            let savepoint = transaction.savepoint()?;
+            match operation.run(&savepoint) {
+                Ok(()) => savepoint.commit()?,
+                Err(error) if error.may_pass() || matches!(error, JournalError::Damaged(_)) => return Err(error),
+                // Dropped, the savepoint is rolled back; the operation keeps its own error for its caller.
+                Err(_) => drop(savepoint),
+            }
+        }
+        transaction.commit()?;
+        #[cfg(test)]
+        self.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes into a deleted file would be lost without a word: see that the path still leads to ours, and if
+    /// it does not, put back what we have, or take what stands there now.
+    fn still_ours(&self, file: &mut Opened) -> Result<(), JournalError> {
+        match FileIdentity::of(&self.path) {
+            Ok(identity) if identity == file.identity => Ok(()),
+            Ok(_) => {
+                tracing::warn!(path = %self.path.display(), "the journal was replaced by another file; going on with that");
+                *file = open(&self.path, self.clock.now())?;
+                Ok(())
+            }
+            Err(_) => {
+                if !self.path.parent().is_some_and(Path::is_dir) {
+                    return Err(JournalError::Gone(self.path.clone()));
+                }
+                // The open connection still reads the deleted file: nothing in it is lost.
+                let path = self.path.to_string_lossy().into_owned();
+                file.connection.execute("VACUUM INTO ?1", [path])?;
+                *file = open(&self.path, self.clock.now())?;
+                tracing::warn!(path = %self.path.display(), "the journal was deleted; it was written back");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Lowers the flag however a drain ends: after a panic the next caller starts another.
+struct Draining<'a>(&'a Writer);
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.queue).draining = false;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here is left half-changed by a panic: a transaction that is dropped is rolled back.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// SQLite's own words, for the log.
+fn cause(error: &JournalError) -> String {
+    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,58 @@
+//! `discord_embed`: a message with a title, fields and buttons.
+
+use rmcp::schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Arguments;
+
+/// Arguments of `discord_embed`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub struct DiscordEmbed {
+    /// The headline.
+    pub title: String,
+    /// The text under it. Markdown.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The colour of the edge: `#rrggbb`, or one of blue, green, orange, purple, red, yellow.
+    #[serde(default)]
+    pub color: Option<String>,
+    /// Short facts, each with a name.
+    #[serde(default)]
+    pub fields: Vec<Field>,
+    /// Things that the user can press.
+    #[serde(default)]
+    pub buttons: Vec<Button>,
+    /// Send it even though the user is busy, you pinged before, or the ping budget is empty. Only for what cannot wait.
+    #[serde(default)]
+    pub critical: bool,
+}
+
+/// A short fact.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub struct Field {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub value: String,
+    /// Whether it may stand beside the next one.
+    #[serde(default)]
+    pub inline: bool,
+}
+
+/// Something that the user can press.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub struct Button {
+    /// What stands on it.
+    pub label: String,
+    /// What happens: `agent:` and the prompt that the main session then gets.
+    pub action: String,
+}
+
+impl Arguments for DiscordEmbed {
+    const NAME: &'static str = "discord_embed";
+    const DESCRIPTION: &'static str = "Send the user a structured message: a title, a text, short facts, buttons. For lists and \
+        overviews; for a sentence use ping_user. From a background job it interrupts the user as a ping does, and counts as one.";
+}

@@ -1,0 +1,82 @@
+//! The tools that agents may be given: name, words and arguments of each. What they do is the host's.
+
+pub mod discord_embed;
+pub mod follow_up_chain;
+pub mod ping_user;
+pub mod report_updates;
+
+use std::sync::Arc;
+
+use rmcp::handler::server::tool::schema_for_input;
+use rmcp::schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub use discord_embed::DiscordEmbed;
+pub use follow_up_chain::FollowUpChain;
+pub use ping_user::PingUser;
+pub use report_updates::ReportUpdates;
+
+/// The arguments of a tool, with its words for the agent.
+trait Arguments: DeserializeOwned + JsonSchema + 'static {
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+}
+
+/// A tool as the server offers it.
+#[derive(Clone, Copy)]
+pub(super) struct Offered {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub schema: fn() -> Arc<Map<String, Value>>,
+    pub check: fn(&Value) -> Result<(), serde_json::Error>,
+}
+
+const fn offered<A: Arguments>() -> Offered {
+    Offered { name: A::NAME, description: A::DESCRIPTION, schema: schema::<A>, check: check::<A> }
+}
+
+const OFFERED: &[Offered] =
+    &[offered::<PingUser>(), offered::<DiscordEmbed>(), offered::<ReportUpdates>(), offered::<FollowUpChain>()];
+
+/// The bare names of all tools that there are, in a fixed order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    OFFERED.iter().map(|tool| tool.name)
+}
+
+/// A tool by its bare name.
+pub(super) fn find(name: &str) -> Option<Offered> {
+    OFFERED.iter().find(|tool| tool.name == name).copied()
+}
+
+fn check<A: Arguments>(arguments: &Value) -> Result<(), serde_json::Error> {
+    A::deserialize(arguments).map(drop)
+}
+
+/// Every `Arguments` is a struct, whose schema is an object; should one not be, it is offered without a schema.
+fn schema<A: Arguments>() -> Arc<Map<String, Value>> {
+    schema_for_input::<A>().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_agents_read() {
+        let shown: Vec<String> = OFFERED
+            .iter()
+            .map(|tool| {
+                let schema = Value::Object((*(tool.schema)()).clone());
+                let arguments = schema["properties"].as_object().unwrap();
+                assert!(!arguments.is_empty(), "{}", tool.name);
+                for (name, argument) in arguments {
+                    assert!(argument["description"].is_string(), "{} {name} is explained", tool.name);
+                }
+                let names: Vec<&String> = arguments.keys().collect();
+                format!("{} {names:?} required {}", tool.name, schema["required"])
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @"");
+    }
+}

@@ -1,0 +1,103 @@
+//! The other side of a running client: answers its hook, serves our tools, keeps the record.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tracing::{debug, error, info};
+
+use super::tools::{self, Reach};
+use crate::agent::{RunHost, SessionId, ToolAnswer};
+use crate::bot::Bot;
+use crate::clock::Clock;
+use crate::definition::Definition;
+use crate::journal::{Denial, Journal, NewMessage, RunId};
+use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict};
+
+/// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
+const OUR_TOOLS: &str = "mcp__discord__";
+
+/// One run's host.
+pub struct Host {
+    pub(super) run: RunId,
+    pub(super) definition: Arc<Definition>,
+    pub(super) policy: Arc<Policy>,
+    /// Bare names of our tools that this run has.
+    pub(super) tools: Vec<String>,
+    pub(super) journal: Journal,
+    pub(super) clock: Clock,
+    pub(super) bot: Bot,
+    pub(super) reach: Mutex<Reach>,
+    /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
+    pub(super) delivered: Mutex<Vec<NewMessage>>,
+}
+
+impl Host {
+    async fn record(&self, denial: Denial) {
+        if let Err(error) = self.journal.deny(&self.run, denial).await {
+            error!(run = %self.run, %error, "a refused call could not be recorded");
+        }
+    }
+}
+
+#[async_trait]
+impl RunHost for Host {
+    async fn decide(&self, call: ToolCall) -> Decision {
+        let mut decision = self.policy.decide(&call);
+        if decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS) {
+            if let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
+                decision = Decision {
+                    verdict: Verdict::Deny,
+                    layer: Layer::System,
+                    rule: None,
+                    reason: format!("{} was not run: what it does could not be recorded ({error}). Try again in a minute.", call.tool),
+                    ..decision
+                };
+            }
+        }
+        if decision.verdict == Verdict::Deny {
+            info!(run = %self.run, tool = %call.tool, reason = %decision.reason, "call refused");
+            let layer = serde_json::to_value(decision.layer).ok().and_then(|value| value.as_str().map(Into::into)).unwrap_or_default();
+            let (rule, reason) = (decision.rule.clone(), decision.reason.clone());
+            self.record(Denial { tool: call.tool, input: call.input, layer, rule, reason }).await;
+        } else {
+            debug!(run = %self.run, tool = %call.tool, "call allowed");
+        }
+        decision
+    }
+
+    async fn stop(&self, again: bool) -> Option<String> {
+        let background = self.definition.background()?;
+        let reach = self.reach.lock().await;
+        let has_report = self.tools.iter().any(|tool| tool == tools::REPORT_UPDATES);
+        if again || reach.reported || !has_report {
+            return None;
+        }
+        match background.restrictions.update_main_session {
+            UpdateMode::Always => Some("Before you finish, call report_updates once and say what you did and found.".into()),
+            UpdateMode::OnPing if reach.sent => {
+                Some("You sent a message: before you finish, call report_updates once and say what you sent and why.".into())
+            }
+            _ => None,
+        }
+    }
+
+    async fn call_tool(&self, name: &str, arguments: Value) -> ToolAnswer {
+        tools::call(self, name, arguments).await
+    }
+
+    async fn started(&self, pid: u32, session: Option<SessionId>) {
+        if let Err(error) = self.journal.started(&self.run, pid, session.as_ref().map(|session| session.0.clone())).await {
+            error!(run = %self.run, %error, "the start of the client could not be recorded");
+        }
+    }
+
+    async fn client_denied(&self, tool: String, input: Value, reason: String) {
+        self.record(Denial { tool, input, layer: "client".into(), rule: None, reason }).await;
+    }
+
+    async fn deliver(&self, text: String) {
+        self.delivered.lock().await.push(NewMessage::of_run(&self.run, &self.definition.id, text));
+    }
+}

@@ -1,0 +1,85 @@
+//! Who a run is on the control socket: a token that it presents, dead with the run.
+//!
+//! A token is random and held in memory only. Authority is never guessed from the process tree: after a double
+//! fork and a new session the tree looks like the person's.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::journal::RunId;
+use crate::policy::Decision;
+
+/// What a live run may do.
+pub struct RunAuthority {
+    /// The run.
+    pub run: RunId,
+    /// `routine email-triage`.
+    pub title: String,
+    /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`.
+    pub decide_command: Box<dyn Fn(&[String]) -> Decision + Send + Sync>,
+}
+
+impl fmt::Debug for RunAuthority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunAuthority").field("run", &self.run).field("title", &self.title).finish_non_exhaustive()
+    }
+}
+
+/// The tokens of the runs that are going. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Arc<Mutex<HashMap<String, Arc<RunAuthority>>>>);
+
+impl Tokens {
+    /// Lets a run present itself until the grant is dropped.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn grant(&self, authority: RunAuthority) -> io::Result<Grant> {
+        let token = random()?;
+        self.live().insert(token.clone(), Arc::new(authority));
+        Ok(Grant { token, tokens: self.clone() })
+    }
+
+    /// The run that a token stands for.
+    #[must_use]
+    pub fn find(&self, token: &str) -> Option<Arc<RunAuthority>> {
+        self.live().get(token).cloned()
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<RunAuthority>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run's token; dropped with the run, which ends what it stands for.
+#[derive(Debug)]
+pub struct Grant {
+    token: String,
+    tokens: Tokens,
+}
+
+impl Grant {
+    /// The token, for the fork's environment.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.tokens.live().remove(&self.token);
+    }
+}
+
+/// 128 random bits in hex.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn random() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,120 @@
+//! What a person sees who types: exit code, stdout and stderr of the real binary.
+
+use crate::support::bot::{Ran, TestBot};
+
+/// One command's exit code and words, with the test's own folder written as `[PERSON]`.
+pub fn shown(bot: &TestBot, ran: &Ran) -> String {
+    let person = bot.person().canonicalize().unwrap();
+    let mut text = format!("exit: {}\n", ran.code);
+    for (name, part) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
+        if !part.is_empty() {
+            text.push_str(&format!("-- {name}\n{}", part.replace(person.to_str().unwrap(), "[PERSON]")));
+        }
+    }
+    text
+}
+
+#[track_caller]
+fn typed(bot: &TestBot, args: &[&str]) -> String {
+    shown(bot, &bot.run(args))
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_with_a_way_out() {
+    let bot = TestBot::new();
+    insta::assert_snapshot!(typed(&bot, &["statsu"]), @"
+    exit: 1
+    -- stderr
+    error: there is no command `statsu`
+    hint: did you mean `status`?
+    hint: `ollim-bot help` lists all; one of your own is a program `ollim-bot-NAME` in [PERSON]/bot/bin
+    ");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x"]), @"
+    exit: 1
+    -- stderr
+    error: the following required arguments were not provided: --delay <MINUTES>
+    hint: usage: ollim-bot reminder add --message <TEXT> --delay <MINUTES>
+    ");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "soon"]), @"
+    exit: 1
+    -- stderr
+    error: invalid value 'soon' for '--in <SPAN>': not a span of time; write it like `20m`, `90s` or `1h30m`
+    ");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "1h", "--delay", "5"]), @"
+    exit: 1
+    -- stderr
+    error: the argument '--in <SPAN>' cannot be used with '--delay <MINUTES>'
+    hint: usage: ollim-bot reminder add --message <TEXT> --in <SPAN>
+    ");
+    insta::assert_snapshot!(typed(&bot, &["runs", "--wrong"]), @"
+    exit: 1
+    -- stderr
+    error: unexpected argument '--wrong' found
+    hint: to pass '--wrong' as a value, use '-- --wrong'
+    hint: usage: ollim-bot runs [OPTIONS] [ID]
+    ");
+    insta::assert_snapshot!(typed(&bot, &["routine", "lst"]), @"
+    exit: 1
+    -- stderr
+    error: unrecognized subcommand 'lst'
+    hint: a similar subcommand exists: 'list'
+    hint: usage: ollim-bot routine [OPTIONS] <COMMAND>
+    ");
+    insta::assert_snapshot!(typed(&bot, &["help", "reminder", "ad"]), @"
+    exit: 1
+    -- stderr
+    error: there is no command `reminder ad`
+    hint: `ollim-bot help` lists all
+    ");
+    insta::assert_snapshot!(typed(&bot, &["--home", "", "next"]), @"
+    exit: 1
+    -- stderr
+    error: a value is required for '--home <DIR>' but none was supplied
+    ");
+}
+
+#[test]
+fn help_is_the_same_for_everybody() {
+    let bot = TestBot::new();
+    let help = bot.ok(["help"]);
+    assert!(help.lines().count() <= 60);
+    assert!(!help.contains('\u{1b}'), "plain text");
+    bot.command_of_ones_own("gmail", "#!/bin/sh\n");
+    let with_own = bot.ok(["help"]);
+    assert_eq!(with_own.strip_prefix(&help), Some("Your own commands (ollim-bot NAME): gmail\n"));
+    assert!(bot.ok(["help", "reminder", "add"]).contains("--max-chain"));
+    assert!(bot.ok(["--version"]).starts_with("ollim-bot "));
+}
+
+#[test]
+fn a_command_of_ones_own_is_run_as_it_is() {
+    let bot = TestBot::new();
+    bot.command_of_ones_own("say", "#!/bin/sh\necho \"$#: $*\"; echo \"$OLLIM_HOME\" >&2; exit 7\n");
+    insta::assert_snapshot!(typed(&bot, &["say", "--json", "a b", "--home", "x"]), @"
+    exit: 7
+    -- stdout
+    4: --json a b --home x
+    -- stderr
+    [PERSON]/bot
+    ");
+    insta::assert_snapshot!(typed(&bot, &["--json", "say"]), @"
+    exit: 1
+    -- stderr
+    error: `--json` before one of your own commands is not handed on to it
+    hint: put it after the command's name
+    ");
+    bot.command_of_ones_own("broken", "#!/no/such/interpreter\n");
+    insta::assert_snapshot!(typed(&bot, &["broken"]), @"
+    exit: 127
+    -- stderr
+    [PERSON]/bot/bin/ollim-bot-broken: 1: no: not found
+    ");
+}
+
+#[test]
+fn colour_is_for_those_who_ask_for_it() {
+    let bot = TestBot::new();
+    assert!(!bot.run(["statsu"]).stderr.contains('\u{1b}'));
+    assert!(bot.run(["--color", "always", "statsu"]).stderr.contains('\u{1b}'));
+    assert!(bot.run(["statsu", "--color", "always"]).stderr.contains("did you mean"));
+}

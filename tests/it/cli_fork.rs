@@ -1,0 +1,194 @@
+//! The binary inside a fork: everything goes through the control socket with the run's token.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ollim_bot::cli::context::{Caller, Context, Environment};
+use ollim_bot::clock::Clock;
+use ollim_bot::daemon::control::{Answers, Control};
+use ollim_bot::daemon::wire::{Reply, Request};
+use ollim_bot::home::Home;
+use ollim_bot::journal::RunId;
+use ollim_bot::policy::{Decision, Layer, Verdict};
+use ollim_bot::run::tokens::{Grant, RunAuthority, Tokens};
+
+use crate::cli::shown;
+use crate::support::bot::TestBot;
+
+/// A service that has nothing but a control socket, and one live run that is granted `granted` as first words.
+struct Socket {
+    grant: Grant,
+    _runtime: tokio::runtime::Runtime,
+}
+
+struct Commands(Context);
+
+#[async_trait]
+impl Answers for Commands {
+    async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
+        let context = self.0.clone();
+        tokio::task::spawn_blocking(move || ollim_bot::cli::fork::serve(run, argv, &context)).await.unwrap()
+    }
+    async fn verb(&self, request: Request) -> Reply {
+        Reply::Done(format!("{request:?}"))
+    }
+}
+
+fn serve(bot: &TestBot, denied: &'static str) -> Socket {
+    let home = Home::new(bot.home());
+    std::fs::create_dir_all(home.state()).unwrap();
+    let tokens = Tokens::default();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let entered = runtime.enter();
+    let control = Control::open(&home, tokens.clone()).unwrap();
+    let context = Context {
+        home,
+        caller: Caller::Person,
+        clock: Clock::system(),
+        env: Environment::default(),
+        folder: bot.home().to_owned(),
+        json: false,
+    };
+    runtime.spawn(control.serve(Arc::new(Commands(context))));
+    drop(entered);
+    let decide_command = move |words: &[String]| {
+        let deny = words.iter().any(|word| word == denied);
+        Decision {
+            verdict: if deny { Verdict::Deny } else { Verdict::Allow },
+            layer: Layer::DisallowedTools,
+            rule: None,
+            reason: format!("`{}` is denied to routine triage", words.join(" ")),
+            commands: Vec::new(),
+            read_only: false,
+        }
+    };
+    let authority = RunAuthority {
+        run: RunId::new("0badcafe"),
+        title: "routine triage".into(),
+        decide_command: Box::new(decide_command),
+    };
+    Socket { grant: tokens.grant(authority).unwrap(), _runtime: runtime }
+}
+
+fn in_fork(bot: &TestBot, token: &str, args: &[&str]) -> String {
+    let output = bot.command(args).env("OLLIM_RUN_TOKEN", token).output().unwrap();
+    let ran = crate::support::bot::Ran {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    };
+    shown(bot, &ran)
+}
+
+#[test]
+fn a_fork_reads_through_the_service() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    let help = in_fork(&bot, socket.grant.token(), &["help"]);
+    assert!(help.starts_with("exit: 0\n-- stdout\nollim-bot: runs jobs"), "{help}");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["statsu"]), @"
+    exit: 1
+    -- stderr
+    error: there is no command `statsu`
+    hint: did you mean `status`?
+    hint: `ollim-bot help` lists all; one of your own is a program `ollim-bot-NAME` in [PERSON]/bot/bin
+    ");
+}
+
+#[test]
+fn what_writes_is_refused() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    for args in [
+        &["reminder", "add", "--in", "1h", "-m", "evil"][..],
+        &["routine", "add", "--cron", "@daily", "-m", "evil", "--background"],
+        &["routine", "cancel", "x"],
+        &["routine", "disable", "x"],
+        &["reminder", "cancel", "x"],
+        &["reminder", "retry", "x"],
+        &["fire", "x"],
+        &["init", "--force"],
+        &["run"],
+        &["pause"],
+        &["resume"],
+        &["cancel-run", "0badcafe"],
+        &["--json", "reminder", "cancel", "x"],
+    ] {
+        let shown = in_fork(&bot, socket.grant.token(), args);
+        assert!(shown.starts_with("exit: 1\n-- stderr\nerror: `ollim-bot "), "{args:?}: {shown}");
+        assert!(shown.contains("changes something, which a job may not do"), "{args:?}: {shown}");
+    }
+    assert_eq!(bot.names("reminders"), Vec::<String>::new());
+    assert_eq!(bot.names("routines"), Vec::<String>::new());
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["reminder", "add", "--in", "1h", "-m", "x"]), @"
+    exit: 1
+    -- stderr
+    error: `ollim-bot reminder add` changes something, which a job may not do by the command line
+    hint: report what you wanted to do instead
+    ");
+}
+
+#[test]
+fn its_policy_comes_first_and_another_home_is_refused() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    bot.command_of_ones_own("cal", "#!/bin/sh\necho ran cal\n");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["cal", "today"]), @"
+    exit: 1
+    -- stderr
+    error: `ollim-bot cal today` is denied to routine triage
+    ");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["--home", "/tmp", "help"]), @"
+    exit: 1
+    -- stderr
+    error: `--home` is refused inside a job: it has the data folder it was started from
+    ");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["help", "--home", "/tmp"]), @"
+    exit: 1
+    -- stderr
+    error: `--home` is refused inside a job: it has the data folder it was started from
+    ");
+}
+
+#[test]
+fn a_granted_command_of_ones_own_runs_in_the_forks_process() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    bot.command_of_ones_own("gmail", "#!/bin/sh\necho \"$* with ${OLLIM_RUN_TOKEN:+a token}\"; exit 3\n");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["gmail", "unread", "--json"]), @"
+    exit: 3
+    -- stdout
+    unread --json with a token
+    ");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["--json", "gmail", "unread"]), @"
+    exit: 1
+    -- stderr
+    error: `--json` before one of your own commands is not handed on to it
+    hint: put it after the command's name
+    ");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["gmial", "unread"]), @"
+    exit: 1
+    -- stderr
+    error: there is no command `gmial`
+    hint: did you mean `gmail`?
+    hint: `ollim-bot help` lists all; one of your own is a program `ollim-bot-NAME` in [PERSON]/bot/bin
+    ");
+}
+
+#[test]
+fn a_token_that_is_not_one_gets_nothing() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    for token in ["x", "0", &"0".repeat(32)] {
+        let shown = in_fork(&bot, token, &["help"]);
+        assert!(shown.contains("this token is not known"), "{shown}");
+    }
+    let token = socket.grant.token().to_owned();
+    drop(socket);
+    insta::assert_snapshot!(in_fork(&bot, &token, &["help"]), @"
+    exit: 2
+    -- stderr
+    error: inside a job every command goes through the service, which is not running
+    hint: the job's time is over: end here
+    ");
+}

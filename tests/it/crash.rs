@@ -1,0 +1,130 @@
+//! `kill -9` of the service, and what a new start makes of it.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+
+const ALLOW: &str =
+    "background: true\nisolated: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n  - mcp__discord__ping_user\n";
+
+fn outcomes(runs: &[Value]) -> Vec<(u64, String)> {
+    let mut all: Vec<(u64, String)> = runs
+        .iter()
+        .map(|run| (run["attempt"].as_u64().unwrap(), run["outcome"].as_str().unwrap().to_string()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn cut_off_before_its_first_effect_a_reminder_runs_once_more() {
+    // The model is silent until the service has been killed; then it answers.
+    let silent = MessagesApi::answering(|_| Reply::Silence);
+    let bot = TestBot::with_client(&client::real(), silent.url());
+    bot.write("reminders/job.md", &reminder(now(), ALLOW, "Do the thing."));
+    let service = bot.start();
+    service.until("the client has asked the model", || (!silent.requests().is_empty()).then_some(()));
+    service.kill();
+    bot.until_nothing_is_left();
+    assert!(bot.read("reminders/job.md").is_some());
+
+    let answering = MessagesApi::script([]);
+    let bot = bot.env("ANTHROPIC_BASE_URL", answering.url());
+    let service = bot.start();
+    let runs = service.until_ended("job", 2);
+    assert_eq!(outcomes(&runs), [(1, "interrupted".into()), (2, "completed".into())]);
+    assert_eq!(runs[0]["scheduled"], runs[1]["scheduled"], "one occurrence, two attempts");
+    let prompt = answering.last();
+    assert!(prompt.mentions("cut off"), "the agent is told: {}", prompt.last_text());
+    service.until("the file is removed", || bot.read("reminders/job.md").is_none().then_some(()));
+    service.stop();
+    // A further start finds nothing to do.
+    let service = bot.start();
+    bot.write("reminders/next.md", &reminder(now(), ALLOW, "Another thing."));
+    service.until_ended("next", 1);
+    assert_eq!(bot.runs("job").len(), 2);
+    service.stop();
+}
+
+#[test]
+fn cut_off_after_a_ping_a_reminder_failed_and_the_person_is_told() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call("mcp__discord__ping_user", json!({ "message": "The first word." })),
+        _ => Reply::Silence,
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("reminders/job.md", &reminder(now(), ALLOW, "Do the thing."));
+    let service = bot.start();
+    service.until("the ping came through", || api.requests().iter().any(|r| r.answers() == 1).then_some(()));
+    service.kill();
+    bot.until_nothing_is_left();
+
+    let service = bot.start();
+    service.until("the file is kept among the failed", || bot.read("reminders/failed/job.md"));
+    assert_eq!(bot.read("reminders/job.md"), None);
+    let runs = bot.runs("job");
+    assert_eq!(runs.len(), 1, "it does not run again: {runs:#?}");
+    assert_eq!(runs[0]["outcome"], "failed", "{:#}", runs[0]);
+    let texts: Vec<String> = service.until("the person is told", || {
+        let inbox = bot.json(["inbox"]);
+        let texts: Vec<String> =
+            inbox.as_array()?.iter().map(|message| message["text"].as_str().unwrap().to_string()).collect();
+        (texts.len() >= 2).then_some(texts)
+    });
+    assert_eq!(texts.iter().filter(|text| text.contains("The first word.")).count(), 1, "{texts:?}");
+    assert_eq!(texts.iter().filter(|text| text.contains("job")).count(), 1, "told once: {texts:?}");
+    service.stop();
+    let kept = bot.read("reminders/failed/job.md").unwrap();
+    assert!(kept.contains("Do the thing.") && kept.contains("allowed_tools"), "{kept}");
+}
+
+#[test]
+fn a_killed_service_leaves_no_process_of_a_fork() {
+    // The agent's command goes on for ever, in a session of its own, twice forked.
+    let api = MessagesApi::script([Reply::bash("ollim-bot gmail wait")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.command_of_ones_own(
+        "gmail",
+        "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &) \nexec -a waits-in-$OLLIM_HOME sleep 1000\n",
+    );
+    bot.write("reminders/job.md", &reminder(now(), ALLOW, "Do the thing."));
+    let service = bot.start();
+    let is_there = |name: &str| bot.processes().iter().any(|process| process.command.starts_with(name));
+    service.until("its processes run", || (is_there("orphan-of-") && is_there("waits-in-")).then_some(()));
+    service.kill();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn a_second_service_on_one_folder_is_refused_and_names_the_first() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let second = bot.run(["run"]);
+    assert_eq!(second.code, 2, "{second:?}");
+    assert!(second.stderr.contains(&service.pid().to_string()), "{second:?}");
+    service.kill();
+    // The lock is the kernel's: a killed service leaves nothing to clean up.
+    let (status, said) = bot.start().stop();
+    assert!(status.success(), "{said}");
+}
+
+#[test]
+fn a_recorded_outcome_is_not_repeated_when_the_file_is_still_there() {
+    let bot = TestBot::new();
+    let text = reminder(now(), "", "only once, please");
+    bot.write("reminders/job.md", &text);
+    let service = bot.start();
+    service.until_ended("job", 1);
+    service.stop();
+    // As if the service had been killed between the record and the removal.
+    bot.write("reminders/job.md", &text);
+    let service = bot.start();
+    service.until("it is cleaned up", || bot.read("reminders/job.md").is_none().then_some(()));
+    assert_eq!(bot.runs("job").len(), 1);
+    let inbox = bot.json(["inbox"]);
+    assert_eq!(inbox.to_string().matches("only once, please").count(), 1, "{inbox:#}");
+    service.stop();
+}

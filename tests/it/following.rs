@@ -1,0 +1,139 @@
+//! Edits of files while the service runs.
+//!
+//! That a change was followed shows in what fires. That something did *not* fire shows by a later one that did.
+
+use std::fs;
+use std::process::Command;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+
+fn soon() -> DateTime<Utc> {
+    now() + TimeDelta::seconds(2)
+}
+
+fn never() -> DateTime<Utc> {
+    now() + TimeDelta::days(3000)
+}
+
+/// A reminder due after everything before it was; its end means that those had their time.
+#[track_caller]
+fn let_time_pass(bot: &TestBot, service: &Service<'_>, name: &str) {
+    bot.write(&format!("reminders/{name}.md"), &reminder(soon() + TimeDelta::seconds(1), "", "time has passed"));
+    service.until_ended(name, 1);
+}
+
+#[test]
+fn a_new_a_changed_and_a_deleted_reminder_are_followed() {
+    let bot = TestBot::new();
+    bot.write("reminders/changed.md", &reminder(never(), "", "the old words"));
+    let service = bot.start();
+
+    bot.write("reminders/new.md", &reminder(soon(), "", "a new file"));
+    bot.write("reminders/changed.md", &reminder(soon(), "", "the new words"));
+    bot.write("reminders/deleted.md", &reminder(soon(), "", "must never be seen"));
+    fs::remove_file(bot.path("reminders/deleted.md")).unwrap();
+    assert_eq!(service.until_ended("new", 1)[0]["outcome"], "completed");
+    assert_eq!(service.until_ended("changed", 1)[0]["outcome"], "completed");
+    let_time_pass(&bot, &service, "later");
+    assert!(bot.runs("deleted").is_empty());
+    let inbox = bot.json(["inbox"]).to_string();
+    assert!(inbox.contains("the new words") && !inbox.contains("the old words"), "{inbox}");
+    assert!(!inbox.contains("must never be seen"), "{inbox}");
+    service.stop();
+}
+
+#[test]
+fn a_broken_edit_stops_a_job_and_a_fixed_one_starts_it_again() {
+    let bot = TestBot::new();
+    let at = soon() + TimeDelta::seconds(1);
+    bot.write("reminders/job.md", &reminder(at, "", "fixed"));
+    let service = bot.start();
+    bot.write("reminders/job.md", &reminder(at, "timezone: Mars/Olympus\n", "broken"));
+    let_time_pass(&bot, &service, "later");
+    assert!(bot.runs("job").is_empty(), "a broken file does not fire, nor does what it was before");
+    let problems = bot.json(["status"])["problems"].to_string();
+    assert!(problems.contains("reminders/job.md"), "{problems}");
+
+    bot.write("reminders/job.md", &reminder(soon(), "", "fixed"));
+    let run = &service.until_ended("job", 1)[0];
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    assert!(bot.json(["inbox"]).to_string().contains("fixed"));
+    service.stop();
+}
+
+#[test]
+fn an_edited_cron_line_is_followed() {
+    let bot = TestBot::new();
+    let routine = |cron: &str| format!("---\ncron: \"{cron}\"\n---\nWater the plants.\n");
+    bot.write("routines/plants.md", &routine("0 0 29 2 *"));
+    let service = bot.start();
+    let next = |what: &str, is: fn(&DateTime<Utc>) -> bool| {
+        service.until(what, || {
+            let status = bot.json(["status"]);
+            let at = status["next"].as_array()?.iter().find(|next| next["id"] == "plants")?["at"].as_str()?.to_string();
+            DateTime::parse_from_rfc3339(&at).ok().map(|at| at.to_utc()).filter(is)
+        })
+    };
+    next("the first time", |at| *at > now() + TimeDelta::days(2));
+    // Fires at the next full minute.
+    bot.write("routines/plants.md", &routine("* * * * *"));
+    next("the edited line is in force", |at| *at < now() + TimeDelta::minutes(2));
+    let run = &service.until_ended("plants", 1)[0];
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    service.stop();
+}
+
+#[test]
+fn a_git_checkout_of_the_folder_is_followed() {
+    let bot = TestBot::new();
+    let git = |args: &[&str]| {
+        let ran = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+            .args(args)
+            .current_dir(bot.home())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{args:?}: {ran:?}");
+    };
+    let at = soon() + TimeDelta::seconds(2);
+    git(&["init", "-q"]);
+    bot.write(".gitignore", "state/\n");
+    bot.write("reminders/kept.md", &reminder(at, "", "in both branches"));
+    bot.write("reminders/only-main.md", &reminder(at, "", "must never be seen"));
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "one"]);
+    git(&["checkout", "-qb", "other"]);
+    git(&["rm", "-q", "reminders/only-main.md"]);
+    for n in 0..50 {
+        bot.write(&format!("reminders/other-{n}.md"), &reminder(at, "", &format!("from the other branch: {n}.")));
+    }
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "two"]);
+    git(&["checkout", "-q", "main"]);
+
+    let service = bot.start();
+    git(&["checkout", "-q", "other"]);
+    service.until_ended("kept", 1);
+    for n in 0..50 {
+        service.until_ended(&format!("other-{n}"), 1);
+    }
+    assert!(bot.runs("only-main").is_empty());
+    service.stop();
+}
+
+#[test]
+fn the_folder_itself_may_be_replaced() {
+    let bot = TestBot::new();
+    bot.write("reminders/old.md", &reminder(soon() + TimeDelta::seconds(1), "", "must never be seen"));
+    let service = bot.start();
+    fs::rename(bot.path("reminders"), bot.person().join("away")).unwrap();
+    bot.write("fresh/new.md", &reminder(soon(), "", "in the new folder"));
+    fs::rename(bot.path("fresh"), bot.path("reminders")).unwrap();
+    service.until_ended("new", 1);
+    let_time_pass(&bot, &service, "later");
+    assert!(bot.runs("old").is_empty());
+    service.stop();
+}

@@ -1,0 +1,49 @@
+//! A bad file is one located problem; everything else still fires.
+
+use chrono::TimeDelta;
+
+use crate::support::bot::{TestBot, now, reminder};
+
+const BOTH: &str = "background: true\nallowed_tools:\n  - Read\ndisallowed_tools:\n  - WebFetch\n";
+
+#[test]
+fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
+    let bot = TestBot::new();
+    let at = now() + TimeDelta::seconds(2);
+    bot.write("reminders/a-good.md", &reminder(at, "", "the first good one"));
+    let text = reminder(at, BOTH, "must never be seen");
+    bot.write("reminders/both.md", &text);
+    bot.write("reminders/z-good.md", &reminder(at + TimeDelta::seconds(1), "", "the second good one"));
+
+    let check = bot.run(["--json", "check"]);
+    assert_eq!(check.code, 1, "{check:?}");
+    let check: serde_json::Value = serde_json::from_str(&check.stdout).unwrap();
+    let problems = check["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 1, "{check:#}");
+    let problem = &problems[0];
+    assert_eq!(problem["file"], "reminders/both.md");
+    assert_eq!(problem["severity"], "error");
+    let line = problem["line"].as_u64().unwrap() as usize;
+    let named = text.lines().nth(line - 1).unwrap();
+    assert!(named.contains("allowed_tools"), "line {line} is {named:?}");
+    assert_eq!(problem["column"], 1);
+    let message = problem["message"].as_str().unwrap();
+    assert!(message.contains("`allowed_tools`") && message.contains("`disallowed_tools`"), "{message}");
+    assert!(!problem["hint"].as_str().unwrap().is_empty());
+
+    let service = bot.start();
+    service.until_ended("a-good", 1);
+    // The last one due has ended, so the bad one had its time and did not fire.
+    service.until_ended("z-good", 1);
+    assert_eq!(bot.runs("both"), Vec::<serde_json::Value>::new());
+    assert_eq!(bot.read("reminders/both.md").as_deref(), Some(text.as_str()), "the file is as the person left it");
+    service.until("the log names file and line", || {
+        service.said().contains(&format!("reminders/both.md:{line}:1")).then_some(())
+    });
+    let inbox = bot.json(["inbox", "-n", "1000"]);
+    let about: Vec<_> =
+        inbox.as_array().unwrap().iter().filter(|message| message["text"].to_string().contains("both.md")).collect();
+    assert_eq!(about.len(), 1, "told once: {inbox:#}");
+    assert!(!inbox.to_string().contains("must never be seen"));
+    service.stop();
+}

@@ -1,0 +1,295 @@
+//! A bot of its own for each test: a person's home with a data folder in it, and the real binary.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use chrono::{DateTime, Utc};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{client, processes, wait};
+
+/// A data folder and the environment in which `ollim-bot` is run on it.
+pub struct TestBot {
+    /// Ends last: the folder is there as long as anything may use it.
+    person: TempDir,
+    home: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+/// What one command did.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl TestBot {
+    /// No data folder yet, and nothing set: the machine of somebody who starts for the first time.
+    pub fn bare() -> Self {
+        let person = TempDir::with_prefix("ollim-test-").unwrap();
+        let home = person.path().canonicalize().unwrap().join("bot");
+        Self { person, home, env: Vec::new() }
+    }
+
+    /// An empty data folder, no agent client: `agent_client: notify`.
+    pub fn new() -> Self {
+        let bot = Self::bare();
+        for folder in ["routines", "reminders", "work", "bin"] {
+            fs::create_dir_all(bot.path(folder)).unwrap();
+        }
+        bot.env("OLLIM_AGENT_CLIENT", "notify")
+    }
+
+    /// The agent client is the command `client`; its API is at `url`.
+    pub fn with_client(client: &Path, url: &str) -> Self {
+        Self::new()
+            .env("OLLIM_AGENT_CLIENT", "claude")
+            .env("OLLIM_CLAUDE", client.to_str().unwrap())
+            .env("ANTHROPIC_BASE_URL", url)
+            .env("ANTHROPIC_API_KEY", "sk-test-not-a-key")
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// The data folder.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The folder that stands for the person's home; the data folder is in it.
+    pub fn person(&self) -> &Path {
+        self.person.path()
+    }
+
+    /// A path in the data folder.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.home.join(relative)
+    }
+
+    /// Writes a file of the data folder as editors do: whole, by a rename.
+    pub fn write(&self, relative: &str, text: &str) {
+        let path = self.path(relative);
+        let folder = path.parent().unwrap();
+        fs::create_dir_all(folder).unwrap();
+        let mut file = tempfile::NamedTempFile::new_in(folder).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        file.persist(path).unwrap();
+    }
+
+    /// A command of one's own: `bin/ollim-bot-NAME`, a script.
+    pub fn command_of_ones_own(&self, name: &str, script: &str) {
+        client::executable(&self.path(&format!("bin/ollim-bot-{name}")), script);
+    }
+
+    /// A file's text, if it is there.
+    pub fn read(&self, relative: &str) -> Option<String> {
+        fs::read_to_string(self.path(relative)).ok()
+    }
+
+    /// The names in a folder of the data folder, sorted; empty if it is not there.
+    pub fn names(&self, relative: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path(relative)) else { return Vec::new() };
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// `ollim-bot` with this bot's environment and nothing else of the caller's.
+    pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ollim-bot"));
+        command
+            .args(args)
+            .current_dir(self.person())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.person())
+            .env("OLLIM_HOME", &self.home)
+            .env("TZ", "UTC")
+            .env("LANG", "C.UTF-8")
+            // The client refuses some of its modes to root unless it is told that it is in a container.
+            .env("IS_SANDBOX", "1")
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs one command to its end.
+    #[track_caller]
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
+        let output = self.command(args).output().unwrap();
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs one command that must succeed; what it printed.
+    #[track_caller]
+    pub fn ok<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        ran.stdout
+    }
+
+    /// Runs one reading command with `--json`, which must succeed.
+    #[track_caller]
+    pub fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {
+        let mut words: Vec<std::ffi::OsString> = vec!["--json".into()];
+        words.extend(args.into_iter().map(|word| word.as_ref().to_owned()));
+        let text = self.ok(&words);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error}\n{text}"))
+    }
+
+    /// Starts the service and waits until it takes commands.
+    #[track_caller]
+    pub fn start(&self) -> Service<'_> {
+        let service = self.start_with(["run"]);
+        service.until("the service takes commands", || self.path("state/control.sock").exists().then_some(()));
+        service
+    }
+
+    /// Starts a command that goes on.
+    pub fn start_with<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Service<'_> {
+        let mut child = self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = Arc::new(Mutex::new(String::new()));
+        let readers = vec![
+            collect(child.stdout.take().unwrap(), said.clone(), ""),
+            collect(child.stderr.take().unwrap(), said.clone(), "! "),
+        ];
+        Service { bot: self, child, said, readers }
+    }
+
+    /// The records of a definition's runs, as `runs ID --json` shows them, newest first.
+    #[track_caller]
+    pub fn runs(&self, id: &str) -> Vec<Value> {
+        self.json(["runs", id, "-n", "100000"]).as_array().unwrap().clone()
+    }
+
+    /// Processes that this bot started, by any trace of its data folder in them.
+    pub fn processes(&self) -> Vec<processes::Process> {
+        processes::naming(&self.home)
+    }
+
+    /// Waits until nothing that this bot started is alive.
+    #[track_caller]
+    pub fn until_nothing_is_left(&self) {
+        wait::until(
+            "no process is left",
+            || self.processes().is_empty().then_some(()),
+            || format!("{:#?}", self.processes()),
+        );
+    }
+}
+
+/// A running `ollim-bot`; killed, hard, when it is dropped.
+pub struct Service<'a> {
+    bot: &'a TestBot,
+    child: Child,
+    said: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Service<'_> {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has written so far; lines of standard error begin with `! `.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Waits for something; on failure the service's own words are shown.
+    #[track_caller]
+    pub fn until<T>(&self, what: &str, ask: impl FnMut() -> Option<T>) -> T {
+        wait::until(what, ask, || {
+            let processes = self.bot.processes();
+            format!("-- it said:\n{}\n-- processes:\n{processes:#?}", self.said())
+        })
+    }
+
+    /// Waits until `id` has `count` runs that have ended; gives them newest first.
+    #[track_caller]
+    pub fn until_ended(&self, id: &str, count: usize) -> Vec<Value> {
+        self.until(&format!("{count} ended runs of {id}"), || {
+            let runs = self.bot.runs(id);
+            let ended = runs.iter().filter(|run| !run["ended"].is_null()).count();
+            (ended >= count).then_some(runs)
+        })
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let (child, said) = (&mut self.child, &self.said);
+        let status = wait::until("it ends", || child.try_wait().unwrap(), || said.lock().unwrap().clone());
+        for reader in self.readers.drain(..) {
+            reader.join().unwrap();
+        }
+        (status, self.said())
+    }
+
+    /// SIGTERM, and its end.
+    #[track_caller]
+    pub fn stop(self) -> (ExitStatus, String) {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    /// SIGKILL to this one process, and its end.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Service<'_> {
+    fn drop(&mut self) {
+        // It may have ended; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The machine's own time: the real program runs on it.
+pub fn now() -> DateTime<Utc> {
+    ollim_bot::clock::Clock::system().now()
+}
+
+/// A reminder's file: due at `at`, further lines of frontmatter (each with its line feed), the body.
+pub fn reminder(at: DateTime<Utc>, fields: &str, body: &str) -> String {
+    format!("---\nrun_at: \"{}\"\n{fields}---\n{body}\n", at.to_rfc3339())
+}
+
+/// Reads a stream to its end into the common text, line by line.
+fn collect(stream: impl Read + Send + 'static, into: Arc<Mutex<String>>, mark: &'static str) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            let Ok(line) = line else { return };
+            let mut text = into.lock().unwrap();
+            text.push_str(mark);
+            text.push_str(&line);
+            text.push('\n');
+        }
+    })
+}

@@ -1,0 +1,294 @@
+//! A stub of the Messages API on loopback: answers by script, records every request.
+//!
+//! The real client runs against it with `ANTHROPIC_BASE_URL` and any key. It lives in a thread of its own, so that
+//! tests with and without a runtime can use it. Shapes: <https://docs.anthropic.com/en/api/messages-streaming>.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// What the model answers to one request.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// A text; the turn ends.
+    Say(String),
+    /// Calls of tools, side by side: name and input of each.
+    Call(Vec<(String, Value)>),
+    /// An HTTP error with the API's error type, e.g. `401, "authentication_error"`.
+    Error(u16, &'static str),
+    /// No answer at all, for as long as the connection is held.
+    Silence,
+}
+
+impl Reply {
+    pub fn say(text: &str) -> Self {
+        Self::Say(text.into())
+    }
+    /// One call.
+    pub fn call(tool: &str, input: Value) -> Self {
+        Self::Call(vec![(tool.into(), input)])
+    }
+    /// One `Bash` call.
+    pub fn bash(command: &str) -> Self {
+        Self::call("Bash", json!({ "command": command, "description": "test" }))
+    }
+}
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: String,
+    /// With the query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// `null` where the body is not JSON.
+    pub body: Value,
+}
+
+/// A tool result that the client sent back to the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// The tool that was called, and with what.
+    pub tool: String,
+    pub input: Value,
+    /// Its text, blocks joined by line feeds.
+    pub text: String,
+    pub is_error: bool,
+}
+
+impl Request {
+    /// The names of the tools that the agent sees, sorted.
+    pub fn tools(&self) -> Vec<String> {
+        let tools = self.body["tools"].as_array().cloned().unwrap_or_default();
+        let mut names: Vec<String> =
+            tools.iter().map(|tool| tool["name"].as_str().unwrap_or("?").to_string()).collect();
+        names.sort();
+        names
+    }
+
+    /// How many answers of the model the conversation holds.
+    pub fn answers(&self) -> usize {
+        self.body["messages"].as_array().into_iter().flatten().filter(|message| message["role"] == "assistant").count()
+    }
+
+    /// The tool results of the whole conversation, in order.
+    pub fn results(&self) -> Vec<ToolResult> {
+        let mut calls: BTreeMap<String, (String, Value)> = BTreeMap::new();
+        let mut results = Vec::new();
+        for message in self.body["messages"].as_array().into_iter().flatten() {
+            for block in message["content"].as_array().into_iter().flatten() {
+                match block["type"].as_str() {
+                    Some("tool_use") => {
+                        let name = block["name"].as_str().unwrap_or_default().to_string();
+                        calls.insert(id(&block["id"]), (name, block["input"].clone()));
+                    }
+                    Some("tool_result") => {
+                        let (tool, input) = calls.get(&id(&block["tool_use_id"])).cloned().unwrap_or_default();
+                        let is_error = block["is_error"] == true;
+                        results.push(ToolResult { tool, input, text: text_of(&block["content"]), is_error });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        results
+    }
+
+    /// The text of the last message of the user.
+    pub fn last_text(&self) -> String {
+        self.body["messages"]
+            .as_array()
+            .and_then(|all| all.last())
+            .map(|last| text_of(&last["content"]))
+            .unwrap_or_default()
+    }
+
+    /// Whether the text stands anywhere in the body.
+    pub fn mentions(&self, text: &str) -> bool {
+        let quoted = Value::from(text).to_string();
+        self.body.to_string().contains(quoted.trim_matches('"'))
+    }
+}
+
+fn id(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_string()
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}
+
+type Script = dyn Fn(&Request) -> Reply + Send + Sync;
+
+struct Shared {
+    script: Box<Script>,
+    requests: Mutex<Vec<Request>>,
+    ids: AtomicU64,
+}
+
+/// The running stub; it ends with its value.
+pub struct MessagesApi {
+    url: String,
+    shared: Arc<Shared>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl MessagesApi {
+    /// Replies in order, one for each answer that the model owes in a conversation; afterwards it says `done`.
+    /// The reply is picked by how many answers the conversation holds already, so it does not matter how often the
+    /// client asks, nor how many conversations go on side by side.
+    pub fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let replies: Vec<Reply> = replies.into_iter().collect();
+        Self::answering(move |request| replies.get(request.answers()).cloned().unwrap_or_else(|| Reply::say("done")))
+    }
+
+    /// Replies by whatever rule the function has.
+    pub fn answering(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        let shared = Arc::new(Shared { script: Box::new(script), requests: Mutex::default(), ids: AtomicU64::new(1) });
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                tokio::select! {
+                    served = async { axum::serve(listener, router).await } => served.unwrap(),
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self { url, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// For `ANTHROPIC_BASE_URL`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Every request so far, whatever it asked for.
+    pub fn all(&self) -> Vec<Request> {
+        self.shared.requests.lock().unwrap().clone()
+    }
+
+    /// The requests for an answer of the model so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.all().into_iter().filter(|request| is_for_the_model(&request.method, &request.path)).collect()
+    }
+
+    /// The last request for an answer of the model. Panics where there was none.
+    #[track_caller]
+    pub fn last(&self) -> Request {
+        self.requests().pop().expect("the client asked the model")
+    }
+}
+
+impl Drop for MessagesApi {
+    fn drop(&mut self) {
+        // The thread may have ended by a panic of its own; that showed already.
+        let _ = self.stop.take().map(|stop| stop.send(()));
+        let _ = self.thread.take().map(|thread| thread.join());
+    }
+}
+
+fn is_for_the_model(method: &str, path: &str) -> bool {
+    method == "POST" && path.split('?').next() == Some("/v1/messages")
+}
+
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let request = Request {
+        method: method.to_string(),
+        path: uri.to_string(),
+        headers: headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+            .collect(),
+        body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+    };
+    shared.requests.lock().unwrap().push(request.clone());
+    if !is_for_the_model(&request.method, &request.path) {
+        return axum::Json(json!({})).into_response();
+    }
+    let number = shared.ids.fetch_add(1, Ordering::SeqCst);
+    match (shared.script)(&request) {
+        Reply::Say(text) => events(&request, number, &[text_block(&text)], "end_turn"),
+        Reply::Call(calls) => {
+            let block = |(at, (tool, input)): (usize, &(String, Value))| tool_block(number, at, tool, input);
+            events(&request, number, &calls.iter().enumerate().map(block).collect::<Vec<_>>(), "tool_use")
+        }
+        Reply::Error(status, kind) => {
+            let body = json!({"type": "error", "error": {"type": kind, "message": format!("stub: {kind}")}});
+            (StatusCode::from_u16(status).unwrap(), axum::Json(body)).into_response()
+        }
+        Reply::Silence => std::future::pending().await,
+    }
+}
+
+fn text_block(text: &str) -> (Value, Value) {
+    (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text}))
+}
+
+fn tool_block(number: u64, at: usize, tool: &str, input: &Value) -> (Value, Value) {
+    let id = format!("toolu_{number:06}{at:06}");
+    let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
+    (json!({"type": "tool_use", "id": id, "name": tool, "input": {}}), delta)
+}
+
+/// A whole message, streamed where the request asks for that.
+fn events(request: &Request, number: u64, blocks: &[(Value, Value)], stop_reason: &str) -> Response {
+    let usage = json!({"input_tokens": 100, "output_tokens": 20});
+    let message = |content: Value, stop_reason: Value| {
+        json!({"id": format!("msg_{number:06}"), "type": "message", "role": "assistant",
+            "model": request.body["model"], "content": content, "stop_reason": stop_reason, "stop_sequence": null,
+            "usage": usage})
+    };
+    if request.body["stream"] != true {
+        let content = blocks.iter().map(|(start, delta)| whole(start, delta)).collect();
+        return axum::Json(message(Value::Array(content), stop_reason.into())).into_response();
+    }
+    let mut stream = String::new();
+    let mut event = |data: Value| {
+        stream.push_str(&format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap()));
+    };
+    event(json!({"type": "message_start", "message": message(json!([]), Value::Null)}));
+    for (index, (start, delta)) in blocks.iter().enumerate() {
+        event(json!({"type": "content_block_start", "index": index, "content_block": start}));
+        event(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        event(json!({"type": "content_block_stop", "index": index}));
+    }
+    event(
+        json!({"type": "message_delta", "delta": {"stop_reason": stop_reason, "stop_sequence": null}, "usage": usage}),
+    );
+    event(json!({"type": "message_stop"}));
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(stream)).into_response()
+}
+
+fn whole(start: &Value, delta: &Value) -> Value {
+    let mut block = start.clone();
+    match delta["type"].as_str() {
+        Some("text_delta") => block["text"] = delta["text"].clone(),
+        _ => block["input"] = serde_json::from_str(delta["partial_json"].as_str().unwrap()).unwrap(),
+    }
+    block
+}

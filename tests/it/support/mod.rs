@@ -1,0 +1,7 @@
+//! What the tests stand on.
+
+pub mod bot;
+pub mod client;
+pub mod messages_api;
+pub mod processes;
+pub mod wait;

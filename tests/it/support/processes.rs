@@ -1,0 +1,52 @@
+//! Who is alive, read from /proc.
+
+use std::fs;
+use std::path::Path;
+
+/// A live process (zombies included) with the reason why it was counted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub state: char,
+    pub command: String,
+}
+
+/// Every process whose environment, command line or working folder names `path`. The calling process is not counted.
+pub fn naming(path: &Path) -> Vec<Process> {
+    let path = path.to_str().unwrap();
+    all()
+        .into_iter()
+        .filter(|process| {
+            let file = |name: &str| fs::read(format!("/proc/{}/{name}", process.pid)).unwrap_or_default();
+            let folder = fs::read_link(format!("/proc/{}/cwd", process.pid)).unwrap_or_default();
+            contains(&file("environ"), path) || contains(&file("cmdline"), path) || folder.starts_with(path)
+        })
+        .collect()
+}
+
+/// The ended children that `parent` has not waited for.
+pub fn zombies_of(parent: u32) -> Vec<Process> {
+    all().into_iter().filter(|process| process.parent == parent && process.state == 'Z').collect()
+}
+
+fn all() -> Vec<Process> {
+    let own = std::process::id();
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    // A process that ends while it is looked at is not alive.
+    pids.filter(|&pid| pid != own).filter_map(one).collect()
+}
+
+fn one(pid: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&words).replace('\0', " ");
+    Some(Process { pid, parent, state, command })
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
