@@ -4,6 +4,7 @@
 //! The tests here are about the corpora themselves: with no policy in between, every attack works and every ordinary call
 //! does what it is for. An attack that does nothing would be stopped by anything.
 
+mod engine;
 mod entry;
 mod ground;
 
@@ -42,6 +43,7 @@ fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Syn
 }
 
 /// `Ok(true)`: its effect was seen; `Ok(false)`: nothing can be seen on this machine.
+#[expect(clippy::print_stderr, reason = "a test says what it could not show")]
 fn try_one(case: &Case, also: impl Fn(&Case, &Ground) -> Option<String>) -> Result<bool, String> {
     let entry = &case.entry;
     let lacking = lacking(entry);
@@ -119,5 +121,16 @@ fn the_attacks_cover_every_class() {
     ] {
         let count = classes.get(class).copied().unwrap_or_default();
         assert!(count >= 8, "`{class}` has {count} attacks that the engine has to stop, of at least 8");
+    }
+}
+
+#[test]
+fn every_rule_and_call_is_well_formed() {
+    let ground = Ground::new();
+    for case in load("attacks").iter().chain(&load("ordinary")) {
+        let config = engine::config(&case.rules, |text| ground.fill(text));
+        let call = engine::call(case, &ground);
+        assert_eq!(config.allowed_tools().is_some(), case.rules.disallowed_tools.is_none(), "{}", case.title());
+        assert!(call.cwd.is_absolute() && !call.input.to_string().contains("@WORK@"), "{}", case.title());
     }
 }

@@ -38,8 +38,8 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Lays out the files, links and programs that `entry` needs and runs its setup line.
-    pub fn lay(entry: &Entry) -> Self {
+    /// The home that every trial starts from.
+    pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("corpus").tempdir().expect("a temporary folder");
         let root = folder.path().canonicalize().expect("the temporary folder's path");
         let ground = Self { _folder: folder, root };
@@ -48,6 +48,12 @@ impl Ground {
         }
         ground.write(".box", "", &ground.root.join(".box"));
         ground.lay_home();
+        ground
+    }
+
+    /// Lays out the files, links and programs that `entry` needs and runs its setup line.
+    pub fn lay(entry: &Entry) -> Self {
+        let ground = Self::new();
         for (path, content) in &entry.files {
             ground.write(path, &ground.fill(content), &ground.path(path));
         }
@@ -61,8 +67,8 @@ impl Ground {
             ground.write(name, text, &ground.root.join("answers").join(name));
         }
         if let Some(setup) = &entry.setup {
-            let output = ground.shell("set -e; eval \"$1\"", &ground.fill(setup), &ground.work());
-            assert!(output.1, "{}: the setup failed:\n{}", entry.name, output.0);
+            let (output, done) = ground.shell("set -e; eval \"$1\"", &ground.fill(setup), &ground.work());
+            assert!(done, "{}: the setup failed:\n{output}", entry.name);
         }
         ground
     }
