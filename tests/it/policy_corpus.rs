@@ -118,6 +118,7 @@ fn the_attacks_cover_every_class() {
         "web domains",
         "blocked for every fork",
         "read-only agents",
+        "lines that are easily misread",
     ] {
         let count = classes.get(class).copied().unwrap_or_default();
         assert!(count >= 8, "`{class}` has {count} attacks that the engine has to stop, of at least 8");
