@@ -3,11 +3,30 @@
 //! Pure: no I/O save resolving symlinks of paths a call names, no async, no clock. Knows nothing of definitions,
 //! runs or clients. Every function is total: what cannot be understood is denied, never a panic.
 
+mod attenuate;
 mod background;
+mod bash;
+mod broad;
+mod call;
+mod known;
+mod layers;
+mod lists;
+mod names;
+mod path;
 mod pattern;
+mod rule;
+mod shell;
+mod surface;
+mod web;
+mod wildcard;
 
+pub use attenuate::{Widening, attenuate, covers};
 pub use background::{BgForkConfig, BothLists, UpdateMode};
+pub use broad::{denylist_warnings, warnings};
+pub use layers::{AgentRules, Policy};
+pub use path::Places;
 pub use pattern::{PatternError, ToolPattern};
+pub use surface::{PathGrants, PolicyEntry};
 
 use std::path::PathBuf;
 
@@ -67,3 +86,31 @@ pub struct Decision {
     /// Whether the call can only read (used by retries: a run cut off before its first effect may run again).
     pub read_only: bool,
 }
+
+/// What the main session may do where `main_tools` is not configured: work on the desk, the web, its skills and
+/// agents, and our own tools.
+#[must_use]
+pub fn default_main_tools() -> Vec<ToolPattern> {
+    [
+        "Bash",
+        "Read",
+        "Edit",
+        "Glob",
+        "Grep",
+        "WebFetch",
+        "WebSearch",
+        "Skill",
+        "Agent",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+        "mcp__discord",
+    ]
+    .into_iter()
+    .map(ToolPattern::bare)
+    .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! Patterns that are broader, or narrower, than they look.
+
+use super::ToolPattern;
+use super::rule::{Matcher, Origin, Rule};
+
+/// Programs by which any other program, or any code, can be run: a grant of them is a grant of everything.
+const RUN_ANYTHING: &[&str] = &[
+    "apt",
+    "apt-get",
+    "at",
+    "awk",
+    "bash",
+    "batch",
+    "bun",
+    "bunx",
+    "busybox",
+    "cargo",
+    "cc",
+    "chroot",
+    "crontab",
+    "dash",
+    "deno",
+    "docker",
+    "docker-compose",
+    "ed",
+    "emacs",
+    "env",
+    "eval",
+    "ex",
+    "exec",
+    "expect",
+    "find",
+    "fish",
+    "gawk",
+    "gcc",
+    "gdb",
+    "go",
+    "gradle",
+    "java",
+    "jshell",
+    "julia",
+    "just",
+    "ksh",
+    "kubectl",
+    "lua",
+    "make",
+    "man",
+    "mvn",
+    "nix",
+    "nix-shell",
+    "node",
+    "nohup",
+    "npm",
+    "npx",
+    "nvim",
+    "osascript",
+    "parallel",
+    "perl",
+    "php",
+    "pip",
+    "pip3",
+    "pipx",
+    "pnpm",
+    "podman",
+    "poetry",
+    "python",
+    "python2",
+    "python3",
+    "R",
+    "rsync",
+    "Rscript",
+    "ruby",
+    "screen",
+    "script",
+    "sh",
+    "socat",
+    "source",
+    "sqlite3",
+    "ssh",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "tar",
+    "tclsh",
+    "timeout",
+    "tmux",
+    "tsx",
+    "unshare",
+    "uv",
+    "uvx",
+    "vi",
+    "vim",
+    "watch",
+    "xargs",
+    "yarn",
+    "zsh",
+    "nice",
+    "stdbuf",
+    "setsid",
+    "command",
+    "builtin",
+    "doas",
+    "flock",
+];
+
+/// What a person should know about a pattern in an allowlist: broader than it looks, or granting nothing.
+#[must_use]
+pub fn warnings(pattern: &ToolPattern) -> Vec<String> {
+    let rule = Rule::new(pattern, Origin::MainTools);
+    let mut out = Vec::new();
+    if rule.is_for_everything() {
+        out.push(format!("`{pattern}` grants everything: every tool, with any input"));
+        return out;
+    }
+    match &rule.matcher {
+        Matcher::All if pattern.canonical_tool() == "Bash" => {
+            out.push(format!(
+                "`{pattern}` grants everything: any command line; name the commands, as in `Bash(ollim-bot gmail *)`"
+            ));
+        }
+        Matcher::All if pattern.canonical_tool() == "Edit" => {
+            out.push(format!(
+                "`{pattern}` grants everything: writing any file; name the folder, as in `Edit(notes/**)`"
+            ));
+        }
+        Matcher::Path(_) if is_whole_work(pattern) && pattern.canonical_tool() == "Edit" => {
+            out.push(format!(
+                "`{pattern}` grants everything: writing any file in `work/`; name the folder, as in `Edit(notes/**)`"
+            ));
+        }
+        Matcher::Command(command) => command_warnings(pattern, &command.granting.fixed_words(), &mut out),
+        Matcher::Unsupported => {
+            out.push(format!("`{pattern}` grants nothing: {} has no such specifier", pattern.tool()));
+        }
+        _ => {}
+    }
+    if pattern.canonical_tool() == "Agent" && rule.is_all() {
+        out.push(format!("`{pattern}` grants nothing in a job: name the agent, as in `Agent(Explore)`"));
+    }
+    out
+}
+
+fn is_whole_work(pattern: &ToolPattern) -> bool {
+    matches!(pattern.specifier(), Some("**" | "**/*" | "./**" | "/**" | "//**" | "~/**" | "."))
+}
+
+fn command_warnings(pattern: &ToolPattern, fixed: &[String], out: &mut Vec<String>) {
+    let Some(program) = fixed.first() else {
+        out.push(format!(
+            "`{pattern}` grants everything: any program can stand for the `*`; begin with the program's name"
+        ));
+        return;
+    };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let open = pattern.specifier().is_some_and(|text| text.ends_with('*'));
+    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if fixed.len() == 1 && open && (RUN_ANYTHING.contains(&name) || RUN_ANYTHING.contains(&family)) {
+        out.push(format!(
+            "`{pattern}` can run any program: `{name}` runs what its arguments say; name what it may run, as in `Bash({program} FILE)`"
+        ));
+    }
+    if fixed.len() == 1 && open && name == "git" {
+        out.push(format!(
+            "`{pattern}` can run any program (hooks, pagers, `git submodule foreach`); name the subcommands"
+        ));
+    }
+    if fixed.len() == 1 && open && name == "ollim-bot" {
+        out.push(format!(
+            "`{pattern}` grants every command of the bot and all of your own; name them, as in `Bash(ollim-bot gmail *)`"
+        ));
+    }
+    let code = fixed.iter().skip(1).find(|word| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-exec"));
+    if let Some(code) = code.filter(|_| RUN_ANYTHING.contains(&name) || RUN_ANYTHING.contains(&family)) {
+        out.push(format!(
+            "`{pattern}` may grant nothing: code after `{code}` is not judged by patterns; put it in a file"
+        ));
+    }
+}
+
+/// What a person should know about a pattern in a denylist.
+#[must_use]
+pub fn denylist_warnings(pattern: &ToolPattern) -> Vec<String> {
+    let rule = Rule::new(pattern, Origin::MainTools);
+    let mut out = Vec::new();
+    if let Matcher::Command(command) = &rule.matcher
+        && command.granting.fixed_words().first().map(String::as_str) != Some("ollim-bot")
+    {
+        out.push(format!(
+            "`{pattern}` is a guard rail, not a boundary: a script or a makefile can run the same program; list what is allowed in `allowed_tools` instead"
+        ));
+    }
+    if matches!(rule.matcher, Matcher::Unsupported) {
+        out.push(format!("`{pattern}` denies every {} call: it has no such specifier", pattern.tool()));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> String {
+        warnings(&ToolPattern::parse(text).unwrap()).join(" | ")
+    }
+
+    #[test]
+    fn broad_grants_are_told() {
+        for text in ["Bash", "Bash(*)", "Edit", "Write", "Write(**)", "Edit(**)", "*", "Bash(* --version)"] {
+            assert!(of(text).contains("grants everything"), "{text}: {}", of(text));
+        }
+        for text in [
+            "Bash(python *)",
+            "Bash(python3.11 *)",
+            "Bash(npx *)",
+            "Bash(docker *)",
+            "Bash(ssh *)",
+            "Bash(find *)",
+            "Bash(env *)",
+            "Bash(/usr/bin/bash *)",
+            "Bash(sudo:*)",
+            "Bash(git *)",
+            "Bash(make*)",
+        ] {
+            // `make*` has no word before its star.
+            let expected = if text == "Bash(make*)" { "grants everything" } else { "can run any program" };
+            assert!(of(text).contains(expected), "{text}: {}", of(text));
+        }
+        assert!(of("Bash(python3 -c *)").contains("may grant nothing"));
+        assert!(of("WebSearch(rust)").contains("grants nothing"));
+        assert!(of("Agent").contains("name the agent"));
+        for text in [
+            "Read",
+            "Bash(ollim-bot gmail *)",
+            "Bash(git log *)",
+            "Bash(python3 report.py)",
+            "Edit(notes/**)",
+            "mcp__discord__ping_user",
+            "WebFetch(domain:docs.rs)",
+            "Agent(Explore)",
+        ] {
+            assert_eq!(of(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_denylist_of_other_programs_is_a_guard_rail() {
+        let of = |text: &str| denylist_warnings(&ToolPattern::parse(text).unwrap()).join(" | ");
+        assert!(of("Bash(git push *)").contains("guard rail"));
+        assert_eq!(of("Bash(ollim-bot cal *)"), "");
+        assert_eq!(of("Bash"), "");
+        assert_eq!(of("WebFetch"), "");
+    }
+}

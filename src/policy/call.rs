@@ -1,0 +1,156 @@
+//! What a call asks for: from the client's tool names and inputs to a request that rules can be held against.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::path::{Resolved, resolve};
+use super::{ToolCall, known};
+
+/// How a path is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// One file or folder is read.
+    Read,
+    /// One file is written.
+    Write,
+    /// Everything under a folder may be read.
+    Search,
+}
+
+/// A call in the engine's terms.
+#[derive(Clone, Debug)]
+pub(super) enum Request<'a> {
+    /// A shell line.
+    Bash(&'a str),
+    /// A tool that works on a path.
+    Path {
+        /// How.
+        access: Access,
+        /// Where it leads.
+        path: Resolved,
+    },
+    /// A URL.
+    Fetch(&'a str),
+    /// A tool that is matched by a text of its input.
+    Text(String),
+    /// Any other tool: its name alone counts.
+    Named,
+    /// An input that is not what the tool takes.
+    Unreadable(&'static str),
+}
+
+/// Reads a call. `tool` is its present name.
+pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path) -> Request<'a> {
+    let text = |key: &str| call.input.get(key).and_then(Value::as_str);
+    let path = |access: Access, value: Option<&str>| {
+        let Some(value) = value else { return Request::Unreadable("its input names no path") };
+        match resolve(value, &call.cwd, user_home) {
+            Some(path) => Request::Path { access, path },
+            None => Request::Unreadable("its path cannot be resolved"),
+        }
+    };
+    match tool {
+        "Bash" | "Monitor" | "PowerShell" => match text("command") {
+            Some(command) if tool == "Bash" => Request::Bash(command),
+            Some(_) => Request::Named,
+            None => Request::Unreadable("its input has no command"),
+        },
+        "Read" => path(Access::Read, text("file_path")),
+        "Edit" | "Write" => path(Access::Write, text("file_path")),
+        "NotebookEdit" => path(Access::Write, text("notebook_path")),
+        "NotebookRead" => path(Access::Read, text("notebook_path")),
+        "LS" => path(Access::Search, text("path")),
+        "Grep" => match optional(call, "path") {
+            Ok(folder) => path(Access::Search, Some(folder.unwrap_or("."))),
+            Err(why) => Request::Unreadable(why),
+        },
+        "Glob" => match (optional(call, "path"), text("pattern")) {
+            (Ok(folder), Some(pattern)) => {
+                let Some(root) = glob_root(folder.unwrap_or("."), pattern) else {
+                    return Request::Unreadable("its pattern has `..` behind a wildcard");
+                };
+                path(Access::Search, Some(&root))
+            }
+            (Err(why), _) => Request::Unreadable(why),
+            (_, None) => Request::Unreadable("its input has no pattern"),
+        },
+        "WebFetch" => text("url").map_or(Request::Unreadable("its input has no url"), Request::Fetch),
+        "Agent" => Request::Text(text("subagent_type").unwrap_or("general-purpose").to_owned()),
+        "Skill" => match text("skill").or_else(|| text("command")).or_else(|| text("name")) {
+            Some(skill) => Request::Text(match text("args") {
+                Some(args) if !args.is_empty() => format!("{skill} {args}"),
+                _ => skill.to_owned(),
+            }),
+            None => Request::Unreadable("its input names no skill"),
+        },
+        _ => Request::Named,
+    }
+}
+
+/// A text that may be absent, but must not be something else.
+fn optional<'a>(call: &'a ToolCall, key: &str) -> Result<Option<&'a str>, &'static str> {
+    match call.input.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err("its path is not a text"),
+    }
+}
+
+/// The folder that a glob searches: its plain beginning, below `folder` unless it is absolute.
+fn glob_root(folder: &str, pattern: &str) -> Option<String> {
+    let wild = pattern.find(['*', '?', '[', '{', '(', '!', '@', '+']).unwrap_or(pattern.len());
+    let (plain, rest) = match pattern[..wild].rfind('/') {
+        Some(slash) => pattern.split_at(slash + 1),
+        None => ("", pattern),
+    };
+    if rest.contains("..") {
+        return None;
+    }
+    Some(if plain.starts_with(['/', '~']) { plain.to_owned() } else { format!("{folder}/{plain}") })
+}
+
+/// The tool's present name.
+pub(super) fn tool_name(call: &ToolCall) -> &str {
+    known::canonical(&call.tool)
+}
+
+/// What the call is about, for sentences: `Bash "ls -l"`.
+pub(super) fn shown(call: &ToolCall) -> String {
+    let keys = ["command", "file_path", "notebook_path", "path", "url", "subagent_type", "skill", "pattern", "query"];
+    match keys.iter().find_map(|key| call.input.get(*key).and_then(Value::as_str)) {
+        Some(text) => format!("{} \"{}\"", call.tool, clipped(text)),
+        None => call.tool.clone(),
+    }
+}
+
+/// A text made fit for one line of a log.
+pub(super) fn clipped(text: &str) -> String {
+    const MOST: usize = 200;
+    let mut out: String =
+        text.chars().take(MOST).map(|c| if c.is_control() && c != '\n' { '\u{FFFD}' } else { c }).collect();
+    if out.contains('\n') {
+        out = out.replace('\n', "⏎");
+    }
+    if text.chars().count() > MOST {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_searches_from_its_plain_beginning() {
+        assert_eq!(glob_root(".", "**/*.md").as_deref(), Some("./"));
+        assert_eq!(glob_root(".", "notes/*.md").as_deref(), Some("./notes/"));
+        assert_eq!(glob_root("sub", "../x/*").as_deref(), Some("sub/../x/"));
+        assert_eq!(glob_root("sub", "/etc/*").as_deref(), Some("/etc/"));
+        assert_eq!(glob_root(".", "a/file").as_deref(), Some("./a/"));
+        assert_eq!(glob_root(".", "{a,../b}/*"), None);
+        assert_eq!(glob_root(".", "*/../../x"), None);
+    }
+}

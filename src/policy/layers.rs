@@ -1,0 +1,313 @@
+//! The policy of a session: the layers in their order, and one decision for each call.
+//!
+//! Layers: what is blocked for every fork; the denials; the grants; the permission mode. The first that says no wins.
+//! Every decision carries its layer, its rule and a sentence. Deciding never panics: what is not understood is denied.
+
+use std::path::PathBuf;
+
+use super::call::{self, Request};
+use super::lists::Lists;
+use super::path::{Known, Places};
+use super::rule::{Origin, Rule};
+use super::shell::{self, Script, Word};
+use super::{BgForkConfig, Decision, Layer, ToolCall, ToolPattern, UpdateMode, Verdict, bash, known};
+
+/// What a named agent may do. (Its permission mode makes no difference in a fork: everything that passes the third
+/// layer was granted by a pattern, and nobody can be asked about the rest.)
+#[derive(Clone, Debug)]
+pub struct AgentRules {
+    /// Its name, as calls have it in `agent_type`.
+    pub name: String,
+    /// Its `tools`; `None`: all.
+    pub allowed: Option<Vec<ToolPattern>>,
+    /// Its `disallowedTools`.
+    pub disallowed: Vec<ToolPattern>,
+    /// Whether its Bash may only read.
+    pub read_only: bool,
+}
+
+/// What a session may do. Immutable; it can only be narrowed.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    owner: String,
+    /// A fork has the system-wide blocks; the main session has not.
+    fork: bool,
+    known: Known,
+    user_home: PathBuf,
+    /// The job's own lists last: an agent's come before.
+    lists: Vec<Lists>,
+    /// The lists of agents that calls name in `agent_type`.
+    subagents: Vec<(String, Lists)>,
+}
+
+impl Policy {
+    /// The policy of a background job. `owner` names it in sentences (`routine email-triage`); `main_tools` are what
+    /// the main session has.
+    #[must_use]
+    pub fn background(owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern], places: &Places) -> Self {
+        let allow = match config.effective_allowed_tools() {
+            Some(patterns) => {
+                let written = config.allowed_tools().unwrap_or_default();
+                patterns
+                    .iter()
+                    .map(|pattern| {
+                        let by_itself = !written.contains(pattern);
+                        let origin = if by_itself { Origin::Automatic } else { Origin::Allowed(owner.into()) };
+                        Rule::new(pattern, origin)
+                    })
+                    .collect()
+            }
+            None => main_tools.iter().map(|pattern| Rule::new(pattern, Origin::MainTools)).collect(),
+        };
+        let written = config.disallowed_tools().unwrap_or_default();
+        let mut deny: Vec<Rule> =
+            written.iter().map(|pattern| Rule::new(pattern, Origin::Disallowed(owner.into()))).collect();
+        if !config.allow_ping {
+            for tool in ["mcp__discord__ping_user", "mcp__discord__discord_embed"] {
+                deny.push(Rule::new(&ToolPattern::bare(tool), Origin::NoPing));
+            }
+        }
+        if config.update_main_session == UpdateMode::Blocked {
+            deny.push(Rule::new(&ToolPattern::bare("mcp__discord__report_updates"), Origin::NoUpdates));
+        }
+        Self::new(owner, true, Lists { allow: Some(allow), deny, read_only: false }, places)
+    }
+
+    /// The policy of the main session: what `main_tools` grants and calls that only read pass; the rest would be put
+    /// to the person, and is denied here by [`Layer::PermissionMode`].
+    #[must_use]
+    pub fn main_session(main_tools: &[ToolPattern], places: &Places) -> Self {
+        let allow = main_tools.iter().map(|pattern| Rule::new(pattern, Origin::MainTools)).collect();
+        Self::new("the main session", false, Lists { allow: Some(allow), deny: Vec::new(), read_only: false }, places)
+    }
+
+    fn new(owner: &str, fork: bool, lists: Lists, places: &Places) -> Self {
+        Self {
+            owner: owner.into(),
+            fork,
+            known: Known::new(places),
+            user_home: places.user_home.clone(),
+            lists: vec![lists],
+            subagents: Vec::new(),
+        }
+    }
+
+    /// Narrowed to what a named agent may do, for a session that runs as it.
+    #[must_use]
+    pub fn as_agent(mut self, agent: &AgentRules) -> Self {
+        self.lists.insert(0, agent_lists(agent));
+        self
+    }
+
+    /// With the agents that it may call: their calls are held against their own lists, then against the job's.
+    #[must_use]
+    pub fn with_subagents(mut self, agents: &[AgentRules]) -> Self {
+        self.subagents.extend(agents.iter().map(|agent| (agent.name.clone(), agent_lists(agent))));
+        self
+    }
+
+    /// Decides a call. Total: whatever the input, there is an answer, and it is no in doubt.
+    #[must_use]
+    pub fn decide(&self, call: &ToolCall) -> Decision {
+        let tool = call::tool_name(call);
+        let shown = call::shown(call);
+        let lists = self.lists_for(call.agent_type.as_deref());
+        // A call of the main session's own turn, about which the person can be asked.
+        let person = !self.fork && call.agent_type.is_none();
+        if let Some(why) = self.blocked_tool(tool, call) {
+            return deny(Layer::System, None, format!("{shown}: {why}"));
+        }
+        match call::request(call, tool, &self.user_home) {
+            Request::Unreadable(why) => deny(Layer::System, None, format!("{shown}: denied, since {why}")),
+            Request::Bash(line) => match shell::read(line) {
+                Ok(script) => self.decide_script(&script, call, &lists, &shown),
+                Err(unreadable) => {
+                    let whole = person
+                        && lists
+                            .iter()
+                            .all(|lists| lists.deny.is_empty() && lists.grants_for("Bash").any(Rule::is_all));
+                    if whole {
+                        let rule = lists.iter().find_map(|lists| lists.grants_for("Bash").find(|rule| rule.is_all()));
+                        return allow(Layer::AllowedTools, rule, &shown, false);
+                    }
+                    let why = unreadable.why();
+                    deny(
+                        Layer::System,
+                        None,
+                        format!("{shown}: denied, since the line cannot be read with certainty: {why}"),
+                    )
+                }
+            },
+            request => self.decide_request(tool, &request, &lists, &shown, person),
+        }
+    }
+
+    /// Decides a call of our own program whose words are known: what a fork's `ollim-bot …` asks the daemon.
+    #[must_use]
+    pub fn decide_command(&self, words: &[String]) -> Decision {
+        let call = ToolCall {
+            tool: "Bash".into(),
+            input: serde_json::json!({ "command": words.join(" ") }),
+            cwd: self.known.work.first().cloned().unwrap_or_else(|| PathBuf::from("/")),
+            agent_type: None,
+        };
+        let shown = call::shown(&call);
+        let words: Vec<Word> = words.iter().map(Word::text).collect();
+        let lists = self.lists_for(None);
+        self.decide_script(&Script::of(words), &call, &lists, &shown)
+    }
+
+    fn lists_for(&self, agent: Option<&str>) -> Vec<&Lists> {
+        let own = agent.and_then(|agent| self.subagents.iter().find(|(name, _)| name == agent));
+        own.map(|(_, lists)| lists).into_iter().chain(&self.lists).collect()
+    }
+
+    /// The first layer, for tools: what no fork and no subagent may call.
+    fn blocked_tool(&self, tool: &str, call: &ToolCall) -> Option<String> {
+        if !self.fork && call.agent_type.is_none() {
+            return None;
+        }
+        if !known::BLOCKED.contains(&tool) {
+            return None;
+        }
+        if tool == "Agent" && call.agent_type.is_none() && self.names_agents() {
+            return None;
+        }
+        Some(format!("{tool} is blocked for every fork, whatever its file says"))
+    }
+
+    /// Whether the job's file names agents that it may call (`Agent(Explore)`).
+    pub(super) fn names_agents(&self) -> bool {
+        self.lists.iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| {
+            rule.pattern.canonical_tool() == "Agent" && !rule.is_all() && matches!(rule.origin, Origin::Allowed(_))
+        })
+    }
+
+    fn decide_script(&self, script: &Script, call: &ToolCall, lists: &[&Lists], shown: &str) -> Decision {
+        let person = !self.fork && call.agent_type.is_none();
+        let scene = bash::Scene { cwd: &call.cwd, user_home: &self.user_home, known: &self.known };
+        let read_only = shell::is_read_only(script);
+        let commands = bash::commands(script);
+        let finish = |mut decision: Decision| {
+            decision.commands.clone_from(&commands);
+            decision.read_only = read_only;
+            decision
+        };
+        let sentence = |no: &bash::No| {
+            if no.about.is_empty() || shown.ends_with(&format!("\"{}\"", call::clipped(&no.about))) {
+                format!("{shown}: {}", no.why)
+            } else {
+                format!("{shown}: `{}`: {}", call::clipped(&no.about), no.why)
+            }
+        };
+        if !person && let Some(no) = bash::blocked(script, &scene) {
+            return finish(deny(Layer::System, None, sentence(&no)));
+        }
+        if let Some(no) = lists.iter().find_map(|lists| bash::denied(lists, script, &scene)) {
+            return finish(deny(Layer::DisallowedTools, no.rule.clone(), sentence(&no)));
+        }
+        let mut rule = None;
+        for list in lists {
+            match bash::granted(list, script, &scene) {
+                Ok(found) => rule = found.or(rule),
+                Err(_) if person && read_only => {
+                    return finish(allow(Layer::PermissionMode, None, shown, true));
+                }
+                Err(no) => return finish(self.not_granted(list, "Bash", person, &sentence(&no))),
+            }
+        }
+        finish(allow(Layer::AllowedTools, rule, shown, read_only))
+    }
+
+    fn decide_request(
+        &self,
+        tool: &str,
+        request: &Request<'_>,
+        lists: &[&Lists],
+        shown: &str,
+        person: bool,
+    ) -> Decision {
+        let read_only = matches!(tool, "Read" | "Glob" | "Grep" | "LS" | "NotebookRead" | "WebFetch" | "WebSearch");
+        if let Request::Path { path, .. } = request
+            && let Some(protected) = bash::protected(path, &self.known)
+        {
+            return deny(Layer::System, None, format!("{shown}: denied, since {}", protected.why()));
+        }
+        if let Some(rule) = lists.iter().find_map(|lists| lists.denying(tool, request, &self.known)) {
+            let text = rule.pattern.to_string();
+            return deny(Layer::DisallowedTools, Some(text), format!("{shown}: denied by {}", rule.cited()));
+        }
+        let mut found = None;
+        for list in lists {
+            let writes = matches!(tool, "Edit" | "Write" | "NotebookEdit");
+            if list.read_only && writes {
+                return deny(Layer::DisallowedTools, None, format!("{shown}: this agent only reads"));
+            }
+            if list.allow.is_none() {
+                continue;
+            }
+            match list.granting(tool, request, &self.known) {
+                Some(rule) => found = Some(rule),
+                None if person && read_only => return allow(Layer::PermissionMode, None, shown, true),
+                None => return self.not_granted(list, tool, person, &format!("{shown}: not granted")),
+            }
+        }
+        allow(Layer::AllowedTools, found, shown, read_only)
+    }
+
+    /// The denial of the third layer (of the fourth for the main session), with what would have been granted.
+    fn not_granted(&self, lists: &Lists, tool: &str, person: bool, sentence: &str) -> Decision {
+        const MOST: usize = 8;
+        if person {
+            return deny(Layer::PermissionMode, None, format!("{sentence} by main_tools; the person would be asked"));
+        }
+        let rules: Vec<String> = lists.grants_for(tool).map(|rule| rule.pattern.to_string()).collect();
+        let mut hint = match rules.len() {
+            0 => format!("; {} grants no {tool} call", self.owner),
+            1..=MOST => format!("; {} grants: {}", self.owner, rules.join(", ")),
+            _ => format!("; {} grants: {}, …", self.owner, rules[..MOST].join(", ")),
+        };
+        if tool == "Bash" && !rules.is_empty() {
+            hint.push_str(". Run granted commands on their own, spelled plainly");
+        }
+        deny(Layer::AllowedTools, None, format!("{sentence}{hint}"))
+    }
+
+    pub(super) fn all_lists(&self) -> &[Lists] {
+        &self.lists
+    }
+
+    pub(super) fn is_fork(&self) -> bool {
+        self.fork
+    }
+
+    pub(super) fn known_places(&self) -> &Known {
+        &self.known
+    }
+}
+
+fn agent_lists(agent: &AgentRules) -> Lists {
+    let owner = format!("agent {}", agent.name);
+    Lists {
+        allow: agent
+            .allowed
+            .as_ref()
+            .map(|patterns| patterns.iter().map(|p| Rule::new(p, Origin::Allowed(owner.clone()))).collect()),
+        deny: agent.disallowed.iter().map(|p| Rule::new(p, Origin::Disallowed(owner.clone()))).collect(),
+        read_only: agent.read_only,
+    }
+}
+
+fn deny(layer: Layer, rule: Option<String>, reason: String) -> Decision {
+    Decision { verdict: Verdict::Deny, layer, rule, reason, commands: Vec::new(), read_only: false }
+}
+
+fn allow(layer: Layer, rule: Option<&Rule>, shown: &str, read_only: bool) -> Decision {
+    let reason = match rule {
+        Some(rule) => format!("{shown}: granted by \"{}\" ({})", rule.pattern, rule.origin),
+        None if layer == Layer::PermissionMode => format!("{shown}: it only reads"),
+        None => format!("{shown}: granted"),
+    };
+    let rule = rule.map(|rule| rule.pattern.to_string());
+    Decision { verdict: Verdict::Allow, layer, rule, reason, commands: Vec::new(), read_only }
+}

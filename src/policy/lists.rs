@@ -1,0 +1,128 @@
+//! One pair of lists, of a job or of an agent, held against a request.
+
+use super::call::{Access, Request};
+use super::path::{Known, Resolved};
+use super::rule::{Matcher, Rule};
+use super::web;
+use super::wildcard::Symbol;
+
+/// The rules of one owner.
+#[derive(Clone, Debug)]
+pub(super) struct Lists {
+    /// What is granted; `None`: everything that is not denied.
+    pub allow: Option<Vec<Rule>>,
+    /// What is denied.
+    pub deny: Vec<Rule>,
+    /// Whether Bash is granted for reading lines only.
+    pub read_only: bool,
+}
+
+/// Which of an owner's `Edit` and `Read` rules speak of a tool, for granting.
+pub(super) fn granting_tools(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "Read" => &["Read", "Edit"],
+        "Edit" | "Write" => &["Edit"],
+        "NotebookEdit" => &["NotebookEdit", "Edit"],
+        "NotebookRead" => &["NotebookRead", "Read", "Edit"],
+        _ => &[],
+    }
+}
+
+/// The same for denying: what may not be read may not be searched or written either.
+pub(super) fn denying_tools(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "Read" | "NotebookRead" => &["Read", "NotebookRead"],
+        "Glob" => &["Glob", "Read"],
+        "Grep" => &["Grep", "Read"],
+        "LS" => &["LS", "Read"],
+        "Edit" | "Write" => &["Edit", "Read"],
+        "NotebookEdit" => &["NotebookEdit", "Edit", "Read"],
+        _ => &[],
+    }
+}
+
+fn speaks_of(rule: &Rule, tool: &str, related: &[&str]) -> bool {
+    rule.is_for(tool) || related.iter().any(|other| rule.is_for(other))
+}
+
+impl Lists {
+    /// Rules that could grant calls of a tool.
+    pub(super) fn grants_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
+        self.allow.iter().flatten().filter(move |rule| speaks_of(rule, tool, granting_tools(tool)))
+    }
+
+    /// Rules that could deny calls of a tool.
+    pub(super) fn denials_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
+        self.deny.iter().filter(move |rule| speaks_of(rule, tool, denying_tools(tool)))
+    }
+
+    /// The rule that grants a request of a tool other than Bash.
+    pub(super) fn granting(&self, tool: &str, request: &Request<'_>, known: &Known) -> Option<&Rule> {
+        self.grants_for(tool).find(|rule| grants(rule, request, known))
+    }
+
+    /// The rule that denies it.
+    pub(super) fn denying(&self, tool: &str, request: &Request<'_>, known: &Known) -> Option<&Rule> {
+        self.denials_for(tool).find(|rule| denies(rule, request, known))
+    }
+
+    /// Whether every call of a tool is denied, so that it need not be shown.
+    pub(super) fn denies_whole(&self, tool: &str) -> bool {
+        self.denials_for(tool).any(|rule| matches!(rule.matcher, Matcher::All | Matcher::Unsupported))
+    }
+}
+
+/// Whether a path is granted in both its readings.
+pub(super) fn grants_path(rule: &Rule, path: &Resolved, access: Access, known: &Known) -> bool {
+    let below = access == Access::Search;
+    match &rule.matcher {
+        Matcher::All => true,
+        Matcher::Path(paths) => path.readings.iter().all(|path| paths.grants(path, known, below)),
+        _ => false,
+    }
+}
+
+/// Whether a path is denied in either.
+pub(super) fn denies_path(rule: &Rule, path: &Resolved, access: Access, known: &Known) -> bool {
+    let below = access == Access::Search;
+    match &rule.matcher {
+        Matcher::Path(paths) => path.everywhere().any(|path| paths.denies(path, known, below)),
+        _ => true,
+    }
+}
+
+fn grants(rule: &Rule, request: &Request<'_>, known: &Known) -> bool {
+    if rule.is_all() {
+        return true;
+    }
+    match (request, &rule.matcher) {
+        (Request::Path { access, path }, _) => grants_path(rule, path, *access, known),
+        (Request::Fetch(url), Matcher::Host(hosts)) => web::host(url).is_some_and(|host| hosts.matches(&host)),
+        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches_always(&words(text)),
+        _ => false,
+    }
+}
+
+fn denies(rule: &Rule, request: &Request<'_>, known: &Known) -> bool {
+    if rule.is_all() {
+        return true;
+    }
+    match (request, &rule.matcher) {
+        (Request::Path { access, path }, _) => denies_path(rule, path, *access, known),
+        // A URL without a certain host could be the denied one.
+        (Request::Fetch(url), Matcher::Host(hosts)) => web::host(url).is_none_or(|host| hosts.matches_possibly(&host)),
+        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches_possibly(&words(text)),
+        _ => true,
+    }
+}
+
+fn words(text: &str) -> Vec<Symbol> {
+    let mut out = Vec::with_capacity(text.len());
+    for (at, word) in text.split_whitespace().enumerate() {
+        if at > 0 {
+            out.push(Symbol::Break);
+        }
+        out.extend(word.chars().map(Symbol::Char));
+    }
+    out
+}
