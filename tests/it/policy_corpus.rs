@@ -1,8 +1,9 @@
 //! Two corpora of calls that an agent may make: attacks, each of which must be stopped, and ordinary ones, each of which
 //! must run. They are data (`tests/fixtures/policy/`), written without a look at the engine.
 //!
-//! The tests here are about the corpora themselves: with no policy in between, every attack works and every ordinary call
-//! does what it is for. An attack that does nothing would be stopped by anything.
+//! They are tried twice. With no policy in between, every attack works and every ordinary call does what it is for: an
+//! attack that does nothing would be stopped by anything. Then the engine is asked: it stops each attack that is its to
+//! stop, and lets each ordinary call pass.
 
 mod engine;
 mod entry;
@@ -16,24 +17,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use entry::{Case, HeldBy, load};
 use ground::{Ground, lacking};
 
-/// Tries every case with all walls off and returns how many showed their effect; panics with all that did not.
-fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Sync) -> usize {
+/// Does `work` for every case, on as many threads as the machine has cores.
+fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
     let next = AtomicUsize::new(0);
-    let shown = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from).min(8) {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // One entry that breaks must not hide the others, nor its own name.
-                    let tried = catch_unwind(AssertUnwindSafe(|| try_one(case, &also)));
-                    match tried.unwrap_or_else(|_| Err(format!("{}: panicked, see above", case.title()))) {
-                        Ok(true) => _ = shown.fetch_add(1, Ordering::Relaxed),
-                        Ok(false) => {}
-                        Err(why) => failures.lock().expect("no thread panicked here").push(why),
-                    }
+                    work(case);
                 }
             });
+        }
+    });
+}
+
+/// Tries every case with all walls off and returns how many showed their effect; panics with all that did not.
+fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Sync) -> usize {
+    let shown = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    in_parallel(cases, |case| {
+        // One entry that breaks must not hide the others, nor its own name.
+        let tried = catch_unwind(AssertUnwindSafe(|| try_one(case, &also)));
+        match tried.unwrap_or_else(|_| Err(format!("{}: panicked, see above", case.title()))) {
+            Ok(true) => _ = shown.fetch_add(1, Ordering::Relaxed),
+            Ok(false) => {}
+            Err(why) => failures.lock().expect("no thread panicked here").push(why),
         }
     });
     let mut failures = failures.into_inner().expect("no thread panicked");
@@ -134,4 +142,32 @@ fn every_rule_and_call_is_well_formed() {
         assert_eq!(config.allowed_tools().is_some(), case.rules.disallowed_tools.is_none(), "{}", case.title());
         assert!(call.cwd.is_absolute() && !call.input.to_string().contains("@WORK@"), "{}", case.title());
     }
+}
+
+/// Asks the engine about every case and panics with all that it judges otherwise than `runs`.
+fn ask_all(cases: &[Case], runs: bool) {
+    let wrong = Mutex::new(Vec::new());
+    in_parallel(cases, |case| {
+        let ground = Ground::lay(&case.entry);
+        let word = engine::decide(case, &ground);
+        if word.runs != runs {
+            let input = ground.fill_value(case.entry.input());
+            wrong.lock().expect("no thread panicked").push(format!("{}\n  {input}\n  {}", case.title(), word.why));
+        }
+    });
+    let mut wrong = wrong.into_inner().expect("no thread panicked");
+    wrong.sort();
+    let said = if runs { "stopped" } else { "let through" };
+    assert!(wrong.is_empty(), "{} of {} wrongly {said}:\n\n{}", wrong.len(), cases.len(), wrong.join("\n\n"));
+}
+
+#[test]
+fn the_engine_stops_every_attack() {
+    let cases: Vec<_> = load("attacks").into_iter().filter(|case| case.entry.held_by == HeldBy::Engine).collect();
+    ask_all(&cases, false);
+}
+
+#[test]
+fn the_engine_lets_every_ordinary_call_pass() {
+    ask_all(&load("ordinary"), true);
 }

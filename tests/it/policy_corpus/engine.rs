@@ -1,6 +1,6 @@
 //! From a corpus entry to the engine's own words: the job's configuration and the call.
 
-use ollim_bot::policy::{BgForkConfig, ToolCall, ToolPattern, UpdateMode};
+use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
 
 use super::entry::{Case, Rules, Updates};
 use super::ground::Ground;
@@ -48,4 +48,21 @@ pub fn call(case: &Case, ground: &Ground) -> ToolCall {
         cwd: ground.cwd(entry),
         agent_type: entry.agent_type.clone(),
     }
+}
+
+/// The engine's word on an entry.
+#[derive(Debug)]
+pub struct Word {
+    /// The call may run. For a read-only agent: and counts as read-only.
+    pub runs: bool,
+    /// Layer, rule and sentence.
+    pub why: String,
+}
+
+pub fn decide(case: &Case, ground: &Ground) -> Word {
+    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let config = config(&case.rules, |text| ground.fill(text));
+    let decision = Policy::background("routine t", &config, &main_tools(), &places).decide(&call(case, ground));
+    let allowed = decision.verdict == Verdict::Allow;
+    Word { runs: allowed && (decision.read_only || !case.rules.read_only), why: format!("{decision:?}") }
 }
