@@ -19,6 +19,7 @@ mod foreground;
 mod inside;
 mod many;
 mod misbehaving;
+mod policy_corpus;
 mod problems;
 mod restrictions;
 mod samples;
