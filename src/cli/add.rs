@@ -10,6 +10,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{jobs, times, when};
+use crate::channel::terminal::plain;
 use crate::definition::{self, Definition, DefinitionId, Draft, Thinking, When, Written};
 
 /// `routine add`.
@@ -183,5 +184,5 @@ pub(super) fn scheduled(definition: &Definition, context: &Context, output: &mut
         }
         None => "disabled".to_owned(),
     };
-    output.line(format!("scheduled {}: {when}", paint(STRONG, definition.id.as_str())));
+    output.line(format!("scheduled {}: {when}", paint(STRONG, &plain(definition.id.as_str()))));
 }

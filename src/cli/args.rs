@@ -150,9 +150,9 @@ pub struct RunArgs {
 /// `next`.
 #[derive(Debug, Args)]
 pub struct NextArgs {
-    /// How many
-    #[arg(short = 'n', default_value_t = 10)]
-    pub count: usize,
+    /// How many, at most 10,000: there is no last occurrence
+    #[arg(short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub count: u16,
     /// Not before this time
     #[arg(long, value_name = "WHEN")]
     pub from: Option<String>,

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{add, jobs};
+use crate::channel::terminal::plain;
 use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind};
 
 /// `routine enable`, `routine disable`.
@@ -28,7 +29,7 @@ pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Outp
     } else if context.json {
         output.json(&jobs::as_json(&written.definition, context.now()));
     } else {
-        output.line(format!("disabled {}", paint(STRONG, found.id.as_str())));
+        output.line(format!("disabled {}", paint(STRONG, &plain(found.id.as_str()))));
     }
     Ok(())
 }
@@ -46,7 +47,11 @@ pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> R
     if context.json {
         output.json(&jobs::as_json(&found, context.now()));
     } else {
-        output.line(format!("cancelled {}: {}", paint(STRONG, found.id.as_str()), jobs::summary(&found)));
+        output.line(format!(
+            "cancelled {}: {}",
+            paint(STRONG, &plain(found.id.as_str())),
+            plain(&jobs::summary(&found))
+        ));
     }
     Ok(())
 }

@@ -229,7 +229,7 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
         let files = if count == 1 { "1 file has".to_owned() } else { format!("{count} files have") };
         output.note(format!("{}: {files} an error and will not fire", paint(BAD, "error")));
         for problem in errors {
-            output.note(format!("  {}:{}: {}", problem.file.display(), problem.line, problem.message));
+            output.note(plain(&format!("  {}:{}: {}", problem.file.display(), problem.line, problem.message)));
         }
         output.note("hint: `ollim-bot check` says what to do");
     }

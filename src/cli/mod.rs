@@ -59,7 +59,8 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
     let env = Environment::of_process();
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let flag = typed.as_ref().ok().and_then(|cli| cli.global.home.as_deref());
-    let token = env.text(RUN_TOKEN).map(ToOwned::to_owned);
+    // Set to nothing, or to what is no text, it is still there: whoever has it is a fork, and not the person.
+    let token = env.as_it_is(RUN_TOKEN).map(|token| token.to_string_lossy().into_owned());
     // A fork's `--home` is not looked at here: the service sees it, and refuses it.
     let home = context::home(flag.filter(|_| token.is_none()), &env, &folder)?;
     let json = typed.as_ref().is_ok_and(|cli| cli.global.json);

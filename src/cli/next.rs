@@ -31,7 +31,7 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
     } else {
         args.ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?
     };
-    let coming = coming(&chosen, from, now, until, args.count);
+    let coming = coming(&chosen, from, now, until, args.count.into());
     if context.json {
         output.json(&as_json(&coming));
         return Ok(());
