@@ -154,7 +154,10 @@ impl Policy {
         let shown = call::shown(&call);
         let words: Vec<Word> = words.iter().map(Word::text).collect();
         let lists = self.lists_for(None);
-        self.decide_script(&Script::of(words), &call, &lists, &shown)
+        match Script::of(words) {
+            Ok(script) if !script.commands.is_empty() => self.decide_script(&script, &call, &lists, &shown),
+            _ => deny(Layer::System, None, format!("{shown}: denied, since it is no command")),
+        }
     }
 
     fn lists_for(&self, agent: Option<&str>) -> Vec<&Lists> {

@@ -11,6 +11,7 @@ mod cli_read;
 mod cli_service;
 mod cli_write;
 mod crash;
+mod definitions;
 mod first_start;
 mod following;
 mod foreground;

@@ -599,6 +599,8 @@ fn warnings_do_not_stop_it() {
         reminder("background: true\nmax_chain: 1\nallowed_tools: ['Bash(ollim-bot follow-up-chain *)']\n"),
         routine("background: true\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
         routine("background: true\nenabled: false\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
+        routine("background: true\nallowed_tools:\n  - Read\n  - Bash\n  - Bash(python *)\n"),
+        routine("background: true\ndisallowed_tools: [Bash(git push *)]\n"),
         routine(
             "background: true\ndisallowed_tools: ['Bash(ollim-bot banking:*)', 'Bash(ollim-bot *)', 'Bash(ollim-bot --json cal)']\n",
         ),
@@ -646,6 +648,19 @@ fn warnings_do_not_stop_it() {
     hint: did you mean `ollim-bot gmail`?
     (it fires)
 
+    (it fires)
+
+    warning: routine `mail`: `Bash` grants everything: any command line
+      --> routines/mail.md:6:5
+    hint: name the commands, as in `Bash(ollim-bot gmail *)`
+    warning: routine `mail`: `Bash(python *)` can run any program: `python` runs what its arguments say
+      --> routines/mail.md:7:5
+    hint: name what it may run, as in `Bash(python FILE)`
+    (it fires)
+
+    warning: routine `mail`: `Bash(git push *)` is a guard rail, not a boundary: a script or a makefile can run the same program
+      --> routines/mail.md:4:20
+    hint: list what is allowed in `allowed_tools` instead
     (it fires)
 
     warning: routine `mail`: there is no command `ollim-bot banking` here

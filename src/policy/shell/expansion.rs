@@ -17,6 +17,7 @@ impl Lexer<'_> {
         let start = self.at;
         let mut word = Word::default();
         let mut braces = Braces::default();
+        let mut last_close = None;
         if self.peek() == Some('~') {
             self.tilde(&mut word);
         }
@@ -71,10 +72,13 @@ impl Lexer<'_> {
                     word.parts.push(unknown(c.to_string(), true));
                 }
                 '[' => {
+                    // A class needs its `]`, which may stand behind quoted blanks: any later one counts. Looked for
+                    // once for each word.
+                    let close =
+                        *last_close.get_or_insert_with(|| self.rest().rfind(']').map(|offset| self.at + offset));
                     self.bump();
-                    let rest = self.rest();
-                    let end = rest.find(METACHARACTERS).unwrap_or(rest.len());
-                    if rest[..end].contains(']') {
+                    let alone = self.peek().is_none_or(|c| METACHARACTERS.contains(&c));
+                    if close.is_some_and(|close| close >= self.at) && !alone {
                         word.parts.push(unknown("[", true));
                     } else {
                         word.push_char('[');

@@ -1,5 +1,8 @@
 //! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
 
+mod hostile;
+mod properties;
+
 use serde_json::{Value, json};
 
 use super::*;
