@@ -1,5 +1,6 @@
 //! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
 
+mod held;
 mod hostile;
 mod properties;
 
