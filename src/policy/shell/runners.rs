@@ -135,7 +135,7 @@ pub(in crate::policy) fn handed_on(command: &Command) -> Option<[Vec<Word>; 2]> 
     if inert || command.role != Role::Runs {
         return None;
     }
-    let whole = command.words[1..].to_vec();
+    let whole = command.words.get(1..)?.to_vec();
     let mut cut = Vec::new();
     for part in whole.iter().flat_map(|word| &word.parts) {
         match part {
