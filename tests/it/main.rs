@@ -4,6 +4,7 @@
 mod support;
 
 mod architecture;
+mod chains;
 mod claude;
 mod cli;
 mod cli_fork;
