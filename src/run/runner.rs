@@ -11,10 +11,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tracing::warn;
 
+use super::chain::ChainContext;
 use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::neighbours::Neighbours;
-use super::prompt::{Budget, ForkFacts, Prompt};
+use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
 use super::wall::WallPlan;
@@ -26,7 +27,7 @@ use crate::clock::Clock;
 use crate::definition::{Background, Definition, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
-use crate::policy::{Places, Policy, ToolPattern};
+use crate::policy::{Places, Policy, ToolPattern, Verdict};
 use crate::schedule::{Job, Launcher};
 
 /// Reports that a turn is given at most; older ones are counted.
@@ -102,7 +103,7 @@ impl Runner {
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
-        let host = self.host(job, policy, &[tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES]);
+        let host = self.host(job, policy);
         let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
         let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
         let facts = ForkFacts {
@@ -137,7 +138,7 @@ impl Runner {
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
         let policy = Policy::main_session(&settings.main_tools, &self.places());
-        let host = self.host(job, policy, &[tools::DISCORD_EMBED]);
+        let host = self.host(job, policy);
         let updates = self.updates().await?;
         let prompt = self.prompt(job, &host, &settings, &updates, None);
         let session = SessionMode::Main(turn.session());
@@ -198,21 +199,16 @@ impl Runner {
         Ok(report)
     }
 
-    fn host(&self, job: &Job, policy: Policy, offered: &[&str]) -> Arc<Host> {
-        let link = NextLink::of(&job.definition);
-        let mut offered = offered.to_vec();
-        if link.is_open() {
-            offered.push(tools::FOLLOW_UP_CHAIN);
-        }
+    fn host(&self, job: &Job, policy: Policy) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             definition: job.definition.clone(),
-            tools: policy.visible_mcp(&offered),
+            tools: our_tools(&job.definition, &policy),
             policy: Arc::new(policy),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
-            link,
+            link: NextLink::of(&job.definition),
             reminders: self.reminders.clone(),
             reach: tokio::sync::Mutex::new(Reach::default()),
             delivered: tokio::sync::Mutex::default(),
@@ -235,7 +231,7 @@ impl Runner {
             cut_off: job.cut_off,
             updates: &updates.texts,
             updates_left_out: updates.left_out,
-            can_follow_up: host.can_follow_up(),
+            follow_up: follow_up_by(&job.definition, &host.policy),
             fork,
         }
         .render()
@@ -283,6 +279,30 @@ pub fn background_policy(
     places: &Places,
 ) -> Policy {
     Policy::background(&definition.title(), &background.restrictions, &settings.main_tools, places)
+}
+
+/// Bare names of our tools that a run of a definition has: those that make sense for it and that its policy grants.
+#[must_use]
+pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
+    let mut offered = match definition.mode {
+        Mode::Background(_) => vec![tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES],
+        Mode::Foreground => vec![tools::DISCORD_EMBED],
+    };
+    if ChainContext::of(definition).is_some() {
+        offered.push(tools::FOLLOW_UP_CHAIN);
+    }
+    policy.visible_mcp(&offered)
+}
+
+/// The way in which a run of a definition can make its chain's next link.
+#[must_use]
+pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUpBy> {
+    ChainContext::of(definition)?;
+    if our_tools(definition, policy).iter().any(|tool| tool == tools::FOLLOW_UP_CHAIN) {
+        return Some(FollowUpBy::Tool);
+    }
+    let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
+    (policy.decide_command(&command).verdict == Verdict::Allow).then_some(FollowUpBy::Command)
 }
 
 /// The client's options for a background job.

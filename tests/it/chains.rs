@@ -217,7 +217,6 @@ fn by_tool() -> Reply {
     Reply::call(BY_TOOL, json!({ "minutes_from_now": 30 }))
 }
 
-
 /// All calls of the link were answered without an error.
 #[track_caller]
 fn all_went_well(link: &Link) {
@@ -250,6 +249,7 @@ fn links_inherit_a_denylist() {
     let fields = "background: true\nisolated: true\nmax_chain: 2\ndisallowed_tools:\n  - Bash(ollim-bot cal *)\n  - WebFetch\n  - WebSearch\n";
     let links = scene.play(fields, "Is the oven off?", 3);
     check_inheritance(&links);
+    says(&links[0], "call `follow_up_chain` with the minutes");
     for link in &links {
         all_went_well(link);
         let deny = link.command_line.iter().position(|word| word == "--disallowedTools").unwrap();
@@ -276,7 +276,9 @@ fn links_inherit_every_field_that_a_file_can_set() {
         all_went_well(link);
         says(link, body);
         let line = link.command_line.join(" ");
-        for words in ["--model claude-sonnet-4-5", "--max-thinking-tokens 2000", "--max-turns 7", "--max-budget-usd 0.75"] {
+        for words in
+            ["--model claude-sonnet-4-5", "--max-thinking-tokens 2000", "--max-turns 7", "--max-budget-usd 0.75"]
+        {
             assert!(line.contains(words), "{words}: {line}");
         }
         assert_eq!(link.shown.body["model"], "claude-sonnet-4-5");
@@ -420,6 +422,7 @@ fn a_run_makes_one_link_however_often_it_asks() {
     assert_eq!(told.iter().filter(|text| text.starts_with("Scheduled: check 2 of 4")).count(), 1, "{told:#?}");
     assert_eq!(told.iter().filter(|text| text.starts_with("Moved: check 2 of 4")).count(), 4, "{told:#?}");
     assert!(results[4].is_error && told[4].contains("at least 1 minute"), "{told:#?}");
+    assert!(results[5].is_error && told[5].contains("within a year"), "{told:#?}");
     let links: Vec<String> = scene.bot.names("reminders").into_iter().filter(|name| name.ends_with(".md")).collect();
     assert_eq!(links.len(), 1, "{links:?}");
     let text = scene.bot.read(&format!("reminders/{}", links[0])).unwrap();

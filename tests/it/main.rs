@@ -16,6 +16,7 @@ mod definitions;
 mod first_start;
 mod following;
 mod foreground;
+mod hand_over;
 mod inside;
 mod many;
 mod misbehaving;
