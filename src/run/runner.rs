@@ -104,16 +104,8 @@ impl Runner {
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
         let host = self.host(job, policy);
-        let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
-        let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
-        let facts = ForkFacts {
-            tools: &host.tools,
-            knows_main_session: matches!(session, SessionMode::ForkOfMain { .. }),
-            busy: self.bot.main.is_busy(),
-            budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
-            neighbours: &neighbours,
-        };
-        let prompt = self.prompt(job, &host, &settings, &updates, Some(facts));
+        let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
+        let prompt = self.fork_prompt(job, &host, &settings, &updates, knows_main_session).await?;
         let options = background_options(&job.definition, background, &settings);
         let granted = background.restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone());
         let wall = WallPlan {
@@ -125,8 +117,36 @@ impl Runner {
         };
         let wall =
             wall.prepare().map_err(|error| format!("a folder that the job may write could not be made: {error}"))?;
-        let turn = Turn { job, host: &host, run_dir, session, options, prompt, wall: Some(wall), settings: &settings };
-        self.run(turn).await
+        let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: Some(wall), settings: &settings };
+        let report = self.run(first.clone()).await?;
+        if !(knows_main_session && session_is_missing(&report)) {
+            return Ok(report);
+        }
+        // The job is not lost with the conversation, which the main session's next turn begins anew.
+        warn!("the main session cannot be forked; the job starts fresh");
+        let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), false).await?;
+        self.run(Turn { session: SessionMode::Isolated, prompt, ..first }).await
+    }
+
+    /// The prompt of a background job, with what is so around it now.
+    async fn fork_prompt(
+        &self,
+        job: &Job,
+        host: &Host,
+        settings: &RunSettings,
+        updates: &PendingUpdates,
+        knows_main_session: bool,
+    ) -> Result<String, String> {
+        let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
+        let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
+        let facts = ForkFacts {
+            tools: &host.tools,
+            knows_main_session,
+            busy: self.bot.main.is_busy(),
+            budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
+            neighbours: &neighbours,
+        };
+        Ok(self.prompt(job, host, settings, updates, Some(facts)))
     }
 
     /// A turn of the main session; the dispatcher sends its answer to the person.
@@ -145,7 +165,7 @@ impl Runner {
         let options = main_options(&job.definition, &settings);
         let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: None, settings: &settings };
         let mut report = self.run(first.clone()).await?;
-        if matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing) {
+        if session_is_missing(&report) {
             warn!("the main session can no longer be resumed; a new one is started");
             self.bot.main.forget().await.map_err(|error| error.to_string())?;
             report = self.run(Turn { session: SessionMode::Main(None), ..first }).await?;
@@ -268,6 +288,11 @@ struct Turn<'a> {
     prompt: String,
     wall: Option<crate::agent::Wall>,
     settings: &'a RunSettings,
+}
+
+/// Whether the session that was to go on could not be resumed. Then the agent was not asked anything.
+fn session_is_missing(report: &AttemptReport) -> bool {
+    matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing)
 }
 
 /// What a background job may do.
