@@ -28,10 +28,19 @@ pub struct Prompt<'a> {
     pub updates: &'a [String],
     /// How many further updates there were.
     pub updates_left_out: usize,
-    /// Whether it has a way to schedule its chain's next link.
-    pub can_follow_up: bool,
+    /// Its way to schedule its chain's next link, if it has one.
+    pub follow_up: Option<FollowUpBy>,
     /// What only background jobs are told.
     pub fork: Option<ForkFacts<'a>>,
+}
+
+/// How an agent schedules its chain's next link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowUpBy {
+    /// `follow_up_chain`.
+    Tool,
+    /// `ollim-bot follow-up-chain` in Bash.
+    Command,
 }
 
 /// What a background job is told of its place.
@@ -210,12 +219,16 @@ impl Prompt<'_> {
         let crate::definition::Trigger::Reminder { chain: Some(chain), .. } = &self.definition.trigger else { return };
         let (number, of) = (chain.depth + 1, chain.max + 1);
         let text = if chain.depth < chain.max {
-            if !self.can_follow_up {
-                return;
-            }
+            let how = match self.follow_up {
+                Some(FollowUpBy::Tool) => "call `follow_up_chain` with the minutes until the next check",
+                Some(FollowUpBy::Command) => {
+                    "run `ollim-bot follow-up-chain --in MINUTES`, with the minutes until the next check"
+                }
+                None => return,
+            };
             format!(
-                "This is check {number} of {of} of a chain that began with reminder {}. If the matter is not settled, call `follow_up_chain` with the \
-                 minutes until the next check; if it is, schedule nothing and the chain ends here.",
+                "This is check {number} of {of} of a chain that began with reminder {}. If the matter is not settled, {how}; \
+                 if it is, schedule nothing and the chain ends here.",
                 chain.parent
             )
         } else {
