@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bot::budget::CAPACITY;
 use crate::definition::{OnMissed, OnOverlap};
 use crate::policy::UpdateMode;
 
@@ -123,6 +124,12 @@ pub enum Command {
         /// How many messages, newest last
         #[arg(short = 'n', default_value_t = 20)]
         count: usize,
+    },
+    /// How many messages background jobs may still send
+    Budget {
+        /// Set what is left
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(CAPACITY)))]
+        set: Option<u32>,
     },
     /// The settings in force and where each came from
     Config,
@@ -427,6 +434,7 @@ impl Command {
             | Self::Runs(_)
             | Self::Policy(Policy::Explain(_) | Policy::Show { .. })
             | Self::Inbox { .. }
+            | Self::Budget { set: None }
             | Self::Config
             | Self::Completions { .. }
             | Self::Routine(Routine::List | Routine::Show { .. })
@@ -438,6 +446,7 @@ impl Command {
             | Self::CancelRun { .. }
             | Self::Pause
             | Self::Resume { .. }
+            | Self::Budget { set: Some(_) }
             | Self::Routine(
                 Routine::Add(_) | Routine::Enable { .. } | Routine::Disable { .. } | Routine::Cancel { .. },
             )

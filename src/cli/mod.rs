@@ -5,6 +5,7 @@
 
 mod add;
 pub mod args;
+mod budget;
 mod change;
 mod check;
 mod config;
@@ -109,6 +110,7 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             Some(args::Runs::Show { run }) => runs::show(run, context, output),
             None => runs::list(&args, context, output),
         },
+        Some(Command::Budget { set }) => budget::budget(set, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(Command::Check { files }) => check::check(&files, context, output),
         Some(Command::Next(args)) => next::next(&args, context, output),
