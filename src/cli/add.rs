@@ -104,6 +104,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         no_ping,
         allowed_tools,
         blocked_tools,
+        skills,
         timeout,
         max_turns,
         max_cost_usd,
@@ -146,6 +147,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
     draft.allow_ping = !no_ping;
     draft.allowed_tools = allowed_tools.map(list);
     draft.disallowed_tools = blocked_tools.map(list);
+    draft.skills = skills.unwrap_or_default();
     draft.timeout = timeout;
     draft.max_turns = max_turns;
     draft.max_cost_usd = max_cost_usd;

@@ -303,6 +303,9 @@ pub struct JobArgs {
     /// Everything the main session has, except these
     #[arg(long, visible_alias = "disallowed-tools", value_name = "PATTERN", num_args = 1..)]
     pub blocked_tools: Option<Vec<String>>,
+    /// Skills whose text it is given: folders of skills/
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub skills: Option<Vec<String>>,
     /// Wall clock for the whole run: `10m`, `1h30m`
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub timeout: Option<Duration>,

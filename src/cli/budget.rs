@@ -37,11 +37,7 @@ pub fn budget(set: Option<u32>, context: &Context, output: &mut Output) -> Resul
     }
     let left = format!("{} of {} pings left", kept.left(), budget::CAPACITY);
     let refill = kept.next().map_or_else(String::new, |at| {
-        format!(
-            "; one more at {} ({})",
-            times::local(at, now, context.zone_of_records()),
-            times::relative(at, now)
-        )
+        format!("; one more at {} ({})", times::local(at, now, context.zone_of_records()), times::relative(at, now))
     });
     output.line(format!("{}{refill}", paint(STRONG, &left)));
     Ok(())
@@ -50,7 +46,8 @@ pub fn budget(set: Option<u32>, context: &Context, output: &mut Output) -> Resul
 /// Without the service: in the journal itself, which nobody else may have open for writing meanwhile.
 fn keep(left: u32, context: &Context) -> Result<(), CliError> {
     init::folders(&context.home)?;
-    let _lock = Lock::take(&context.home).map_err(|error| CliError::environment(error.to_string()).hint("try again"))?;
+    let _lock =
+        Lock::take(&context.home).map_err(|error| CliError::environment(error.to_string()).hint("try again"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -7,7 +7,7 @@ use super::error::CliError;
 use super::output::{FAINT, Output, STRONG, paint};
 use super::{jobs, policy};
 use crate::channel::terminal::plain_lines;
-use crate::definition::{Background, Mode};
+use crate::definition::{self, Background, Mode};
 use crate::run::chain::ChainContext;
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 
@@ -23,6 +23,7 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
     let args = policy::client_args(&definition, &verdicts, &config);
     let offered: Vec<&str> = crate::mcp::tools::names().collect();
     let tools = verdicts.visible_mcp(&offered);
+    let skills = definition::load_skills(&context.home, &definition.skills)?;
     let fork = match &definition.mode {
         Mode::Foreground => None,
         Mode::Background(Background { .. }) => Some(ForkFacts {
@@ -42,6 +43,7 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
         updates: &[],
         updates_left_out: 0,
         can_follow_up: ChainContext::of(&definition).is_some() && tools.iter().any(|tool| tool == "follow_up_chain"),
+        skills: &skills,
         fork,
     }
     .render();

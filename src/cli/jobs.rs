@@ -112,6 +112,7 @@ pub fn as_json(definition: &Definition, now: DateTime<Utc>) -> Value {
         enabled,
         trigger,
         mode,
+        skills,
         timeout,
         max_turns,
         max_cost_usd,
@@ -129,6 +130,7 @@ pub fn as_json(definition: &Definition, now: DateTime<Utc>) -> Value {
         "background": matches!(mode, Mode::Background(_)),
         "next": next(definition, now).map(|at| times::rfc3339(at, *zone)),
         "message": body,
+        "skills": skills,
         "timeout": timeout.map(|timeout| humantime::format_duration(timeout).to_string()),
         "max_turns": max_turns,
         "max_cost_usd": max_cost_usd,
@@ -320,6 +322,7 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
         }
         restriction_facts(restrictions, &mut fact);
     }
+    fact("skills", definition.skills.join(", "));
     fact(
         "timeout",
         definition.timeout.map(|timeout| humantime::format_duration(timeout).to_string()).unwrap_or_default(),

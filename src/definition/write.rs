@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset};
 
 use super::edit::{self, FieldValue};
-use super::{Defaults, Definition, DefinitionError, DefinitionId, Draft, Kind, Parsed, Problem, durable, parse, read};
+use super::{Defaults, Definition, DefinitionError, DefinitionId, Draft, Kind, Parsed, Problem, durable, read};
 use crate::home::Home;
 
 /// A definition just written, and what a person should look at.
@@ -65,9 +65,9 @@ pub fn create_text(
     }
     // The text is checked before anything is written; its own name matters only where it has no id.
     let first = folder.join(format!("{stem}.md"));
-    valid(parse(kind, &first, text.as_bytes(), defaults))?;
+    valid(read::parsed(home, kind, &first, text.as_bytes(), defaults))?;
     let file = put_new(home, folder, &stem, text)?;
-    valid(parse(kind, &file, text.as_bytes(), defaults))
+    valid(read::parsed(home, kind, &file, text.as_bytes(), defaults))
 }
 
 /// Sets fields of a definition's file (relative path), or removes their lines for `None`, and leaves every other
@@ -86,7 +86,7 @@ pub fn set_fields(
     let kind = kind_of(home, file)?;
     let old = text_of(home, file)?;
     let new = changed(file, &old, changes)?;
-    let written = valid(parse(kind, file, new.as_bytes(), defaults))?;
+    let written = valid(read::parsed(home, kind, file, new.as_bytes(), defaults))?;
     if new != old {
         // Where the file is a symlink (within the data folder), what it leads to is written.
         let path = home.root().join(file);
