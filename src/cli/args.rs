@@ -183,6 +183,11 @@ pub enum Routine {
         /// Its id
         id: String,
     },
+    /// Edit a routine's file in $VISUAL or $EDITOR; it is checked before it is written
+    Edit {
+        /// Its id, or its file
+        id: String,
+    },
     /// Let a disabled routine fire again
     Enable {
         /// Its id
@@ -212,10 +217,34 @@ pub enum Reminder {
         /// Its id
         id: String,
     },
+    /// Edit a reminder's file in $VISUAL or $EDITOR; it is checked before it is written
+    Edit {
+        /// Its id, or its file
+        id: String,
+    },
     /// Delete a reminder's file
     Cancel {
         /// Its id
         id: String,
+    },
+    /// Let a reminder fire so long from now instead
+    Snooze {
+        /// Its id
+        id: String,
+        /// A time from now: `20m`, `1h30m`, `2days`
+        #[arg(value_parser = span)]
+        span: Duration,
+    },
+    /// Write a reminder that has fired into reminders/ again, as it fired
+    Restore {
+        /// The run that it fired as, as `runs` shows it
+        run: String,
+        /// When it is to fire, where its own time has passed: a time from now
+        #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = span, group = "when")]
+        span: Option<Duration>,
+        /// The same as a time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
+        #[arg(long, value_name = "WHEN", group = "when")]
+        at: Option<String>,
     },
     /// Bring back a reminder that failed; it fires at once unless its time is to come
     Retry {
@@ -451,9 +480,20 @@ impl Command {
             | Self::Resume { .. }
             | Self::Budget { set: Some(_) }
             | Self::Routine(
-                Routine::Add(_) | Routine::Enable { .. } | Routine::Disable { .. } | Routine::Cancel { .. },
+                Routine::Add(_)
+                | Routine::Edit { .. }
+                | Routine::Enable { .. }
+                | Routine::Disable { .. }
+                | Routine::Cancel { .. },
             )
-            | Self::Reminder(Reminder::Add(_) | Reminder::Cancel { .. } | Reminder::Retry { .. }) => Effect::Writes,
+            | Self::Reminder(
+                Reminder::Add(_)
+                | Reminder::Edit { .. }
+                | Reminder::Cancel { .. }
+                | Reminder::Snooze { .. }
+                | Reminder::Restore { .. }
+                | Reminder::Retry { .. },
+            ) => Effect::Writes,
             Self::FollowUpChain { .. } => Effect::FollowsUp,
             Self::External(_) => Effect::External,
         }

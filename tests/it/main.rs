@@ -6,6 +6,7 @@ mod support;
 mod architecture;
 mod claude;
 mod cli;
+mod cli_edit;
 mod cli_fork;
 mod cli_read;
 mod cli_service;
