@@ -23,4 +23,5 @@ mod problems;
 mod restrictions;
 mod samples;
 mod shutdown;
+mod skills;
 mod wrapper;
