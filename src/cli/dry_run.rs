@@ -7,7 +7,7 @@ use super::error::CliError;
 use super::output::{FAINT, Output, STRONG, paint};
 use super::{jobs, policy};
 use crate::channel::terminal::plain_lines;
-use crate::definition::{Background, Mode};
+use crate::definition::{self, Background, Mode};
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 use crate::run::runner;
 
@@ -22,6 +22,7 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
     let verdicts = policy::of(&definition, context)?;
     let args = policy::client_args(&definition, &verdicts, &config);
     let tools = runner::our_tools(&definition, &verdicts);
+    let skills = definition::load_skills(&context.home, &definition.skills)?;
     let fork = match &definition.mode {
         Mode::Foreground => None,
         Mode::Background(Background { .. }) => Some(ForkFacts {
@@ -41,6 +42,7 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
         updates: &[],
         updates_left_out: 0,
         follow_up: runner::follow_up_by(&definition, &verdicts),
+        skills: &skills,
         fork,
     }
     .render();

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
-use crate::definition::{Background, Definition, Kind};
+use crate::definition::{Background, Definition, Kind, Skill};
 use crate::policy::UpdateMode;
 
 /// What a prompt is made from.
@@ -30,6 +30,8 @@ pub struct Prompt<'a> {
     pub updates_left_out: usize,
     /// Its way to schedule its chain's next link, if it has one.
     pub follow_up: Option<FollowUpBy>,
+    /// The skills that its file names, in its order.
+    pub skills: &'a [Skill],
     /// What only background jobs are told.
     pub fork: Option<ForkFacts<'a>>,
 }
@@ -102,6 +104,7 @@ impl Prompt<'_> {
         }
         self.updates(&mut out);
         self.chain(&mut out);
+        self.skills(&mut out);
         out.paragraph(self.definition.body.trim_end());
         out.0
     }
@@ -238,6 +241,19 @@ impl Prompt<'_> {
             )
         };
         out.paragraph(&text);
+    }
+
+    fn skills(&self, out: &mut Sections) {
+        let Some((first, more)) = self.skills.split_first() else { return };
+        let several = if more.is_empty() { "This is a skill" } else { "These are skills" };
+        out.paragraph(&format!(
+            "{several} for this job: instructions to follow where they fit. A skill adds no tools, whatever it says."
+        ));
+        for skill in std::iter::once(first).chain(more) {
+            let name = &skill.name;
+            let what = if skill.description.is_empty() { String::new() } else { format!(": {}", skill.description) };
+            out.paragraph(&format!("[skill {name}{what}]\n{}\n[end of skill {name}]", skill.body));
+        }
     }
 
     fn time(&self, at: DateTime<Utc>) -> String {

@@ -24,7 +24,7 @@ use crate::agent::{
 };
 use crate::bot::{Bot, budget};
 use crate::clock::Clock;
-use crate::definition::{Background, Definition, Mode, Thinking};
+use crate::definition::{self, Background, Definition, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
 use crate::policy::{Places, Policy, ToolPattern, Verdict};
@@ -152,7 +152,7 @@ impl Runner {
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
             neighbours: &neighbours,
         };
-        Ok(self.prompt(job, host, settings, updates, Some(facts)))
+        self.prompt(job, host, settings, updates, Some(facts))
     }
 
     /// A turn of the main session; the dispatcher sends its answer to the person.
@@ -166,7 +166,7 @@ impl Runner {
         let policy = Policy::main_session(&settings.main_tools, &self.places());
         let host = self.host(job, policy);
         let updates = self.updates().await?;
-        let prompt = self.prompt(job, &host, &settings, &updates, None);
+        let prompt = self.prompt(job, &host, &settings, &updates, None)?;
         let session = SessionMode::Main(turn.session());
         let options = main_options(&job.definition, &settings);
         let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: None, settings: &settings };
@@ -248,8 +248,10 @@ impl Runner {
         settings: &RunSettings,
         updates: &PendingUpdates,
         fork: Option<ForkFacts<'_>>,
-    ) -> String {
-        Prompt {
+    ) -> Result<String, String> {
+        // Read now, not when the definition was: a skill is edited at any moment.
+        let skills = definition::load_skills(&self.home, &job.definition.skills).map_err(|error| error.to_string())?;
+        let prompt = Prompt {
             definition: &job.definition,
             now: self.clock.now(),
             person: &settings.person,
@@ -258,9 +260,10 @@ impl Runner {
             updates: &updates.texts,
             updates_left_out: updates.left_out,
             follow_up: follow_up_by(&job.definition, &host.policy),
+            skills: &skills,
             fork,
-        }
-        .render()
+        };
+        Ok(prompt.render())
     }
 
     async fn updates(&self) -> Result<PendingUpdates, String> {
@@ -364,6 +367,9 @@ pub fn main_options(definition: &Definition, settings: &RunSettings) -> ClientOp
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
+    if !definition.skills.is_empty() {
+        return Some("it has `skills`".into());
+    }
     let allowed = definition.background()?.restrictions.allowed_tools()?;
     let beyond = allowed.iter().find(|pattern| !pattern.tool().starts_with("mcp__discord"))?;
     Some(format!("it is granted {beyond}, which only an agent can use"))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Unreadable;
-use super::word::{Part, Unknown, Word, shown};
+use super::word::{Part, Spread, Unknown, Word, shown};
 
 /// How deep substitutions, `sh -c` and their like may stand in each other.
 const MAX_DEPTH: usize = 24;
@@ -68,7 +68,7 @@ pub(in crate::policy) fn adrift(words: &[Word]) -> Vec<Word> {
         if at == 0 || !is_relative(word) {
             return word.clone();
         }
-        Word { parts: vec![Part::Unknown(Unknown { raw: word.shown(), splits: false })], quoted: true }
+        Word { parts: vec![Part::Unknown(Unknown { raw: word.shown(), spread: Spread::One })], quoted: true }
     };
     words.iter().enumerate().map(loosened).collect()
 }

@@ -24,6 +24,7 @@ pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definit
             chain: chain.map(|(depth, max)| Chain { max, depth, parent: DefinitionId::new("oven0") }),
         },
         mode,
+        skills: Vec::new(),
         timeout: Some(Duration::from_secs(60)),
         max_turns: None,
         max_cost_usd: None,
@@ -49,6 +50,7 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
         updates: &[],
         updates_left_out: 0,
         follow_up: None,
+        skills: &[],
         fork: None,
     };
     change(&mut prompt);
@@ -205,6 +207,51 @@ fn reports_of_background_jobs_come_before_the_body() {
       from the bank
     - reminder tea: done
     (3 older ones are left out)
+
+    Is the oven off?
+    ");
+}
+
+#[test]
+fn skills_stand_before_the_body() {
+    let skill = |name: &str, description: &str| Skill {
+        name: name.into(),
+        description: description.into(),
+        allowed_tools: vec!["Bash".into()],
+        body: format!("Do {name} well.\n\n- always"),
+    };
+    let (one, two) = ([skill("mail", "")], [skill("mail", "Sort the mail"), skill("notes", "")]);
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, None), |prompt| prompt.skills = &one), @r"
+    [reminder:oven]
+
+    This is a skill for this job: instructions to follow where they fit. A skill adds no tools, whatever it says.
+
+    [skill mail]
+    Do mail well.
+
+    - always
+    [end of skill mail]
+
+    Is the oven off?
+    ");
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, Some((2, 2))), |prompt| prompt.skills = &two), @r"
+    [reminder:oven]
+
+    This is check 3 of 3 of a chain that began with reminder oven0: the last one. There is no further check, so bring the matter to an end now.
+
+    These are skills for this job: instructions to follow where they fit. A skill adds no tools, whatever it says.
+
+    [skill mail: Sort the mail]
+    Do mail well.
+
+    - always
+    [end of skill mail]
+
+    [skill notes]
+    Do notes well.
+
+    - always
+    [end of skill notes]
 
     Is the oven off?
     ");
