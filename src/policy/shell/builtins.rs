@@ -137,7 +137,7 @@ fn binds(script: &mut Script, arguments: &[Word]) -> Option<Effect> {
 
 /// `[ … ]`: comparing texts and numbers, and asking about files, steers; anything that could become
 /// `-v name[…]` hides what it does, since that evaluates the subscript.
-fn test(program: &str, arguments: &[Word]) -> Option<Effect> {
+pub(super) fn test(program: &str, arguments: &[Word]) -> Option<Effect> {
     let mut arguments = arguments;
     if program == "[" {
         match arguments.split_last() {

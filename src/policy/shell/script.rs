@@ -1,6 +1,6 @@
 //! What a line would do, as a flat list: commands, files written and read, names assigned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Unreadable;
 use super::word::{Part, Spread, Unknown, Word, shown};
@@ -113,6 +113,7 @@ pub(in crate::policy) struct Script {
 pub(in crate::policy) fn read(line: &str) -> Result<Script, Unreadable> {
     let mut script = Script::default();
     script.add_line(line, 0)?;
+    script.settle()?;
     // A name that the line itself defines is not what it seems to be.
     for command in &mut script.commands {
         if let Some(name) = command.words.first().and_then(Word::literal)
@@ -121,7 +122,6 @@ pub(in crate::policy) fn read(line: &str) -> Result<Script, Unreadable> {
             command.hidden = Some(format!("`{name}` is defined as a function in the same line"));
         }
     }
-    script.settle()?;
     if script.moves {
         for target in script.writes.iter_mut().chain(&mut script.reads) {
             if target.path.as_deref().is_some_and(|path| !path.starts_with(['/', '~'])) {
@@ -155,25 +155,43 @@ impl Script {
         }
         // The value of a name in arithmetic is evaluated too, and can run commands: the line itself must set it, and
         // to nothing but numbers.
-        let mut set: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-        if !self.evaluated.is_empty() {
-            self.assigned.iter().for_each(|name| set.entry(name).or_default().0 += 1);
-            self.numbers.iter().for_each(|name| set.entry(name).or_default().1 += 1);
-            // Counts as set, but to no number.
-            self.exported.iter().for_each(|name| set.entry(name).or_default().0 += 1);
+        let numbers = self.names_of_numbers();
+        if let Some(name) = self.evaluated.iter().find(|name| !numbers.contains(*name)) {
+            return Err(Unreadable::new(format!(
+                "arithmetic with `{name}`, which the line does not set to plain numbers only (its value is evaluated \
+                 too, and can run commands)"
+            )));
         }
-        for name in &self.evaluated {
-            // The names that the shell sets by itself (`_`, `REPLY`, `OPTARG`) do not begin with a small letter.
-            let own = name.starts_with(|c: char| c.is_ascii_lowercase());
-            let numbers_only = set.get(name.as_str()).is_some_and(|(all, numbers)| all == numbers);
-            if !own || !numbers_only {
-                return Err(Unreadable::new(format!(
-                    "arithmetic with `{name}`, which the line does not set to plain numbers only (its value is \
-                     evaluated too, and can run commands)"
-                )));
+        // `[ $i -lt 3 ]` is one comparison where `$i` is a number.
+        let is_test = |name: &str| matches!(name, "test" | "[");
+        for command in self.commands.iter_mut().filter(|command| command.hidden.is_some()) {
+            let Some(program) = command.words.first().and_then(Word::literal).filter(|name| is_test(name)) else {
+                continue;
+            };
+            let arguments: Vec<Word> =
+                command.words[1..].iter().map(|word| word.whole_if(|name| numbers.contains(name))).collect();
+            if super::builtins::test(program, &arguments).is_some_and(|effect| effect.steers) {
+                command.hidden = None;
+                if command.role == Role::Runs {
+                    command.role = Role::Steers;
+                }
             }
         }
         Ok(())
+    }
+
+    /// The names that the line sets, and to nothing but numbers.
+    fn names_of_numbers(&self) -> BTreeSet<String> {
+        let mut set: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        // What is exported counts as set, but to no number.
+        self.assigned.iter().chain(&self.exported).for_each(|name| set.entry(name).or_default().0 += 1);
+        self.numbers.iter().for_each(|name| set.entry(name).or_default().1 += 1);
+        // The names that the shell sets by itself (`_`, `REPLY`, `OPTARG`) do not begin with a small letter.
+        let own = |name: &str| name.starts_with(|c: char| c.is_ascii_lowercase());
+        set.into_iter()
+            .filter(|(name, (all, numbers))| own(name) && all == numbers)
+            .map(|(name, _)| name.into())
+            .collect()
     }
 
     /// Adds what `line` does, `depth` substitutions down.
