@@ -178,7 +178,7 @@ pub(super) fn warnings(written: &Written, output: &mut Output) {
 pub(super) fn scheduled(definition: &Definition, context: &Context, output: &mut Output) {
     let now = context.now();
     if context.json {
-        output.json(&jobs::as_json(definition, now));
+        output.json(&jobs::as_json(definition, jobs::next(definition, now)));
         return;
     }
     let when = match jobs::next(definition, now) {

@@ -119,6 +119,9 @@ pub enum Command {
     /// What a job may do, and why
     #[command(subcommand)]
     Policy(Policy),
+    /// Named agents
+    #[command(subcommand)]
+    Agents(Agents),
     /// What the bot said
     Inbox {
         /// How many messages, newest last
@@ -378,6 +381,18 @@ pub enum Runs {
     },
 }
 
+/// `agents …`.
+#[derive(Debug, Subcommand)]
+pub enum Agents {
+    /// Every named agent, and where it comes from
+    List,
+    /// One agent: its tools, its mode, its prompt
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
 /// `policy …`.
 #[derive(Debug, Subcommand)]
 pub enum Policy {
@@ -465,6 +480,7 @@ impl Command {
             | Self::Next(_)
             | Self::Runs(_)
             | Self::Policy(Policy::Explain(_) | Policy::Show { .. })
+            | Self::Agents(Agents::List | Agents::Show { .. })
             | Self::Inbox { .. }
             | Self::Budget { set: None }
             | Self::Config

@@ -29,7 +29,7 @@ pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Outp
     if enabled {
         add::scheduled(&written.definition, context, output);
     } else if context.json {
-        output.json(&jobs::as_json(&written.definition, context.now()));
+        output.json(&jobs::as_json(&written.definition, jobs::next(&written.definition, context.now())));
     } else {
         output.line(format!("disabled {}", paint(STRONG, &plain(found.id.as_str()))));
     }
@@ -47,7 +47,7 @@ pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> R
         return Err(CliError::user(format!("{} is gone already", found.file.display())));
     }
     if context.json {
-        output.json(&jobs::as_json(&found, context.now()));
+        output.json(&jobs::as_json(&found, jobs::next(&found, context.now())));
     } else {
         output.line(format!(
             "cancelled {}: {}",

@@ -37,6 +37,8 @@ A job's tools (with --background)
   all but these     --blocked-tools 'WebFetch' 'Bash(ollim-bot cal *)'
   policy explain    ollim-bot policy explain morning-mail --command 'git push'
   policy show       ollim-bot policy show morning-mail
+  agents list       ollim-bot agents list
+  agents show       ollim-bot agents show Explore
 
 What happens
   next              ollim-bot next -n 20

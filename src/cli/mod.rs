@@ -4,6 +4,7 @@
 //! which the service executes it. Inside a fork this binary therefore touches no file (see [`fork`]).
 
 mod add;
+mod agents;
 pub mod args;
 mod budget;
 mod change;
@@ -113,6 +114,7 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             None => runs::list(&args, context, output),
         },
         Some(Command::Budget { set }) => budget::budget(set, context, output),
+        Some(Command::Agents(command)) => agents::agents(&command, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(Command::Check { files }) => check::check(&files, context, output),
         Some(Command::Next(args)) => next::next(&args, context, output),

@@ -157,7 +157,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     };
     let control = Control::open(&home, tokens).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
-    let following = Following::start(home.clone(), definitions, schedule.clone(), problems).await;
+    let following = Following::start(definitions, schedule.clone(), problems).await;
     let housekeeping =
         Housekeeping::start(chores(&home, &journal, &clock, &following, config.journal_retention)).await?;
     tracing::info!(

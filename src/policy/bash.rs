@@ -69,12 +69,12 @@ fn protected_argument(command: &Command, word: &Word, scene: &Scene<'_>) -> Opti
         "chmod", "chown", "cp", "dd", "install", "ln", "mkdir", "mv", "rm", "rmdir", "rsync", "tee", "touch",
         "truncate",
     ];
-    let shown = word.shown();
-    let path = match shown.split_once('=') {
+    let path = word.path()?;
+    let path = match path.split_once('=') {
         Some((option, value)) if option.starts_with('-') || shell::is_name(option) => value,
-        _ => shown.as_str(),
+        _ => path.as_str(),
     };
-    if word.is_unknown() || path.len() > 4096 || !(path.contains('/') || path == ".." || path == "~") {
+    if path.len() > 4096 || !(path.contains('/') || path == ".." || path == "~") {
         return None;
     }
     let found = protected(&resolve(path, scene.cwd, scene.user_home)?, scene.known)?;

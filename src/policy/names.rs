@@ -4,8 +4,8 @@ use super::shell::is_name;
 
 /// Never assigned, bound or unset in a fork, whatever its rules: who it is, and what its words mean.
 pub(super) fn is_reserved(name: &str) -> bool {
-    const NAMES: &[&str] = &["PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS"];
-    const PREFIXES: &[&str] = &["OLLIM_", "LD_", "DYLD_", "BASH_FUNC_"];
+    const NAMES: &[&str] = &["PATH", "IFS", "ENV", "SHELLOPTS", "BASHOPTS"];
+    const PREFIXES: &[&str] = &["OLLIM_", "LD_", "DYLD_", "BASH_"];
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 

@@ -56,19 +56,15 @@ impl Host {
 impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
         let mut decision = self.policy.decide(&call);
-        if decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS) {
-            if let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
-                decision = Decision {
-                    verdict: Verdict::Deny,
-                    layer: Layer::System,
-                    rule: None,
-                    reason: format!(
-                        "{} was not run: what it does could not be recorded ({error}). Try again in a minute.",
-                        call.tool
-                    ),
-                    ..decision
-                };
-            }
+        let effect = decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS);
+        if effect && let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
+            decision.verdict = Verdict::Deny;
+            decision.layer = Layer::System;
+            decision.rule = None;
+            decision.reason = format!(
+                "{} was not run, since that could not be recorded ({error}). Try again in a minute.",
+                call.tool
+            );
         }
         if decision.verdict == Verdict::Deny {
             info!(run = %self.run, tool = %call.tool, reason = %decision.reason, "call refused");

@@ -17,7 +17,7 @@ use super::neighbours::Neighbours;
 use super::prompt::{Budget, ForkFacts, Prompt};
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
-use super::wall::WallPlan;
+use super::wall::{WallPlan, own_commands};
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionMode,
 };
@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::definition::{self, Background, Definition, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
-use crate::policy::{Places, Policy, ToolPattern};
+use crate::policy::{Places, Policy, ToolPattern, Verdict};
 use crate::schedule::{Job, Launcher};
 
 /// Reports that a turn is given at most; older ones are counted.
@@ -115,10 +115,16 @@ impl Runner {
         let prompt = self.prompt(job, &host, &settings, &updates, Some(facts))?;
         let options = background_options(&job.definition, background, &settings);
         let granted = background.restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone());
+        let mut commands = own_commands(self.programs.iter().map(PathBuf::as_path).chain([self.home.bin().as_path()]));
+        commands.retain(|name| {
+            let words = ["ollim-bot".to_owned(), name.clone()];
+            host.policy.decide_command(&words).verdict == Verdict::Allow
+        });
         let wall = WallPlan {
             home: &self.home,
             user_home: &self.user_home,
             granted: &granted,
+            commands: &commands,
             programs: &self.programs,
             required: settings.require_sandbox,
         };

@@ -10,6 +10,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("home", &[]),
     ("policy", &["home"]),
     ("definition", &["home", "policy"]),
+    ("agents", &["definition", "home", "policy"]),
     ("config", &["definition", "home", "policy"]),
     ("journal", &["clock", "definition", "home"]),
     ("agent", &["clock", "definition", "policy"]),
@@ -18,11 +19,15 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("mcp", &["agent"]),
     ("channel", &["clock", "config", "journal"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
-    ("run", &["agent", "bot", "clock", "config", "definition", "home", "journal", "mcp", "policy", "schedule"]),
+    (
+        "run",
+        &["agent", "agents", "bot", "clock", "config", "definition", "home", "journal", "mcp", "policy", "schedule"],
+    ),
     (
         "daemon",
         &[
             "agent",
+            "agents",
             "bot",
             "channel",
             "clock",
@@ -40,6 +45,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "cli",
         &[
             "agent",
+            "agents",
             "bot",
             "channel",
             "clock",

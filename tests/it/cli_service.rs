@@ -162,6 +162,22 @@ fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
 }
 
 #[test]
+fn an_edited_comment_does_not_keep_a_reminder_that_is_done() {
+    let bot = TestBot::new();
+    let text = reminder(now() + TimeDelta::days(300), "", "Tea is ready.");
+    bot.write("reminders/tea.md", &text);
+    let service = bot.start();
+    bot.write("reminders/tea.md", &text.replace("---\nrun_at", "---\n# not too late\nrun_at"));
+    // Both go the same way, so the edit was seen when this one is known.
+    bot.write("reminders/after.md", &text);
+    service.until("the edit was seen", || (bot.run(["fire", "after"]).code == 0).then_some(()));
+    service.until_ended("after", 1);
+    bot.ok(["fire", "tea"]);
+    service.until_ended("tea", 1);
+    service.until("both files are gone", || bot.names("reminders").is_empty().then_some(()));
+}
+
+#[test]
 fn its_status_in_words_and_keys() {
     let bot = TestBot::new();
     bot.write("reminders/far.md", "---\nrun_at: \"2098-05-04T09:00:00Z\"\n---\nFar away.\n");

@@ -107,9 +107,9 @@ fn the_login_and_the_persons_variables_do_not_reach_what_the_agent_starts() {
          env | grep 'plug[h]'\n\
          for fd in /proc/self/fd/*; do\n\
            n=${fd##*/}\n\
-           [ \"$n\" -gt 2 ] && timeout 1 cat <&\"$n\" 2>/dev/null | grep -a 'plug[h]'\n\
+           [ \"$n\" -gt 2 ] && { timeout 1 cat <&\"$n\" | grep -a 'plug[h]'; } 2>/dev/null\n\
          done\n\
-         grep -al 'plug[h]' /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null\n\
+         grep -als 'plug[h]' /proc/[0-9]*/environ /proc/[0-9]*/cmdline\n\
          exit 0\n",
     );
     let results = lines(&bot, &api, &["Bash(ollim-bot gmail *)"]);

@@ -3,6 +3,7 @@
 
 mod support;
 
+mod agents;
 mod architecture;
 mod claude;
 mod cli;
@@ -19,6 +20,7 @@ mod foreground;
 mod inside;
 mod many;
 mod misbehaving;
+mod policy_corpus;
 mod problems;
 mod restrictions;
 mod samples;

@@ -53,7 +53,10 @@ pub(super) fn effect(script: &mut Script, program: &str, words: &[Word]) -> Opti
             binds(script, arguments)
         }
         "export" => {
-            let assigns = |word: &Word| word.known_start().split_once('=').is_some_and(|(name, _)| is_name(name));
+            // An assignment's value is not split, unless quotes keep the word from being one.
+            let whole = |word: &Word| !word.may_be_words() || (!word.quoted && !words[0].quoted);
+            let assigns =
+                |word: &Word| word.known_start().split_once('=').is_some_and(|(name, _)| is_name(name)) && whole(word);
             if !arguments.is_empty() && arguments.iter().all(assigns) {
                 let names = arguments.iter().filter_map(|word| word.known_start().split_once('='));
                 script.exported.extend(names.map(|(name, _)| name.to_owned()));
@@ -109,7 +112,7 @@ fn binds(script: &mut Script, arguments: &[Word]) -> Option<Effect> {
     for word in arguments {
         let start = word.known_start();
         let name = start.split_once('=').map_or(start, |(name, _)| name);
-        if start.contains('[') || (word.is_unknown() && !start.contains('=')) {
+        if start.contains('[') || (word.is_unknown() && !start.contains('=')) || (word.may_be_words() && word.quoted) {
             return hidden("the names that it binds are known only when it runs");
         }
         let name = name.strip_suffix('+').unwrap_or(name);

@@ -3,7 +3,7 @@
 
 use super::Unreadable;
 use super::lexer::{Lexer, MAX_NESTING};
-use super::word::{Part, Unknown, Word};
+use super::word::{Part, Spread, Unknown, Word};
 
 /// What ends a word outside quotes.
 const METACHARACTERS: &[char] = &[' ', '\t', '\n', '|', '&', ';', '(', ')', '<', '>'];
@@ -17,6 +17,7 @@ impl Lexer<'_> {
         let start = self.at;
         let mut word = Word::default();
         let mut braces = Braces::default();
+        let mut last_close = None;
         if self.peek() == Some('~') {
             self.tilde(&mut word);
         }
@@ -68,14 +69,17 @@ impl Lexer<'_> {
                 }
                 '*' | '?' => {
                     self.bump();
-                    word.parts.push(unknown(c.to_string(), true));
+                    word.parts.push(unknown(c.to_string(), Spread::Names));
                 }
                 '[' => {
+                    // A class needs its `]`, which may stand behind quoted blanks: any later one counts. Looked for
+                    // once for each word.
+                    let close =
+                        *last_close.get_or_insert_with(|| self.rest().rfind(']').map(|offset| self.at + offset));
                     self.bump();
-                    let rest = self.rest();
-                    let end = rest.find(METACHARACTERS).unwrap_or(rest.len());
-                    if rest[..end].contains(']') {
-                        word.parts.push(unknown("[", true));
+                    let alone = self.peek().is_none_or(|c| METACHARACTERS.contains(&c));
+                    if close.is_some_and(|close| close >= self.at) && !alone {
+                        word.parts.push(unknown("[", Spread::Names));
                     } else {
                         word.push_char('[');
                     }
@@ -99,7 +103,7 @@ impl Lexer<'_> {
             if braces.lone_dollar {
                 return Err(Unreadable::new("a brace expansion together with `$` or a backquote in one word"));
             }
-            word.parts = vec![unknown(raw, true)];
+            word.parts = vec![unknown(raw, Spread::Words)];
         }
         check_subscript(raw)?;
         if word.parts.len() > 1 {
@@ -117,11 +121,11 @@ impl Lexer<'_> {
             word.parts.push(Part::Home);
         } else if name.contains(['\\', '\'', '"', '$', '`', ':', '{', '=']) {
             self.at += 1;
-            word.parts.push(unknown("~", false));
+            word.parts.push(unknown("~", Spread::One));
         } else {
             let raw = rest[..end].to_owned();
             self.at += end;
-            word.parts.push(unknown(raw, false));
+            word.parts.push(unknown(raw, Spread::One));
         }
     }
 
@@ -179,7 +183,7 @@ impl Lexer<'_> {
         }
         if self.eat("((") {
             self.arithmetic()?;
-            word.parts.push(unknown("$((…))", !quoted));
+            word.parts.push(unknown("$((…))", Spread::One));
             return Ok(false);
         }
         match self.peek() {
@@ -213,7 +217,7 @@ impl Lexer<'_> {
         }
         let raw = self.line[start..self.at].to_owned();
         let splits = !quoted || raw == "$@" || raw.starts_with("${@") || raw.contains("[@]");
-        word.parts.push(unknown(raw, splits));
+        word.parts.push(unknown(raw, if splits { Spread::Words } else { Spread::One }));
         Ok(false)
     }
 
@@ -354,7 +358,7 @@ impl Lexer<'_> {
         }
         let raw = self.line[start..self.at].to_owned();
         self.out.scripts.push(script);
-        word.parts.push(unknown(raw, !in_quotes));
+        word.parts.push(unknown(raw, if in_quotes { Spread::One } else { Spread::Words }));
         Ok(())
     }
 
@@ -412,8 +416,8 @@ struct Braces {
     lone_dollar: bool,
 }
 
-fn unknown(raw: impl Into<String>, splits: bool) -> Part {
-    Part::Unknown(Unknown { raw: raw.into(), splits })
+fn unknown(raw: impl Into<String>, spread: Spread) -> Part {
+    Part::Unknown(Unknown { raw: raw.into(), spread })
 }
 
 fn is_special(c: char) -> bool {

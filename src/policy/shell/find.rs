@@ -38,18 +38,16 @@ pub(super) fn add(script: &mut Script, words: Vec<Word>, role: Role, depth: usiz
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                 at += 1;
                 let file = words.get(at);
-                script.writes.push(Target {
-                    path: file.and_then(Word::literal).map(str::to_owned),
-                    shown: file.map(Word::shown).unwrap_or_default(),
-                });
+                script
+                    .writes
+                    .push(Target { path: file.and_then(Word::path), shown: file.map(Word::shown).unwrap_or_default() });
             }
             "-files0-from" => {
                 at += 1;
                 let file = words.get(at);
-                script.reads.push(Target {
-                    path: file.and_then(Word::literal).map(str::to_owned),
-                    shown: file.map(Word::shown).unwrap_or_default(),
-                });
+                script
+                    .reads
+                    .push(Target { path: file.and_then(Word::path), shown: file.map(Word::shown).unwrap_or_default() });
             }
             _ => {}
         }

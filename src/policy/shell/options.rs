@@ -117,6 +117,35 @@ pub(super) fn hidden(program: &str, words: &[Word]) -> Option<String> {
     None
 }
 
+/// The files that an option of this command writes: `git log --output=f`, `sort -o f`. They count as redirections.
+pub(super) fn written(program: &str, words: &[Word]) -> Vec<Word> {
+    let (short, long) = match program {
+        "git" => (None, "output"),
+        "sort" => (Some("-o"), "output"),
+        _ => return Vec::new(),
+    };
+    let mut out = Vec::new();
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.known_start();
+        if text == "--" {
+            break;
+        }
+        let attached = if is_abbreviation(text, long) && text.len() > 4 {
+            text.split_once('=').map(|(_, value)| value)
+        } else if let Some(value) = short.and_then(|short| text.strip_prefix(short)) {
+            Some(value).filter(|value| !value.is_empty())
+        } else {
+            continue;
+        };
+        match attached {
+            Some(value) if !word.is_unknown() => out.push(Word::text(value)),
+            Some(_) => out.push(Word::anything(&word.shown())),
+            None => out.extend(words.get(at + 1).cloned()),
+        }
+    }
+    out
+}
+
 /// Whether `text` is `--name`, an abbreviation of it, or either with a value.
 pub(super) fn is_abbreviation(text: &str, name: &str) -> bool {
     let Some(long) = text.strip_prefix("--") else { return false };

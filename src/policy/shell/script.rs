@@ -5,6 +5,8 @@ use super::word::{Word, shown};
 
 /// How deep substitutions, `sh -c` and their like may stand in each other.
 const MAX_DEPTH: usize = 24;
+/// How much is read for one line, everything counted again where it is read again (`eval` in `eval`).
+const MAX_WORK: usize = 128 * 1024;
 /// How many commands one line may hold, all substitutions together.
 const MAX_COMMANDS: usize = 4096;
 
@@ -65,6 +67,8 @@ pub(in crate::policy) struct Script {
     pub functions: Vec<String>,
     /// Whether the working folder changes on the way: relative paths are then unknown.
     pub moves: bool,
+    /// Bytes read so far.
+    work: usize,
 }
 
 /// Reads a line.
@@ -96,15 +100,21 @@ pub(in crate::policy) fn read(line: &str) -> Result<Script, Unreadable> {
 }
 
 impl Script {
-    /// One command whose words are known.
-    pub fn of(words: Vec<Word>) -> Self {
-        Self { commands: vec![Command { words, role: Role::Runs, hidden: None }], ..Self::default() }
+    /// One command whose words are known, with what it runs in turn.
+    pub fn of(words: Vec<Word>) -> Result<Self, Unreadable> {
+        let mut script = Self::default();
+        super::wrappers::add(&mut script, words, Role::Runs, 0)?;
+        Ok(script)
     }
 
     /// Adds what `line` does, `depth` substitutions down.
     pub(super) fn add_line(&mut self, line: &str, depth: usize) -> Result<(), Unreadable> {
         if depth > MAX_DEPTH {
             return Err(Unreadable::new("substitutions nested too deep"));
+        }
+        self.work += line.len();
+        if self.work > MAX_WORK {
+            return Err(Unreadable::new("its parts are evaluated over and over"));
         }
         let lexed = super::lexer::lex(line)?;
         let program = super::grammar::parse(line, &lexed)?;

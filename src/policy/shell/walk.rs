@@ -13,7 +13,7 @@ use super::Unreadable;
 use super::grammar::resolve;
 use super::lexer::Lexed;
 use super::script::{Command, Role, Script, Target};
-use super::word::{Part, Word};
+use super::word::{Part, Spread, Unknown, Word};
 use super::wrappers;
 
 /// Adds everything that a program does, its substitutions apart (the caller reads those).
@@ -138,7 +138,7 @@ impl Walk<'_> {
                 CommandPrefixOrSuffixItem::ProcessSubstitution(kind, subshell) => {
                     self.list(&subshell.list)?;
                     words.push(Word {
-                        parts: vec![Part::Unknown(super::word::Unknown { raw: format!("{kind}(…)"), splits: false })],
+                        parts: vec![Part::Unknown(Unknown { raw: format!("{kind}(…)"), spread: Spread::One })],
                         quoted: true,
                     });
                 }
@@ -279,16 +279,7 @@ fn target(word: &Word) -> Option<Target> {
     if word.literal().is_some_and(|path| free.contains(&path)) {
         return None;
     }
-    let home = match word.parts.as_slice() {
-        [Part::Home] => Some("~".to_owned()),
-        [Part::Home, Part::Text(rest)] if rest.starts_with('/') => Some(format!("~{rest}")),
-        _ => None,
-    };
-    let literal = word.literal().filter(|path| !path.is_empty()).map(|path| {
-        // A quoted tilde is a file of that name.
-        if path.starts_with('~') { format!("./{path}") } else { path.to_owned() }
-    });
-    Some(Target { path: home.or(literal), shown })
+    Some(Target { path: word.path(), shown })
 }
 
 fn name_of(assignment: &Assignment) -> Result<String, Unreadable> {

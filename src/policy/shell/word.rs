@@ -18,8 +18,19 @@ pub(in crate::policy) enum Part {
 pub(in crate::policy) struct Unknown {
     /// How it is written, for showing.
     pub raw: String,
-    /// Whether it may become several words, or none: an expansion outside quotes.
-    pub splits: bool,
+    /// How many words it may become.
+    pub spread: Spread,
+}
+
+/// How many words an expansion may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::policy) enum Spread {
+    /// A part of one word: it is quoted.
+    One,
+    /// Names of files, each of which begins with what stands before it: a glob.
+    Names,
+    /// Any words, or none: an expansion outside quotes.
+    Words,
 }
 
 /// One word.
@@ -38,7 +49,7 @@ impl Word {
 
     /// A word that can be anything, one or several or none.
     pub fn anything(raw: &str) -> Self {
-        Self { parts: vec![Part::Unknown(Unknown { raw: raw.into(), splits: true })], quoted: false }
+        Self { parts: vec![Part::Unknown(Unknown { raw: raw.into(), spread: Spread::Words })], quoted: false }
     }
 
     pub fn push_text(&mut self, text: &str) {
@@ -69,8 +80,12 @@ impl Word {
         }
     }
 
-    /// Whether the shell could make it begin with `-`: it begins with an expansion or with a dash.
+    /// Whether the shell could make a word of it that begins with `-`: it begins with an expansion or a dash, or may
+    /// become several words.
     pub fn may_be_option(&self) -> bool {
+        if self.spreads(Spread::Words) {
+            return true;
+        }
         match self.parts.first() {
             Some(Part::Text(text)) => text.starts_with('-'),
             Some(Part::Unknown(_)) => true,
@@ -83,14 +98,24 @@ impl Word {
         self.parts.iter().any(|part| matches!(part, Part::Unknown(_)))
     }
 
-    /// Whether it may disappear or become several words.
+    /// Whether it may become other than one word.
     pub fn splits(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Unknown(unknown) if unknown.splits))
+        self.spreads(Spread::Words) || self.spreads(Spread::Names)
+    }
+
+    fn spreads(&self, spread: Spread) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Unknown(unknown) if unknown.spread == spread))
+    }
+
+    /// Whether it may become several words of any kind, or none.
+    pub fn may_be_words(&self) -> bool {
+        self.spreads(Spread::Words)
     }
 
     /// Whether it may disappear: nothing but unquoted expansions.
     fn may_vanish(&self) -> bool {
-        !self.quoted && self.parts.iter().all(|part| matches!(part, Part::Unknown(unknown) if unknown.splits))
+        !self.quoted
+            && self.parts.iter().all(|part| matches!(part, Part::Unknown(unknown) if unknown.spread == Spread::Words))
     }
 
     /// For showing: quotes removed, expansions as written.
@@ -104,6 +129,23 @@ impl Word {
             }
         }
         if out.is_empty() { "''".into() } else { out }
+    }
+
+    /// The word as a path, where all of it is known: `~`, and `$HOME` in front, stand for the home folder.
+    pub fn path(&self) -> Option<String> {
+        let (home, rest) = match self.parts.split_first() {
+            Some((Part::Home, rest)) => (true, rest),
+            Some((Part::Unknown(unknown), rest)) if matches!(unknown.raw.as_str(), "$HOME" | "${HOME}") => (true, rest),
+            _ => (false, self.parts.as_slice()),
+        };
+        match (home, rest) {
+            (true, []) => Some("~".into()),
+            (true, [Part::Text(text)]) if text.starts_with('/') => Some(format!("~{text}")),
+            // A quoted tilde is a file of that name.
+            (false, [Part::Text(text)]) if text.starts_with('~') => Some(format!("./{text}")),
+            (false, [Part::Text(text)]) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        }
     }
 
     /// The word's last path segment, for comparing programs by base name.

@@ -4,8 +4,8 @@
 //! whose options are not all understood hides what it does.
 
 use super::Unreadable;
-use super::script::{Command, Role, Script};
-use super::word::{Part, Unknown, Word, shown};
+use super::script::{Command, Role, Script, Target};
+use super::word::{Part, Spread, Unknown, Word, shown};
 use super::{builtins, find, interpreters, options, runners};
 
 /// How deep wrappers may stand in each other.
@@ -107,6 +107,8 @@ pub(super) fn add(script: &mut Script, words: Vec<Word>, role: Role, depth: usiz
                 return script.push(Command { words, role, hidden: effect.hidden });
             }
             let hidden = options::hidden(&program, &words);
+            let written = options::written(&program, &words);
+            script.writes.extend(written.iter().map(|word| Target { path: word.path(), shown: word.shown() }));
             runners::add_possible(script, &program, &words, depth)?;
             script.push(Command { words, role, hidden })
         }
@@ -266,6 +268,9 @@ fn environment(
     depth: usize,
 ) -> Result<(), Unreadable> {
     while let Some((name, _)) = words.get(at).and_then(|word| word.known_start().split_once('=')) {
+        if words[at].may_be_words() {
+            return hide_last(script, format!("`{}` may become several words; quote it", words[at].shown()));
+        }
         script.exported.push(name.to_owned());
         at += 1;
     }
@@ -349,7 +354,7 @@ fn xargs(script: &mut Script, words: Vec<Word>, role: Role, depth: usize) -> Res
 }
 
 pub(super) fn unknown(raw: &str) -> Part {
-    Part::Unknown(Unknown { raw: raw.into(), splits: false })
+    Part::Unknown(Unknown { raw: raw.into(), spread: Spread::One })
 }
 
 fn eval(script: &mut Script, words: Vec<Word>, from: usize, role: Role, depth: usize) -> Result<(), Unreadable> {

@@ -1,5 +1,8 @@
 //! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
 
+mod hostile;
+mod properties;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -365,6 +368,13 @@ fn an_allowlist_lets_nothing_else_through() {
             "env 'BASH_FUNC_ls%%=() { touch evil; }' bash -c ls",
             "env A=1 touch evil",
             "env $x ls",
+            "env A=$x ls",
+            "export 'A'=$x; ls",
+            "BASH_ALIASES[ls]=touch; ls",
+            "BASH_ALIASES+=([ls]=touch); ls",
+            "BASH_CMDS+=([ls]=/bin/touch); ls",
+            "x=$(< /etc/passwd); ls",
+            "ls $(< /etc/passwd)",
             "env",
             "printenv",
             "command touch evil",
@@ -631,6 +641,9 @@ fn a_denylist_stops_a_command_in_every_spelling() {
             "echo x > sub/.claude/settings.json",
             "cat ~/.ollim-bot/.env",
             "cat ../state/user.token",
+            "cat $HOME/.ollim-bot/.env",
+            "cat \"${HOME}/.ollim-bot/.env\"",
+            "echo x > \"$HOME/.ollim-bot/config.yaml\"",
             "ls 'unterminated",
             "",
         ]
@@ -740,7 +753,8 @@ fn options_that_run_programs_never_match_a_grant() {
         &policy,
         &[
             "find . -name x",
-            "find notes/$d -name x",
+            "find \"notes/$d\" -name x",
+            "find notes/*/ -name x",
             "find . -exec wc -l {} +",
             "find . -name '*.md' | xargs wc -l",
             "git log --oneline",
@@ -773,6 +787,10 @@ fn options_that_run_programs_never_match_a_grant() {
             "find . -exec touch evil \\;",
             "find . \"$x\" touch evil \\;",
             "find $x",
+            "find notes/$d -name x",
+            "sort notes/$f",
+            "env A=$x wc",
+            "xargs -I{} sort {}",
             "git -c core.pager='touch evil' log",
             "git -c alias.x='!touch evil' x",
             "git --exec-path=. log",
@@ -814,6 +832,11 @@ fn options_that_run_programs_never_match_a_grant() {
             "sort $x",
             "rg --pre ./evil x",
             "rg --pre=./evil x",
+            "git log --output=evil",
+            "git diff --outp evil",
+            "sort -o evil f",
+            "sort -oevil f",
+            "sort --output=evil f",
             "python3 -c 'x'",
             "python3 -Bc 'x'",
             "python3",
@@ -1204,9 +1227,10 @@ fn the_main_session_asks_about_what_it_was_not_granted() {
 fn named_agents_narrow_and_never_widen() {
     let explore = AgentRules {
         name: "Explore".into(),
-        allowed: Some(patterns(&["Glob", "Grep", "Read", "Bash"])),
+        tools: Some(patterns(&["Glob", "Grep", "Read", "Bash"])),
         disallowed: patterns(&["Write", "Edit", "NotebookEdit"]),
         read_only: true,
+        permission_mode: PermissionMode::Default,
     };
     let job = policy(None, Some(&["Bash(git *)"])).as_agent(&explore);
     allows(&job, &["ls", "cat f | head", "grep -r x ."]);
