@@ -116,7 +116,7 @@ impl Word {
     pub fn whole_if(&self, is_one: impl Fn(&str) -> bool) -> Self {
         match self.parts.as_slice() {
             [Part::Unknown(unknown)] if unknown.raw.strip_prefix('$').is_some_and(is_one) => {
-                let whole = Unknown { raw: unknown.raw.clone(), splits: false };
+                let whole = Unknown { raw: unknown.raw.clone(), spread: Spread::One };
                 Self { parts: vec![Part::Unknown(whole)], quoted: true }
             }
             _ => self.clone(),
