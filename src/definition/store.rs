@@ -78,10 +78,13 @@ impl State {
     }
 }
 
+/// A definition in force, and its text.
+type Stood = (Arc<Definition>, Option<Arc<str>>);
+
 /// What stood before a change, of what the change touches.
 #[derive(Default)]
 struct Before {
-    definitions: BTreeMap<DefinitionId, Option<(Arc<Definition>, Option<Arc<str>>)>>,
+    definitions: BTreeMap<DefinitionId, Option<Stood>>,
     problems: BTreeMap<File, Vec<Problem>>,
 }
 
