@@ -17,7 +17,7 @@ Jobs
   routine add       ollim-bot routine add --cron '30 8 * * 1-5' -m 'Sort the mail' --background
   routine list      ollim-bot routine list
   routine show      ollim-bot routine show morning-mail
-  routine edit      ollim-bot routine edit morning-mail        (in $EDITOR; checked before it is written)
+  routine edit      ollim-bot routine edit morning-mail        (in $EDITOR, then checked)
   routine disable   ollim-bot routine disable morning-mail     (enable: the reverse)
   routine cancel    ollim-bot routine cancel morning-mail
   reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
