@@ -63,14 +63,14 @@ pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Writ
 }
 
 /// So long after now.
-fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<DateTime<Tz>, CliError> {
+pub(super) fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<DateTime<Tz>, CliError> {
     let too_far = || CliError::user("that is too far away").hint("give a date with `--at`");
     let span = TimeDelta::from_std(span).map_err(|_| too_far())?;
     Ok(now.checked_add_signed(span).ok_or_else(too_far)?.with_timezone(&zone))
 }
 
 /// The next whole second, unless it is one: never earlier than what was asked for.
-fn whole_second(at: DateTime<Tz>) -> DateTime<Tz> {
+pub(super) fn whole_second(at: DateTime<Tz>) -> DateTime<Tz> {
     let up = if at.nanosecond() == 0 { at } else { at + TimeDelta::seconds(1) };
     up.with_nanosecond(0).unwrap_or(up)
 }
@@ -104,6 +104,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         no_ping,
         allowed_tools,
         blocked_tools,
+        skills,
         timeout,
         max_turns,
         max_cost_usd,
@@ -146,6 +147,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
     draft.allow_ping = !no_ping;
     draft.allowed_tools = allowed_tools.map(list);
     draft.disallowed_tools = blocked_tools.map(list);
+    draft.skills = skills.unwrap_or_default();
     draft.timeout = timeout;
     draft.max_turns = max_turns;
     draft.max_cost_usd = max_cost_usd;
@@ -159,7 +161,8 @@ fn list(values: Vec<String>) -> Vec<String> {
     if values == [""] { Vec::new() } else { values }
 }
 
-fn said(written: &Written, context: &Context, output: &mut Output) {
+/// Warnings, and when it fires.
+pub(super) fn said(written: &Written, context: &Context, output: &mut Output) {
     warnings(written, output);
     scheduled(&written.definition, context, output);
 }

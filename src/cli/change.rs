@@ -1,4 +1,6 @@
-//! What changes a definition that is there: `enable`, `disable`, `cancel`, `retry`.
+//! What changes a definition that is there: `enable`, `disable`, `cancel`, `snooze`, `retry`.
+
+use std::time::Duration;
 
 use chrono::Timelike as _;
 
@@ -53,6 +55,20 @@ pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> R
             plain(&jobs::summary(&found))
         ));
     }
+    Ok(())
+}
+
+/// `reminder snooze`: it fires so long from now instead, and its file keeps everything else.
+///
+/// # Errors
+/// When there is no such reminder, or its file cannot be written.
+pub fn snooze(id: &str, span: Duration, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let found = jobs::named(id, Kind::Reminder, &loaded)?;
+    let run_at = add::whole_second(add::later(context.now(), span, found.zone)?);
+    let value = Some(FieldValue::Text(run_at.to_rfc3339()));
+    let written = definition::set_field(&context.home, &found.file, "run_at", value, &context.defaults()?)?;
+    add::said(&written, context, output);
     Ok(())
 }
 

@@ -106,6 +106,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
         enabled,
         trigger,
         mode,
+        skills,
         timeout,
         max_turns,
         max_cost_usd,
@@ -123,6 +124,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
         "background": matches!(mode, Mode::Background(_)),
         "next": next.map(|at| times::rfc3339(at, *zone)),
         "message": body,
+        "skills": skills,
         "timeout": timeout.map(|timeout| humantime::format_duration(timeout).to_string()),
         "max_turns": max_turns,
         "max_cost_usd": max_cost_usd,
@@ -315,6 +317,7 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
         }
         restriction_facts(restrictions, &mut fact);
     }
+    fact("skills", definition.skills.join(", "));
     fact(
         "timeout",
         definition.timeout.map(|timeout| humantime::format_duration(timeout).to_string()).unwrap_or_default(),

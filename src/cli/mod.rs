@@ -6,11 +6,13 @@
 mod add;
 mod agents;
 pub mod args;
+mod budget;
 mod change;
 mod check;
 mod config;
 pub mod context;
 mod dry_run;
+mod edit;
 pub mod error;
 pub mod external;
 pub mod fork;
@@ -21,6 +23,7 @@ pub mod links;
 mod next;
 pub mod output;
 mod policy;
+mod restore;
 mod run;
 mod runs;
 mod service;
@@ -111,6 +114,7 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             None => runs::list(&args, context, output),
         },
         Some(Command::Agents(command)) => agents::agents(&command, context, output),
+        Some(Command::Budget { set }) => budget::budget(set, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(Command::Check { files }) => check::check(&files, context, output),
         Some(Command::Next(args)) => next::next(&args, context, output),
@@ -119,10 +123,16 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::Reminder(args::Reminder::List)) => jobs::list(Kind::Reminder, context, output),
         Some(Command::Reminder(args::Reminder::Show { id })) => jobs::show(Kind::Reminder, &id, context, output),
         Some(Command::Routine(args::Routine::Add(args))) => add::routine(*args, context, output),
+        Some(Command::Routine(args::Routine::Edit { id })) => edit::edit(Kind::Routine, &id, context, output),
         Some(Command::Routine(args::Routine::Enable { id })) => change::set_enabled(&id, true, context, output),
         Some(Command::Routine(args::Routine::Disable { id })) => change::set_enabled(&id, false, context, output),
         Some(Command::Routine(args::Routine::Cancel { id })) => change::cancel(Kind::Routine, &id, context, output),
         Some(Command::Reminder(args::Reminder::Add(args))) => add::reminder(*args, context, output),
+        Some(Command::Reminder(args::Reminder::Edit { id })) => edit::edit(Kind::Reminder, &id, context, output),
+        Some(Command::Reminder(args::Reminder::Snooze { id, span })) => change::snooze(&id, span, context, output),
+        Some(Command::Reminder(args::Reminder::Restore { run, span, at })) => {
+            restore::restore(&run, span, at.as_deref(), context, output)
+        }
         Some(Command::Reminder(args::Reminder::Cancel { id })) => change::cancel(Kind::Reminder, &id, context, output),
         Some(Command::Reminder(args::Reminder::Retry { id })) => change::retry(&id, context, output),
         Some(Command::Config) => config::config(context, output),

@@ -87,7 +87,8 @@ pub fn verb(request: &Request, context: &Context, output: &mut Output) -> Result
     Ok(())
 }
 
-fn odd() -> CliError {
+/// An answer that no question of ours has.
+pub(super) fn odd() -> CliError {
     CliError::environment("the service gave an answer to another question")
         .hint("it may be another version: start it anew")
 }

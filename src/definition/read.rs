@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use super::problem::kind_of;
-use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, parse};
+use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, parse, skill};
 use crate::home::Home;
 
 /// What one folder holds.
@@ -113,7 +113,7 @@ pub(super) fn read_whole(home: &Home, file: &Path, defaults: &Defaults) -> Optio
     let parsed = match bytes(home, file) {
         // A defect of a parser in one file must not take the others along.
         Ok(text) => {
-            let parsed = catch_unwind(AssertUnwindSafe(|| parse(kind, file, &text, defaults))).map_err(|_| {
+            let parsed = catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, &text, defaults))).map_err(|_| {
                 (
                     "the file could not be read because of a defect of ollim-bot".into(),
                     "please report it with the file".into(),
@@ -131,6 +131,13 @@ pub(super) fn read_whole(home: &Home, file: &Path, defaults: &Defaults) -> Optio
         Parsed { definition: None, problems: vec![problem] }
     });
     Some((parsed, whole))
+}
+
+/// What a file's text says, held against the skills that are there.
+pub(super) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
+    let mut parsed = parse(kind, file, text, defaults);
+    skill::check(home, file, text, &mut parsed);
+    parsed
 }
 
 /// The text of a file, by the same rules as for reading a definition. `None`: it is not there.

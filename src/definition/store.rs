@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::problem::quoted;
-use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, read};
+use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, read, skill};
 use crate::home::Home;
 
 /// Everything that two folders say at one moment.
@@ -78,10 +78,13 @@ impl State {
     }
 }
 
+/// A definition and, where it is text, its file.
+type Read = (Arc<Definition>, Option<Arc<str>>);
+
 /// What stood before a change, of what the change touches.
 #[derive(Default)]
 struct Before {
-    definitions: BTreeMap<DefinitionId, Option<(Arc<Definition>, Option<Arc<str>>)>>,
+    definitions: BTreeMap<DefinitionId, Option<Read>>,
     problems: BTreeMap<File, Vec<Problem>>,
 }
 
@@ -134,6 +137,7 @@ impl Store {
     }
 
     /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.
+    /// Where one of them is a skill's, every file that names skills is read again.
     pub fn refresh(&mut self, paths: &[PathBuf]) -> Vec<Change> {
         if ![Kind::Routine, Kind::Reminder].iter().all(|kind| read::is_inside(&self.home, *kind)) {
             return self.reload();
@@ -144,6 +148,11 @@ impl Store {
             .map(|path| path.as_os_str().into())
             .collect();
         let mut fresh: BTreeMap<File, Option<State>> = BTreeMap::new();
+        if paths.iter().any(|path| path.strip_prefix(self.home.root()).unwrap_or(path).starts_with(skill::folder())) {
+            let hang = |state: &State| skill::concerns(state.definition.as_deref(), &state.problems);
+            let concerned = self.files.iter().filter(|(_, state)| hang(state));
+            fresh.extend(concerned.map(|(file, _)| (file.clone(), self.read(file))));
+        }
         for file in files {
             let state = self.read(&file);
             // A file that moved is told as two events, which may come apart: look whether those that claim the

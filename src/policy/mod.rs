@@ -3,8 +3,8 @@
 //! Pure: no I/O save resolving symlinks of paths a call names, no async, no clock. Knows nothing of definitions,
 //! runs or clients. Every function is total: what cannot be understood is denied, never a panic.
 
-mod attenuate;
 mod agents;
+mod attenuate;
 mod background;
 mod bash;
 mod broad;
@@ -21,8 +21,8 @@ mod surface;
 mod web;
 mod wildcard;
 
-pub use attenuate::{Widening, attenuate, covers};
 pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
+pub use attenuate::{Widening, attenuate, covers};
 pub use background::{BgForkConfig, BothLists, UpdateMode};
 pub use broad::{denylist_warnings, warnings};
 pub use layers::Policy;

@@ -37,14 +37,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Whether the agent has a way to make its chain's next link: the tool, or the command.
-    pub(super) fn can_follow_up(&self) -> bool {
-        let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
-        self.link.is_open()
-            && (self.tools.iter().any(|tool| tool == tools::FOLLOW_UP_CHAIN)
-                || self.policy.decide_command(&command).verdict == Verdict::Allow)
-    }
-
     async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("home", &[]),
-    ("policy", &["home"]),
+    ("policy", &[]),
     ("definition", &["home", "policy"]),
     ("agents", &["definition", "home", "policy"]),
     ("config", &["definition", "home", "policy"]),

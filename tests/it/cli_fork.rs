@@ -123,6 +123,11 @@ fn what_writes_is_refused() {
         &["routine", "disable", "x"],
         &["reminder", "cancel", "x"],
         &["reminder", "retry", "x"],
+        &["reminder", "edit", "x"],
+        &["reminder", "snooze", "x", "1h"],
+        &["reminder", "restore", "0badcafe", "--in", "1h"],
+        &["routine", "edit", "x"],
+        &["budget", "--set", "5"],
         &["fire", "x"],
         &["init", "--force"],
         &["run"],
@@ -135,6 +140,7 @@ fn what_writes_is_refused() {
         assert!(shown.starts_with("exit: 1\n-- stderr\nerror: `ollim-bot "), "{args:?}: {shown}");
         assert!(shown.contains("changes something, which a job may not do"), "{args:?}: {shown}");
     }
+    assert_eq!(in_fork(&bot, socket.grant.token(), &["budget"]), "exit: 0\n-- stdout\n5 of 5 pings left\n");
     assert_eq!(bot.names("reminders"), Vec::<String>::new());
     assert_eq!(bot.names("routines"), Vec::<String>::new());
     insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["reminder", "add", "--in", "1h", "-m", "x"]), @"

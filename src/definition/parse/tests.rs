@@ -362,7 +362,9 @@ fn tool_lists() {
         routine("background: true\nallowed_tools:\n  - Read\n  - Bash(ls\n"),
         routine("background: true\nallowed_tools:\n  - Read:\n"),
         routine("background: true\nagent: Explore\n"),
-        routine("skills: [mail]\n"),
+        routine("skills: mail\n"),
+        routine("skills: [mail, ../mail]\n"),
+        routine("skills: [mail, mail]\n"),
         routine("background: maybe\nallowed_tools: [Read]\n"),
     ];
     insta::assert_snapshot!(blocks.join("\n\n"), @"
@@ -406,9 +408,17 @@ fn tool_lists() {
       --> routines/mail.md:4:1
     hint: remove it, or use a newer version
 
-    error: routine `mail`: `skills` is not supported by this version
-      --> routines/mail.md:3:1
-    hint: remove it, or use a newer version
+    error: routine `mail`: `skills` must be a list, found `mail`
+      --> routines/mail.md:3:9
+    hint: write `skills:` and below it one `- …` a line
+
+    error: routine `mail`: `skills`: `../mail` is no name of a skill
+      --> routines/mail.md:3:16
+    hint: write the name of a folder in skills/: letters, digits, `-` and `_`
+
+    error: routine `mail`: `skills`: `mail` is named twice
+      --> routines/mail.md:3:16
+    hint: keep one of the two
 
     error: routine `mail`: `background` must be `true` or `false`, found `maybe`
       --> routines/mail.md:3:13

@@ -5,6 +5,9 @@ use super::Unreadable;
 use super::lexer::{Lexer, MAX_NESTING};
 use super::word::{Part, Spread, Unknown, Word};
 
+/// How arithmetic is shown. No other expansion is: its text begins with `$((` nowhere else.
+pub(super) const ARITHMETIC: &str = "$((…))";
+
 /// What ends a word outside quotes.
 const METACHARACTERS: &[char] = &[' ', '\t', '\n', '|', '&', ';', '(', ')', '<', '>'];
 
@@ -183,7 +186,7 @@ impl Lexer<'_> {
         }
         if self.eat("((") {
             self.arithmetic()?;
-            word.parts.push(unknown("$((…))", Spread::One));
+            word.parts.push(unknown(ARITHMETIC, Spread::One));
             return Ok(false);
         }
         match self.peek() {
@@ -221,9 +224,10 @@ impl Lexer<'_> {
         Ok(false)
     }
 
-    /// The inside of `$((…))`: numbers and operators only. Names are evaluated as expressions, which can hold commands.
+    /// The inside of `$((…))`: numbers, operators and plain names. A name's value is evaluated as an expression, which
+    /// can hold commands: which names stand here is kept, for the whole line to be asked what they hold.
     fn arithmetic(&mut self) -> Result<(), Unreadable> {
-        let refused = "arithmetic with anything but numbers (a name's value is evaluated too, and can run commands); \
+        let refused = "arithmetic with anything but numbers and plain names; \
                        a subshell in a substitution is written `$( (…) )`";
         let mut open = 0_usize;
         while let Some(c) = self.bump() {
@@ -232,6 +236,14 @@ impl Lexer<'_> {
                 ')' if open > 0 => open -= 1,
                 ')' if self.eat(")") => return Ok(()),
                 '$' if self.eat("#") || self.eat("?") => {}
+                // A name behind a digit is a part of a number in another base.
+                _ if (c.is_ascii_alphabetic() || c == '_') && !self.line[..self.at - 1].ends_with(is_of_name) => {
+                    let rest = self.rest();
+                    let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+                    let name = format!("{c}{}", &rest[..end]);
+                    self.at += end;
+                    self.out.evaluated.push(name);
+                }
                 _ if c.is_ascii_digit() || " \t+-*/%<>=!&|^~?:,".contains(c) => {}
                 _ => return Err(Unreadable::new(refused)),
             }
@@ -418,6 +430,10 @@ struct Braces {
 
 fn unknown(raw: impl Into<String>, spread: Spread) -> Part {
     Part::Unknown(Unknown { raw: raw.into(), spread })
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn is_special(c: char) -> bool {

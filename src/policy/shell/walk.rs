@@ -10,6 +10,7 @@ use brush_parser::ast::{
 };
 
 use super::Unreadable;
+use super::expansion::ARITHMETIC;
 use super::grammar::resolve;
 use super::lexer::Lexed;
 use super::script::{Command, Role, Script, Target};
@@ -111,10 +112,17 @@ impl Walk<'_> {
     fn simple(&mut self, simple: &SimpleCommand) -> Result<(), Unreadable> {
         let mut words = Vec::new();
         let mut assignments = Vec::new();
+        let mut numbers = Vec::new();
         for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
             match item {
                 CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect)?,
-                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => assignments.push(name_of(assignment)?),
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => {
+                    let name = name_of(assignment)?;
+                    if self.gives_number(assignment) {
+                        numbers.push(name.clone());
+                    }
+                    assignments.push(name);
+                }
                 CommandPrefixOrSuffixItem::Word(word) => words.push(resolve(word, self.lexed)),
                 CommandPrefixOrSuffixItem::ProcessSubstitution(_, _) => {
                     return Err(Unreadable::new("a process substitution in front of a command"));
@@ -146,13 +154,47 @@ impl Walk<'_> {
         }
         if words.is_empty() {
             self.script.assigned.append(&mut assignments);
+            self.script.numbers.append(&mut numbers);
             return Ok(());
+        }
+        // For `read` alone it says how a line is cut up, and is gone afterwards.
+        if words[0].literal() == Some("read") {
+            let given = assignments.len();
+            assignments.retain(|name| name != "IFS");
+            self.script.splits_read |= assignments.len() < given;
         }
         self.script.exported.append(&mut assignments);
         if let Some(keyword) = words[0].literal().filter(|name| !words[0].quoted && is_keyword(name)) {
             return Err(Unreadable::new(format!("`{keyword}` where a program should be")));
         }
         wrappers::add(self.script, words, Role::Runs, self.depth)
+    }
+
+    /// Whether an assignment gives a plain number: digits, or the result of arithmetic.
+    fn gives_number(&self, assignment: &Assignment) -> bool {
+        let (AssignmentName::VariableName(name), AssignmentValue::Scalar(value)) =
+            (&assignment.name, &assignment.value)
+        else {
+            return false;
+        };
+        let word = resolve(value, self.lexed);
+        // The word of a value that is not plain text holds the name as well.
+        let value = |text: &str| {
+            let value =
+                text.strip_prefix(name.as_str()).and_then(|rest| rest.trim_start_matches('+').strip_prefix('='));
+            value.unwrap_or(text).to_owned()
+        };
+        match word.parts.as_slice() {
+            [Part::Text(text)] => {
+                let text = value(text);
+                let digits = text.strip_prefix('-').unwrap_or(&text);
+                !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+            }
+            [Part::Text(text), Part::Unknown(unknown)] => {
+                text.ends_with('=') && value(text).is_empty() && unknown.raw == ARITHMETIC
+            }
+            _ => false,
+        }
     }
 
     fn redirects(&mut self, redirects: Option<&RedirectList>) -> Result<(), Unreadable> {
@@ -268,7 +310,7 @@ impl Walk<'_> {
 
     fn file_test(&mut self, operator: &str, word: &Word) -> Result<(), Unreadable> {
         let words = vec![Word::text("test"), Word::text(operator), word.clone()];
-        self.script.push(Command { words, role: Role::Runs, hidden: None })
+        self.script.push(Command { words, role: Role::Steers, hidden: None })
     }
 }
 

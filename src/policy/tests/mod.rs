@@ -1,5 +1,6 @@
 //! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
 
+mod held;
 mod hostile;
 mod properties;
 
@@ -137,14 +138,8 @@ fn an_allowlist_lets_its_own_commands_through_in_every_ordinary_form() {
             "ollim-bot gmail a & ollim-bot gmail b & wait",
             "trap 'ollim-bot tasks list' EXIT; ollim-bot gmail unread",
             "f() { ollim-bot gmail unread; }",
-        ]
-        .iter()
-        .filter(|line| !line.ends_with("& wait"))
-        .copied()
-        .collect::<Vec<_>>(),
+        ],
     );
-    // `wait` is a command like any other.
-    denies(&policy, &["ollim-bot gmail a & ollim-bot gmail b & wait"]);
 }
 
 #[test]
@@ -459,8 +454,8 @@ fn an_allowlist_lets_nothing_else_through() {
             "test -v 'a[$(touch evil)]' && ls",
             "x='-v a[$(touch${IFS}evil)]'; [ $x ] && ls",
             "o=-v; [ \"$o\" 'a[$(touch evil)]' ] && ls",
-            "[ -f secret ] && ls",
-            "[[ -f secret ]] && ls",
+            "[ -f $(secret) ] && ls",
+            "[[ -f $(secret) ]] && ls",
             "let 'a[$(touch evil)]=1'; ls",
             "declare 'a[$(touch evil)]=1'; ls",
             "declare -i x='a[$(touch evil)]'; ls",
