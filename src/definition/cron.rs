@@ -49,18 +49,45 @@ impl CronError {
 /// Longer than any sensible list of minutes, short enough never to matter.
 const LONGEST: usize = 1000;
 
+/// One of the five fields: what it is called, what may stand in it, and its values that are no numbers.
+struct Field {
+    name: &'static str,
+    range: &'static str,
+    names: &'static [&'static str],
+    /// Whether an item (in capitals) is one of the field's own words, such as `LW`.
+    own: fn(&str) -> bool,
+}
+
+const FIELDS: [Field; 5] = [
+    Field { name: "minute", range: "0-59", names: &[], own: |_| false },
+    Field { name: "hour", range: "0-23", names: &[], own: |_| false },
+    Field {
+        name: "day",
+        range: "1-31",
+        names: &[],
+        own: |item| matches!(item, "L" | "LW") || item.strip_suffix('W').is_some_and(is_number),
+    },
+    Field { name: "month", range: "1-12 or JAN-DEC", names: &MONTHS, own: |_| false },
+    Field {
+        name: "weekday",
+        range: "0-7 or SUN-SAT",
+        names: &WEEKDAYS,
+        own: |item| {
+            let nth = |(day, n): (&str, &str)| (is_number(day) || WEEKDAYS.contains(&day)) && is_number(n);
+            item.strip_suffix('L').is_some_and(is_number) || item.split_once('#').is_some_and(nth)
+        },
+    },
+];
+
 const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// Parses five fields or an `@name`. Where both day fields are restricted, either is enough, unless one of them begins
-/// with a `*`, step or not (vixie cron's crontab(5): `0 0 */2 * mon` is a Monday on an odd day).
-///
-/// The result takes about 6 kB: keep the text, not this, where there are many. It may never match: see
-/// [`check_cron`].
+/// The five fields of a text, an `@name` written out (crontab(5) has the table).
 ///
 /// # Errors
-/// [`CronError`], never [`CronError::Never`].
-pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
+/// [`CronError::Fields`], [`CronError::Nickname`], and [`CronError::Field`] for a text that is none at all. What
+/// stands in the fields is not looked at: that is [`parse_cron`]'s.
+pub fn cron_fields(text: &str) -> Result<[&str; 5], CronError> {
     let text = text.trim();
     if text.len() > LONGEST || !text.is_ascii() {
         return Err(CronError::Field(format!("it is longer than {LONGEST} characters or has letters beyond A-Z")));
@@ -77,41 +104,39 @@ pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
         None => text,
     };
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-    let &[minute, hour, day, month, weekday] = fields.as_slice() else {
-        return Err(CronError::Fields(fields.len()));
-    };
-    let words = words_are_names(minute, &[], "")
-        && words_are_names(hour, &[], "")
-        && words_are_names(day, &[], "LW")
-        && words_are_names(month, &MONTHS, "")
-        && words_are_names(weekday, &WEEKDAYS, "L");
-    // crontab(5): the days are joined by "or" unless one of the fields starts with a `*`, step or not.
-    let starred = |field: &str| field.starts_with(['*', '?']);
+    fields.try_into().map_err(|fields: Vec<&str>| CronError::Fields(fields.len()))
+}
+
+/// Parses five fields or an `@name`. Both day fields restricted means either of them, unless one begins with a
+/// `*` (crontab(5)).
+///
+/// The result takes about 6 kB: keep the text, not this, where there are many. It may never match: see
+/// [`check_cron`].
+///
+/// # Errors
+/// [`CronError`], never [`CronError::Never`].
+pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
+    let fields = cron_fields(text)?;
+    let [_, _, day, _, weekday] = fields;
     let parser = CronParser::builder()
         .seconds(Seconds::Disallowed)
         .year(Year::Disallowed)
-        .dom_and_dow(starred(day) || starred(weekday))
+        .dom_and_dow(day.starts_with(['*', '?']) || weekday.starts_with(['*', '?']))
         .build();
-    match parser.parse(text) {
-        Ok(cron) if words => Ok(cron),
+    let well_formed = FIELDS.iter().zip(fields).all(|(field, text)| field.is_well_formed(text));
+    match parser.parse(&fields.join(" ")) {
+        Ok(cron) if well_formed => Ok(cron),
         _ => Err(CronError::Field(first_wrong_field(&parser, &fields))),
     }
 }
 
 /// The message about the first field that is wrong by itself (`croner` does not say which one it means).
-fn first_wrong_field(parser: &CronParser, fields: &[&str]) -> String {
-    let known: [(&str, &str, &[&str], &str); 5] = [
-        ("minute", "0-59", &[], ""),
-        ("hour", "0-23", &[], ""),
-        ("day", "1-31", &[], "LW"),
-        ("month", "1-12 or JAN-DEC", &MONTHS, ""),
-        ("weekday", "0-7 or SUN-SAT", &WEEKDAYS, "L"),
-    ];
-    for (n, ((name, range, names, letters), field)) in known.iter().zip(fields).enumerate() {
+fn first_wrong_field(parser: &CronParser, fields: &[&str; 5]) -> String {
+    for (n, (field, text)) in FIELDS.iter().zip(fields).enumerate() {
         let mut alone = ["*"; 5];
-        alone[n] = field;
-        if !words_are_names(field, names, letters) || parser.parse(&alone.join(" ")).is_err() {
-            return format!("the {name} field {} is not valid ({range})", quoted(field));
+        alone[n] = text;
+        if !field.is_well_formed(text) || parser.parse(&alone.join(" ")).is_err() {
+            return format!("the {} field {} is not valid ({})", field.name, quoted(text), field.range);
         }
     }
     "it is not a cron expression".into()
@@ -140,13 +165,42 @@ pub fn check_cron(text: &str) -> Result<(), CronError> {
     answer
 }
 
-/// `croner` replaces names anywhere in the text (`JANFEB` becomes month 12): each run of letters must be one name
-/// of its own field, or the letters that stand with a number there (`L`, `15W`).
-fn words_are_names(field: &str, names: &[&str], letters: &str) -> bool {
-    field.split(|c: char| !c.is_ascii_alphanumeric()).all(|word| {
-        let upper = word.to_ascii_uppercase();
-        names.contains(&upper.as_str()) || upper.chars().all(|c| c.is_ascii_digit() || letters.contains(c))
-    })
+impl Field {
+    /// Whether a text has the form of this field: a list of values, ranges, steps and words of its own. That the
+    /// numbers are within bounds is left to `croner`, which takes much that is no such form: names anywhere
+    /// (`JANFEB` becomes month 12), empty items, `+MON`, `MON-FRI#2`, a lone `L` for a weekday that matches nothing.
+    fn is_well_formed(&self, text: &str) -> bool {
+        let text = text.to_ascii_uppercase();
+        if text == "?" {
+            return matches!(self.name, "day" | "weekday");
+        }
+        // Of these two croner drops the first.
+        let items: Vec<&str> = text.split(',').collect();
+        if items.contains(&"L") && items.contains(&"LW") {
+            return false;
+        }
+        items.iter().all(|item| (self.own)(item) || self.is_range(item))
+    }
+
+    /// A value, or `*` or a range, either with a step.
+    fn is_range(&self, item: &str) -> bool {
+        let (range, step) = item.split_once('/').map_or((item, None), |(range, step)| (range, Some(step)));
+        let known = match range.split_once('-') {
+            // To croner the second of these is a 7.
+            Some(("SUN", "SUN")) => false,
+            Some((from, to)) => self.is_value(from) && self.is_value(to),
+            None => range == "*" || (step.is_none() && self.is_value(range)),
+        };
+        known && step.is_none_or(is_number)
+    }
+
+    fn is_value(&self, text: &str) -> bool {
+        is_number(text) || self.names.contains(&text)
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -210,6 +264,23 @@ mod tests {
             "0 0 * * ВТ",
             "0 0 1 1 * @daily",
             "0 0 @1 1 *",
+            "0 0 ,1 * *",
+            "0,,30 0 * * *",
+            "0 0 , * *",
+            "5/15 * * * *",
+            "/5 * * * *",
+            "*,5 * * * *",
+            "1-5-9 * * * *",
+            "*/2/3 * * * *",
+            "? 0 * * *",
+            "0 0 ?,1 * *",
+            "0 0 L,LW * *",
+            "0 0 L-3 * *",
+            "0 0 1 * L",
+            "0 0 1 * +MON",
+            "0 0 * * MON-FRI#2",
+            "0 0 * * SUN-SUN",
+            "0 0 * * MON#6",
             "@reboot",
             "@",
             "a b c d e",
@@ -240,6 +311,23 @@ mod tests {
         0 0 * * ВТ           it is longer than 1000 characters or has letters beyond A-Z
         0 0 1 1 * @daily     a cron expression has 5 fields (minute hour day month weekday), this has 6
         0 0 @1 1 *           the day field `@1` is not valid (1-31)
+        0 0 ,1 * *           the day field `,1` is not valid (1-31)
+        0,,30 0 * * *        the minute field `0,,30` is not valid (0-59)
+        0 0 , * *            the day field `,` is not valid (1-31)
+        5/15 * * * *         the minute field `5/15` is not valid (0-59)
+        /5 * * * *           the minute field `/5` is not valid (0-59)
+        *,5 * * * *          the minute field `*,5` is not valid (0-59)
+        1-5-9 * * * *        the minute field `1-5-9` is not valid (0-59)
+        */2/3 * * * *        the minute field `*/2/3` is not valid (0-59)
+        ? 0 * * *            the minute field `?` is not valid (0-59)
+        0 0 ?,1 * *          the day field `?,1` is not valid (1-31)
+        0 0 L,LW * *         the day field `L,LW` is not valid (1-31)
+        0 0 L-3 * *          the day field `L-3` is not valid (1-31)
+        0 0 1 * L            the weekday field `L` is not valid (0-7 or SUN-SAT)
+        0 0 1 * +MON         the weekday field `+MON` is not valid (0-7 or SUN-SAT)
+        0 0 * * MON-FRI#2    the weekday field `MON-FRI#2` is not valid (0-7 or SUN-SAT)
+        0 0 * * SUN-SUN      the weekday field `SUN-SUN` is not valid (0-7 or SUN-SAT)
+        0 0 * * MON#6        the weekday field `MON#6` is not valid (0-7 or SUN-SAT)
         @reboot              `@reboot` is not a name for a cron expression
         @                    `@` is not a name for a cron expression
         a b c d e            the minute field `a` is not valid (0-59)

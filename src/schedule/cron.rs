@@ -1,9 +1,9 @@
 //! When a cron expression comes round in a zone, daylight saving included. Pure.
 //!
 //! croner walks the calendar without any zone; what a wall-clock time means as an instant is decided here, by the
-//! rules of vixie cron (crontab(5), "Daylight Saving Time and other time changes"):
-//! - a *fixed-time* expression (no `*` in minute or hour) whose time is skipped fires once, at the first moment
-//!   after the gap; one whose time is repeated fires once, the first time;
+//! rules of vixie cron (cron(8), "Daylight Saving Time and other time changes"; docs/cron.md):
+//! - a *fixed-time* expression (neither minute nor hour begins with a `*`) whose time is skipped fires once, at the
+//!   first moment after the gap; one whose time is repeated fires once, the first time;
 //! - any other follows the clock: nothing in a gap, both times in a repeated hour.
 //!
 //! croner's own zone support is not used for this: it takes `0 1,2 * * *` for a wildcard, drops a skipped time
@@ -13,7 +13,7 @@ use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone, 
 use chrono_tz::{GapInfo, Tz};
 use croner::Cron;
 
-use crate::definition::cron::parse_cron;
+use crate::definition::cron::{cron_fields, parse_cron};
 
 /// A cron expression that can be asked for its times. About 6 kB: made for the asking, not kept for the many.
 #[derive(Clone, Debug)]
@@ -26,13 +26,9 @@ impl Times {
     /// Reads five fields, or `@daily` and the like. `None`: it is no such expression.
     #[must_use]
     pub fn parse(expression: &str) -> Option<Self> {
-        let cron = parse_cron(expression).ok()?;
-        let mut fields = expression.split_whitespace();
-        let fixed_time = match (fields.next()?, fields.next()) {
-            (minute, Some(hour)) => !minute.contains('*') && !hour.contains('*'),
-            (name, None) => !name.eq_ignore_ascii_case("@hourly"),
-        };
-        Some(Self { cron, fixed_time })
+        let [minute, hour, ..] = cron_fields(expression).ok()?;
+        let fixed_time = !minute.starts_with('*') && !hour.starts_with('*');
+        Some(Self { cron: parse_cron(expression).ok()?, fixed_time })
     }
 
     /// The first time after `after`, which it never is itself. `None`: there is none before the year 5000.
@@ -119,6 +115,7 @@ fn repeat_begins(zone: Tz, wall: NaiveDateTime, at: DateTime<Utc>) -> Option<Dat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::cron::check_cron;
     use chrono::SubsecRound;
     use proptest::prelude::*;
 
@@ -163,6 +160,8 @@ mod tests {
         check("30 2 * * *", zone, gap, &[next]);
         // Two skipped times, and one that is the moment after the gap itself: still once.
         check("0,30 2,3 * * *", zone, "2026-03-08T00:00:00-05:00", &[gap, "2026-03-08T03:30:00-04:00"]);
+        // A star that is not the first character does not make a wildcard.
+        check("0,*/20 2 * * *", zone, "2026-03-08T00:00:00-05:00", &[gap, "2026-03-09T02:00:00-04:00"]);
         // The day of the skipped time decides, not that of the moment after it.
         check(
             "30 23 * * 6",
@@ -299,6 +298,22 @@ mod tests {
         assert_eq!(never.next(Tz::UTC, at("2026-01-01T00:00:00Z")), None);
     }
 
+    #[test]
+    fn every_name_has_times() {
+        for (name, meaning) in [
+            ("@hourly", "0 * * * *"),
+            ("@daily", "0 0 * * *"),
+            ("@midnight", "0 0 * * *"),
+            ("@weekly", "0 0 * * 0"),
+            ("@Monthly", "0 0 1 * *"),
+            ("@YEARLY", "0 0 1 1 *"),
+            (" @annually ", "0 0 1 1 *"),
+        ] {
+            let next = |text| Times::parse(text).unwrap().next(Tz::UTC, at("2026-03-01T00:00:00Z")).unwrap();
+            assert_eq!(next(name), next(meaning), "{name}");
+        }
+    }
+
     const ZONES: [Tz; 12] = [
         Tz::UTC,
         Tz::America__New_York,
@@ -389,6 +404,17 @@ mod tests {
             let expected: Vec<_> =
                 expected.into_iter().filter(|time| *time - after <= TimeDelta::hours(59)).collect();
             prop_assert_eq!(found, expected, "{} in {} after {}", expression, zone, after);
+        }
+
+        /// What a definition may say is what has times: no file is accepted whose job then never fires.
+        #[test]
+        fn what_is_accepted_has_times(
+            minute in "[0-9*/,-]{1,4}", day in "[0-9*/,?LW-]{1,4}", month in "([0-9*/,-]{1,4}|[A-Z]{3})",
+            weekday in "([0-9*/,?L#+-]{1,4}|(MON|SUN|FRI)[-,#](MON|SUN|FRI|2|L))",
+        ) {
+            let expression = format!("{minute} 0 {day} {month} {weekday}");
+            let next = Times::parse(&expression).and_then(|times| times.next(Tz::UTC, DateTime::UNIX_EPOCH));
+            prop_assert_eq!(next.is_some(), check_cron(&expression).is_ok(), "{}", expression);
         }
 
         /// Asked from anywhere in between, the answer is the same.

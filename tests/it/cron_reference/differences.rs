@@ -1,0 +1,117 @@
+//! Comparing our times with cronsim's, and the classes of difference that docs/cron.md explains.
+//!
+//! A class is no licence: each time that only one of the two has is looked up in a second reference, which walks
+//! minute by minute, and that one must be on our side.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, LocalResult, NaiveTime, TimeDelta, TimeZone, Timelike, Utc};
+use chrono_tz::Tz;
+use ollim_bot::definition::cron::{CronError, check_cron, cron_fields};
+use ollim_bot::schedule::cron::Times;
+
+use super::reference::{Answer, Ask, End};
+use super::spans::{HORIZON, changes};
+
+/// Why our times and cronsim's may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// A fixed time, asked for within the second half of a repeated stretch: cronsim answers with the first half,
+    /// which is over.
+    SecondHalf,
+    /// A wildcard near a change by a part of an hour, or off the hour, or over a midnight: cronsim steps by whole
+    /// hours, and from a midnight that no clock shows.
+    Crooked,
+    /// The same, and cronsim walks in a circle.
+    Circle,
+}
+
+/// Who has a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Has {
+    Ours,
+    Theirs,
+    /// cronsim says it once more.
+    TheirsAgain,
+}
+
+/// A time that only one side has.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub at: DateTime<Utc>,
+    pub has: Has,
+    /// `None`: unexplained.
+    pub class: Option<Class>,
+}
+
+/// Our next times: none when nothing ever matches. `None`: we refuse the expression.
+pub fn ours(ask: &Ask) -> Option<Vec<DateTime<Utc>>> {
+    match check_cron(&ask.expression) {
+        Err(CronError::Never) => return Some(Vec::new()),
+        Err(_) => return None,
+        Ok(()) => {}
+    }
+    let times = Times::parse(&ask.expression).unwrap();
+    let mut last = ask.from;
+    let next = || {
+        last = times.next(ask.zone, last)?;
+        Some(last)
+    };
+    Some(std::iter::from_fn(next).take(ask.count).collect())
+}
+
+/// What differs, up to where both were asked and both know the zone's changes.
+pub fn differences(ask: &Ask, ours: &[DateTime<Utc>], answer: &Answer) -> Vec<Difference> {
+    let last = |times: &[DateTime<Utc>]| times.iter().max().copied();
+    // Whoever has fewer than were asked for says that there are no more, ever.
+    let ours_until = if ours.len() < ask.count { None } else { last(ours) };
+    let theirs_until = if answer.end == End::Enough { last(&answer.times) } else { None };
+    let until = ours_until.unwrap_or(HORIZON).min(theirs_until.unwrap_or(HORIZON));
+    let counts = |at: &DateTime<Utc>| *at <= until && *at < HORIZON;
+    let mut only: Vec<(DateTime<Utc>, Has)> = Vec::new();
+    let mut left: BTreeSet<DateTime<Utc>> = ours.iter().copied().filter(counts).collect();
+    let mut seen = BTreeSet::new();
+    for at in answer.times.iter().copied().filter(counts) {
+        if !seen.insert(at) {
+            only.push((at, Has::TheirsAgain));
+        } else if !left.remove(&at) {
+            only.push((at, Has::Theirs));
+        }
+    }
+    only.extend(left.into_iter().map(|at| (at, Has::Ours)));
+
+    // Where cronsim stood when it found no more.
+    let stood = answer.times.last().copied().unwrap_or(ask.from);
+    let [minute, hour, ..] = cron_fields(&ask.expression).unwrap();
+    let fixed = !minute.starts_with('*') && !hour.starts_with('*');
+    let crooked = |at| !fixed && is_near_crooked(ask.zone, at);
+    let lost = answer.end == End::Stuck && only.iter().any(|(at, _)| *at > stood && crooked(*at));
+    let class = |at: DateTime<Utc>, has: Has| match has {
+        Has::Ours if lost && at > stood => Some(Class::Circle),
+        Has::TheirsAgain if crooked(at) => Some(Class::Circle),
+        Has::Theirs if fixed && at <= ask.from && is_second_half(ask.zone, ask.from) => Some(Class::SecondHalf),
+        Has::Ours | Has::Theirs if crooked(at) => Some(Class::Crooked),
+        _ => None,
+    };
+    only.into_iter().map(|(at, has)| Difference { at, has, class: class(at, has) }).collect()
+}
+
+/// Whether clocks have shown this before.
+fn is_second_half(zone: Tz, at: DateTime<Utc>) -> bool {
+    let wall = at.with_timezone(&zone).naive_local();
+    matches!(zone.from_local_datetime(&wall), LocalResult::Ambiguous(_, second) if second.to_utc() == at)
+}
+
+/// Whether within the two days before or the hour after, clocks change by a part of an hour, off the hour, or over a
+/// midnight.
+fn is_near_crooked(zone: Tz, at: DateTime<Utc>) -> bool {
+    changes(zone, at - TimeDelta::days(2)..at + TimeDelta::hours(1)).into_iter().any(|change| {
+        let shown = |at: DateTime<Utc>| at.with_timezone(&zone).naive_local();
+        let (before, after) = (shown(change - TimeDelta::seconds(1)) + TimeDelta::seconds(1), shown(change));
+        let midnight = match before.time() {
+            NaiveTime::MIN => before,
+            _ => (before.date() + TimeDelta::days(1)).and_time(NaiveTime::MIN),
+        };
+        before.minute() != 0 || after.minute() != 0 || midnight < after
+    })
+}
