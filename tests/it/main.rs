@@ -17,6 +17,7 @@ mod foreground;
 mod inside;
 mod many;
 mod misbehaving;
+mod policy_shell;
 mod problems;
 mod restrictions;
 mod samples;
