@@ -43,6 +43,8 @@ pub(super) struct Lexed {
     pub scripts: Vec<String>,
     /// Names that an expansion assigns (`${x:=y}`).
     pub assigned: Vec<String>,
+    /// Names whose values arithmetic evaluates. Fine as long as they hold numbers.
+    pub evaluated: Vec<String>,
 }
 
 /// Longest first.
@@ -298,6 +300,7 @@ impl Lexer<'_> {
         inner.double_quoted(&mut word, None, nesting + 1)?;
         self.out.scripts.append(&mut inner.out.scripts);
         self.out.assigned.append(&mut inner.out.assigned);
+        self.out.evaluated.append(&mut inner.out.evaluated);
         Ok(())
     }
 }

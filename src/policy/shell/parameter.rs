@@ -5,17 +5,28 @@ use super::lexer::{Lexer, MAX_NESTING};
 use super::word::Word;
 
 impl Lexer<'_> {
-    /// The inside of `$((…))`: numbers and operators only. Names are evaluated as expressions, which can hold commands.
+    /// The inside of `$((…))`: numbers, operators and plain names. A name's value is evaluated as an expression, which
+    /// can hold commands, so each is noted: the line must give it nothing but numbers.
     pub(super) fn arithmetic(&mut self) -> Result<(), Unreadable> {
-        let refused = "arithmetic with anything but numbers (a name's value is evaluated too, and can run commands); \
-                       a subshell in a substitution is written `$( (…) )`";
+        let refused = "arithmetic with anything but numbers and plain names, which can run commands; a subshell in a \
+                       substitution is written `$( (…) )`";
         let mut open = 0_usize;
-        while let Some(c) = self.bump() {
+        while let Some(c) = self.peek() {
+            if c.is_ascii_alphabetic() || c == '_' {
+                let rest = self.rest();
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+                self.out.evaluated.push(rest[..end].to_owned());
+                self.at += end;
+                continue;
+            }
+            self.bump();
             match c {
                 '(' => open += 1,
                 ')' if open > 0 => open -= 1,
                 ')' if self.eat(")") => return Ok(()),
                 '$' if self.eat("#") || self.eat("?") => {}
+                // `$name` is put in as text and then evaluated: the same as the name.
+                '$' if self.peek().is_some_and(|c| c.is_ascii_alphabetic() || c == '_') => {}
                 _ if c.is_ascii_digit() || " \t+-*/%<>=!&|^~?:,".contains(c) => {}
                 _ => return Err(Unreadable::new(refused)),
             }

@@ -61,6 +61,10 @@ pub(in crate::policy) struct Script {
     pub reads: Vec<Target>,
     /// Names assigned, unset or bound in any way.
     pub assigned: Vec<String>,
+    /// Those of `assigned` that got a number, once for each time.
+    pub(super) numbers: Vec<String>,
+    /// Names whose values are evaluated as arithmetic.
+    pub(super) evaluated: Vec<String>,
     /// Names put into a command's environment.
     pub exported: Vec<String>,
     /// Functions defined.
@@ -75,6 +79,17 @@ pub(in crate::policy) struct Script {
 pub(in crate::policy) fn read(line: &str) -> Result<Script, Unreadable> {
     let mut script = Script::default();
     script.add_line(line, 0)?;
+    // A name that arithmetic evaluates is set in the line, and to numbers only. Names in capitals can be set by the
+    // shell itself (`REPLY`, `OLDPWD`, `BASH_REMATCH`), and so can `_`.
+    let times = |names: &[String], name: &str| names.iter().filter(|other| *other == name).count();
+    for name in &script.evaluated {
+        let bound = times(&script.assigned, name) + times(&script.exported, name);
+        let by_itself = !name.bytes().any(|b| b.is_ascii_lowercase());
+        if by_itself || bound == 0 || bound != times(&script.numbers, name) {
+            let why = format!("arithmetic evaluates `{name}`, which the line does not set to plain numbers only");
+            return Err(Unreadable::new(why));
+        }
+    }
     // A name that the line itself defines is not what it seems to be.
     for command in &mut script.commands {
         if let Some(name) = command.words.first().and_then(Word::literal)
@@ -120,6 +135,7 @@ impl Script {
         let program = super::grammar::parse(line, &lexed)?;
         super::walk::program(self, &program, &lexed, depth)?;
         self.assigned.extend(lexed.assigned.iter().cloned());
+        self.evaluated.extend(lexed.evaluated.iter().cloned());
         for script in &lexed.scripts {
             self.add_line(script, depth + 1)?;
         }

@@ -79,6 +79,10 @@ impl Walk<'_> {
             CompoundCommand::Subshell(subshell) => self.list(&subshell.list),
             CompoundCommand::ForClause(clause) => {
                 self.script.assigned.push(clause.variable_name.clone());
+                let values = clause.values.as_deref().unwrap_or_default();
+                if !values.is_empty() && values.iter().all(|value| is_number(&resolve(value, self.lexed))) {
+                    self.script.numbers.push(clause.variable_name.clone());
+                }
                 self.list(&clause.body.list)
             }
             CompoundCommand::CaseClause(clause) => {
@@ -114,7 +118,14 @@ impl Walk<'_> {
         for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
             match item {
                 CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect)?,
-                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => assignments.push(name_of(assignment)?),
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
+                    let name = name_of(assignment)?;
+                    let word = resolve(word, self.lexed);
+                    if matches!(assignment.value, AssignmentValue::Scalar(_)) && assigns_number(&word) {
+                        self.script.numbers.push(name.clone());
+                    }
+                    assignments.push(name);
+                }
                 CommandPrefixOrSuffixItem::Word(word) => words.push(resolve(word, self.lexed)),
                 CommandPrefixOrSuffixItem::ProcessSubstitution(_, _) => {
                     return Err(Unreadable::new("a process substitution in front of a command"));
@@ -213,12 +224,6 @@ impl Walk<'_> {
     /// `[[ … ]]`. Comparing numbers evaluates both sides as arithmetic, which can run commands; asking about files
     /// counts as a command of its own.
     fn test(&mut self, expression: &ExtendedTestExpr) -> Result<(), Unreadable> {
-        let number = |word: &Word| {
-            word.literal().is_some_and(|text| {
-                let digits = text.strip_prefix('-').unwrap_or(text);
-                !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
-            })
-        };
         match expression {
             ExtendedTestExpr::And(left, right) | ExtendedTestExpr::Or(left, right) => {
                 self.test(left)?;
@@ -242,10 +247,19 @@ impl Walk<'_> {
                     | BinaryPredicate::ArithmeticLessThanOrEqualTo
                     | BinaryPredicate::ArithmeticGreaterThan
                     | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => {
-                        if number(&left) && number(&right) {
-                            return Ok(());
+                        for side in [&left, &right] {
+                            match side.parts.as_slice() {
+                                _ if is_number(side) => {}
+                                [Part::Unknown(unknown)] if plain_name(&unknown.raw).is_some() => {
+                                    self.script.evaluated.extend(plain_name(&unknown.raw).map(str::to_owned));
+                                }
+                                _ => {
+                                    let why = "numbers compared in `[[ … ]]`, which evaluates them; use `[ … ]`";
+                                    return Err(Unreadable::new(why));
+                                }
+                            }
                         }
-                        Err(Unreadable::new("numbers compared in `[[ … ]]`, which evaluates them; use `[ … ]`"))
+                        Ok(())
                     }
                     BinaryPredicate::FilesReferToSameDeviceAndInodeNumbers
                     | BinaryPredicate::LeftFileIsNewerOrExistsWhenRightDoesNot
@@ -288,6 +302,42 @@ fn name_of(assignment: &Assignment) -> Result<String, Unreadable> {
         AssignmentName::ArrayElementName(name, index) if index.bytes().all(|b| b.is_ascii_digit()) => Ok(name.clone()),
         AssignmentName::ArrayElementName(..) => Err(Unreadable::new("an assignment to a computed subscript")),
     }
+}
+
+/// A plain number, a range of them (`{1..5}`), or the result of arithmetic.
+fn is_number(word: &Word) -> bool {
+    let digits = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    match word.parts.as_slice() {
+        [Part::Text(text)] => digits(text),
+        [Part::Unknown(unknown)] => {
+            let range = unknown.raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}'));
+            range.is_some_and(|range| range.split("..").all(digits)) || unknown.raw == "$((…))"
+        }
+        _ => false,
+    }
+}
+
+/// Whether a word `name=value` assigns a number.
+fn assigns_number(word: &Word) -> bool {
+    match word.parts.as_slice() {
+        [Part::Text(text)] => text.split_once('=').is_some_and(|(_, value)| is_number(&Word::text(value))),
+        [Part::Text(text), value] => {
+            text.ends_with('=')
+                && text.matches('=').count() == 1
+                && is_number(&Word { parts: vec![value.clone()], quoted: word.quoted })
+        }
+        _ => false,
+    }
+}
+
+/// The name in `$name` or `${name}`.
+fn plain_name(raw: &str) -> Option<&str> {
+    let name = raw.strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    super::builtins::is_name(name).then_some(name)
 }
 
 fn is_keyword(name: &str) -> bool {
