@@ -92,6 +92,11 @@ impl Home {
     pub fn user_token(&self) -> PathBuf {
         self.state().join("user.token")
     }
+    /// Copies that are being edited.
+    #[must_use]
+    pub fn edits(&self) -> PathBuf {
+        self.state().join("edits")
+    }
     /// One folder a run: the client's configuration, transcript and temporary files.
     #[must_use]
     pub fn runs(&self) -> PathBuf {

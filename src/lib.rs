@@ -17,6 +17,8 @@ pub mod policy;
 
 pub mod definition;
 
+pub mod agents;
+
 pub mod journal;
 
 pub mod schedule;

@@ -11,6 +11,7 @@ pub mod claude;
 mod client;
 mod launch;
 mod notify;
+mod privileges;
 mod second_stage;
 mod tools;
 mod tree;

@@ -3,7 +3,8 @@
 //! Landlock only grants, whole trees at a time. So "everything but the person's home and the data folder" is
 //! the list of everything beside the way to them ([`beside`]), taken when the wall is raised: what appears next
 //! to a hidden place later is out of sight too. The wall cannot be taken down again, and every descendant has it.
-//! Path sockets are not held by it, nor is the network.
+//! Path sockets are not held by it, nor is the network. Root's privileges would lead around it, so they are given up with
+//! it ([`privileges`]).
 //!
 //! Source: <https://docs.kernel.org/userspace-api/landlock.html>.
 
@@ -18,6 +19,8 @@ use landlock::{
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use serde::{Deserialize, Serialize};
+
+use super::privileges;
 
 /// The newest kernel interface whose rights were tried with the real client.
 const TRIED: ABI = ABI::V8;
@@ -42,7 +45,8 @@ pub struct Wall {
 pub enum Held {
     /// All of it.
     Whole,
-    /// Files are held, but not all that newer kernels can do (signals to processes outside, for one).
+    /// Files are held, but not all that newer kernels can do (signals to processes outside, for one), or root's
+    /// privileges can come back.
     Partly,
     /// Nothing: the kernel has no Landlock, or it is off.
     Not,
@@ -54,13 +58,16 @@ pub(super) enum WallError {
     /// The kernel refused.
     #[error("the kernel wall could not be raised: {0}")]
     Refused(#[from] RulesetError),
+    /// Root's privileges could not be given up.
+    #[error("root's privileges could not be given up behind the kernel wall: {0}")]
+    Privileged(#[from] rustix::io::Errno),
     /// It holds less than the job requires.
     #[error("this kernel does not hold the whole wall (Landlock: {0:?}), and `require_sandbox` is set")]
     NotWhole(Held),
 }
 
 impl Wall {
-    /// Raises the wall around the calling thread and what it starts. Must be called in a process of one thread.
+    /// Raises the wall around the calling thread and what it starts, and gives up root's privileges. Must be called in a process of one thread.
     ///
     /// # Errors
     /// [`WallError`]; the process must then not go on.
@@ -68,7 +75,10 @@ impl Wall {
         let hidden: Vec<PathBuf> = self.hidden.iter().map(|path| resolved(path)).collect();
         let mut read = beside(&hidden, &entries);
         read.extend(self.read.iter().cloned());
-        let held = restrict(&read, &self.write)?;
+        let mut held = restrict(&read, &self.write)?;
+        if !privileges::drop_all()? && held == Held::Whole {
+            held = Held::Partly;
+        }
         if self.required && held != Held::Whole {
             return Err(WallError::NotWhole(held));
         }

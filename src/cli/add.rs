@@ -10,6 +10,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{jobs, times, when};
+use crate::channel::terminal::plain;
 use crate::definition::{self, Definition, DefinitionId, Draft, Thinking, When, Written};
 
 /// `routine add`.
@@ -62,14 +63,14 @@ pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Writ
 }
 
 /// So long after now.
-fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<DateTime<Tz>, CliError> {
+pub(super) fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<DateTime<Tz>, CliError> {
     let too_far = || CliError::user("that is too far away").hint("give a date with `--at`");
     let span = TimeDelta::from_std(span).map_err(|_| too_far())?;
     Ok(now.checked_add_signed(span).ok_or_else(too_far)?.with_timezone(&zone))
 }
 
 /// The next whole second, unless it is one: never earlier than what was asked for.
-fn whole_second(at: DateTime<Tz>) -> DateTime<Tz> {
+pub(super) fn whole_second(at: DateTime<Tz>) -> DateTime<Tz> {
     let up = if at.nanosecond() == 0 { at } else { at + TimeDelta::seconds(1) };
     up.with_nanosecond(0).unwrap_or(up)
 }
@@ -103,6 +104,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         no_ping,
         allowed_tools,
         blocked_tools,
+        skills,
         timeout,
         max_turns,
         max_cost_usd,
@@ -145,6 +147,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
     draft.allow_ping = !no_ping;
     draft.allowed_tools = allowed_tools.map(list);
     draft.disallowed_tools = blocked_tools.map(list);
+    draft.skills = skills.unwrap_or_default();
     draft.timeout = timeout;
     draft.max_turns = max_turns;
     draft.max_cost_usd = max_cost_usd;
@@ -158,7 +161,8 @@ fn list(values: Vec<String>) -> Vec<String> {
     if values == [""] { Vec::new() } else { values }
 }
 
-fn said(written: &Written, context: &Context, output: &mut Output) {
+/// Warnings, and when it fires.
+pub(super) fn said(written: &Written, context: &Context, output: &mut Output) {
     warnings(written, output);
     scheduled(&written.definition, context, output);
 }
@@ -174,7 +178,7 @@ pub(super) fn warnings(written: &Written, output: &mut Output) {
 pub(super) fn scheduled(definition: &Definition, context: &Context, output: &mut Output) {
     let now = context.now();
     if context.json {
-        output.json(&jobs::as_json(definition, now));
+        output.json(&jobs::as_json(definition, jobs::next(definition, now)));
         return;
     }
     let when = match jobs::next(definition, now) {
@@ -183,5 +187,5 @@ pub(super) fn scheduled(definition: &Definition, context: &Context, output: &mut
         }
         None => "disabled".to_owned(),
     };
-    output.line(format!("scheduled {}: {when}", paint(STRONG, definition.id.as_str())));
+    output.line(format!("scheduled {}: {when}", paint(STRONG, &plain(definition.id.as_str()))));
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bot::budget::CAPACITY;
 use crate::definition::{OnMissed, OnOverlap};
 use crate::policy::UpdateMode;
 
@@ -118,11 +119,20 @@ pub enum Command {
     /// What a job may do, and why
     #[command(subcommand)]
     Policy(Policy),
+    /// Named agents
+    #[command(subcommand)]
+    Agents(Agents),
     /// What the bot said
     Inbox {
         /// How many messages, newest last
         #[arg(short = 'n', default_value_t = 20)]
         count: usize,
+    },
+    /// How many messages background jobs may still send
+    Budget {
+        /// Set what is left
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(CAPACITY)))]
+        set: Option<u32>,
     },
     /// The settings in force and where each came from
     Config,
@@ -150,9 +160,9 @@ pub struct RunArgs {
 /// `next`.
 #[derive(Debug, Args)]
 pub struct NextArgs {
-    /// How many
-    #[arg(short = 'n', default_value_t = 10)]
-    pub count: usize,
+    /// How many, at most 10,000: there is no last occurrence
+    #[arg(short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub count: u16,
     /// Not before this time
     #[arg(long, value_name = "WHEN")]
     pub from: Option<String>,
@@ -174,6 +184,11 @@ pub enum Routine {
     /// One routine
     Show {
         /// Its id
+        id: String,
+    },
+    /// Edit a routine's file in $VISUAL or $EDITOR; it is checked before it is written
+    Edit {
+        /// Its id, or its file
         id: String,
     },
     /// Let a disabled routine fire again
@@ -205,10 +220,34 @@ pub enum Reminder {
         /// Its id
         id: String,
     },
+    /// Edit a reminder's file in $VISUAL or $EDITOR; it is checked before it is written
+    Edit {
+        /// Its id, or its file
+        id: String,
+    },
     /// Delete a reminder's file
     Cancel {
         /// Its id
         id: String,
+    },
+    /// Let a reminder fire so long from now instead
+    Snooze {
+        /// Its id
+        id: String,
+        /// A time from now: `20m`, `1h30m`, `2days`
+        #[arg(value_parser = span)]
+        span: Duration,
+    },
+    /// Write a reminder that has fired into reminders/ again, as it fired
+    Restore {
+        /// The run that it fired as, as `runs` shows it
+        run: String,
+        /// When it is to fire, where its own time has passed: a time from now
+        #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = span, group = "when")]
+        span: Option<Duration>,
+        /// The same as a time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
+        #[arg(long, value_name = "WHEN", group = "when")]
+        at: Option<String>,
     },
     /// Bring back a reminder that failed; it fires at once unless its time is to come
     Retry {
@@ -296,6 +335,9 @@ pub struct JobArgs {
     /// Everything the main session has, except these
     #[arg(long, visible_alias = "disallowed-tools", value_name = "PATTERN", num_args = 1..)]
     pub blocked_tools: Option<Vec<String>>,
+    /// Skills whose text it is given: folders of skills/
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub skills: Option<Vec<String>>,
     /// Wall clock for the whole run: `10m`, `1h30m`
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub timeout: Option<Duration>,
@@ -336,6 +378,18 @@ pub enum Runs {
     Show {
         /// The run's id
         run: String,
+    },
+}
+
+/// `agents …`.
+#[derive(Debug, Subcommand)]
+pub enum Agents {
+    /// Every named agent, and where it comes from
+    List,
+    /// One agent: its tools, its mode, its prompt
+    Show {
+        /// Its name
+        name: String,
     },
 }
 
@@ -426,7 +480,9 @@ impl Command {
             | Self::Next(_)
             | Self::Runs(_)
             | Self::Policy(Policy::Explain(_) | Policy::Show { .. })
+            | Self::Agents(Agents::List | Agents::Show { .. })
             | Self::Inbox { .. }
+            | Self::Budget { set: None }
             | Self::Config
             | Self::Completions { .. }
             | Self::Routine(Routine::List | Routine::Show { .. })
@@ -438,10 +494,22 @@ impl Command {
             | Self::CancelRun { .. }
             | Self::Pause
             | Self::Resume { .. }
+            | Self::Budget { set: Some(_) }
             | Self::Routine(
-                Routine::Add(_) | Routine::Enable { .. } | Routine::Disable { .. } | Routine::Cancel { .. },
+                Routine::Add(_)
+                | Routine::Edit { .. }
+                | Routine::Enable { .. }
+                | Routine::Disable { .. }
+                | Routine::Cancel { .. },
             )
-            | Self::Reminder(Reminder::Add(_) | Reminder::Cancel { .. } | Reminder::Retry { .. }) => Effect::Writes,
+            | Self::Reminder(
+                Reminder::Add(_)
+                | Reminder::Edit { .. }
+                | Reminder::Cancel { .. }
+                | Reminder::Snooze { .. }
+                | Reminder::Restore { .. }
+                | Reminder::Retry { .. },
+            ) => Effect::Writes,
             Self::FollowUpChain { .. } => Effect::FollowsUp,
             Self::External(_) => Effect::External,
         }

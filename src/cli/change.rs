@@ -1,4 +1,6 @@
-//! What changes a definition that is there: `enable`, `disable`, `cancel`, `retry`.
+//! What changes a definition that is there: `enable`, `disable`, `cancel`, `snooze`, `retry`.
+
+use std::time::Duration;
 
 use chrono::Timelike as _;
 
@@ -6,6 +8,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{add, jobs};
+use crate::channel::terminal::plain;
 use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind};
 
 /// `routine enable`, `routine disable`.
@@ -26,9 +29,9 @@ pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Outp
     if enabled {
         add::scheduled(&written.definition, context, output);
     } else if context.json {
-        output.json(&jobs::as_json(&written.definition, context.now()));
+        output.json(&jobs::as_json(&written.definition, jobs::next(&written.definition, context.now())));
     } else {
-        output.line(format!("disabled {}", paint(STRONG, found.id.as_str())));
+        output.line(format!("disabled {}", paint(STRONG, &plain(found.id.as_str()))));
     }
     Ok(())
 }
@@ -44,10 +47,28 @@ pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> R
         return Err(CliError::user(format!("{} is gone already", found.file.display())));
     }
     if context.json {
-        output.json(&jobs::as_json(&found, context.now()));
+        output.json(&jobs::as_json(&found, jobs::next(&found, context.now())));
     } else {
-        output.line(format!("cancelled {}: {}", paint(STRONG, found.id.as_str()), jobs::summary(&found)));
+        output.line(format!(
+            "cancelled {}: {}",
+            paint(STRONG, &plain(found.id.as_str())),
+            plain(&jobs::summary(&found))
+        ));
     }
+    Ok(())
+}
+
+/// `reminder snooze`: it fires so long from now instead, and its file keeps everything else.
+///
+/// # Errors
+/// When there is no such reminder, or its file cannot be written.
+pub fn snooze(id: &str, span: Duration, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    let loaded = context.load()?;
+    let found = jobs::named(id, Kind::Reminder, &loaded)?;
+    let run_at = add::whole_second(add::later(context.now(), span, found.zone)?);
+    let value = Some(FieldValue::Text(run_at.to_rfc3339()));
+    let written = definition::set_field(&context.home, &found.file, "run_at", value, &context.defaults()?)?;
+    add::said(&written, context, output);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What a command is executed with: whose it is, on which data folder, with which clock and environment.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -153,6 +153,12 @@ impl Environment {
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.to_str().filter(|value| !value.is_empty())
+    }
+
+    /// A variable as it is, even empty; `None` where it is not set.
+    #[must_use]
+    pub fn as_it_is(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
     }
 
     /// A variable as a path; `None` where it is not set or empty.

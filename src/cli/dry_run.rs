@@ -7,9 +7,9 @@ use super::error::CliError;
 use super::output::{FAINT, Output, STRONG, paint};
 use super::{jobs, policy};
 use crate::channel::terminal::plain_lines;
-use crate::definition::{Background, Mode};
-use crate::run::chain::ChainContext;
+use crate::definition::{self, Background, Mode};
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
+use crate::run::runner;
 
 /// Shows them, as if the run began now in a fresh session with nothing else around.
 ///
@@ -21,8 +21,8 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
     let config = context.config()?;
     let verdicts = policy::of(&definition, context)?;
     let args = policy::client_args(&definition, &verdicts, &config);
-    let offered: Vec<&str> = crate::mcp::tools::names().collect();
-    let tools = verdicts.visible_mcp(&offered);
+    let tools = runner::our_tools(&definition, &verdicts);
+    let skills = definition::load_skills(&context.home, &definition.skills)?;
     let fork = match &definition.mode {
         Mode::Foreground => None,
         Mode::Background(Background { .. }) => Some(ForkFacts {
@@ -41,7 +41,8 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
         cut_off: false,
         updates: &[],
         updates_left_out: 0,
-        can_follow_up: ChainContext::of(&definition).is_some() && tools.iter().any(|tool| tool == "follow_up_chain"),
+        follow_up: runner::follow_up_by(&definition, &verdicts),
+        skills: &skills,
         fork,
     }
     .render();

@@ -75,6 +75,7 @@ impl From<DefinitionError> for CliError {
             | DefinitionError::Exists { .. }
             | DefinitionError::Changed { .. }
             | DefinitionError::Edit { .. }
+            | DefinitionError::Skill { .. }
             | DefinitionError::NotADefinition { .. } => Self::user(message),
             DefinitionError::Io { .. } | DefinitionError::Random(_) | DefinitionError::Watch { .. } => {
                 Self::environment(message)

@@ -17,14 +17,18 @@ Jobs
   routine add       ollim-bot routine add --cron '30 8 * * 1-5' -m 'Sort the mail' --background
   routine list      ollim-bot routine list
   routine show      ollim-bot routine show morning-mail
+  routine edit      ollim-bot routine edit morning-mail        (in $EDITOR; checked before it is written)
   routine disable   ollim-bot routine disable morning-mail     (enable: the reverse)
   routine cancel    ollim-bot routine cancel morning-mail
   reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
                     ollim-bot reminder add --at 'tomorrow 9am' -m 'Call the dentist'
   reminder list     ollim-bot reminder list
   reminder show     ollim-bot reminder show 1f0c9a2b
+  reminder edit     ollim-bot reminder edit 1f0c9a2b
+  reminder snooze   ollim-bot reminder snooze 1f0c9a2b 20m     (20 minutes from now)
   reminder cancel   ollim-bot reminder cancel 1f0c9a2b
   reminder retry    ollim-bot reminder retry 1f0c9a2b          (one that failed)
+  reminder restore  ollim-bot reminder restore 5a91c0de --in 1h   (one that has fired, by its run)
   follow-up-chain   ollim-bot follow-up-chain --in 30          (inside a chain reminder's run only)
   check             ollim-bot check                            (exit 1 if a file is wrong)
 
@@ -33,12 +37,15 @@ A job's tools (with --background)
   all but these     --blocked-tools 'WebFetch' 'Bash(ollim-bot cal *)'
   policy explain    ollim-bot policy explain morning-mail --command 'git push'
   policy show       ollim-bot policy show morning-mail
+  agents list       ollim-bot agents list
+  agents show       ollim-bot agents show Explore
 
 What happens
   next              ollim-bot next -n 20
   status            ollim-bot status
   runs              ollim-bot runs morning-mail --failed
   runs show         ollim-bot runs show 5a91c0de
+  budget            ollim-bot budget                           (--set 5: fill it up)
   inbox             ollim-bot inbox -n 5
   fire              ollim-bot fire morning-mail --dry-run      (without --dry-run: run it now)
   cancel-run        ollim-bot cancel-run 5a91c0de

@@ -40,8 +40,9 @@ pub fn init(force: bool, context: &Context, output: &mut Output) -> Result<(), C
         output.json(&json!({ "home": root, "made": made }));
         return Ok(());
     }
+    output.line(format!("{} {}", paint(GOOD, "made"), root.display()));
     for path in &made {
-        output.line(format!("{} {}", paint(GOOD, "made"), path.display()));
+        output.line(format!("  {}", path.display()));
     }
     output.line(paint(FAINT, "Start the service: ollim-bot run"));
     Ok(())

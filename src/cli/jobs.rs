@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::error::CliError;
+use super::next::Firsts;
 use super::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use super::times;
 use crate::channel::terminal::{plain, plain_lines};
@@ -15,7 +16,6 @@ use crate::definition::{
     Trigger,
 };
 use crate::policy::{BgForkConfig, ToolPattern};
-use crate::schedule::cron::Times;
 
 /// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
 ///
@@ -90,18 +90,12 @@ fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> CliError {
 /// When it falls due next; `None`: never again, or it is disabled.
 #[must_use]
 pub fn next(definition: &Definition, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    if !definition.enabled {
-        return None;
-    }
-    match &definition.trigger {
-        Trigger::Routine { cron, .. } => Times::parse(cron)?.next(definition.zone, now),
-        Trigger::Reminder { run_at, .. } => Some(run_at.with_timezone(&Utc)),
-    }
+    Firsts::after(now).of(definition)
 }
 
 /// A definition with the keys that others build on.
 #[must_use]
-pub fn as_json(definition: &Definition, now: DateTime<Utc>) -> Value {
+pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
     // No `..`: a new field of a definition must be shown here too.
     let Definition {
         id,
@@ -112,6 +106,7 @@ pub fn as_json(definition: &Definition, now: DateTime<Utc>) -> Value {
         enabled,
         trigger,
         mode,
+        skills,
         timeout,
         max_turns,
         max_cost_usd,
@@ -127,8 +122,9 @@ pub fn as_json(definition: &Definition, now: DateTime<Utc>) -> Value {
         "timezone": zone.name(),
         "enabled": enabled,
         "background": matches!(mode, Mode::Background(_)),
-        "next": next(definition, now).map(|at| times::rfc3339(at, *zone)),
+        "next": next.map(|at| times::rfc3339(at, *zone)),
         "message": body,
+        "skills": skills,
         "timeout": timeout.map(|timeout| humantime::format_duration(timeout).to_string()),
         "max_turns": max_turns,
         "max_cost_usd": max_cost_usd,
@@ -178,15 +174,16 @@ fn words(patterns: &[ToolPattern]) -> Vec<String> {
 pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
     let now = context.now();
+    let mut firsts = Firsts::after(now);
     let mut found: Vec<(Option<DateTime<Utc>>, &Arc<Definition>)> = loaded
         .definitions
         .values()
         .filter(|definition| definition.kind() == kind)
-        .map(|definition| (next(definition, now), definition))
+        .map(|definition| (firsts.of(definition), definition))
         .collect();
     found.sort_by_key(|(at, definition)| (at.is_none(), *at, definition.id.clone()));
     if context.json {
-        output.json(&found.iter().map(|(_, definition)| as_json(definition, now)).collect::<Vec<_>>());
+        output.json(&found.iter().map(|(at, definition)| as_json(definition, *at)).collect::<Vec<_>>());
         return Ok(());
     }
     if found.is_empty() {
@@ -229,7 +226,7 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
         let files = if count == 1 { "1 file has".to_owned() } else { format!("{count} files have") };
         output.note(format!("{}: {files} an error and will not fire", paint(BAD, "error")));
         for problem in errors {
-            output.note(format!("  {}:{}: {}", problem.file.display(), problem.line, problem.message));
+            output.note(plain(&format!("  {}:{}: {}", problem.file.display(), problem.line, problem.message)));
         }
         output.note("hint: `ollim-bot check` says what to do");
     }
@@ -271,7 +268,7 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
     let definition = find(id, Some(kind), &loaded)?;
     let now = context.now();
     if context.json {
-        output.json(&as_json(&definition, now));
+        output.json(&as_json(&definition, next(&definition, now)));
         return Ok(());
     }
     let mut fact = |name: &str, value: String| {
@@ -320,6 +317,7 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
         }
         restriction_facts(restrictions, &mut fact);
     }
+    fact("skills", definition.skills.join(", "));
     fact(
         "timeout",
         definition.timeout.map(|timeout| humantime::format_duration(timeout).to_string()).unwrap_or_default(),

@@ -4,12 +4,15 @@
 //! which the service executes it. Inside a fork this binary therefore touches no file (see [`fork`]).
 
 mod add;
+mod agents;
 pub mod args;
+mod budget;
 mod change;
 mod check;
 mod config;
 pub mod context;
 mod dry_run;
+mod edit;
 pub mod error;
 pub mod external;
 pub mod fork;
@@ -20,6 +23,7 @@ pub mod links;
 mod next;
 pub mod output;
 mod policy;
+mod restore;
 mod run;
 mod runs;
 mod service;
@@ -59,7 +63,8 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
     let env = Environment::of_process();
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let flag = typed.as_ref().ok().and_then(|cli| cli.global.home.as_deref());
-    let token = env.text(RUN_TOKEN).map(ToOwned::to_owned);
+    // Set to nothing, or to what is no text, it is still there: whoever has it is a fork, and not the person.
+    let token = env.as_it_is(RUN_TOKEN).map(|token| token.to_string_lossy().into_owned());
     // A fork's `--home` is not looked at here: the service sees it, and refuses it.
     let home = context::home(flag.filter(|_| token.is_none()), &env, &folder)?;
     let json = typed.as_ref().is_ok_and(|cli| cli.global.json);
@@ -108,6 +113,10 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             Some(args::Runs::Show { run }) => runs::show(run, context, output),
             None => runs::list(&args, context, output),
         },
+        Some(Command::Agents(command)) => agents::agents(&command, context, output),
+        Some(Command::Budget { set }) => budget::budget(set, context, output),
+        Some(Command::Budget { set }) => budget::budget(set, context, output),
+        Some(Command::Agents(command)) => agents::agents(&command, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(Command::Check { files }) => check::check(&files, context, output),
         Some(Command::Next(args)) => next::next(&args, context, output),
@@ -116,10 +125,16 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::Reminder(args::Reminder::List)) => jobs::list(Kind::Reminder, context, output),
         Some(Command::Reminder(args::Reminder::Show { id })) => jobs::show(Kind::Reminder, &id, context, output),
         Some(Command::Routine(args::Routine::Add(args))) => add::routine(*args, context, output),
+        Some(Command::Routine(args::Routine::Edit { id })) => edit::edit(Kind::Routine, &id, context, output),
         Some(Command::Routine(args::Routine::Enable { id })) => change::set_enabled(&id, true, context, output),
         Some(Command::Routine(args::Routine::Disable { id })) => change::set_enabled(&id, false, context, output),
         Some(Command::Routine(args::Routine::Cancel { id })) => change::cancel(Kind::Routine, &id, context, output),
         Some(Command::Reminder(args::Reminder::Add(args))) => add::reminder(*args, context, output),
+        Some(Command::Reminder(args::Reminder::Edit { id })) => edit::edit(Kind::Reminder, &id, context, output),
+        Some(Command::Reminder(args::Reminder::Snooze { id, span })) => change::snooze(&id, span, context, output),
+        Some(Command::Reminder(args::Reminder::Restore { run, span, at })) => {
+            restore::restore(&run, span, at.as_deref(), context, output)
+        }
         Some(Command::Reminder(args::Reminder::Cancel { id })) => change::cancel(Kind::Reminder, &id, context, output),
         Some(Command::Reminder(args::Reminder::Retry { id })) => change::retry(&id, context, output),
         Some(Command::Config) => config::config(context, output),

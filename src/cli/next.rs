@@ -31,7 +31,7 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
     } else {
         args.ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?
     };
-    let coming = coming(&chosen, from, now, until, args.count);
+    let coming = coming(&chosen, from, now, until, args.count.into());
     if context.json {
         output.json(&as_json(&coming));
         return Ok(());
@@ -87,17 +87,10 @@ pub(super) fn coming(
     let within = |at: &DateTime<Utc>| from.is_none_or(|from| *at >= from) && until.is_none_or(|until| *at <= until);
     // An occurrence at `from` itself counts: ask for what comes after the moment before it.
     let after = from.map_or(now, |from| from - TimeDelta::milliseconds(1));
-    // Many routines share an expression and a zone.
-    let mut known: HashMap<(&str, Tz), Option<DateTime<Utc>>> = HashMap::new();
+    let mut firsts = Firsts::after(after);
     let mut heap = BinaryHeap::new();
     for (index, definition) in definitions.iter().enumerate().filter(|(_, definition)| definition.enabled) {
-        let first = match &definition.trigger {
-            Trigger::Routine { cron, .. } => *known
-                .entry((cron, definition.zone))
-                .or_insert_with(|| Times::parse(cron)?.next(definition.zone, after)),
-            Trigger::Reminder { run_at, .. } => Some(run_at.to_utc()),
-        };
-        if let Some(at) = first.filter(within) {
+        if let Some(at) = firsts.of(definition).filter(within) {
             heap.push(Reverse((at, index)));
         }
     }
@@ -116,4 +109,31 @@ pub(super) fn coming(
         }
     }
     found
+}
+
+/// When definitions fire first after a moment. Many routines share an expression and a zone, and reading an
+/// expression takes longer than all else.
+pub(super) struct Firsts<'a> {
+    after: DateTime<Utc>,
+    known: HashMap<(&'a str, Tz), Option<DateTime<Utc>>>,
+}
+
+impl<'a> Firsts<'a> {
+    pub(super) fn after(after: DateTime<Utc>) -> Self {
+        Self { after, known: HashMap::new() }
+    }
+
+    /// `None`: never again, or it is disabled. A reminder's time is its own, past or to come.
+    pub(super) fn of(&mut self, definition: &'a Definition) -> Option<DateTime<Utc>> {
+        if !definition.enabled {
+            return None;
+        }
+        match &definition.trigger {
+            Trigger::Routine { cron, .. } => *self
+                .known
+                .entry((cron, definition.zone))
+                .or_insert_with(|| Times::parse(cron)?.next(definition.zone, self.after)),
+            Trigger::Reminder { run_at, .. } => Some(run_at.to_utc()),
+        }
+    }
 }

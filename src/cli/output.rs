@@ -80,9 +80,9 @@ impl Output {
     /// Ends with an error.
     pub fn fail(&mut self, error: &CliError) {
         self.exit = error.exit();
-        self.note(format!("{}: {}", paint(BAD, "error"), error));
+        self.note(format!("{}: {}", paint(BAD, "error"), plain(&error.to_string())));
         for hint in error.hints() {
-            self.note(format!("{}: {hint}", paint(HINT, "hint")));
+            self.note(format!("{}: {}", paint(HINT, "hint"), plain(hint)));
         }
     }
 

@@ -121,7 +121,7 @@ pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), Cl
     let config = context.config()?;
     let client_args = client_args(&definition, &policy, &config);
     let (entries, visible) = (policy.entries(), policy.visible_tools());
-    let mcp = policy.visible_mcp(&crate::mcp::tools::names().collect::<Vec<_>>());
+    let mcp = runner::our_tools(&definition, &policy);
     if context.json {
         output.json(&json!({
             "id": definition.id,

@@ -31,13 +31,11 @@ const USUAL: &str = "warn,ollim_bot=info";
 /// # Errors
 /// When the service cannot start, or ends by itself.
 pub fn run(args: &RunArgs, color: Color, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    log(color, context)?;
+    log(USUAL, color, context)?;
     let fresh = !context.home.root().exists();
     if fresh {
         init::make(&context.home, context.now(), context.zone()?)?;
         tracing::info!("made {} with samples", context.home.root().display());
-    } else {
-        init::folders(&context.home)?;
     }
     let until = Until { idle: args.until_idle, after: args.duration };
     serve(until, None, context)?;
@@ -48,6 +46,7 @@ pub fn run(args: &RunArgs, color: Color, context: &Context, output: &mut Output)
 /// Starts the service, and waits for its end.
 pub(super) fn serve(until: Until, only: Option<DefinitionId>, context: &Context) -> Result<Option<RunId>, CliError> {
     let config = context.config()?;
+    init::folders(&context.home)?;
     let start = Start {
         home: context.home.clone(),
         env: context.env.texts(),
@@ -78,8 +77,9 @@ impl Commands for ForForks {
     }
 }
 
-fn log(color: Color, context: &Context) -> Result<(), CliError> {
-    let filter = context.env.text(LOG).unwrap_or(USUAL);
+/// Sends the log to standard error: what `OLLIM_LOG` says, else `usual`.
+pub(super) fn log(usual: &str, color: Color, context: &Context) -> Result<(), CliError> {
+    let filter = context.env.text(LOG).unwrap_or(usual);
     let filter = EnvFilter::try_new(filter).map_err(|error| {
         CliError::user(format!("{LOG} is no log filter: {error}")).hint("write `debug`, or `ollim_bot=debug`")
     })?;

@@ -55,10 +55,7 @@ pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(
 /// # Errors
 /// When there is no such run, or the journal cannot be read.
 pub fn show(run: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let found = open(context)?.run(&RunId::new(run))?;
-    let Some(run) = found else {
-        return Err(CliError::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them"));
-    };
+    let run = named(run, &open(context)?)?;
     let zone = context.zone_of_records();
     if context.json {
         let mut value = as_json(&run, zone);
@@ -134,6 +131,12 @@ pub fn inbox(count: usize, context: &Context, output: &mut Output) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// The run of this id, or whose id begins with it.
+pub(super) fn named(run: &str, journal: &JournalReader) -> Result<RunRecord, CliError> {
+    let none = || CliError::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them");
+    journal.run(&RunId::new(run))?.ok_or_else(none)
 }
 
 /// The journal, for reading.

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
+use super::args::Color;
 use super::context::Context;
 use super::error::CliError;
 use super::output::{FAINT, Output, STRONG, paint};
 use super::{jobs, run, runs};
+use crate::channel::terminal::plain;
 use crate::daemon::call::{self, CallError};
 use crate::daemon::ending::Until;
 use crate::daemon::wire::{Reply, Request};
@@ -33,7 +35,7 @@ pub fn fire(id: &str, context: &Context, output: &mut Output) -> Result<(), CliE
             if context.json {
                 output.json(&json!({ "id": definition.id, "run": run }));
             } else {
-                output.line(format!("fired {}: run {run}", paint(STRONG, definition.id.as_str())));
+                output.line(format!("fired {}: run {run}", paint(STRONG, &plain(definition.id.as_str()))));
                 output.note(paint(FAINT, &format!("`ollim-bot runs show {run}` tells how it ends")));
             }
             Ok(())
@@ -44,6 +46,7 @@ pub fn fire(id: &str, context: &Context, output: &mut Output) -> Result<(), CliE
             if !context.json {
                 output.note(paint(FAINT, "the service was not running: it was started for this run"));
             }
+            run::log("warn", Color::Auto, context)?;
             let run = run::serve(Until::default(), Some(definition.id.clone()), context)?;
             ended(run.as_ref(), context, output)
         }
@@ -84,7 +87,8 @@ pub fn verb(request: &Request, context: &Context, output: &mut Output) -> Result
     Ok(())
 }
 
-fn odd() -> CliError {
+/// An answer that no question of ours has.
+pub(super) fn odd() -> CliError {
     CliError::environment("the service gave an answer to another question")
         .hint("it may be another version: start it anew")
 }

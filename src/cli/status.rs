@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::error::CliError;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
-use super::{next, runs, times};
-use crate::bot::budget::{self, PingBudget};
+use super::{budget, next, runs, times};
+use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request, ServiceStatus};
 use crate::definition::{Definition, Problem};
-use crate::journal::{JournalReader, RunFilter, RunRecord, Streak};
+use crate::journal::{RunFilter, RunRecord, Streak};
 
 /// How many coming occurrences are shown.
 const NEXT: usize = 5;
@@ -49,7 +49,7 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
         next: next::coming(&definitions, None, now, None, NEXT),
         problems: loaded.problems,
         failures: journal.streaks()?.into_iter().filter(|streak| streak.failures > 0).collect(),
-        budget: budget_of(&journal, now)?,
+        budget: budget::of(&journal, now)?,
     };
     if context.json {
         output.json(&as_json(&status, context));
@@ -90,11 +90,6 @@ fn service(context: &Context) -> Result<Option<ServiceStatus>, CliError> {
     }
 }
 
-fn budget_of(journal: &JournalReader, now: DateTime<Utc>) -> Result<PingBudget, CliError> {
-    let kept = journal.setting(budget::SETTING)?.and_then(|text| serde_json::from_str::<PingBudget>(&text).ok());
-    Ok(kept.map_or_else(|| PingBudget::full(now), |kept| kept.at(now)))
-}
-
 fn as_json(status: &Status, context: &Context) -> Value {
     let zone = context.zone_of_records();
     let service = status.service.as_ref();
@@ -116,11 +111,7 @@ fn as_json(status: &Status, context: &Context) -> Value {
             "failures": streak.failures,
             "paused": streak.paused.map(|at| times::rfc3339(at, zone)),
         })).collect::<Vec<_>>(),
-        "budget": {
-            "left": status.budget.left(),
-            "capacity": budget::CAPACITY,
-            "next": status.budget.next().map(|at| times::rfc3339(at, zone)),
-        },
+        "budget": budget::as_json(status.budget, zone),
     })
 }
 
@@ -148,7 +139,7 @@ fn shown(status: &Status, context: &Context, output: &mut Output) {
         }
     }
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
-    fact("pings left", format!("{} of {}{refill}", status.budget.left(), budget::CAPACITY).into());
+    fact("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
     output.table(&facts);
     if !status.running.is_empty() {
         heading("Running", output);

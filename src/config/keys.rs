@@ -96,7 +96,7 @@ pub(super) fn defaults(zone: Tz) -> Config {
         client_env: Vec::new(),
         model: None,
         thinking: Thinking::Adaptive,
-        main_tools: Vec::new(),
+        main_tools: crate::policy::default_main_tools(),
         channel: ChannelKind::Console,
         timeout: minutes(30),
         inactivity_timeout: minutes(10),

@@ -36,7 +36,7 @@ fn nothing_needs_to_be_set() {
     client_env = [] (default)
     model = null (default)
     thinking = true (default)
-    main_tools = [] (default)
+    main_tools = ["Bash","Read","Edit","Glob","Grep","WebFetch","WebSearch","Skill","Agent","TaskCreate","TaskGet","TaskList","TaskUpdate","mcp__discord"] (default)
     channel = {"kind":"console"} (default)
     timeout = "30m" (default)
     inactivity_timeout = "10m" (default)

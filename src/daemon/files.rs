@@ -17,13 +17,11 @@ impl Files for HomeFiles {
     }
 
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal> {
-        match fs::read(self.0.root().join(file)) {
-            Ok(text) if text != fired.as_bytes() => return Ok(Removal::Changed),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Removed),
-            Err(error) => return Err(error),
+        match definition::remove_unchanged(&self.0, file, fired) {
+            Ok(true) => Ok(Removal::Removed),
+            Ok(false) => Ok(Removal::Changed),
+            Err(error) => Err(io::Error::other(error)),
         }
-        definition::remove(&self.0, file).map(|_| Removal::Removed).map_err(io::Error::other)
     }
 
     fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<()> {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::problems::Problems;
-use crate::definition::{Change, Changed, Definition, Store, Watch};
-use crate::home::Home;
+use crate::definition::{Change, Changed, DefinitionId, Store, Watch};
 use crate::schedule::{Loaded, Schedule};
 
 /// The definitions as they are, shared with whoever asks for one.
@@ -18,7 +17,6 @@ pub type Definitions = Arc<Mutex<Store>>;
 /// What takes changes of files to those that act on them.
 #[derive(Clone)]
 pub struct Following {
-    home: Home,
     definitions: Definitions,
     schedule: Schedule,
     problems: Problems,
@@ -26,9 +24,9 @@ pub struct Following {
 
 impl Following {
     /// Hands all definitions to the schedule, for the first time, and says what is wrong with others.
-    pub async fn start(home: Home, definitions: Definitions, schedule: Schedule, problems: Problems) -> Self {
-        let following = Self { home, definitions, schedule, problems };
-        let (loaded, wrong) = following.with_store(|home, store| (all(home, store), store.problems())).await;
+    pub async fn start(definitions: Definitions, schedule: Schedule, problems: Problems) -> Self {
+        let following = Self { definitions, schedule, problems };
+        let (loaded, wrong) = following.with_store(|store| (all(store), store.problems())).await;
         tracing::info!(definitions = loaded.len(), "definitions read");
         following.schedule.replace(loaded);
         following.problems.all(wrong).await;
@@ -40,7 +38,7 @@ impl Following {
         loop {
             match watch.next().await {
                 Changed::Files(paths) => {
-                    let changes = self.with_store(move |_, store| store.refresh(&paths)).await;
+                    let changes = self.with_store(move |store| store.refresh(&paths)).await;
                     self.take(changes).await;
                 }
                 Changed::Everything => self.reread().await,
@@ -50,33 +48,34 @@ impl Following {
 
     /// Reads everything again.
     pub async fn reread(&self) {
-        let changes = self.with_store(|_, store| store.reload()).await;
+        let changes = self.with_store(|store| store.reload()).await;
         self.take(changes).await;
     }
 
+    /// Says how things are now, not how they were when the change was found: of two that look at the folders at once,
+    /// the later word is the true one.
     async fn take(&self, changes: Vec<Change>) {
         for change in changes {
             match change {
-                Change::Upsert(definition) => {
-                    let home = self.home.clone();
-                    let loaded = blocking(move || loaded(&home, definition)).await;
-                    if let Some(Some(loaded)) = loaded {
-                        self.schedule.upsert(loaded);
-                    }
-                }
-                Change::Removed(id) => self.schedule.remove(id),
+                Change::Upsert(definition) => self.say(&definition.id).await,
+                Change::Removed(id) => self.say(&id).await,
                 Change::Problems { file, problems } => self.problems.of_file(&file, problems).await,
             }
         }
     }
 
+    async fn say(&self, id: &DefinitionId) {
+        let store = self.definitions.lock().await;
+        match loaded(&store, id) {
+            Some(loaded) => self.schedule.upsert(loaded),
+            None => self.schedule.remove(id.clone()),
+        }
+    }
+
     /// Reading many files takes its time: not on a thread that others wait for.
-    async fn with_store<T: Send + 'static + Default>(
-        &self,
-        work: impl FnOnce(&Home, &mut Store) -> T + Send + 'static,
-    ) -> T {
-        let (home, definitions) = (self.home.clone(), Arc::clone(&self.definitions));
-        blocking(move || work(&home, &mut definitions.blocking_lock())).await.unwrap_or_default()
+    async fn with_store<T: Send + 'static + Default>(&self, work: impl FnOnce(&mut Store) -> T + Send + 'static) -> T {
+        let definitions = Arc::clone(&self.definitions);
+        blocking(move || work(&mut definitions.blocking_lock())).await.unwrap_or_default()
     }
 }
 
@@ -90,12 +89,10 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-fn all(home: &Home, store: &Store) -> Vec<Loaded> {
-    store.definitions().filter_map(|definition| loaded(home, Arc::clone(definition))).collect()
+fn all(store: &Store) -> Vec<Loaded> {
+    store.definitions().filter_map(|definition| loaded(store, &definition.id)).collect()
 }
 
-/// `None`: the file has gone meanwhile; the watch tells of it.
-fn loaded(home: &Home, definition: Arc<Definition>) -> Option<Loaded> {
-    let text = std::fs::read_to_string(home.root().join(&definition.file)).ok()?;
-    Some(Loaded { definition, text: text.into() })
+fn loaded(store: &Store, id: &DefinitionId) -> Option<Loaded> {
+    Some(Loaded { definition: Arc::clone(store.get(id)?), text: Arc::clone(store.text(id)?) })
 }

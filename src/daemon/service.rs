@@ -123,6 +123,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
     let tokens = Tokens::default();
     let neighbours = Neighbours::default();
+    let budget = SharedBudget::new(journal.clone());
     let runner = Runner {
         home: home.clone(),
         user_home: env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from),
@@ -135,7 +136,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         bot: Bot {
             name: config.bot_name.clone(),
             main: MainSession::load(journal.clone()).await?,
-            budget: SharedBudget::new(journal.clone()),
+            budget: budget.clone(),
         },
         reminders,
         neighbours: neighbours.clone(),
@@ -156,7 +157,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     };
     let control = Control::open(&home, tokens).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
-    let following = Following::start(home.clone(), definitions, schedule.clone(), problems).await;
+    let following = Following::start(definitions, schedule.clone(), problems).await;
     let housekeeping =
         Housekeeping::start(chores(&home, &journal, &clock, &following, config.journal_retention)).await?;
     tracing::info!(
@@ -167,9 +168,10 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         home.root().display()
     );
 
+    let verbs = Verbs { schedule: schedule.clone(), commands, budget, clock: clock.clone(), status };
     let mut tasks = JoinSet::new();
     tasks.spawn(following.follow(watch));
-    tasks.spawn(control.serve(Arc::new(Verbs { schedule: schedule.clone(), commands, status })));
+    tasks.spawn(control.serve(Arc::new(verbs)));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
     tasks.spawn(ending::watch(signals, until, schedule.clone(), clock.clone(), config.shutdown_grace));
     let firing = only.map(|id| tokio::spawn(fire_only(id, schedule.clone(), config.shutdown_grace)));

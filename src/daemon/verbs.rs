@@ -6,6 +6,8 @@ use async_trait::async_trait;
 
 use super::control::Answers;
 use super::wire::{Reply, Request, ServiceStatus};
+use crate::bot::budget::SharedBudget;
+use crate::clock::Clock;
 use crate::definition::DefinitionId;
 use crate::journal::RunId;
 use crate::run::tokens::RunAuthority;
@@ -23,6 +25,10 @@ pub struct Verbs {
     pub schedule: Schedule,
     /// What executes commands.
     pub commands: Arc<dyn Commands>,
+    /// What background jobs may send, all together.
+    pub budget: SharedBudget,
+    /// The time.
+    pub clock: Clock,
     /// What does not change while it runs.
     pub status: ServiceStatus,
 }
@@ -52,6 +58,10 @@ impl Answers for Verbs {
             },
             Request::CancelRun { run } => match self.schedule.cancel_run(RunId::new(run.clone())).await {
                 Ok(()) => Reply::Done(format!("run {run} is being ended")),
+                Err(error) => Reply::Refused(error.to_string()),
+            },
+            Request::SetBudget { left } => match self.budget.set(left, self.clock.now()).await {
+                Ok(budget) => Reply::Done(format!("{} pings left", budget.left())),
                 Err(error) => Reply::Refused(error.to_string()),
             },
             Request::Pause => {

@@ -53,6 +53,11 @@ pub enum Request {
         /// The routine.
         id: Option<String>,
     },
+    /// Set how many messages background jobs may still send.
+    SetBudget {
+        /// At most a full budget.
+        left: u32,
+    },
 }
 
 /// The answer.

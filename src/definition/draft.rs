@@ -198,6 +198,7 @@ impl From<&Definition> for Draft {
             enabled,
             trigger,
             mode,
+            skills,
             timeout,
             max_turns,
             max_cost_usd,
@@ -235,6 +236,7 @@ impl From<&Definition> for Draft {
         draft.description = Some(description.clone()).filter(|text| !text.is_empty());
         draft.timezone = *own_zone;
         draft.enabled = *enabled;
+        draft.skills.clone_from(skills);
         draft.timeout = *timeout;
         draft.max_turns = *max_turns;
         draft.max_cost_usd = *max_cost_usd;

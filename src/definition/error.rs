@@ -52,6 +52,16 @@ pub enum DefinitionError {
         /// The path.
         file: PathBuf,
     },
+    /// A skill that a job names is missing, or its file cannot be used.
+    #[error("skill {} cannot be used: {message} ({hint})", super::problem::quoted(name))]
+    Skill {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        message: String,
+        /// What to do now.
+        hint: String,
+    },
     /// The disk said no.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

@@ -60,7 +60,7 @@ pub(crate) static FIELDS: [Field; 26] = [
     field("agent", On::Both).background_only().restricts().not_yet(),
     field("update_main_session", On::Both).background_only().restricts(),
     field("allow_ping", On::Both).background_only().restricts(),
-    field("skills", On::Both).not_yet(),
+    field("skills", On::Both),
     field("timeout", On::Both).restricts(),
     field("max_turns", On::Both).restricts(),
     field("max_cost_usd", On::Both).restricts(),

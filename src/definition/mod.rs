@@ -14,6 +14,7 @@ mod parse;
 mod problem;
 mod read;
 pub mod samples;
+mod skill;
 mod store;
 pub(crate) mod values;
 mod watch;
@@ -26,11 +27,12 @@ pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 pub use samples::samples;
+pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{
     FailedReminder, Written, create, create_text, failed_reminders, move_to_failed, read_text, remove,
-    remove_unchanged, restore_failed, set_field, set_fields,
+    remove_unchanged, replace_text, restore_failed, restore_fired, set_field, set_fields,
 };
 
 use std::fmt;
@@ -116,6 +118,8 @@ pub struct Definition {
     pub trigger: Trigger,
     /// Where it runs and, in the background, under what restrictions.
     pub mode: Mode,
+    /// Names of skills whose text goes into the prompt. They add no tools.
+    pub skills: Vec<String>,
     /// Wall clock for the whole run; `None`: the configured default.
     pub timeout: Option<Duration>,
     /// Handed to the client.

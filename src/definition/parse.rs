@@ -107,6 +107,19 @@ pub(super) fn position(text: &[u8], field: &str) -> (u32, u32) {
     find().unwrap_or((1, 1))
 }
 
+/// The line and column (from 1) of an item of a field's list; of the field where it has no such item.
+pub(super) fn item_position(text: &[u8], field: &str, item: usize) -> (u32, u32) {
+    let find = || {
+        let document = frontmatter::split(std::str::from_utf8(text).ok()?).ok()?;
+        let entries = document.block.entries().ok()?;
+        let named = |entry: &Entry| fields::named(&entry.key).is_some_and(|known| known.name == field);
+        let index = entries.iter().position(named)?;
+        let Node::List(items) = &entries[index].value else { return None };
+        (item < items.len()).then(|| document.block.locate(&Spot::Value(vec![index, item])))
+    };
+    find().unwrap_or_else(|| position(text, field))
+}
+
 /// One known entry of the file.
 struct Known<'a> {
     field: &'static Field,

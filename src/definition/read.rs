@@ -9,11 +9,12 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
 use super::problem::kind_of;
-use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, parse};
+use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, parse, skill};
 use crate::home::Home;
 
 /// What one folder holds.
@@ -102,23 +103,41 @@ pub(super) fn is_inside(home: &Home, kind: Kind) -> bool {
 
 /// Reads and parses one file (relative path). `None`: it is not there.
 pub(super) fn read(home: &Home, file: &Path, defaults: &Defaults) -> Option<Parsed> {
+    read_whole(home, file, defaults).map(|(parsed, _)| parsed)
+}
+
+/// The same, with the text that was parsed, where it is text.
+pub(super) fn read_whole(home: &Home, file: &Path, defaults: &Defaults) -> Option<(Parsed, Option<Arc<str>>)> {
     let kind = kind_of(file)?;
+    let mut whole = None;
     let parsed = match bytes(home, file) {
         // A defect of a parser in one file must not take the others along.
-        Ok(text) => catch_unwind(AssertUnwindSafe(|| parse(kind, file, &text, defaults))).map_err(|_| {
-            (
-                "the file could not be read because of a defect of ollim-bot".into(),
-                "please report it with the file".into(),
-            )
-        }),
+        Ok(text) => {
+            let parsed = catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, &text, defaults))).map_err(|_| {
+                (
+                    "the file could not be read because of a defect of ollim-bot".into(),
+                    "please report it with the file".into(),
+                )
+            });
+            whole = String::from_utf8(text).ok().map(Arc::from);
+            parsed
+        }
         Err(Unreadable::Gone) => return None,
         Err(Unreadable::Because { message, hint }) => Err((message, hint)),
     };
-    Some(parsed.unwrap_or_else(|(message, hint): (String, String)| {
+    let parsed = parsed.unwrap_or_else(|(message, hint): (String, String)| {
         let mut problem = Problem::of_file(file, Severity::Error, message, Some(hint));
         problem.id = file.file_stem().map(|stem| super::DefinitionId::new(stem.to_string_lossy()));
         Parsed { definition: None, problems: vec![problem] }
-    }))
+    });
+    Some((parsed, whole))
+}
+
+/// What a file's text says, held against the skills that are there.
+pub(super) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
+    let mut parsed = parse(kind, file, text, defaults);
+    skill::check(home, file, text, &mut parsed);
+    parsed
 }
 
 /// The text of a file, by the same rules as for reading a definition. `None`: it is not there.

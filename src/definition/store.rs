@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::problem::quoted;
-use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, read};
+use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, read, skill};
 use crate::home::Home;
 
 /// Everything that two folders say at one moment.
@@ -35,7 +35,7 @@ pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError>
 /// What a change of files means.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A definition is new, or says something else than before.
+    /// A definition is new, or its file says something else than before, if only in a comment.
     Upsert(Arc<Definition>),
     /// There is no valid definition of this identity any more.
     Removed(DefinitionId),
@@ -66,19 +66,22 @@ type File = Arc<OsStr>;
 #[derive(Clone, Debug, Default, PartialEq)]
 struct State {
     definition: Option<Arc<Definition>>,
+    /// What the definition was read from: a change of a comment is a change of the file.
+    text: Option<Arc<str>>,
     problems: Vec<Problem>,
 }
 
-impl From<Parsed> for State {
-    fn from(parsed: Parsed) -> Self {
-        Self { definition: parsed.definition.map(Arc::new), problems: parsed.problems }
+impl State {
+    fn of((parsed, text): (Parsed, Option<Arc<str>>)) -> Self {
+        let definition = parsed.definition.map(Arc::new);
+        Self { text: text.filter(|_| definition.is_some()), definition, problems: parsed.problems }
     }
 }
 
 /// What stood before a change, of what the change touches.
 #[derive(Default)]
 struct Before {
-    definitions: BTreeMap<DefinitionId, Option<Arc<Definition>>>,
+    definitions: BTreeMap<DefinitionId, Option<(Arc<Definition>, Option<Arc<str>>)>>,
     problems: BTreeMap<File, Vec<Problem>>,
 }
 
@@ -109,9 +112,19 @@ impl Store {
     /// The definition in force of an identity.
     #[must_use]
     pub fn get(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
+        self.state(id)?.definition.as_ref()
+    }
+
+    /// The text of the file that a definition in force was read from.
+    #[must_use]
+    pub fn text(&self, id: &DefinitionId) -> Option<&Arc<str>> {
+        self.state(id)?.text.as_ref()
+    }
+
+    fn state(&self, id: &DefinitionId) -> Option<&State> {
         let files = self.claims.get(id)?;
         let file = files.first().filter(|_| files.len() == 1)?;
-        self.files.get(file)?.definition.as_ref()
+        self.files.get(file)
     }
 
     /// Every problem now, by file.
@@ -121,6 +134,7 @@ impl Store {
     }
 
     /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.
+    /// Where one of them is a skill's, every file that names skills is read again.
     pub fn refresh(&mut self, paths: &[PathBuf]) -> Vec<Change> {
         if ![Kind::Routine, Kind::Reminder].iter().all(|kind| read::is_inside(&self.home, *kind)) {
             return self.reload();
@@ -131,6 +145,11 @@ impl Store {
             .map(|path| path.as_os_str().into())
             .collect();
         let mut fresh: BTreeMap<File, Option<State>> = BTreeMap::new();
+        if paths.iter().any(|path| path.strip_prefix(self.home.root()).unwrap_or(path).starts_with(skill::folder())) {
+            let hang = |state: &State| skill::concerns(state.definition.as_deref(), &state.problems);
+            let concerned = self.files.iter().filter(|(_, state)| hang(state));
+            fresh.extend(concerned.map(|(file, _)| (file.clone(), self.read(file))));
+        }
         for file in files {
             let state = self.read(&file);
             // A file that moved is told as two events, which may come apart: look whether those that claim the
@@ -160,7 +179,7 @@ impl Store {
             let listing = read::list(&self.home, kind);
             all.extend(read_many(&self.home, &self.defaults, &listing.files));
             if let Some(problem) = listing.problem {
-                let state = State { definition: None, problems: vec![problem] };
+                let state = State { definition: None, text: None, problems: vec![problem] };
                 all.push((read::folder_of(kind).as_os_str().into(), state));
             }
         }
@@ -168,7 +187,7 @@ impl Store {
     }
 
     fn read(&self, file: &OsStr) -> Option<State> {
-        read::read(&self.home, Path::new(file), &self.defaults).map(State::from)
+        read::read_whole(&self.home, Path::new(file), &self.defaults).map(State::of)
     }
 
     fn apply(&mut self, fresh: BTreeMap<File, Option<State>>) -> Vec<Change> {
@@ -199,7 +218,10 @@ impl Store {
 
     /// Notes what an identity stands for, and the problems of every file that claims it, unless it is noted.
     fn remember(&self, before: &mut Before, id: &DefinitionId) {
-        before.definitions.entry(id.clone()).or_insert_with(|| self.get(id).cloned());
+        before.definitions.entry(id.clone()).or_insert_with(|| {
+            let state = self.state(id)?;
+            Some((state.definition.clone()?, state.text.clone()))
+        });
         for file in self.claims.get(id).into_iter().flatten() {
             before.problems.entry(file.clone()).or_insert_with(|| self.problems_of(file));
         }
@@ -223,7 +245,7 @@ impl Store {
                 touched.entry(file.clone()).or_default();
             }
             match (old, self.get(&id)) {
-                (Some(old), Some(new)) if old == *new => {}
+                (Some((old, text)), Some(new)) if old == *new && text.as_ref() == self.text(&id) => {}
                 (_, Some(new)) => changes.push(Change::Upsert(new.clone())),
                 (Some(_), None) => changes.push(Change::Removed(id)),
                 (None, None) => {}
@@ -271,7 +293,7 @@ fn read_many(home: &Home, defaults: &Defaults, files: &[PathBuf]) -> Vec<(File, 
     /// Below this, starting a thread costs more than it saves.
     const WORTH_A_THREAD: usize = 64;
     let some = |files: &[PathBuf]| -> Vec<(File, State)> {
-        let one = |file: &PathBuf| Some((file.as_os_str().into(), read::read(home, file, defaults)?.into()));
+        let one = |file: &PathBuf| Some((file.as_os_str().into(), State::of(read::read_whole(home, file, defaults)?)));
         files.iter().filter_map(one).collect()
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(files.len() / WORTH_A_THREAD);

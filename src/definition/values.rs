@@ -9,6 +9,7 @@ use chrono_tz::Tz;
 use super::Thinking;
 use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
+use super::skill::is_name as is_skill_name;
 use crate::policy::{PatternError, ToolPattern};
 
 /// What is wrong with a value.
@@ -234,6 +235,22 @@ impl Value<'_> {
             }
         };
         items.iter().enumerate().map(text).collect()
+    }
+
+    /// A list of skills' names, each once.
+    pub(crate) fn skills(&self) -> Result<Vec<String>, Fault> {
+        let names = self.texts()?;
+        for (item, name) in names.iter().enumerate() {
+            let fault = |message: String, hint: &str| Fault { item: Some(item), ..Fault::new(message, hint) };
+            if !is_skill_name(name) {
+                let message = format!("`{}`: {} is no name of a skill", self.name, quoted(name));
+                return Err(fault(message, "write the name of a folder in skills/: letters, digits, `-` and `_`"));
+            }
+            if names[..item].contains(name) {
+                return Err(fault(format!("`{}`: {} is named twice", self.name, quoted(name)), "keep one of the two"));
+            }
+        }
+        Ok(names)
     }
 
     /// A list of tool patterns.

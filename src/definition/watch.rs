@@ -1,6 +1,7 @@
 //! Tells which definition files changed, as soon as they do.
 //!
-//! One watch on the data folder (for its two folders coming, going and being replaced) and one on each of the two.
+//! One watch on the data folder (for its folders coming, going and being replaced), one on each of the two with
+//! definitions, one on skills/ and one on every skill's folder.
 //! What always holds: a watch is set before "everything may have changed" is told, so that whoever then reads the
 //! folders misses nothing; events that were lost are told as that too. Nothing is polled, save while the data folder
 //! itself is missing.
@@ -21,13 +22,14 @@ use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{DefinitionError, Kind, read};
+use super::{DefinitionError, Kind, read, skill};
 use crate::home::Home;
 
 /// What may have changed. Files are read to find out; a notice may be of nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// These files (relative to the data folder) were written, moved, made or removed.
+    /// These files (relative to the data folder) were written, moved, made or removed. `skills` stands for
+    /// whatever is in that folder.
     Files(Vec<PathBuf>),
     /// Anything: a folder was replaced, or events were lost.
     Everything,
@@ -70,6 +72,8 @@ pub struct Watch {
     root: Option<i32>,
     /// The watches on routines/ and reminders/; `None` for one that is not there.
     folders: [Option<i32>; 2],
+    /// The watches on skills/ and on each skill's own folder.
+    skills: Vec<i32>,
     files: BTreeSet<PathBuf>,
     everything: bool,
     /// The first and the last event that is not told yet.
@@ -99,6 +103,7 @@ impl Watch {
             inotify,
             root: None,
             folders: [None; 2],
+            skills: Vec::new(),
             files: BTreeSet::new(),
             everything: false,
             since: None,
@@ -144,7 +149,32 @@ impl Watch {
                 *folder = watch(fd, &self.home.root().join(read::folder_of(*kind)), IN_FOLDER)?;
             }
         }
+        self.arm_skills()
+    }
+
+    /// Sets the watches on skills/ and the folders in it anew.
+    fn arm_skills(&mut self) -> Result<(), Errno> {
+        let fd = self.inotify.get_ref();
+        for old in self.skills.drain(..) {
+            // It may be gone by itself.
+            let _ = inotify::remove_watch(fd, old);
+        }
+        let top = self.home.skills();
+        let Some(watched) = watch(fd, &top, IN_FOLDER)? else { return Ok(()) };
+        self.skills.push(watched);
+        for entry in std::fs::read_dir(&top).into_iter().flatten().flatten() {
+            self.skills.extend(watch(fd, &entry.path(), IN_FOLDER)?);
+        }
         Ok(())
+    }
+
+    /// Skills have changed: who names them is read again.
+    fn take_skills(&mut self) {
+        self.note();
+        self.files.insert(skill::folder());
+        if let Err(error) = self.arm_skills() {
+            tracing::warn!(%error, "the skills cannot be watched: edits are seen late");
+        }
     }
 
     /// [`arm`](Self::arm), and told as "everything". Where it fails, it is tried again after a while.
@@ -172,7 +202,13 @@ impl Watch {
                 self.note();
                 self.everything = true;
                 self.look_again();
+            } else if event.name == Some(skill::folder()) {
+                self.take_skills();
             }
+            return;
+        }
+        if self.skills.contains(&event.watch) {
+            self.take_skills();
             return;
         }
         // Events of a watch that was taken away meanwhile are of no folder of ours.

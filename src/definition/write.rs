@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset};
 
 use super::edit::{self, FieldValue};
-use super::{Defaults, Definition, DefinitionError, DefinitionId, Draft, Kind, Parsed, Problem, durable, parse, read};
+use super::{Defaults, Definition, DefinitionError, DefinitionId, Draft, Kind, Parsed, Problem, durable, read};
 use crate::home::Home;
 
 /// A definition just written, and what a person should look at.
@@ -65,9 +65,9 @@ pub fn create_text(
     }
     // The text is checked before anything is written; its own name matters only where it has no id.
     let first = folder.join(format!("{stem}.md"));
-    valid(parse(kind, &first, text.as_bytes(), defaults))?;
+    valid(read::parsed(home, kind, &first, text.as_bytes(), defaults))?;
     let file = put_new(home, folder, &stem, text)?;
-    valid(parse(kind, &file, text.as_bytes(), defaults))
+    valid(read::parsed(home, kind, &file, text.as_bytes(), defaults))
 }
 
 /// Sets fields of a definition's file (relative path), or removes their lines for `None`, and leaves every other
@@ -83,17 +83,36 @@ pub fn set_fields(
     changes: &[(&'static str, Option<FieldValue>)],
     defaults: &Defaults,
 ) -> Result<Written, DefinitionError> {
-    let kind = kind_of(home, file)?;
+    kind_of(home, file)?;
     let old = text_of(home, file)?;
     let new = changed(file, &old, changes)?;
-    let written = valid(parse(kind, file, new.as_bytes(), defaults))?;
+    replace_text(home, file, &old, &new, defaults, |_| Ok(()))
+}
+
+/// Puts a whole text in the place of a definition's file (relative path) that still says `old`. `agree` has the last
+/// word on what would be written.
+///
+/// # Errors
+/// [`DefinitionError::Invalid`], [`DefinitionError::NotFound`], [`DefinitionError::Changed`] when the file says
+/// something else by now, [`DefinitionError::Io`], and what `agree` says. Nothing is written then.
+pub fn replace_text(
+    home: &Home,
+    file: &Path,
+    old: &str,
+    new: &str,
+    defaults: &Defaults,
+    agree: impl FnOnce(&Definition) -> Result<(), DefinitionError>,
+) -> Result<Written, DefinitionError> {
+    let kind = kind_of(home, file)?;
+    let written = valid(read::parsed(home, kind, file, new.as_bytes(), defaults))?;
+    agree(&written.definition)?;
     if new != old {
-        // Where the file is a symlink (within the data folder), what it leads to is written.
-        let path = home.root().join(file);
-        let path = fs::canonicalize(&path).map_err(DefinitionError::io("write", &path))?;
         if text_of(home, file)? != old {
             return Err(DefinitionError::Changed { file: file.to_owned() });
         }
+        // Where the file is a symlink (within the data folder), what it leads to is written.
+        let path = home.root().join(file);
+        let path = fs::canonicalize(&path).map_err(DefinitionError::io("write", &path))?;
         durable::replace(&path, new.as_bytes()).map_err(DefinitionError::io("write", &path))?;
     }
     Ok(written)
@@ -215,6 +234,26 @@ pub fn restore_failed(
     let path = home.root().join(&failed.file);
     durable::remove(&path).map_err(DefinitionError::io("remove", &path))?;
     Ok(written)
+}
+
+/// Writes a reminder that has fired into `reminders/` again: its text as it fired, under its old identity, due at
+/// `run_at`.
+///
+/// # Errors
+/// As [`create_text`]; [`DefinitionError::Edit`] when the text cannot be changed field by field.
+pub fn restore_fired(
+    home: &Home,
+    id: &DefinitionId,
+    text: &str,
+    run_at: DateTime<FixedOffset>,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let file = read::folder_of(Kind::Reminder).join(format!("{id}.md"));
+    // What has no `id` was named by its file, whose name may be taken by now.
+    let changes =
+        [("id", Some(FieldValue::Text(id.to_string()))), ("run_at", Some(FieldValue::Text(run_at.to_rfc3339())))];
+    let new = changed(&file, text, &changes)?;
+    create_text(home, Kind::Reminder, id.as_str(), &new, defaults)
 }
 
 fn changed(file: &Path, old: &str, changes: &[(&'static str, Option<FieldValue>)]) -> Result<String, DefinitionError> {

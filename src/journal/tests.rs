@@ -207,7 +207,7 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     assert_eq!(see("30 9 * * *").await, 20, "a run by hand does not");
     journal.gone(vec![due.occurrence.id.clone()]).await.unwrap();
     assert_eq!(see("30 9 * * *").await, 20, "replaced at once");
-    assert_eq!(journal.known().await.unwrap(), [due.occurrence.id.clone()]);
+    assert_eq!(journal.known().await.unwrap(), std::slice::from_ref(&due.occurrence.id));
     journal.gone(journal.known().await.unwrap()).await.unwrap();
     assert_eq!(journal.known().await.unwrap(), []);
     minutes(10).await;

@@ -85,9 +85,17 @@ fn protected_argument(command: &Command, word: &Word, scene: &Scene<'_>) -> Opti
 /// Whether an owner's denials touch the line.
 pub(super) fn denied(lists: &Lists, script: &Script, scene: &Scene<'_>) -> Option<No> {
     let rules: Vec<&Rule> = lists.denials_for("Bash").collect();
+    if let Some((name, rule)) =
+        script.assigned.iter().chain(&script.exported).find(|name| names::is_evaluated(name)).zip(rules.first())
+    {
+        return Some(by(rule, name.clone(), ", since the shell runs what is in this variable".into()));
+    }
     for command in &script.commands {
+        let handed_on = shell::handed_on(command);
         let hit = rules.iter().find(|rule| match &rule.matcher {
-            Matcher::Command(pattern) => pattern.denies(&command.words),
+            Matcher::Command(pattern) => {
+                pattern.denies(&command.words) || handed_on.iter().flatten().any(|words| pattern.denies_inside(words))
+            }
             _ => true,
         });
         if let Some(rule) = hit {
@@ -147,6 +155,7 @@ pub(super) fn granted<'a>(lists: &'a Lists, script: &Script, scene: &Scene<'_>) 
         }
         let rule = whole.or_else(|| {
             lists.grants_for("Bash").find(|rule| match &rule.matcher {
+                Matcher::Command(pattern) if script.moves => pattern.grants(&shell::adrift(&command.words)),
                 Matcher::Command(pattern) => pattern.grants(&command.words),
                 _ => false,
             })

@@ -10,21 +10,7 @@ use super::lists::Lists;
 use super::path::{Known, Places};
 use super::rule::{Origin, Rule};
 use super::shell::{self, Script, Word};
-use super::{BgForkConfig, Decision, Layer, ToolCall, ToolPattern, UpdateMode, Verdict, bash, known};
-
-/// What a named agent may do. (Its permission mode makes no difference in a fork: everything that passes the third
-/// layer was granted by a pattern, and nobody can be asked about the rest.)
-#[derive(Clone, Debug)]
-pub struct AgentRules {
-    /// Its name, as calls have it in `agent_type`.
-    pub name: String,
-    /// Its `tools`; `None`: all.
-    pub allowed: Option<Vec<ToolPattern>>,
-    /// Its `disallowedTools`.
-    pub disallowed: Vec<ToolPattern>,
-    /// Whether its Bash may only read.
-    pub read_only: bool,
-}
+use super::{AgentRules, BgForkConfig, Decision, Layer, ToolCall, ToolPattern, UpdateMode, Verdict, bash, known};
 
 /// What a session may do. Immutable; it can only be narrowed.
 #[derive(Clone, Debug)]
@@ -293,7 +279,7 @@ fn agent_lists(agent: &AgentRules) -> Lists {
     let owner = format!("agent {}", agent.name);
     Lists {
         allow: agent
-            .allowed
+            .tools
             .as_ref()
             .map(|patterns| patterns.iter().map(|p| Rule::new(p, Origin::Allowed(owner.clone()))).collect()),
         deny: agent.disallowed.iter().map(|p| Rule::new(p, Origin::Disallowed(owner.clone()))).collect(),

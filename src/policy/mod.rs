@@ -3,6 +3,7 @@
 //! Pure: no I/O save resolving symlinks of paths a call names, no async, no clock. Knows nothing of definitions,
 //! runs or clients. Every function is total: what cannot be understood is denied, never a panic.
 
+mod agents;
 mod attenuate;
 mod background;
 mod bash;
@@ -20,10 +21,11 @@ mod surface;
 mod web;
 mod wildcard;
 
+pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
 pub use attenuate::{Widening, attenuate, covers};
 pub use background::{BgForkConfig, BothLists, UpdateMode};
 pub use broad::{denylist_warnings, warnings};
-pub use layers::{AgentRules, Policy};
+pub use layers::Policy;
 pub use path::Places;
 pub use pattern::{PatternError, ToolPattern};
 pub use surface::{PathGrants, PolicyEntry};

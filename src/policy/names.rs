@@ -9,6 +9,11 @@ pub(super) fn is_reserved(name: &str) -> bool {
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// Whether the shell itself runs what the variable holds.
+pub(super) fn is_evaluated(name: &str) -> bool {
+    matches!(name, "PS0" | "PS1" | "PS2" | "PS4" | "PROMPT_COMMAND")
+}
+
 /// Whether a plain assignment (`name=value;`) leaves every command what it was. A variable that is not exported
 /// reaches no program, so only those count that are exported already or that the shell itself reads.
 pub(super) fn is_harmless_variable(name: &str) -> bool {

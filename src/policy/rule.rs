@@ -173,10 +173,33 @@ impl CommandRule {
         self.granting.matches_always(&shell::symbols(own.as_deref().unwrap_or(words)))
     }
 
+    /// Whether words that another program is given hold a call that it denies: the denied program, followed by what
+    /// the pattern names.
+    pub(super) fn denies_inside(&self, words: &[Word]) -> bool {
+        // Bounds the time for a line that is made to take long; what is cut off can stand for anything.
+        const LOOKED_AT: usize = 16;
+        let Some(program) = self.fixed.first().map(|program| program.rsplit('/').next().unwrap_or(program)) else {
+            return false;
+        };
+        let starts = |word: &Word| {
+            word.base_name().is_some_and(|name| {
+                name == program || (program.starts_with("ollim-bot") && name.starts_with("ollim-bot"))
+            })
+        };
+        words.iter().enumerate().filter(|(_, word)| starts(word)).any(|(at, _)| {
+            let mut call: Vec<Word> = words[at..].iter().take(LOOKED_AT).cloned().collect();
+            if words.len() - at > LOOKED_AT {
+                call.push(Word::anything("…"));
+            }
+            self.denies(&call)
+        })
+    }
+
     /// Whether it could deny the command.
     pub(super) fn denies(&self, words: &[Word]) -> bool {
         let mut readings = vec![words.to_vec()];
         readings.extend(shell::own_command(words, true));
+        readings.extend(shell::git_without_globals(words));
         if let Some(base) = words.first().and_then(Word::base_name) {
             let mut by_base = words.to_vec();
             by_base[0] = Word::text(base);

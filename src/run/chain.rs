@@ -39,6 +39,7 @@ impl ChainContext {
             enabled: _,
             trigger,
             mode,
+            skills,
             timeout,
             max_turns,
             max_cost_usd,
@@ -59,6 +60,9 @@ impl ChainContext {
         }
         if let Mode::Background(background) = mode {
             flags.background(background);
+        }
+        for skill in skills {
+            flags.value("skills", skill);
         }
         if let Some(timeout) = timeout {
             flags.value("timeout", &humantime::format_duration(*timeout).to_string());

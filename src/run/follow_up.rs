@@ -10,6 +10,9 @@ use tokio::sync::Mutex;
 use super::chain::ChainContext;
 use crate::definition::{Definition, DefinitionId, Trigger};
 
+/// How far away a link may be: a number that an agent got wrong is no time that anyone meant.
+const FARTHEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// Makes and moves reminders, as the command line does. Called on blocking threads.
 pub trait Reminders: Send + Sync {
     /// `ollim-bot` with these arguments, which begin with `reminder add`.
@@ -85,6 +88,9 @@ impl NextLink {
                 ));
             }
         };
+        if delay > FARTHEST {
+            return Err("The next check must lie within a year from now. Nothing was scheduled.".into());
+        }
         if delay.is_zero() {
             return Err(
                 "The next check must lie in the future: at least 1 minute from now. Nothing was scheduled.".into()
@@ -176,6 +182,7 @@ mod tests {
         }
         let (link, book) = (NextLink::of(&reminder(Mode::Foreground, Some((0, 2)))), Arc::new(Book::default()));
         assert!(schedule(&link, &book, 0).await.unwrap_err().contains("at least 1 minute"));
+        assert!(schedule(&link, &book, u64::from(u32::MAX)).await.unwrap_err().contains("within a year"));
         assert_eq!(*book.calls.lock().unwrap(), Vec::<String>::new());
     }
 }

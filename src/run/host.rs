@@ -37,14 +37,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Whether the agent has a way to make its chain's next link: the tool, or the command.
-    pub(super) fn can_follow_up(&self) -> bool {
-        let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
-        self.link.is_open()
-            && (self.tools.iter().any(|tool| tool == tools::FOLLOW_UP_CHAIN)
-                || self.policy.decide_command(&command).verdict == Verdict::Allow)
-    }
-
     async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
@@ -56,19 +48,15 @@ impl Host {
 impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
         let mut decision = self.policy.decide(&call);
-        if decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS) {
-            if let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
-                decision = Decision {
-                    verdict: Verdict::Deny,
-                    layer: Layer::System,
-                    rule: None,
-                    reason: format!(
-                        "{} was not run: what it does could not be recorded ({error}). Try again in a minute.",
-                        call.tool
-                    ),
-                    ..decision
-                };
-            }
+        let effect = decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS);
+        if effect && let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
+            decision.verdict = Verdict::Deny;
+            decision.layer = Layer::System;
+            decision.rule = None;
+            decision.reason = format!(
+                "{} was not run, since that could not be recorded ({error}). Try again in a minute.",
+                call.tool
+            );
         }
         if decision.verdict == Verdict::Deny {
             info!(run = %self.run, tool = %call.tool, reason = %decision.reason, "call refused");

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
-use crate::definition::{Background, Definition, Kind};
+use crate::definition::{Background, Definition, Kind, Skill};
 use crate::policy::UpdateMode;
 
 /// What a prompt is made from.
@@ -28,10 +28,21 @@ pub struct Prompt<'a> {
     pub updates: &'a [String],
     /// How many further updates there were.
     pub updates_left_out: usize,
-    /// Whether it has a way to schedule its chain's next link.
-    pub can_follow_up: bool,
+    /// Its way to schedule its chain's next link, if it has one.
+    pub follow_up: Option<FollowUpBy>,
+    /// The skills that its file names, in its order.
+    pub skills: &'a [Skill],
     /// What only background jobs are told.
     pub fork: Option<ForkFacts<'a>>,
+}
+
+/// How an agent schedules its chain's next link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowUpBy {
+    /// `follow_up_chain`.
+    Tool,
+    /// `ollim-bot follow-up-chain` in Bash.
+    Command,
 }
 
 /// What a background job is told of its place.
@@ -93,6 +104,7 @@ impl Prompt<'_> {
         }
         self.updates(&mut out);
         self.chain(&mut out);
+        self.skills(&mut out);
         out.paragraph(self.definition.body.trim_end());
         out.0
     }
@@ -210,12 +222,16 @@ impl Prompt<'_> {
         let crate::definition::Trigger::Reminder { chain: Some(chain), .. } = &self.definition.trigger else { return };
         let (number, of) = (chain.depth + 1, chain.max + 1);
         let text = if chain.depth < chain.max {
-            if !self.can_follow_up {
-                return;
-            }
+            let how = match self.follow_up {
+                Some(FollowUpBy::Tool) => "call `follow_up_chain` with the minutes until the next check",
+                Some(FollowUpBy::Command) => {
+                    "run `ollim-bot follow-up-chain --in MINUTES`, with the minutes until the next check"
+                }
+                None => return,
+            };
             format!(
-                "This is check {number} of {of} of a chain that began with reminder {}. If the matter is not settled, call `follow_up_chain` with the \
-                 minutes until the next check; if it is, schedule nothing and the chain ends here.",
+                "This is check {number} of {of} of a chain that began with reminder {}. If the matter is not settled, {how}; \
+                 if it is, schedule nothing and the chain ends here.",
                 chain.parent
             )
         } else {
@@ -225,6 +241,19 @@ impl Prompt<'_> {
             )
         };
         out.paragraph(&text);
+    }
+
+    fn skills(&self, out: &mut Sections) {
+        let Some((first, more)) = self.skills.split_first() else { return };
+        let several = if more.is_empty() { "This is a skill" } else { "These are skills" };
+        out.paragraph(&format!(
+            "{several} for this job: instructions to follow where they fit. A skill adds no tools, whatever it says."
+        ));
+        for skill in std::iter::once(first).chain(more) {
+            let name = &skill.name;
+            let what = if skill.description.is_empty() { String::new() } else { format!(": {}", skill.description) };
+            out.paragraph(&format!("[skill {name}{what}]\n{}\n[end of skill {name}]", skill.body));
+        }
     }
 
     fn time(&self, at: DateTime<Utc>) -> String {

@@ -11,22 +11,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tracing::warn;
 
+use super::chain::ChainContext;
 use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::neighbours::Neighbours;
-use super::prompt::{Budget, ForkFacts, Prompt};
+use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
-use super::wall::WallPlan;
+use super::wall::{WallPlan, own_commands};
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionMode,
 };
 use crate::bot::{Bot, budget};
 use crate::clock::Clock;
-use crate::definition::{Background, Definition, Mode, Thinking};
+use crate::definition::{self, Background, Definition, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
-use crate::policy::{Places, Policy, ToolPattern};
+use crate::policy::{Places, Policy, ToolPattern, Verdict};
 use crate::schedule::{Job, Launcher};
 
 /// Reports that a turn is given at most; older ones are counted.
@@ -102,30 +103,56 @@ impl Runner {
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
-        let host = self.host(job, policy, &[tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES]);
-        let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
-        let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
-        let facts = ForkFacts {
-            tools: &host.tools,
-            knows_main_session: matches!(session, SessionMode::ForkOfMain { .. }),
-            busy: self.bot.main.is_busy(),
-            budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
-            neighbours: &neighbours,
-        };
-        let prompt = self.prompt(job, &host, &settings, &updates, Some(facts));
+        let host = self.host(job, policy);
+        let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
+        let prompt = self.fork_prompt(job, &host, &settings, &updates, knows_main_session).await?;
         let options = background_options(&job.definition, background, &settings);
         let granted = background.restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone());
+        let mut commands = own_commands(self.programs.iter().map(PathBuf::as_path).chain([self.home.bin().as_path()]));
+        commands.retain(|name| {
+            let words = ["ollim-bot".to_owned(), name.clone()];
+            host.policy.decide_command(&words).verdict == Verdict::Allow
+        });
         let wall = WallPlan {
             home: &self.home,
             user_home: &self.user_home,
             granted: &granted,
+            commands: &commands,
             programs: &self.programs,
             required: settings.require_sandbox,
         };
         let wall =
             wall.prepare().map_err(|error| format!("a folder that the job may write could not be made: {error}"))?;
-        let turn = Turn { job, host: &host, run_dir, session, options, prompt, wall: Some(wall), settings: &settings };
-        self.run(turn).await
+        let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: Some(wall), settings: &settings };
+        let report = self.run(first.clone()).await?;
+        if !(knows_main_session && session_is_missing(&report)) {
+            return Ok(report);
+        }
+        // The job is not lost with the conversation, which the main session's next turn begins anew.
+        warn!("the main session cannot be forked; the job starts fresh");
+        let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), false).await?;
+        self.run(Turn { session: SessionMode::Isolated, prompt, ..first }).await
+    }
+
+    /// The prompt of a background job, with what is so around it now.
+    async fn fork_prompt(
+        &self,
+        job: &Job,
+        host: &Host,
+        settings: &RunSettings,
+        updates: &PendingUpdates,
+        knows_main_session: bool,
+    ) -> Result<String, String> {
+        let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
+        let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
+        let facts = ForkFacts {
+            tools: &host.tools,
+            knows_main_session,
+            busy: self.bot.main.is_busy(),
+            budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
+            neighbours: &neighbours,
+        };
+        self.prompt(job, host, settings, updates, Some(facts))
     }
 
     /// A turn of the main session; the dispatcher sends its answer to the person.
@@ -137,14 +164,14 @@ impl Runner {
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
         let policy = Policy::main_session(&settings.main_tools, &self.places());
-        let host = self.host(job, policy, &[tools::DISCORD_EMBED]);
+        let host = self.host(job, policy);
         let updates = self.updates().await?;
-        let prompt = self.prompt(job, &host, &settings, &updates, None);
+        let prompt = self.prompt(job, &host, &settings, &updates, None)?;
         let session = SessionMode::Main(turn.session());
         let options = main_options(&job.definition, &settings);
         let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: None, settings: &settings };
         let mut report = self.run(first.clone()).await?;
-        if matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing) {
+        if session_is_missing(&report) {
             warn!("the main session can no longer be resumed; a new one is started");
             self.bot.main.forget().await.map_err(|error| error.to_string())?;
             report = self.run(Turn { session: SessionMode::Main(None), ..first }).await?;
@@ -198,21 +225,16 @@ impl Runner {
         Ok(report)
     }
 
-    fn host(&self, job: &Job, policy: Policy, offered: &[&str]) -> Arc<Host> {
-        let link = NextLink::of(&job.definition);
-        let mut offered = offered.to_vec();
-        if link.is_open() {
-            offered.push(tools::FOLLOW_UP_CHAIN);
-        }
+    fn host(&self, job: &Job, policy: Policy) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             definition: job.definition.clone(),
-            tools: policy.visible_mcp(&offered),
+            tools: our_tools(&job.definition, &policy),
             policy: Arc::new(policy),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
-            link,
+            link: NextLink::of(&job.definition),
             reminders: self.reminders.clone(),
             reach: tokio::sync::Mutex::new(Reach::default()),
             delivered: tokio::sync::Mutex::default(),
@@ -226,8 +248,10 @@ impl Runner {
         settings: &RunSettings,
         updates: &PendingUpdates,
         fork: Option<ForkFacts<'_>>,
-    ) -> String {
-        Prompt {
+    ) -> Result<String, String> {
+        // Read now, not when the definition was: a skill is edited at any moment.
+        let skills = definition::load_skills(&self.home, &job.definition.skills).map_err(|error| error.to_string())?;
+        let prompt = Prompt {
             definition: &job.definition,
             now: self.clock.now(),
             person: &settings.person,
@@ -235,10 +259,11 @@ impl Runner {
             cut_off: job.cut_off,
             updates: &updates.texts,
             updates_left_out: updates.left_out,
-            can_follow_up: host.can_follow_up(),
+            follow_up: follow_up_by(&job.definition, &host.policy),
+            skills: &skills,
             fork,
-        }
-        .render()
+        };
+        Ok(prompt.render())
     }
 
     async fn updates(&self) -> Result<PendingUpdates, String> {
@@ -274,6 +299,11 @@ struct Turn<'a> {
     settings: &'a RunSettings,
 }
 
+/// Whether the session that was to go on could not be resumed. Then the agent was not asked anything.
+fn session_is_missing(report: &AttemptReport) -> bool {
+    matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing)
+}
+
 /// What a background job may do.
 #[must_use]
 pub fn background_policy(
@@ -283,6 +313,30 @@ pub fn background_policy(
     places: &Places,
 ) -> Policy {
     Policy::background(&definition.title(), &background.restrictions, &settings.main_tools, places)
+}
+
+/// Bare names of our tools that a run of a definition has: those that make sense for it and that its policy grants.
+#[must_use]
+pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
+    let mut offered = match definition.mode {
+        Mode::Background(_) => vec![tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES],
+        Mode::Foreground => vec![tools::DISCORD_EMBED],
+    };
+    if ChainContext::of(definition).is_some() {
+        offered.push(tools::FOLLOW_UP_CHAIN);
+    }
+    policy.visible_mcp(&offered)
+}
+
+/// The way in which a run of a definition can make its chain's next link.
+#[must_use]
+pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUpBy> {
+    ChainContext::of(definition)?;
+    if our_tools(definition, policy).iter().any(|tool| tool == tools::FOLLOW_UP_CHAIN) {
+        return Some(FollowUpBy::Tool);
+    }
+    let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
+    (policy.decide_command(&command).verdict == Verdict::Allow).then_some(FollowUpBy::Command)
 }
 
 /// The client's options for a background job.
@@ -313,6 +367,9 @@ pub fn main_options(definition: &Definition, settings: &RunSettings) -> ClientOp
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
+    if !definition.skills.is_empty() {
+        return Some("it has `skills`".into());
+    }
     let allowed = definition.background()?.restrictions.allowed_tools()?;
     let beyond = allowed.iter().find(|pattern| !pattern.tool().starts_with("mcp__discord"))?;
     Some(format!("it is granted {beyond}, which only an agent can use"))

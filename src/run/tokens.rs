@@ -17,6 +17,9 @@ use crate::policy::Decision;
 /// See [`RunAuthority::follow_up`].
 pub type FollowUp = Box<dyn Fn(Duration) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
+/// See [`RunAuthority::decide_command`].
+pub type DecideCommand = Box<dyn Fn(&[String]) -> Decision + Send + Sync>;
+
 /// What a live run may do.
 pub struct RunAuthority {
     /// The run.
@@ -24,7 +27,7 @@ pub struct RunAuthority {
     /// `routine email-triage`.
     pub title: String,
     /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`.
-    pub decide_command: Box<dyn Fn(&[String]) -> Decision + Send + Sync>,
+    pub decide_command: DecideCommand,
     /// Schedules the next link of its chain, so long from now; the answer is a sentence for the agent either way.
     pub follow_up: FollowUp,
 }

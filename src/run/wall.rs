@@ -19,6 +19,8 @@ pub struct WallPlan<'a> {
     pub user_home: &'a Path,
     /// What the job may use: its allowlist in force, or the main session's tools.
     pub granted: &'a [ToolPattern],
+    /// The person's own commands (`ollim-bot NAME`) that the job may call.
+    pub commands: &'a [String],
     /// Folders with programs, wherever they are: those of `PATH`.
     pub programs: &'a [PathBuf],
     /// Whether the job must not start without the whole wall.
@@ -46,7 +48,7 @@ impl WallPlan<'_> {
     fn wall(&self) -> Wall {
         let mut read = vec![self.home.bin()];
         read.extend(self.programs.iter().cloned());
-        let mut write = Vec::new();
+        let mut write: Vec<PathBuf> = self.commands.iter().map(|name| self.home.tools().join(name)).collect();
         for pattern in self.granted {
             match (pattern.tool(), pattern.specifier()) {
                 ("Read" | "Glob" | "Grep" | "LS", Some(rule)) => read.extend(self.tree(rule, false)),
@@ -89,16 +91,32 @@ impl WallPlan<'_> {
         (!whole && !protected && !around).then_some(tree)
     }
 
-    /// `tools/NAME/`, where a job is granted our command NAME.
+    /// `tools/NAME/`, where a rule grants a part of what `ollim-bot NAME` does.
     fn kept_by(&self, rule: &str) -> Option<PathBuf> {
         let mut words = rule.split_whitespace();
         if words.next() != Some("ollim-bot") {
             return None;
         }
         let name = words.next()?.trim_end_matches(":*");
-        let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-        plain.then(|| self.home.tools().join(name))
+        is_plain(name).then(|| self.home.tools().join(name))
     }
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// The names of the person's own commands in these folders: files called `ollim-bot-NAME`.
+pub fn own_commands<'a>(folders: impl IntoIterator<Item = &'a Path>) -> Vec<String> {
+    let files = folders.into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let name = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().to_str()?.strip_prefix("ollim-bot-")?.to_owned();
+        is_plain(&name).then_some(name)
+    };
+    let mut names: Vec<String> = files.filter_map(|entry| name(entry.ok()?)).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 #[cfg(test)]
@@ -111,6 +129,7 @@ mod tests {
             home: &Home::new("/home/sam/.ollim-bot"),
             user_home: Path::new("/home/sam"),
             granted: &granted,
+            commands: &[],
             programs: &[PathBuf::from("/home/sam/.local/bin")],
             required: false,
         }
@@ -149,5 +168,27 @@ mod tests {
         check("Bash(ollim-bot gmail *)", Some("/home/sam/.ollim-bot/tools/gmail"));
         check("Bash(ollim-bot ../x *)", None);
         check("Bash(git *)", None);
+    }
+
+    #[test]
+    fn what_a_command_keeps_is_granted_with_it() {
+        let plan = WallPlan {
+            home: &Home::new("/home/sam/.ollim-bot"),
+            user_home: Path::new("/home/sam"),
+            granted: &[],
+            commands: &["gmail".to_owned()],
+            programs: &[],
+            required: false,
+        };
+        assert_eq!(plan.wall().write, [PathBuf::from("/home/sam/.ollim-bot/tools/gmail")]);
+    }
+
+    #[test]
+    fn commands_are_found_by_their_file_names() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["ollim-bot", "ollim-bot-", "ollim-bot-gmail", "ollim-bot-a b", "git", "ollim-bot-cal"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(own_commands([folder.path(), Path::new("/nonexistent"), folder.path()]), ["cal", "gmail"]);
     }
 }

@@ -35,9 +35,6 @@ pub enum FireError {
     /// It is just falling due by itself.
     #[error("{0} is falling due at this moment")]
     FallingDue(DefinitionId),
-    /// The service has only just been started.
-    #[error("the service is still starting; try again in a moment")]
-    Starting,
     /// A reminder that has had its run.
     #[error("{id} has had its run ({state})")]
     Done {

@@ -10,18 +10,24 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("home", &[]),
     ("policy", &[]),
     ("definition", &["home", "policy"]),
+    ("agents", &["definition", "home", "policy"]),
     ("config", &["definition", "home", "policy"]),
     ("journal", &["clock", "definition", "home"]),
-    ("schedule", &["clock", "definition", "home", "journal"]),
     ("agent", &["clock", "definition", "policy"]),
+    // Of the agent, its words for how an attempt ended.
+    ("schedule", &["agent", "clock", "definition", "home", "journal"]),
     ("mcp", &["agent"]),
     ("channel", &["clock", "config", "journal"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
-    ("run", &["agent", "bot", "clock", "config", "definition", "home", "journal", "mcp", "policy", "schedule"]),
+    (
+        "run",
+        &["agent", "agents", "bot", "clock", "config", "definition", "home", "journal", "mcp", "policy", "schedule"],
+    ),
     (
         "daemon",
         &[
             "agent",
+            "agents",
             "bot",
             "channel",
             "clock",
@@ -39,6 +45,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "cli",
         &[
             "agent",
+            "agents",
             "bot",
             "channel",
             "clock",

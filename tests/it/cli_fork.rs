@@ -58,7 +58,15 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
         run: RunId::new("0badcafe"),
         title: "routine triage".into(),
         decide_command: Box::new(decide_command),
-        follow_up: Box::new(|_| Box::pin(async { Err("no chain".to_owned()) })),
+        follow_up: Box::new(|delay| {
+            Box::pin(async move {
+                if delay.as_secs() == 90 {
+                    Ok("Scheduled: check 2 of 3.".to_owned())
+                } else {
+                    Err("no chain".to_owned())
+                }
+            })
+        }),
     };
     Socket { grant: tokens.grant(authority).unwrap(), _runtime: runtime }
 }
@@ -88,6 +96,22 @@ fn a_fork_reads_through_the_service() {
     ");
 }
 
+/// What a run could use to hold the service up or to learn what is not its own.
+#[test]
+fn reading_is_bounded_and_stays_in_the_data_folder() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    bot.write("routines/often.md", "---\ncron: \"* * * * *\"\n---\nx\n");
+    let next = in_fork(&bot, socket.grant.token(), &["next", "-n", "18446744073709551615"]);
+    assert!(next.starts_with("exit: 1"), "{next}");
+    let next = in_fork(&bot, socket.grant.token(), &["--json", "next", "-n", "10000"]);
+    assert!(next.starts_with("exit: 0"), "{}", &next[..200]);
+    for path in ["/etc/passwd", "../.ssh/id_ed25519", "routines/../state/user.token"] {
+        let check = in_fork(&bot, socket.grant.token(), &["check", path]);
+        assert!(check.contains("is no definition of"), "{check}");
+    }
+}
+
 #[test]
 fn what_writes_is_refused() {
     let bot = TestBot::new();
@@ -99,6 +123,11 @@ fn what_writes_is_refused() {
         &["routine", "disable", "x"],
         &["reminder", "cancel", "x"],
         &["reminder", "retry", "x"],
+        &["reminder", "edit", "x"],
+        &["reminder", "snooze", "x", "1h"],
+        &["reminder", "restore", "0badcafe", "--in", "1h"],
+        &["routine", "edit", "x"],
+        &["budget", "--set", "5"],
         &["fire", "x"],
         &["init", "--force"],
         &["run"],
@@ -111,6 +140,7 @@ fn what_writes_is_refused() {
         assert!(shown.starts_with("exit: 1\n-- stderr\nerror: `ollim-bot "), "{args:?}: {shown}");
         assert!(shown.contains("changes something, which a job may not do"), "{args:?}: {shown}");
     }
+    assert_eq!(in_fork(&bot, socket.grant.token(), &["budget"]), "exit: 0\n-- stdout\n5 of 5 pings left\n");
     assert_eq!(bot.names("reminders"), Vec::<String>::new());
     assert_eq!(bot.names("routines"), Vec::<String>::new());
     insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["reminder", "add", "--in", "1h", "-m", "x"]), @"
@@ -176,6 +206,15 @@ fn a_token_that_is_not_one_gets_nothing() {
         let shown = in_fork(&bot, token, &["help"]);
         assert!(shown.contains("this token is not known"), "{shown}");
     }
+    // Emptied, it does not make a fork the person.
+    bot.command_of_ones_own("gmail", "#!/bin/sh\necho ran\n");
+    for args in
+        [&["help"][..], &["reminder", "add", "--in", "1h", "-m", "evil"], &["gmail"], &["--home", "/tmp", "help"]]
+    {
+        let shown = in_fork(&bot, "", args);
+        assert!(shown.starts_with("exit: 1\n-- stderr\nerror: this token is not known"), "{shown}");
+    }
+    assert!(bot.names("reminders").is_empty());
     let token = socket.grant.token().to_owned();
     drop(socket);
     insta::assert_snapshot!(in_fork(&bot, &token, &["help"]), @"
@@ -183,5 +222,36 @@ fn a_token_that_is_not_one_gets_nothing() {
     -- stderr
     error: inside a job every command goes through the service, which is not running
     hint: the job's time is over: end here
+    ");
+}
+
+#[test]
+fn a_chains_next_link_is_scheduled_through_the_service() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    for name in ["follow-up-chain", "follow_up_chain"] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &[name, "--in", "90s"]), @"
+            exit: 0
+            -- stdout
+            Scheduled: check 2 of 3.
+            ");
+            insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &[name, "--in", "30"]), @"
+            exit: 1
+            -- stderr
+            error: no chain
+            ");
+        }
+    }
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["follow-up-chain", "--in", "0"]), @"
+    exit: 1
+    -- stderr
+    error: invalid value '0' for '--in <MINUTES>': the next check must be later than now
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["follow-up-chain", "--in", "30"])), @"
+    exit: 1
+    -- stderr
+    error: `follow-up-chain` works inside a chain reminder's run only
+    hint: a person schedules a reminder: `ollim-bot reminder add --in 20m -m 'Check the oven'`
     ");
 }

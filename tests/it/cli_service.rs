@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::cli::shown;
 use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
 
 #[test]
 fn init_makes_a_folder_that_works_and_overwrites_nothing() {
@@ -14,12 +15,13 @@ fn init_makes_a_folder_that_works_and_overwrites_nothing() {
     insta::assert_snapshot!(shown(&bot, &bot.run(["init"])), @"
     exit: 0
     -- stdout
-    made config.yaml
-    made .gitignore
-    made routines/email-triage.md
-    made routines/evening-review.md
-    made routines/reading-list.md
-    made reminders/hello.md
+    made [PERSON]/bot
+      config.yaml
+      .gitignore
+      routines/email-triage.md
+      routines/evening-review.md
+      routines/reading-list.md
+      reminders/hello.md
     Start the service: ollim-bot run
     ");
     assert_eq!(bot.json(["check"]), json!({ "definitions": 4, "problems": [] }));
@@ -37,7 +39,8 @@ fn init_makes_a_folder_that_works_and_overwrites_nothing() {
     insta::assert_snapshot!(shown(&bot, &bot.run(["init", "--force"])), @"
     exit: 0
     -- stdout
-    made routines/email-triage.md
+    made [PERSON]/bot
+      routines/email-triage.md
     Start the service: ollim-bot run
     ");
     assert_eq!(bot.read("config.yaml").as_deref(), Some("user_name: Sam\n"));
@@ -136,6 +139,45 @@ fn it_ends_when_it_is_told_and_when_nothing_is_left() {
 }
 
 #[test]
+fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
+    let bot = TestBot::new();
+    let hangs = client::script(bot.person(), "while read -r line; do :; done\nsleep 1000");
+    let bot = bot
+        .env("OLLIM_AGENT_CLIENT", "claude")
+        .env("OLLIM_CLAUDE", hangs.to_str().unwrap())
+        .env("ANTHROPIC_API_KEY", "sk-test-not-a-key")
+        .env("OLLIM_SHUTDOWN_GRACE", "1h");
+    bot.write("reminders/job.md", &reminder(now(), "background: true\nisolated: true\n", "Do the thing."));
+    let service = bot.start();
+    service.until("it runs", || (bot.json(["status"])["running"][0]["outcome"] == "running").then_some(()));
+    service.signal(rustix::process::Signal::TERM);
+    service
+        .until("it says that it ends", || service.said().contains("ending: runs that are going have 1h").then_some(()));
+    assert_eq!(bot.runs("job")[0]["outcome"], "running");
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+    assert_eq!(bot.runs("job")[0]["outcome"], "interrupted", "{said}");
+    assert!(bot.read("reminders/job.md").is_some(), "it runs again next time");
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn an_edited_comment_does_not_keep_a_reminder_that_is_done() {
+    let bot = TestBot::new();
+    let text = reminder(now() + TimeDelta::days(300), "", "Tea is ready.");
+    bot.write("reminders/tea.md", &text);
+    let service = bot.start();
+    bot.write("reminders/tea.md", &text.replace("---\nrun_at", "---\n# not too late\nrun_at"));
+    // Both go the same way, so the edit was seen when this one is known.
+    bot.write("reminders/after.md", &text);
+    service.until("the edit was seen", || (bot.run(["fire", "after"]).code == 0).then_some(()));
+    service.until_ended("after", 1);
+    bot.ok(["fire", "tea"]);
+    service.until_ended("tea", 1);
+    service.until("both files are gone", || bot.names("reminders").is_empty().then_some(()));
+}
+
+#[test]
 fn its_status_in_words_and_keys() {
     let bot = TestBot::new();
     bot.write("reminders/far.md", "---\nrun_at: \"2098-05-04T09:00:00Z\"\n---\nFar away.\n");
@@ -211,7 +253,12 @@ fn a_job_is_fired_with_and_without_a_service() {
     let fired: serde_json::Value = serde_json::from_str(&fired.stdout).unwrap();
     let runs = service.until_ended("plants", 2);
     assert_eq!(runs[0]["run"], fired["run"]);
-    insta::assert_snapshot!(shown(&bot, &bot.run(["fire", "plant5"])), @"");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["fire", "plant5"])), @"
+    exit: 1
+    -- stderr
+    error: there is no job `plant5`
+    hint: did you mean `plants`?
+    ");
 }
 
 #[test]
@@ -243,30 +290,33 @@ fn the_policy_is_explained_by_exit_code() {
         "---\ncron: \"@daily\"\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n---\nGo through the mail.\n",
     );
     bot.command_of_ones_own("gmail", "#!/bin/sh\n");
-    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--command", "ollim-bot gmail unread"])), @"
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--command", "ollim-bot gmail unread"])), @r#"
     exit: 0
     -- stdout
     allowed
-    layer   allowed_tools
-    rule    none matches
-    reason  stub Bash
-    ");
-    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--command", "ollim-bot gmail x && touch evil"])), @"
-    exit: 0
+    layer     allowed_tools
+    rule      Bash(ollim-bot gmail *)
+    reason    Bash "ollim-bot gmail unread": granted by "Bash(ollim-bot gmail *)" (allowed_tools of routine triage)
+    commands  ollim-bot gmail unread
+    "#);
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--command", "ollim-bot gmail x && touch evil"])), @r#"
+    exit: 1
     -- stdout
-    allowed
-    layer   allowed_tools
-    rule    none matches
-    reason  stub Bash
-    ");
-    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--tool", "Write", "--input", "{\"file_path\":\"x\"}"])), @"
-    exit: 0
+    denied
+    layer     allowed_tools
+    rule      none matches
+    reason    Bash "ollim-bot gmail x && touch evil": `touch evil`: not granted; routine triage grants: Bash(ollim-bot gmail *), Bash(ollim-bot help). Run granted commands on their own, spelled plainly
+    commands  ollim-bot gmail x
+              touch evil
+    "#);
+    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--tool", "Write", "--input", "{\"file_path\":\"x\"}"])), @r#"
+    exit: 1
     -- stdout
-    allowed
+    denied
     layer   allowed_tools
     rule    none matches
-    reason  stub Write
-    ");
+    reason  Write "x": not granted; routine triage grants no Write call
+    "#);
     insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage"])), @"
     exit: 1
     -- stderr
@@ -279,13 +329,15 @@ fn the_policy_is_explained_by_exit_code() {
     error: `--input` must be a JSON object
     hint: as in `{"command": "ls"}`
     "#);
-    insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "show", "triage"])), @"
-    exit: 0
-    -- stdout
+    let policy = bot.ok(["policy", "show", "triage"]);
+    let own: Vec<&str> = policy.lines().filter(|line| !line.contains("blocked for every fork")).collect();
+    insta::assert_snapshot!(own.join("\n"), @"
     routine triage
+    allow  Bash(ollim-bot gmail *)  allowed_tools of routine triage
+    allow  Bash(ollim-bot help)     added automatically
 
-    tools it sees  none
-    of ours        ping_user, discord_embed, report_updates, follow_up_chain
+    tools it sees  Bash
+    of ours        none
     ");
     let json = bot.run(["--json", "policy", "explain", "triage", "--command", "ls"]);
     assert_eq!(json.code, 1);

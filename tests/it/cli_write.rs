@@ -56,9 +56,17 @@ fn a_reminder_is_a_file_like_one_a_person_writes() {
     assert_eq!(bot.names("reminders"), ["call-the-dentist.md"]);
 }
 
+/// Two skills.
+fn skills(bot: &TestBot) {
+    for name in ["mail", "notes"] {
+        bot.write(&format!("skills/{name}/SKILL.md"), "---\nname: x\n---\nDo it well.\n");
+    }
+}
+
 #[test]
 fn every_flag_reaches_the_file() {
     let bot = TestBot::new();
+    skills(&bot);
     let args = [
         "reminder",
         "add",
@@ -75,6 +83,9 @@ fn every_flag_reaches_the_file() {
         "--allowed-tools",
         "Read",
         "Bash(git log *)",
+        "--skills",
+        "mail",
+        "notes",
         "--timeout=1h30m",
         "--max-turns=7",
         "--max-cost-usd=0.25",
@@ -100,6 +111,9 @@ fn every_flag_reaches_the_file() {
       - Bash(git log *)
     update_main_session: always
     allow_ping: false
+    skills:
+      - mail
+      - notes
     timeout: 1h30m
     max_turns: 7
     max_cost_usd: 0.25
@@ -221,6 +235,12 @@ fn what_would_not_be_valid_is_not_written() {
     -- stderr
     error: `allowed_tools`: unbalanced parentheses in tool pattern `Bash(git *`
     hint: write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
+    ");
+    insta::assert_snapshot!(reminder(&["--in", "1h", "--skills", "mial"]), @"
+    exit: 1
+    -- stderr
+    error: skill `mial` cannot be used: there is no such skill
+    hint: write skills/mial/SKILL.md, or take it out of `skills`
     ");
     insta::assert_snapshot!(reminder(&["--in", "1h", "--chain-depth", "2"]), @"
     exit: 1
@@ -366,9 +386,10 @@ fn a_failed_reminder_comes_back() {
 #[test]
 fn a_chains_arguments_make_a_child_equal_to_its_parent() {
     let parent = TestBot::new();
+    skills(&parent);
     parent.write(
         "reminders/oven.md",
-        "---\nid: oven\ndescription: \"- the oven: \\\"hot\\\"\"\nrun_at: \"2098-05-04T09:00:00Z\"\ntimezone: Asia/Tokyo\nbackground: true\nisolated: true\nmodel: haiku\nthinking: 2000\nallowed_tools:\n  - Read\n  - Bash(git log --oneline *)\nupdate_main_session: freely\nallow_ping: false\ntimeout: 90s\nmax_turns: 3\nmax_cost_usd: 0.5\non_missed: latest\nretry: 1\nmax_chain: 4\nchain_depth: 1\nchain_parent: first\n---\n--look at the oven\n\n  indented\n",
+        "---\nid: oven\ndescription: \"- the oven: \\\"hot\\\"\"\nrun_at: \"2098-05-04T09:00:00Z\"\ntimezone: Asia/Tokyo\nbackground: true\nisolated: true\nmodel: haiku\nthinking: 2000\nallowed_tools:\n  - Read\n  - Bash(git log --oneline *)\nupdate_main_session: freely\nallow_ping: false\nskills: [notes, mail]\ntimeout: 90s\nmax_turns: 3\nmax_cost_usd: 0.5\non_missed: latest\nretry: 1\nmax_chain: 4\nchain_depth: 1\nchain_parent: first\n---\n--look at the oven\n\n  indented\n",
     );
     let loaded = |bot: &TestBot| {
         let defaults = ollim_bot::definition::Defaults { zone: chrono_tz::UTC, commands: Default::default() };
@@ -380,6 +401,7 @@ fn a_chains_arguments_make_a_child_equal_to_its_parent() {
     let fired = loaded(&parent);
     let chain = ollim_bot::run::chain::ChainContext::of(&fired).unwrap();
     let child = TestBot::new();
+    skills(&child);
     child.ok(chain.arguments(std::time::Duration::from_secs(600)));
     let link = loaded(&child);
     let ollim_bot::definition::Trigger::Reminder { run_at, chain: place } = &link.trigger else { panic!("a reminder") };

@@ -83,16 +83,16 @@ fn every_mistake_is_located_and_every_other_file_loads() {
       --> routines/no-frontmatter.md:1:1
     hint: begin the file with `---`, a line `cron: '30 8 * * *'`, `---`, and then the prompt
 
+    error: routine `no-skill`: skill `mail` cannot be used: there is no such skill
+      --> routines/no-skill.md:4:5
+    hint: write skills/mail/SKILL.md, or take it out of `skills`
+
     error: routine `not-utf8`: the file is not UTF-8 text
       --> routines/not-utf8.md:4:4
     hint: save it as UTF-8
 
     error: routine `not-yet`: `agent` is not supported by this version
       --> routines/not-yet.md:4:1
-    hint: remove it, or use a newer version
-
-    error: routine `not-yet`: `skills` is not supported by this version
-      --> routines/not-yet.md:5:1
     hint: remove it, or use a newer version
 
     error: routine `twice`: the id is also that of `reminders/same-id-too.md`, so none of them fires

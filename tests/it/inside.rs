@@ -103,18 +103,18 @@ fn the_login_and_the_persons_variables_do_not_reach_what_the_agent_starts() {
     bot.command_of_ones_own(
         "gmail",
         "#!/bin/bash\n\
-         env\n\
+         env | grep -q OLLIM_RUN_TOKEN= && echo 'it has its token'\n\
+         env | grep 'plug[h]'\n\
          for fd in /proc/self/fd/*; do\n\
            n=${fd##*/}\n\
-           [ \"$n\" -gt 2 ] && timeout 1 cat <&\"$n\" 2>/dev/null\n\
+           [ \"$n\" -gt 2 ] && { timeout 1 cat <&\"$n\" | grep -a 'plug[h]'; } 2>/dev/null\n\
          done\n\
-         for p in /proc/[0-9]*; do cat \"$p/cmdline\" \"$p/environ\" | tr '\\0' '\\n'; done 2>/dev/null\n\
-         echo the end\n",
+         grep -als 'plug[h]' /proc/[0-9]*/environ /proc/[0-9]*/cmdline\n\
+         exit 0\n",
     );
     let results = lines(&bot, &api, &["Bash(ollim-bot gmail *)"]);
-    let text = &results[0].text;
-    assert!(text.contains("the end") && text.contains("OLLIM_RUN_TOKEN="), "{results:?}");
-    assert!(!text.contains("plugh"), "{text}");
+    assert!(!results[0].is_error, "{results:?}");
+    assert_eq!(results[0].text.trim(), "it has its token");
     // It did reach the client: the request was signed with it.
     assert_eq!(api.last().headers.get("x-api-key").map(String::as_str), Some("sk-test-plugh"));
 }

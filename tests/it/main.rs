@@ -3,23 +3,32 @@
 
 mod support;
 
+mod agents;
 mod architecture;
+mod chains;
 mod claude;
 mod cli;
+mod cli_edit;
 mod cli_fork;
 mod cli_read;
 mod cli_service;
 mod cli_write;
 mod crash;
+mod definitions;
 mod first_start;
 mod following;
 mod foreground;
+mod hand_over;
 mod inside;
+mod main_session;
 mod many;
 mod misbehaving;
+mod policy_corpus;
 mod policy_shell;
 mod problems;
+mod reach;
 mod restrictions;
 mod samples;
 mod shutdown;
+mod skills;
 mod wrapper;

@@ -33,7 +33,7 @@ fn a_second_signal_ends_it_at_once() {
     let service = bot.start();
     service.until("it runs", || bot.runs("job").iter().any(|run| run["outcome"] == "running").then_some(()));
     service.signal(Signal::INT);
-    service.until("it says that it waits", || service.said().contains("! ").then_some(()));
+    service.until("it says that it waits", || service.said().contains("ending: ").then_some(()));
     service.signal(Signal::INT);
     let (_, _) = service.wait();
     bot.until_nothing_is_left();

@@ -39,6 +39,7 @@ fn only_what_is_not_the_default_is_written() {
     draft.allowed_tools = Some(vec!["Bash(ollim-bot gmail *)".into(), "*".into()]);
     draft.update_main_session = UpdateMode::Blocked;
     draft.allow_ping = false;
+    draft.skills = vec!["mail".into(), "1".into()];
     draft.timeout = Some(Duration::from_secs(5400));
     draft.max_turns = Some(20);
     draft.max_cost_usd = Some(0.5);
@@ -63,6 +64,9 @@ fn only_what_is_not_the_default_is_written() {
       - '*'
     update_main_session: blocked
     allow_ping: false
+    skills:
+      - mail
+      - '1'
     timeout: 1h30m
     max_turns: 20
     max_cost_usd: 0.5
@@ -133,7 +137,7 @@ prop_compose! {
         id in "[a-z0-9][-a-z0-9 é]{0,20}[a-z0-9]",
         description in proptest::option::of(text()),
         zone in proptest::option::of(Just(chrono_tz::America::New_York)),
-        enabled in any::<bool>(),
+        (enabled, skills) in (any::<bool>(), proptest::sample::subsequence(vec!["mail", "notes", "1"], 0..=3)),
         limits in (proptest::option::of((1u64..300_000_000, 0u32..1_000_000_000)), proptest::option::of(1u32..), proptest::option::of(1e-6f64..1e9)),
         missed in prop_oneof![Just(OnMissed::All), Just(OnMissed::Latest), Just(OnMissed::Skip)],
         overlap in prop_oneof![Just(OnOverlap::Skip), Just(OnOverlap::Queue), Just(OnOverlap::Cancel)],
@@ -146,6 +150,7 @@ prop_compose! {
         draft.description = description;
         draft.timezone = zone;
         draft.enabled = enabled;
+        draft.skills = skills.into_iter().map(str::to_owned).collect();
         draft.timeout = limits.0.map(|(seconds, nanos)| Duration::new(seconds, nanos));
         draft.max_turns = limits.1;
         draft.max_cost_usd = limits.2;

@@ -39,6 +39,7 @@ impl Reading<'_> {
         let zone = own_zone.flatten().unwrap_or(self.defaults.zone);
         let trigger = self.trigger(zone, id.as_ref());
         let mode = self.mode();
+        let skills = self.read("skills", |v| v.skills());
         let timeout = self.read("timeout", |v| v.span(Duration::from_secs(1)));
         let max_turns = self.read("max_turns", |v| v.count(1));
         let max_cost_usd = self.read("max_cost_usd", |v| v.dollars());
@@ -59,6 +60,7 @@ impl Reading<'_> {
             enabled: enabled?.unwrap_or(true),
             trigger: trigger?,
             mode: mode?,
+            skills: skills?.unwrap_or_default(),
             timeout: timeout?,
             max_turns: max_turns?,
             max_cost_usd: max_cost_usd?,

@@ -5,7 +5,7 @@ use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
 use crate::definition::problem::quoted;
 use crate::definition::{Definition, Kind, Severity, Trigger};
-use crate::policy::{ToolPattern, UpdateMode};
+use crate::policy::{self, ToolPattern, UpdateMode};
 
 impl Reading<'_> {
     /// A foreground job is a turn of the main session, with its tools: a list here would look as if it held.
@@ -70,10 +70,24 @@ impl Reading<'_> {
                 let hint = "add `mcp__discord__follow_up_chain` to `allowed_tools`";
                 self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
             }
+            self.said_of("allowed_tools", list, policy::warnings);
             self.unknown_commands(definition.enabled, "allowed_tools", list);
         }
         if let Some(list) = restrictions.disallowed_tools() {
+            self.said_of("disallowed_tools", list, policy::denylist_warnings);
             self.unknown_commands(definition.enabled, "disallowed_tools", list);
+        }
+    }
+
+    /// What the policy says of each pattern: broader than it looks, or no boundary.
+    fn said_of(&mut self, field: &'static str, list: &[ToolPattern], warnings: fn(&ToolPattern) -> Vec<String>) {
+        for (item, pattern) in list.iter().enumerate() {
+            for said in warnings(pattern) {
+                match said.split_once("; ") {
+                    Some((what, hint)) => self.at_item(field, item, what.into(), Some(hint.into())),
+                    None => self.at_item(field, item, said, None),
+                }
+            }
         }
     }
 

@@ -362,7 +362,9 @@ fn tool_lists() {
         routine("background: true\nallowed_tools:\n  - Read\n  - Bash(ls\n"),
         routine("background: true\nallowed_tools:\n  - Read:\n"),
         routine("background: true\nagent: Explore\n"),
-        routine("skills: [mail]\n"),
+        routine("skills: mail\n"),
+        routine("skills: [mail, ../mail]\n"),
+        routine("skills: [mail, mail]\n"),
         routine("background: maybe\nallowed_tools: [Read]\n"),
     ];
     insta::assert_snapshot!(blocks.join("\n\n"), @"
@@ -406,9 +408,17 @@ fn tool_lists() {
       --> routines/mail.md:4:1
     hint: remove it, or use a newer version
 
-    error: routine `mail`: `skills` is not supported by this version
-      --> routines/mail.md:3:1
-    hint: remove it, or use a newer version
+    error: routine `mail`: `skills` must be a list, found `mail`
+      --> routines/mail.md:3:9
+    hint: write `skills:` and below it one `- …` a line
+
+    error: routine `mail`: `skills`: `../mail` is no name of a skill
+      --> routines/mail.md:3:16
+    hint: write the name of a folder in skills/: letters, digits, `-` and `_`
+
+    error: routine `mail`: `skills`: `mail` is named twice
+      --> routines/mail.md:3:16
+    hint: keep one of the two
 
     error: routine `mail`: `background` must be `true` or `false`, found `maybe`
       --> routines/mail.md:3:13
@@ -599,6 +609,8 @@ fn warnings_do_not_stop_it() {
         reminder("background: true\nmax_chain: 1\nallowed_tools: ['Bash(ollim-bot follow-up-chain *)']\n"),
         routine("background: true\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
         routine("background: true\nenabled: false\nallowed_tools: ['Bash(ollim-bot gmial *)']\n"),
+        routine("background: true\nallowed_tools:\n  - Read\n  - Bash\n  - Bash(python *)\n"),
+        routine("background: true\ndisallowed_tools: [Bash(git push *)]\n"),
         routine(
             "background: true\ndisallowed_tools: ['Bash(ollim-bot banking:*)', 'Bash(ollim-bot *)', 'Bash(ollim-bot --json cal)']\n",
         ),
@@ -646,6 +658,19 @@ fn warnings_do_not_stop_it() {
     hint: did you mean `ollim-bot gmail`?
     (it fires)
 
+    (it fires)
+
+    warning: routine `mail`: `Bash` grants everything: any command line
+      --> routines/mail.md:6:5
+    hint: name the commands, as in `Bash(ollim-bot gmail *)`
+    warning: routine `mail`: `Bash(python *)` can run any program: `python` runs what its arguments say
+      --> routines/mail.md:7:5
+    hint: name what it may run, as in `Bash(python FILE)`
+    (it fires)
+
+    warning: routine `mail`: `Bash(git push *)` is a guard rail, not a boundary: a script or a makefile can run the same program
+      --> routines/mail.md:4:20
+    hint: list what is allowed in `allowed_tools` instead
     (it fires)
 
     warning: routine `mail`: there is no command `ollim-bot banking` here

@@ -262,3 +262,15 @@ fn many_files_are_all_read_in_their_order() {
         assert_eq!((d.file.clone(), d.body.clone()), (PathBuf::from(format!("routines/r{n}.md")), format!("body {n}")));
     }
 }
+
+#[test]
+fn a_changed_comment_is_a_change_of_the_file() {
+    let folder = Folder::new();
+    let path = folder.put("routines/tea.md", &routine("tea", "x"));
+    let mut store = folder.open();
+    assert!(store.refresh(&[path]).is_empty());
+    let text = routine("tea", "x").replace("---\nid", "---\n# mine\nid");
+    let path = folder.put("routines/tea.md", &text);
+    assert_eq!(shown(&store.refresh(&[path])), ["upsert tea from routines/tea.md: x"]);
+    assert_eq!(store.text(&DefinitionId::new("tea")).map(|text| &**text), Some(text.as_str()));
+}

@@ -74,6 +74,30 @@ async fn edits_are_followed() {
 }
 
 #[tokio::test]
+async fn skills_are_followed() {
+    let mut bot = Followed::new();
+    let named = "---\nid: s\ncron: 0 9 * * *\nskills: [mail]\n---\nskilled\n";
+    fs::write(bot.home.routines().join("s.md"), named).unwrap();
+    bot.until(&["a: one"]).await;
+    // The folder, the skill's own folder and its file come one after the other.
+    let mail = bot.home.skills().join("mail");
+    fs::create_dir(bot.home.skills()).unwrap();
+    fs::create_dir(&mail).unwrap();
+    fs::write(mail.join("SKILL.md"), "---\nname: mail\n---\nRead it.\n").unwrap();
+    bot.until(&["a: one", "s: skilled"]).await;
+    fs::write(mail.join("SKILL.md"), "broken").unwrap();
+    bot.until(&["a: one"]).await;
+    fs::write(mail.join("SKILL.md"), "---\nname: mail\n---\nRead it.\n").unwrap();
+    bot.until(&["a: one", "s: skilled"]).await;
+    fs::rename(bot.home.skills(), bot.home.root().join("away")).unwrap();
+    bot.until(&["a: one"]).await;
+    fs::rename(bot.home.root().join("away"), bot.home.skills()).unwrap();
+    bot.until(&["a: one", "s: skilled"]).await;
+    fs::remove_file(mail.join("SKILL.md")).unwrap();
+    bot.until(&["a: one"]).await;
+}
+
+#[tokio::test]
 async fn folders_that_come_and_go_are_followed() {
     let mut bot = Followed::new();
     bot.until(&["a: one"]).await;

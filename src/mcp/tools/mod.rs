@@ -39,11 +39,6 @@ const fn offered<A: Arguments>() -> Offered {
 const OFFERED: &[Offered] =
     &[offered::<PingUser>(), offered::<DiscordEmbed>(), offered::<ReportUpdates>(), offered::<FollowUpChain>()];
 
-/// The bare names of all tools that there are, in a fixed order.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    OFFERED.iter().map(|tool| tool.name)
-}
-
 /// A tool by its bare name.
 pub(super) fn find(name: &str) -> Option<Offered> {
     OFFERED.iter().find(|tool| tool.name == name).copied()

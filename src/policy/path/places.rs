@@ -2,8 +2,6 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::home::Home;
-
 /// Where things are, for path rules and protected places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
@@ -13,14 +11,6 @@ pub struct Places {
     pub work: PathBuf,
     /// The person's home folder: `~`.
     pub user_home: PathBuf,
-}
-
-impl Places {
-    /// The places of a data folder.
-    #[must_use]
-    pub fn new(home: &Home, user_home: impl Into<PathBuf>) -> Self {
-        Self { root: home.root().into(), work: home.work(), user_home: user_home.into() }
-    }
 }
 
 /// The places in every spelling: as given, and with symlinks resolved.

@@ -84,6 +84,13 @@ pub(super) fn effect(script: &mut Script, program: &str, words: &[Word]) -> Opti
             if arguments.iter().any(|word| word.may_be_option()) {
                 return hidden("its option binds a name");
             }
+            STEERS
+        }
+        "jobs" => {
+            let runs = |word: &Word| word.is_unknown() || (word.may_be_option() && word.known_start().contains('x'));
+            if arguments.iter().any(runs) {
+                return hidden("its option `-x` runs a command");
+            }
             RUNS
         }
         "let" => hidden("it evaluates its arguments"),
@@ -119,18 +126,18 @@ fn binds(script: &mut Script, arguments: &[Word]) -> Option<Effect> {
         if is_name(name) {
             script.assigned.push(name.to_owned());
             script.exported.push(name.to_owned());
-        } else if let Some(attached) = name.strip_prefix("-v").or_else(|| name.strip_prefix("-a"))
-            && is_name(attached)
-        {
-            script.assigned.push(attached.to_owned());
+        } else if name.starts_with('-') {
+            // `-rax` is `-r -a x`: which letter is the last option need not be known.
+            let attached = (2..name.len()).filter_map(|at| name.get(at..)).filter(|rest| is_name(rest));
+            script.assigned.extend(attached.map(str::to_owned));
         }
     }
     RUNS
 }
 
-/// `[ … ]`: comparing texts and numbers steers; asking about files is a command; anything that could become
+/// `[ … ]`: comparing texts and numbers, and asking about files, steers; anything that could become
 /// `-v name[…]` hides what it does, since that evaluates the subscript.
-fn test(program: &str, arguments: &[Word]) -> Option<Effect> {
+pub(super) fn test(program: &str, arguments: &[Word]) -> Option<Effect> {
     let mut arguments = arguments;
     if program == "[" {
         match arguments.split_last() {
@@ -157,9 +164,9 @@ fn test(program: &str, arguments: &[Word]) -> Option<Effect> {
                 text.len() == 2 && text.starts_with('-') && "abcdefghkprstuwxGLNOS".contains(&text[1..])
             }) && whole(word) =>
         {
-            RUNS
+            STEERS
         }
-        [_, operator, _] if fixed(operator, &["-nt", "-ot", "-ef"]) && arguments.iter().all(whole) => RUNS,
+        [_, operator, _] if fixed(operator, &["-nt", "-ot", "-ef"]) && arguments.iter().all(whole) => STEERS,
         _ => {
             let subscript = |word: &Word| word.is_unknown() || fixed(word, &["-v", "-R"]);
             if arguments.iter().any(subscript) {

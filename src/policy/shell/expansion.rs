@@ -5,6 +5,9 @@ use super::Unreadable;
 use super::lexer::{Lexer, MAX_NESTING};
 use super::word::{Part, Spread, Unknown, Word};
 
+/// How arithmetic is shown. No other expansion is: its text begins with `$((` nowhere else.
+pub(super) const ARITHMETIC: &str = "$((…))";
+
 /// What ends a word outside quotes.
 const METACHARACTERS: &[char] = &[' ', '\t', '\n', '|', '&', ';', '(', ')', '<', '>'];
 
@@ -183,7 +186,7 @@ impl Lexer<'_> {
         }
         if self.eat("((") {
             self.arithmetic()?;
-            word.parts.push(unknown("$((…))", Spread::One));
+            word.parts.push(unknown(ARITHMETIC, Spread::One));
             return Ok(false);
         }
         match self.peek() {

@@ -43,7 +43,7 @@ pub(super) struct Lexed {
     pub scripts: Vec<String>,
     /// Names that an expansion assigns (`${x:=y}`).
     pub assigned: Vec<String>,
-    /// Names whose values arithmetic evaluates. Fine as long as they hold numbers.
+    /// Names that arithmetic evaluates.
     pub evaluated: Vec<String>,
 }
 

@@ -23,9 +23,11 @@ mod word;
 mod wrappers;
 
 pub(super) use builtins::is_name;
+pub(super) use options::git_without_globals;
 pub(super) use own::{canonical as own_command, uses_home_flag};
 pub(super) use read_only::is_read_only;
-pub(super) use script::{Command, Role, Script, Target, read};
+pub(super) use runners::handed_on;
+pub(super) use script::{Command, Role, Script, Target, adrift, read};
 pub(super) use word::{Word, symbols, symbols_loose};
 
 /// Why a line cannot be judged.

@@ -75,6 +75,11 @@ pub(super) fn hidden(program: &str, words: &[Word]) -> Option<String> {
         "git" => return git(words),
         "sed" | "gsed" => return sed::sed(&words[1..]),
         "awk" | "gawk" | "mawk" | "nawk" => return sed::awk(&words[1..]),
+        "make" | "gmake" => {
+            if let Some(why) = make(words) {
+                return Some(why);
+            }
+        }
         "socat" => {
             let starts = |word: &Word| {
                 let text = word.shown().to_ascii_uppercase();
@@ -151,6 +156,66 @@ pub(super) fn is_abbreviation(text: &str, name: &str) -> bool {
     let Some(long) = text.strip_prefix("--") else { return false };
     let given = long.split_once('=').map_or(long, |(given, _)| given);
     !given.is_empty() && name.starts_with(given)
+}
+
+/// `make` with a makefile that is no file of a known name: it comes on standard input, or from a substitution.
+fn make(words: &[Word]) -> Option<String> {
+    let mut is_file = false;
+    for word in &words[1..] {
+        let text = word.known_start();
+        let is_option = text.starts_with('-') && text.len() > 1;
+        let given = if std::mem::take(&mut is_file) {
+            Some(text)
+        } else if let Some(long) = text.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let names_file = !name.is_empty() && ["file", "makefile"].iter().any(|long| long.starts_with(name));
+            is_file = names_file && value.is_none();
+            value.filter(|_| names_file)
+        } else if is_option && let Some((_, value)) = text.split_once('f') {
+            is_file = value.is_empty() && !word.is_unknown();
+            Some(value).filter(|value| !value.is_empty() || word.is_unknown())
+        } else {
+            None
+        };
+        let elsewhere = |path: &str| {
+            path == "-"
+                || path.starts_with("/dev/")
+                || path.starts_with("/proc/")
+                || path.ends_with("/stdin")
+                || path.contains("/fd/")
+        };
+        if given.is_some_and(|path| word.is_unknown() || elsewhere(path)) || (word.is_unknown() && word.may_be_option())
+        {
+            return Some("its makefile comes on standard input, or is known only when it runs".into());
+        }
+    }
+    None
+}
+
+/// A call of `git` without the options in front of its subcommand, for denials. A value that may become several
+/// words stays and can stand for anything.
+pub(in crate::policy) fn git_without_globals(words: &[Word]) -> Option<Vec<Word>> {
+    const WITH_VALUE: &[&str] =
+        &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"];
+    if words.first().and_then(Word::base_name) != Some("git") {
+        return None;
+    }
+    let mut out = vec![Word::text("git")];
+    let mut rest = &words[1..];
+    while let Some((option, after)) = rest.split_first()
+        && option.known_start().starts_with('-')
+    {
+        rest = after;
+        out.extend(Some(option).filter(|option| option.splits()).cloned());
+        if option.literal().is_some_and(|text| WITH_VALUE.contains(&text))
+            && let Some((value, after)) = rest.split_first()
+        {
+            out.extend(Some(value).filter(|value| value.splits()).cloned());
+            rest = after;
+        }
+    }
+    out.extend(rest.iter().cloned());
+    Some(out)
 }
 
 /// Settings that only change how `git` prints.
@@ -232,10 +297,23 @@ fn git(words: &[Word]) -> Option<String> {
         "archive" => ("", &[]),
         _ => ("", &[]),
     };
+    let mut is_message = false;
     for word in arguments {
         let text = word.known_start();
         if text == "--" {
             break;
+        }
+        // The text of a message is no option, whatever it holds, as long as it stays one word.
+        if std::mem::take(&mut is_message) && !word.splits() {
+            continue;
+        }
+        if matches!(subcommand, "commit" | "tag" | "merge") {
+            let letters = text.strip_prefix('-').and_then(|rest| rest.strip_suffix('m'));
+            is_message = !word.is_unknown()
+                && (text == "--message" || letters.is_some_and(|letters| letters.chars().all(|c| "aqsvn".contains(c))));
+            if text.starts_with("--message=") && !word.splits() {
+                continue;
+            }
         }
         if word.is_unknown() && word.may_be_option() {
             return Some(format!("`{}` could be an option that runs a program; write `--` before it", word.shown()));

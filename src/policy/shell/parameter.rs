@@ -6,27 +6,25 @@ use super::word::Word;
 
 impl Lexer<'_> {
     /// The inside of `$((…))`: numbers, operators and plain names. A name's value is evaluated as an expression, which
-    /// can hold commands, so each is noted: the line must give it nothing but numbers.
+    /// can hold commands: which names stand here is kept, for the whole line to be asked what they hold.
     pub(super) fn arithmetic(&mut self) -> Result<(), Unreadable> {
-        let refused = "arithmetic with anything but numbers and plain names, which can run commands; a subshell in a \
-                       substitution is written `$( (…) )`";
+        let refused = "arithmetic with anything but numbers and plain names; \
+                       a subshell in a substitution is written `$( (…) )`";
         let mut open = 0_usize;
-        while let Some(c) = self.peek() {
-            if c.is_ascii_alphabetic() || c == '_' {
-                let rest = self.rest();
-                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-                self.out.evaluated.push(rest[..end].to_owned());
-                self.at += end;
-                continue;
-            }
-            self.bump();
+        while let Some(c) = self.bump() {
             match c {
                 '(' => open += 1,
                 ')' if open > 0 => open -= 1,
                 ')' if self.eat(")") => return Ok(()),
                 '$' if self.eat("#") || self.eat("?") => {}
-                // `$name` is put in as text and then evaluated: the same as the name.
-                '$' if self.peek().is_some_and(|c| c.is_ascii_alphabetic() || c == '_') => {}
+                // A name behind a digit is a part of a number in another base.
+                _ if (c.is_ascii_alphabetic() || c == '_') && !self.line[..self.at - 1].ends_with(is_of_name) => {
+                    let rest = self.rest();
+                    let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+                    let name = format!("{c}{}", &rest[..end]);
+                    self.at += end;
+                    self.out.evaluated.push(name);
+                }
                 _ if c.is_ascii_digit() || " \t+-*/%<>=!&|^~?:,".contains(c) => {}
                 _ => return Err(Unreadable::new(refused)),
             }
@@ -132,4 +130,8 @@ impl Lexer<'_> {
         }
         Err(Unreadable::new("`${` without its end"))
     }
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }

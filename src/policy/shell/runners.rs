@@ -5,7 +5,7 @@
 
 use super::Unreadable;
 use super::script::{Command, Role, Script};
-use super::word::Word;
+use super::word::{Part, Word};
 
 const RUNNERS: &[&str] = &[
     "bunx",
@@ -59,6 +59,96 @@ const RUNNERS: &[&str] = &[
     "xvfb-run",
     "yarn",
 ];
+
+/// Programs that run nothing that their arguments say. Those whose options can are looked at elsewhere.
+const INERT: &[&str] = &[
+    "awk",
+    "basename",
+    "cat",
+    "cd",
+    "chmod",
+    "chown",
+    "cmp",
+    "comm",
+    "cp",
+    "curl",
+    "cut",
+    "date",
+    "declare",
+    "df",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "export",
+    "fgrep",
+    "file",
+    "find",
+    "gawk",
+    "git",
+    "grep",
+    "head",
+    "jq",
+    "kill",
+    "ln",
+    "local",
+    "ls",
+    "mawk",
+    "mkdir",
+    "mv",
+    "nl",
+    "ollim-bot",
+    "paste",
+    "printf",
+    "ps",
+    "pwd",
+    "read",
+    "readlink",
+    "realpath",
+    "rg",
+    "rm",
+    "rmdir",
+    "sed",
+    "seq",
+    "sleep",
+    "sort",
+    "stat",
+    "tail",
+    "tar",
+    "tee",
+    "touch",
+    "tr",
+    "type",
+    "uniq",
+    "unset",
+    "wc",
+    "wget",
+    "which",
+    "yq",
+];
+
+/// The words that a program which may run them is given, once as they are and once with what stands between quotes cut
+/// up: `choom -n 0 -- ollim-bot cal`, `python3 -m timeit 'os.system(\"ollim-bot cal\")'`. For denials.
+pub(in crate::policy) fn handed_on(command: &Command) -> Option<[Vec<Word>; 2]> {
+    let inert = command.words.first().and_then(Word::literal).is_some_and(|name| INERT.contains(&name));
+    if inert || command.role != Role::Runs {
+        return None;
+    }
+    let whole = command.words.get(1..)?.to_vec();
+    let mut cut = Vec::new();
+    for part in whole.iter().flat_map(|word| &word.parts) {
+        match part {
+            Part::Text(text) => {
+                let words = text.split(|c: char| !c.is_alphanumeric() && !"_-./+".contains(c));
+                cut.extend(words.filter(|word| !word.is_empty()).map(Word::text));
+            }
+            Part::Home => {}
+            Part::Unknown(unknown) => cut.push(Word::anything(&unknown.raw)),
+        }
+    }
+    Some([whole, cut])
+}
 
 /// How many of its arguments are tried as the start of a command.
 const MAX_TRIED: usize = 32;

@@ -1,7 +1,9 @@
 //! What a line would do, as a flat list: commands, files written and read, names assigned.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Unreadable;
-use super::word::{Word, shown};
+use super::word::{Part, Spread, Unknown, Word, shown};
 
 /// How deep substitutions, `sh -c` and their like may stand in each other.
 const MAX_DEPTH: usize = 24;
@@ -41,6 +43,36 @@ impl Command {
     }
 }
 
+/// The words of a command behind a `cd` in the same line, for a grant: a relative path among them can be anywhere.
+pub(in crate::policy) fn adrift(words: &[Word]) -> Vec<Word> {
+    /// Programs of which every operand is a path.
+    const OF_FILES: &[&str] = &[
+        "cat", "chmod", "chown", "cmp", "cp", "diff", "du", "file", "head", "less", "ln", "ls", "mkdir", "more", "mv",
+        "nl", "rm", "rmdir", "sort", "stat", "tail", "tee", "touch", "truncate", "wc",
+    ];
+    let program = words.first().and_then(Word::base_name).unwrap_or_default();
+    if matches!(program, "cd" | "pushd" | "popd") {
+        return words.to_vec();
+    }
+    let of_files = OF_FILES.contains(&program);
+    let is_relative = |word: &Word| {
+        let text = word.known_start();
+        let path = match text.split_once('=') {
+            Some((_, value)) if text.starts_with('-') => value,
+            _ => text,
+        };
+        let is_path = path.contains(['/', '.']) || (of_files && !path.is_empty() && !path.starts_with('-'));
+        is_path && !path.starts_with('/')
+    };
+    let loosened = |(at, word): (usize, &Word)| {
+        if at == 0 || !is_relative(word) {
+            return word.clone();
+        }
+        Word { parts: vec![Part::Unknown(Unknown { raw: word.shown(), spread: Spread::One })], quoted: true }
+    };
+    words.iter().enumerate().map(loosened).collect()
+}
+
 /// A file that a redirection names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::policy) struct Target {
@@ -61,12 +93,14 @@ pub(in crate::policy) struct Script {
     pub reads: Vec<Target>,
     /// Names assigned, unset or bound in any way.
     pub assigned: Vec<String>,
-    /// Those of `assigned` that got a number, once for each time.
-    pub(super) numbers: Vec<String>,
-    /// Names whose values are evaluated as arithmetic.
-    pub(super) evaluated: Vec<String>,
     /// Names put into a command's environment.
     pub exported: Vec<String>,
+    /// Names assigned that get a plain number: each also stands in `assigned`.
+    pub(super) numbers: Vec<String>,
+    /// Names that arithmetic evaluates.
+    pub(super) evaluated: Vec<String>,
+    /// Whether `IFS` is set for a `read` alone.
+    pub(super) splits_read: bool,
     /// Functions defined.
     pub functions: Vec<String>,
     /// Whether the working folder changes on the way: relative paths are then unknown.
@@ -79,17 +113,7 @@ pub(in crate::policy) struct Script {
 pub(in crate::policy) fn read(line: &str) -> Result<Script, Unreadable> {
     let mut script = Script::default();
     script.add_line(line, 0)?;
-    // A name that arithmetic evaluates is set in the line, and to numbers only. Names in capitals can be set by the
-    // shell itself (`REPLY`, `OLDPWD`, `BASH_REMATCH`), and so can `_`.
-    let times = |names: &[String], name: &str| names.iter().filter(|other| *other == name).count();
-    for name in &script.evaluated {
-        let bound = times(&script.assigned, name) + times(&script.exported, name);
-        let by_itself = !name.bytes().any(|b| b.is_ascii_lowercase());
-        if by_itself || bound == 0 || bound != times(&script.numbers, name) {
-            let why = format!("arithmetic evaluates `{name}`, which the line does not set to plain numbers only");
-            return Err(Unreadable::new(why));
-        }
-    }
+    script.settle()?;
     // A name that the line itself defines is not what it seems to be.
     for command in &mut script.commands {
         if let Some(name) = command.words.first().and_then(Word::literal)
@@ -119,7 +143,55 @@ impl Script {
     pub fn of(words: Vec<Word>) -> Result<Self, Unreadable> {
         let mut script = Self::default();
         super::wrappers::add(&mut script, words, Role::Runs, 0)?;
+        script.settle()?;
         Ok(script)
+    }
+
+    /// Checks what only the whole line tells.
+    fn settle(&mut self) -> Result<(), Unreadable> {
+        // As a function, `read` hands the variable on to whatever it runs.
+        if self.splits_read && self.functions.iter().any(|name| name == "read") {
+            self.exported.push("IFS".into());
+        }
+        // The value of a name in arithmetic is evaluated too, and can run commands: the line itself must set it, and
+        // to nothing but numbers.
+        let numbers = self.names_of_numbers();
+        if let Some(name) = self.evaluated.iter().find(|name| !numbers.contains(*name)) {
+            return Err(Unreadable::new(format!(
+                "arithmetic with `{name}`, which the line does not set to plain numbers only (its value is evaluated \
+                 too, and can run commands)"
+            )));
+        }
+        // `[ $i -lt 3 ]` is one comparison where `$i` is a number.
+        let is_test = |name: &str| matches!(name, "test" | "[");
+        for command in self.commands.iter_mut().filter(|command| command.hidden.is_some()) {
+            let Some(program) = command.words.first().and_then(Word::literal).filter(|name| is_test(name)) else {
+                continue;
+            };
+            let arguments: Vec<Word> =
+                command.words[1..].iter().map(|word| word.whole_if(|name| numbers.contains(name))).collect();
+            if super::builtins::test(program, &arguments).is_some_and(|effect| effect.steers) {
+                command.hidden = None;
+                if command.role == Role::Runs {
+                    command.role = Role::Steers;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The names that the line sets, and to nothing but numbers.
+    fn names_of_numbers(&self) -> BTreeSet<String> {
+        let mut set: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        // What is exported counts as set, but to no number.
+        self.assigned.iter().chain(&self.exported).for_each(|name| set.entry(name).or_default().0 += 1);
+        self.numbers.iter().for_each(|name| set.entry(name).or_default().1 += 1);
+        // The names that the shell sets by itself (`_`, `REPLY`, `OPTARG`) do not begin with a small letter.
+        let own = |name: &str| name.starts_with(|c: char| c.is_ascii_lowercase());
+        set.into_iter()
+            .filter(|(name, (all, numbers))| own(name) && all == numbers)
+            .map(|(name, _)| name.into())
+            .collect()
     }
 
     /// Adds what `line` does, `depth` substitutions down.

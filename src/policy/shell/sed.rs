@@ -196,7 +196,8 @@ pub(super) fn awk(arguments: &[Word]) -> Option<String> {
         }
     }
     let Some(program) = arguments.get(at).and_then(Word::literal) else { return refuse("an unknown program") };
-    let harmless = !program.contains(['|', '>', '@', '`'])
+    let harmless = !program.contains(['|', '@', '`'])
+        && (!program.contains('>') || only_compares(program))
         && !["system", "getline", "close", "fflush", "extension", "print >"].iter().any(|word| program.contains(word));
     // A function may be called by a name in a variable, but not one that is never written.
     if !harmless {
@@ -204,6 +205,31 @@ pub(super) fn awk(arguments: &[Word]) -> Option<String> {
     }
     // What follows the program are files, or `name=value`.
     None
+}
+
+/// Whether every `>` of an `awk` program compares: none stands behind `print` in one statement. Only what cannot be
+/// misread is looked at: a program with a `/` (a pattern can hold a quote), a comment or a backslash is not.
+fn only_compares(program: &str) -> bool {
+    let mut statement = String::new();
+    let mut rest = program.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' => loop {
+                match rest.next() {
+                    None | Some('\n') => return false,
+                    Some('\\') => _ = rest.next(),
+                    Some('"') => break,
+                    Some(_) => {}
+                }
+            },
+            '/' | '#' | '\\' => return false,
+            // Not a line break: a statement goes on after a comma.
+            '{' | '}' | ';' => statement.clear(),
+            '>' if rest.peek() == Some(&'>') || statement.contains("print") => return false,
+            c => statement.push(c),
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -264,9 +290,14 @@ mod tests {
 
     #[test]
     fn awk_programs_that_run_or_write_are_refused() {
-        for arguments in
-            [&["{print $1}"][..], &["-F:", "{print $2}", "f"], &["-F", ",", "NR==1"], &["-v", "x=1", "END{print NR}"]]
-        {
+        for arguments in [
+            &["{print $1}"][..],
+            &["-F:", "{print $2}", "f"],
+            &["-F", ",", "NR==1"],
+            &["-v", "x=1", "END{print NR}"],
+            &["-F,", "$2 > 10 { print $1 }"],
+            &["$2 >= 10 { print \"big {\", $1; n += $1 > 3 }"],
+        ] {
             assert_eq!(awk(&words(arguments)), None, "{arguments:?}");
         }
         for arguments in [
@@ -279,6 +310,13 @@ mod tests {
             &["-e", "{print}"],
             &["--source={print}"],
             &["BEGIN{f=\"sys\" \"tem\"; @f(\"x\")}"],
+            &["{ print \"{\" > \"f\" }"],
+            &["{ print \"\\\"{\" > \"f\" }"],
+            &["{ print $1,\n $2 > \"f\" }"],
+            &["{ print $1, # ;\n $2 > \"f\" }"],
+            &["/\"/ { print \"{\" > \"f\" }"],
+            &["$1 > 2 { print >> \"f\" }"],
+            &["{ printf(\"%s\", $1) > \"f\" }"],
         ] {
             assert!(awk(&words(arguments)).is_some(), "{arguments:?}");
         }

@@ -10,6 +10,7 @@ use brush_parser::ast::{
 };
 
 use super::Unreadable;
+use super::expansion::ARITHMETIC;
 use super::grammar::resolve;
 use super::lexer::Lexed;
 use super::script::{Command, Role, Script, Target};
@@ -115,14 +116,14 @@ impl Walk<'_> {
     fn simple(&mut self, simple: &SimpleCommand) -> Result<(), Unreadable> {
         let mut words = Vec::new();
         let mut assignments = Vec::new();
+        let mut numbers = Vec::new();
         for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
             match item {
                 CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect)?,
-                CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => {
                     let name = name_of(assignment)?;
-                    let word = resolve(word, self.lexed);
-                    if matches!(assignment.value, AssignmentValue::Scalar(_)) && assigns_number(&word) {
-                        self.script.numbers.push(name.clone());
+                    if self.gives_number(assignment) {
+                        numbers.push(name.clone());
                     }
                     assignments.push(name);
                 }
@@ -157,13 +158,43 @@ impl Walk<'_> {
         }
         if words.is_empty() {
             self.script.assigned.append(&mut assignments);
+            self.script.numbers.append(&mut numbers);
             return Ok(());
+        }
+        // For `read` alone it says how a line is cut up, and is gone afterwards.
+        if words[0].literal() == Some("read") {
+            let given = assignments.len();
+            assignments.retain(|name| name != "IFS");
+            self.script.splits_read |= assignments.len() < given;
         }
         self.script.exported.append(&mut assignments);
         if let Some(keyword) = words[0].literal().filter(|name| !words[0].quoted && is_keyword(name)) {
             return Err(Unreadable::new(format!("`{keyword}` where a program should be")));
         }
         wrappers::add(self.script, words, Role::Runs, self.depth)
+    }
+
+    /// Whether an assignment gives a plain number: digits, or the result of arithmetic.
+    fn gives_number(&self, assignment: &Assignment) -> bool {
+        let (AssignmentName::VariableName(name), AssignmentValue::Scalar(value)) =
+            (&assignment.name, &assignment.value)
+        else {
+            return false;
+        };
+        let word = resolve(value, self.lexed);
+        // The word of a value that is not plain text holds the name as well.
+        let value = |text: &str| {
+            let value =
+                text.strip_prefix(name.as_str()).and_then(|rest| rest.trim_start_matches('+').strip_prefix('='));
+            value.unwrap_or(text).to_owned()
+        };
+        match word.parts.as_slice() {
+            [Part::Text(text)] => is_digits(&value(text)),
+            [Part::Text(text), Part::Unknown(unknown)] => {
+                text.ends_with('=') && value(text).is_empty() && unknown.raw == ARITHMETIC
+            }
+            _ => false,
+        }
     }
 
     fn redirects(&mut self, redirects: Option<&RedirectList>) -> Result<(), Unreadable> {
@@ -248,16 +279,15 @@ impl Walk<'_> {
                     | BinaryPredicate::ArithmeticGreaterThan
                     | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => {
                         for side in [&left, &right] {
-                            match side.parts.as_slice() {
-                                _ if is_number(side) => {}
-                                [Part::Unknown(unknown)] if plain_name(&unknown.raw).is_some() => {
-                                    self.script.evaluated.extend(plain_name(&unknown.raw).map(str::to_owned));
-                                }
-                                _ => {
-                                    let why = "numbers compared in `[[ … ]]`, which evaluates them; use `[ … ]`";
-                                    return Err(Unreadable::new(why));
-                                }
+                            if is_number(side) {
+                                continue;
                             }
+                            // The whole line is asked what a name holds.
+                            let Some(name) = plain_name(side) else {
+                                let why = "numbers compared in `[[ … ]]`, which evaluates them; use `[ … ]`";
+                                return Err(Unreadable::new(why));
+                            };
+                            self.script.evaluated.push(name.to_owned());
                         }
                         Ok(())
                     }
@@ -282,7 +312,7 @@ impl Walk<'_> {
 
     fn file_test(&mut self, operator: &str, word: &Word) -> Result<(), Unreadable> {
         let words = vec![Word::text("test"), Word::text(operator), word.clone()];
-        self.script.push(Command { words, role: Role::Runs, hidden: None })
+        self.script.push(Command { words, role: Role::Steers, hidden: None })
     }
 }
 
@@ -304,38 +334,27 @@ fn name_of(assignment: &Assignment) -> Result<String, Unreadable> {
     }
 }
 
-/// A plain number, a range of them (`{1..5}`), or the result of arithmetic.
+fn is_digits(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A plain number, or a range of them (`{1..5}`).
 fn is_number(word: &Word) -> bool {
-    let digits = |text: &str| {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
-    };
     match word.parts.as_slice() {
-        [Part::Text(text)] => digits(text),
+        [Part::Text(text)] => is_digits(text),
         [Part::Unknown(unknown)] => {
             let range = unknown.raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}'));
-            range.is_some_and(|range| range.split("..").all(digits)) || unknown.raw == "$((…))"
+            range.is_some_and(|range| range.contains("..") && range.split("..").all(is_digits))
         }
         _ => false,
     }
 }
 
-/// Whether a word `name=value` assigns a number.
-fn assigns_number(word: &Word) -> bool {
-    match word.parts.as_slice() {
-        [Part::Text(text)] => text.split_once('=').is_some_and(|(_, value)| is_number(&Word::text(value))),
-        [Part::Text(text), value] => {
-            text.ends_with('=')
-                && text.matches('=').count() == 1
-                && is_number(&Word { parts: vec![value.clone()], quoted: word.quoted })
-        }
-        _ => false,
-    }
-}
-
-/// The name in `$name` or `${name}`.
-fn plain_name(raw: &str) -> Option<&str> {
-    let name = raw.strip_prefix('$')?;
+/// The name in a word that is `$name` or `${name}`.
+fn plain_name(word: &Word) -> Option<&str> {
+    let [Part::Unknown(unknown)] = word.parts.as_slice() else { return None };
+    let name = unknown.raw.strip_prefix('$')?;
     let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
     super::builtins::is_name(name).then_some(name)
 }

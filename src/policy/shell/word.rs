@@ -112,6 +112,17 @@ impl Word {
         self.spreads(Spread::Words)
     }
 
+    /// The word where it is `$name` and its name's value is known to be one word, as one that does not split.
+    pub fn whole_if(&self, is_one: impl Fn(&str) -> bool) -> Self {
+        match self.parts.as_slice() {
+            [Part::Unknown(unknown)] if unknown.raw.strip_prefix('$').is_some_and(is_one) => {
+                let whole = Unknown { raw: unknown.raw.clone(), spread: Spread::One };
+                Self { parts: vec![Part::Unknown(whole)], quoted: true }
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Whether it may disappear: nothing but unquoted expansions.
     fn may_vanish(&self) -> bool {
         !self.quoted

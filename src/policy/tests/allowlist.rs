@@ -82,7 +82,6 @@ fn an_allowlist_lets_its_own_commands_through_in_every_ordinary_form() {
             "for i in 1 2 3; do ollim-bot gmail page $((10 * i)); done",
             "for i in {1..3}; do ollim-bot gmail page \"$((i - 1))\"; done",
             "n=3; [[ $n -gt 2 ]] && ollim-bot gmail unread",
-            "n=1; ollim-bot gmail page $(( $n + 1 ))",
             "ollim-bot gmail search ${x:-default}",
             "ollim-bot gmail search \"${name%.*}\"",
             "ollim-bot gmail search \"${#x}\" $? $# $$",
@@ -91,14 +90,8 @@ fn an_allowlist_lets_its_own_commands_through_in_every_ordinary_form() {
             "ollim-bot gmail a & ollim-bot gmail b & wait",
             "trap 'ollim-bot tasks list' EXIT; ollim-bot gmail unread",
             "f() { ollim-bot gmail unread; }",
-        ]
-        .iter()
-        .filter(|line| !line.ends_with("& wait"))
-        .copied()
-        .collect::<Vec<_>>(),
+        ],
     );
-    // `wait` is a command like any other.
-    denies(&policy, &["ollim-bot gmail a & ollim-bot gmail b & wait"]);
 }
 
 #[test]
@@ -433,8 +426,8 @@ fn an_allowlist_lets_nothing_else_through() {
             "test -v 'a[$(touch evil)]' && ls",
             "x='-v a[$(touch${IFS}evil)]'; [ $x ] && ls",
             "o=-v; [ \"$o\" 'a[$(touch evil)]' ] && ls",
-            "[ -f secret ] && ls",
-            "[[ -f secret ]] && ls",
+            "[ -f $(secret) ] && ls",
+            "[[ -f $(secret) ]] && ls",
             "let 'a[$(touch evil)]=1'; ls",
             "declare 'a[$(touch evil)]=1'; ls",
             "declare -i x='a[$(touch evil)]'; ls",

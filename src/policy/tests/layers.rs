@@ -115,9 +115,10 @@ fn the_main_session_asks_about_what_it_was_not_granted() {
 fn named_agents_narrow_and_never_widen() {
     let explore = AgentRules {
         name: "Explore".into(),
-        allowed: Some(patterns(&["Glob", "Grep", "Read", "Bash"])),
+        tools: Some(patterns(&["Glob", "Grep", "Read", "Bash"])),
         disallowed: patterns(&["Write", "Edit", "NotebookEdit"]),
         read_only: true,
+        permission_mode: PermissionMode::Default,
     };
     let job = policy(None, Some(&["Bash(git *)"])).as_agent(&explore);
     allows(&job, &["ls", "cat f | head", "grep -r x ."]);

@@ -2,6 +2,7 @@
 
 mod allowlist;
 mod denylist;
+mod held;
 mod hostile;
 mod layers;
 mod properties;

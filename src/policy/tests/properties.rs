@@ -178,7 +178,13 @@ fn calls() -> impl Strategy<Value = ToolCall> {
 
 fn with(allow: &[&str], deny: &[&str]) -> Policy {
     // Both at once, as an agent's denials above a job's grants.
-    let agent = AgentRules { name: "a".into(), allowed: None, disallowed: patterns(deny), read_only: false };
+    let agent = AgentRules {
+        name: "a".into(),
+        tools: None,
+        disallowed: patterns(deny),
+        read_only: false,
+        permission_mode: PermissionMode::Default,
+    };
     allowing(allow).as_agent(&agent)
 }
 

@@ -24,6 +24,7 @@ pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definit
             chain: chain.map(|(depth, max)| Chain { max, depth, parent: DefinitionId::new("oven0") }),
         },
         mode,
+        skills: Vec::new(),
         timeout: Some(Duration::from_secs(60)),
         max_turns: None,
         max_cost_usd: None,
@@ -48,7 +49,8 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
         cut_off: false,
         updates: &[],
         updates_left_out: 0,
-        can_follow_up: false,
+        follow_up: None,
+        skills: &[],
         fork: None,
     };
     change(&mut prompt);
@@ -177,17 +179,17 @@ fn each_mode_of_reporting_has_its_sentence() {
 
 #[test]
 fn a_chain_says_which_check_it_is_and_when_there_is_no_further_one() {
-    let chain = |depth, can_follow_up| {
-        render(&reminder(Mode::Foreground, Some((depth, 2))), |prompt| prompt.can_follow_up = can_follow_up)
+    let chain = |depth, way| {
+        render(&reminder(Mode::Foreground, Some((depth, 2))), |prompt| prompt.follow_up = way)
+            .replace("[reminder:oven]", "")
+            .replace("Is the oven off?", "")
+            .trim()
+            .to_owned()
     };
-    assert!(
-        chain(0, true).contains("check 1 of 3 of a chain that began with reminder oven0. If the matter"),
-        "{}",
-        chain(0, true)
-    );
-    assert!(chain(1, true).contains("check 2 of 3"), "{}", chain(1, true));
-    assert!(chain(2, false).contains("check 3 of 3") && chain(2, false).contains("There is no further check"));
-    assert!(!chain(0, false).contains("follow_up_chain"), "a job without the tool is not told of it");
+    insta::assert_snapshot!(chain(0, Some(FollowUpBy::Tool)), @"This is check 1 of 3 of a chain that began with reminder oven0. If the matter is not settled, call `follow_up_chain` with the minutes until the next check; if it is, schedule nothing and the chain ends here.");
+    insta::assert_snapshot!(chain(1, Some(FollowUpBy::Command)), @"This is check 2 of 3 of a chain that began with reminder oven0. If the matter is not settled, run `ollim-bot follow-up-chain --in MINUTES`, with the minutes until the next check; if it is, schedule nothing and the chain ends here.");
+    insta::assert_snapshot!(chain(2, None), @"This is check 3 of 3 of a chain that began with reminder oven0: the last one. There is no further check, so bring the matter to an end now.");
+    assert_eq!(chain(0, None), "", "a job without a way is not told of the chain");
 }
 
 #[test]
@@ -205,6 +207,51 @@ fn reports_of_background_jobs_come_before_the_body() {
       from the bank
     - reminder tea: done
     (3 older ones are left out)
+
+    Is the oven off?
+    ");
+}
+
+#[test]
+fn skills_stand_before_the_body() {
+    let skill = |name: &str, description: &str| Skill {
+        name: name.into(),
+        description: description.into(),
+        allowed_tools: vec!["Bash".into()],
+        body: format!("Do {name} well.\n\n- always"),
+    };
+    let (one, two) = ([skill("mail", "")], [skill("mail", "Sort the mail"), skill("notes", "")]);
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, None), |prompt| prompt.skills = &one), @r"
+    [reminder:oven]
+
+    This is a skill for this job: instructions to follow where they fit. A skill adds no tools, whatever it says.
+
+    [skill mail]
+    Do mail well.
+
+    - always
+    [end of skill mail]
+
+    Is the oven off?
+    ");
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, Some((2, 2))), |prompt| prompt.skills = &two), @r"
+    [reminder:oven]
+
+    This is check 3 of 3 of a chain that began with reminder oven0: the last one. There is no further check, so bring the matter to an end now.
+
+    These are skills for this job: instructions to follow where they fit. A skill adds no tools, whatever it says.
+
+    [skill mail: Sort the mail]
+    Do mail well.
+
+    - always
+    [end of skill mail]
+
+    [skill notes]
+    Do notes well.
+
+    - always
+    [end of skill notes]
 
     Is the oven off?
     ");

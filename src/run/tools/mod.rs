@@ -122,8 +122,11 @@ impl Host {
     /// # Errors
     /// A sentence for the agent; then nothing has changed.
     pub(super) async fn follow_up(&self, delay: Duration) -> Result<String, String> {
-        let marked = self.journal.mark_effect(&self.run, FOLLOW_UP_CHAIN).await;
-        marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
+        // What is refused anyway is no effect: a run that only tried may still be done again.
+        if self.link.is_open() {
+            let marked = self.journal.mark_effect(&self.run, FOLLOW_UP_CHAIN).await;
+            marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
+        }
         self.link.schedule(delay, self.clock.now(), &self.reminders).await
     }
 

@@ -13,18 +13,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::command::{Activity, Command, Schedule};
+use super::command::{Activity, Command, FireError, Schedule};
 use super::files::Files;
 use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
 use crate::clock::{Clock, Drift, Jumps};
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Journal, JournalError, Recorded, Streak};
+use crate::journal::{Journal, JournalError, Recorded, RunId, Streak};
 
 pub use definitions::occurrences;
 
@@ -120,6 +120,8 @@ pub struct Dispatcher {
     /// What an earlier life left has been taken up.
     recovered: bool,
     recovering: bool,
+    /// What was asked to fire before that; it is answered afterwards.
+    early: Vec<(DefinitionId, oneshot::Sender<Result<RunId, FireError>>)>,
     paused: Option<DateTime<Utc>>,
     waiting_for_login: Option<DateTime<Utc>>,
     stopping: Option<Stopping>,
@@ -165,6 +167,7 @@ impl Dispatcher {
             able_since: clock.now(),
             recovered: false,
             recovering: false,
+            early: Vec::new(),
             paused: None,
             waiting_for_login: None,
             stopping: None,

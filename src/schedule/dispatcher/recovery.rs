@@ -63,6 +63,9 @@ impl Dispatcher {
             }
             self.arm_with(&id, &mut parsed);
         }
+        for (id, reply) in std::mem::take(&mut self.early) {
+            self.fire(&id, reply);
+        }
         Ok(())
     }
 

@@ -53,11 +53,13 @@ impl Dispatcher {
         self.note(async move { journal.set_setting(PAUSED, value).await });
     }
 
-    fn fire(&mut self, id: &DefinitionId, reply: oneshot::Sender<Result<RunId, FireError>>) {
+    pub(super) fn fire(&mut self, id: &DefinitionId, reply: oneshot::Sender<Result<RunId, FireError>>) {
+        if !self.recovered && self.stopping.is_none() {
+            self.early.push((id.clone(), reply));
+            return;
+        }
         let refusal = if self.stopping.is_some() {
             Some(FireError::Stopping)
-        } else if !self.recovered {
-            Some(FireError::Starting)
         } else if self.claiming.contains(id) {
             Some(FireError::FallingDue(id.clone()))
         } else if let Some((_, open)) = self.open.of(id).next() {

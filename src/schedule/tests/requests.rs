@@ -29,6 +29,16 @@ async fn a_reminder_fired_by_hand_has_had_its_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_fired_by_hand_while_the_service_starts_waits_for_that() {
+    let world = World::new();
+    let life = world.begin(&[reminder("tea")]);
+    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    minutes(1).await;
+    assert_eq!(world.reader().run(&run).unwrap().unwrap().outcome, RunState::Completed);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_routine_fired_by_hand_keeps_its_times() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(60))]);

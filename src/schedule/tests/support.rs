@@ -39,6 +39,7 @@ fn with(id: &str, trigger: Trigger) -> Definition {
         enabled: true,
         trigger,
         mode: Mode::Background(Background::default()),
+        skills: Vec::new(),
         timeout: None,
         max_turns: None,
         max_cost_usd: None,

@@ -154,11 +154,11 @@ impl TestBot {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error}\n{text}"))
     }
 
-    /// Starts the service and waits until it takes commands.
+    /// Starts the service and waits until it is ready.
     #[track_caller]
     pub fn start(&self) -> Service<'_> {
         let service = self.start_with(["run"]);
-        service.until("the service takes commands", || self.path("state/control.sock").exists().then_some(()));
+        service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
         service
     }
 

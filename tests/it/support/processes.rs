@@ -50,3 +50,20 @@ fn one(pid: u32) -> Option<Process> {
 fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
+
+/// The agent clients that are alive in the data folder `home`: the run of each, and its command line in words.
+/// A client is what has a run's folder as its `TMPDIR` and was started with `--print`; what wraps it is not one.
+pub fn clients(home: &Path) -> Vec<(String, Vec<String>)> {
+    let runs = format!("TMPDIR={}/state/runs/", home.to_str().unwrap());
+    let client = |process: Process| {
+        let words = |name: &str| -> Vec<String> {
+            let bytes = fs::read(format!("/proc/{}/{name}", process.pid)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            text.split_terminator('\0').map(Into::into).collect()
+        };
+        let line = words("cmdline");
+        let run = words("environ").iter().find_map(|variable| variable.strip_prefix(&runs).map(str::to_owned))?;
+        (line.get(1).is_some_and(|word| word == "--print")).then_some((run, line))
+    };
+    all().into_iter().filter_map(client).collect()
+}

@@ -1,0 +1,97 @@
+//! Reads the agents' files of one folder, subfolders included, as the client does.
+//!
+//! Nothing here waits or reads without bound: only regular files are opened, and no more of one than an agent may have.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::agents::file::{self, AgentFile, Parsed};
+use crate::agents::{Scope, Source};
+use crate::definition::{LARGEST_FILE, Problem, Severity};
+
+/// How deep subfolders are followed.
+const DEEPEST: usize = 8;
+
+/// What stands in a folder.
+pub(super) enum Found {
+    /// A file, read; its agent may be broken.
+    File(Parsed),
+    /// A file or a folder that cannot be read: any name might stand in it.
+    Unreadable(Problem),
+}
+
+/// Every agent's file below `path`, in the order of their paths. `must_stay_in`: symlinks that lead out of it are not
+/// followed.
+pub(super) fn read(scope: Scope, path: &Path, must_stay_in: Option<&Path>) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut files = Vec::new();
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => return found,
+        _ => walk(path, DEEPEST, &mut files, &mut found),
+    }
+    files.sort();
+    let inside = must_stay_in.and_then(|root| root.canonicalize().ok());
+    found.extend(files.into_iter().map(|file| one(scope, file, inside.as_deref())));
+    found
+}
+
+fn walk(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>, found: &mut Vec<Found>) {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = match entries {
+        Ok(entries) => entries,
+        Err(error) => return found.push(unreadable(folder, "the folder", &error)),
+    };
+    for entry in entries {
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(['.', '#']) || name.ends_with('~') {
+            continue;
+        }
+        // The entry's own type: a symlink to a folder could lead round in circles, and is left alone.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && deeper > 0 => walk(&path, deeper - 1, files, found),
+            Ok(kind) if kind.is_dir() => {
+                let error = io::Error::other(format!("more than {DEEPEST} folders deep"));
+                found.push(unreadable(&path, "the folder", &error));
+            }
+            Ok(_) if name.ends_with(".md") => files.push(path),
+            Ok(_) => {}
+            Err(error) => found.push(unreadable(&path, "the file", &error)),
+        }
+    }
+}
+
+fn one(scope: Scope, path: PathBuf, inside: Option<&Path>) -> Found {
+    let target = match path.canonicalize() {
+        Ok(target) => target,
+        Err(error) => return unreadable(&path, "the file", &error),
+    };
+    if inside.is_some_and(|root| !target.starts_with(root)) {
+        let error = io::Error::other("it is a symlink that leads out of the data folder");
+        return unreadable(&path, "the file", &error);
+    }
+    match content(&target) {
+        Ok(bytes) => {
+            let source = Source { scope, path };
+            Found::File(file::parse(&AgentFile { source, bytes: &bytes, read_only: false, main_session_only: false }))
+        }
+        Err(error) => unreadable(&path, "the file", &error),
+    }
+}
+
+/// At most one byte more than an agent's file may have.
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, what: &str, error: &io::Error) -> Found {
+    let hint = "make it readable or remove it: until then no agent of a lower source takes its place".to_owned();
+    Found::Unreadable(Problem::of_file(path, Severity::Error, format!("{what} cannot be read: {error}"), Some(hint)))
+}

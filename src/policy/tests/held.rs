@@ -1,0 +1,209 @@
+//! Ways around that an outside corpus showed, and those that the mending of them could have opened.
+
+use super::*;
+
+#[test]
+fn arithmetic_takes_names_that_the_line_sets_to_numbers() {
+    let policy = allowing(&["Bash(echo *)", "Bash(cat *)", "Bash(printf *)"]);
+    allows(
+        &policy,
+        &[
+            "a=3; b=4; echo $((a * b + 2))",
+            "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done",
+            "n=\"2\"; echo $((n)) \"$((n-1))\"",
+            "n=1; n=$((n+1)); cat <<EOF\n$((n))\nEOF",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "echo $((n))",
+            "n='a[$(secret)]'; echo $((n))",
+            "n=1; n='a[$(secret)]'; echo $((n))",
+            "n=1; n+='a[$(secret)]'; echo $((n))",
+            "n=1; n=$((1))x; echo $((n))",
+            "n=m; m=1; echo $((n))",
+            "n=1; read n; echo $((n))",
+            "n=1; read -ra n; echo $((n))",
+            "n=1; read -ran; echo $((n))",
+            "n=1; read -rp x n; echo $((n))",
+            "n=1; printf -v n '%s' 'a[$(secret)]'; echo $((n))",
+            "n=1; printf -vn '%s' 'a[$(secret)]'; echo $((n))",
+            "n=1; for n in 'a[$(secret)]'; do echo $((n)); done",
+            "n=1; export n='a[$(secret)]'; echo $((n))",
+            "n=1; mapfile n < notes/x; echo $((n))",
+            "n=1; : ${n:=x}; echo $((n))",
+            "n=1; unset n; echo $((n))",
+            "n='a[$(secret)]' bash -c 'n=1; echo $((n))'",
+            "n=1; env n='a[$(secret)]' bash -c 'echo $((n))'",
+            // What the shell sets by itself.
+            "_=3; : 'a[$(secret)]'; echo $((_))",
+            "REPLY=3; read <<< 'a[$(secret)]'; echo $((REPLY))",
+            "OLDPWD=3; echo $((OLDPWD))",
+            "i='-v a[$(secret)]'; [ $i ] && echo x",
+            "i=1; read i; [ $i -lt 3 ] && echo x",
+            "i=1; [ $i$j -lt 3 ] && echo x",
+            "[ $i -lt 3 ] && echo x",
+            "[() { echo; }; i=1; [ $i -lt 3 ]",
+            "n=1; echo $((n[0]))",
+            "n=1; echo $((2n))",
+            "n=1; echo $((16#n))",
+            "n=1; echo $(($n))",
+            "n=1; echo $(($((n)) + `secret`))",
+        ],
+    );
+}
+
+#[test]
+fn ifs_is_set_for_read_alone() {
+    let policy = allowing(&["Bash(echo *)", "Bash(ls *)"]);
+    allows(
+        &policy,
+        &["while IFS=, read -r a b; do echo \"$b\"; done <<< x,y", "echo x | while IFS= read -r l; do echo $l; done"],
+    );
+    denies(
+        &policy,
+        &[
+            "IFS=, ; read -r a; echo $a",
+            "IFS=x echo a",
+            "IFS=x; echo a",
+            "IFS=x PATH=y read -r a; echo $a",
+            "read() { ls; }; IFS=x read; echo a",
+            "IFS=x command read a; echo $a",
+            "IFS=$(secret) read -r a; echo $a",
+            "read -r IFS; echo a",
+            "read -raIFS; echo a",
+        ],
+    );
+    denies(&policy_for_all_but("secret"), &["read() { ls; }; IFS=x read", "IFS=x; ls"]);
+}
+
+fn policy_for_all_but(program: &str) -> Policy {
+    denying(&[&format!("Bash({program} *)")])
+}
+
+#[test]
+fn a_relative_path_after_a_move_is_unknown() {
+    let policy = allowing(&[
+        "Bash(cat notes/*)",
+        "Bash(cat today)",
+        "Bash(ls *)",
+        "Bash(tool --file=notes/*)",
+        "Bash(cd *)",
+        "Bash(pushd *)",
+    ]);
+    allows(&policy, &["cat notes/a", "cd notes && ls", "cd notes && ls a/b", "cat today"]);
+    denies(
+        &policy,
+        &[
+            "cd ~/diary && cat notes/a",
+            "pushd ~/diary && cat notes/a",
+            "cd ~/diary; ls $(cat notes/a)",
+            "(cd ~/diary; cat notes/a)",
+            "while true; do cat notes/a; cd x; done",
+            "cd ~/diary && cat today",
+            "cd ~/diary && tool --file=notes/a",
+            "env -C /x cat notes/a",
+            "cd x && timeout 5 cat notes/a",
+        ],
+    );
+}
+
+#[test]
+fn a_denied_call_is_found_in_what_another_program_is_given() {
+    let policy = denying(&["Bash(ollim-bot cal *)", "Bash(git push *)"]);
+    denies(
+        &policy,
+        &[
+            "choom -n 0 -- ollim-bot cal today",
+            "setpriv --no-new-privs /usr/bin/ollim-bot --json cal",
+            "unknown --do='ollim-bot cal today'",
+            "unknown ollim-bot \"$x\"",
+            "unknown a b c d e f g h i j k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9 ollim-bot cal",
+            "unknown ollim-bot --color never --color never --color never --color never --color never --color never \
+             --color never --color never --color never cal",
+            "python3 -m timeit 'import os; os.system(\"ollim-bot cal today\")'",
+            "./echo ollim-bot cal",
+            "jobs -x ollim-bot cal today",
+            "echo 'x:;secret' | make -f -",
+            "make -sf- x",
+            "make --file=- x",
+            "make --makef - x",
+            "make -f /dev/fd/0",
+            "make -f <(echo x)",
+            "make -f ../../../proc/self/fd/0",
+            "PS4='$(ollim-bot cal today)'; set -o xtrace; :",
+            "export PS4='$(ollim-bot cal today)'; bash -xc :",
+            "read -r PS4; set -x; :",
+            "git -C . push",
+            "git --no-pager push origin",
+            "git -C $x log",
+            "git --git-dir x --work-tree=y push",
+            "unknown git -C . push",
+        ],
+    );
+    allows(
+        &policy,
+        &[
+            "echo ollim-bot cal today",
+            "ollim-bot tasks add 'look at ollim-bot cal today'",
+            "git commit -m 'ollim-bot cal today'",
+            "git -C . status",
+            "git -C \"$x\" log",
+            "unknown ollim-bot gmail",
+            "make -f other.mk test",
+            "make -C folder -j4",
+        ],
+    );
+}
+
+#[test]
+fn a_long_line_of_candidates_is_judged_all_the_same() {
+    let policy = denying(&["Bash(ollim-bot cal *)"]);
+    let many = "ollim-bot ".repeat(6000);
+    allows(&policy, &[&format!("unknown {many}")]);
+    denies(&policy, &[&format!("unknown {many} cal")]);
+}
+
+#[test]
+fn the_text_of_a_commit_may_be_known_only_later() {
+    let policy = allowing(&["Bash(git commit *)", "Bash(cat *)"]);
+    allows(
+        &policy,
+        &[
+            "git commit -q -m \"$(cat <<'EOF'\nIt's done (all).\nEOF\n)\"",
+            "git commit -am \"$(cat x)\"",
+            "git commit --message=\"$(cat x)\"",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "git commit -m $(cat x)",
+            "git commit \"$(cat x)\"",
+            "git commit -m x \"$(cat x)\"",
+            "git commit -Fm \"$(cat x)\"",
+            "git commit -m \"$(secret)\"",
+            "git commit -m -m \"$(cat x)\" \"$(cat x)\"",
+        ],
+    );
+}
+
+#[test]
+fn asking_about_files_needs_no_grant() {
+    let policy = allowing(&["Bash(echo *)"]);
+    allows(
+        &policy,
+        &["[ -f notes/x ] && echo yes", "if [[ -f a && ! -d b ]]; then echo yes; fi", "echo a & wait; echo b"],
+    );
+    denies(
+        &policy,
+        &[
+            "[ -f $(secret) ] && echo yes",
+            "[[ -f $(secret) ]] && echo yes",
+            "[[ -v x ]] && echo",
+            "wait -p PATH; echo a",
+        ],
+    );
+    denies(&denying(&["Bash(test *)"]), &["[[ -f x ]]", "test -f x"]);
+}

@@ -1,0 +1,180 @@
+//! Property: whatever a reminder's file says, its next link's file says the same of all that is inherited. The way
+//! is the whole one: file, hand-over, command line, draft, file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use ollim_bot::cli::context::{Caller, Context, Environment};
+use ollim_bot::cli::links::Links;
+use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
+use ollim_bot::definition::{OnMissed, parse};
+use ollim_bot::home::Home;
+use ollim_bot::policy::UpdateMode;
+use ollim_bot::run::chain::ChainContext;
+use ollim_bot::run::follow_up::Reminders as _;
+use proptest::prelude::*;
+
+fn defaults() -> Defaults {
+    Defaults { zone: chrono_tz::UTC, commands: ["gmail".to_owned()].into() }
+}
+
+fn pattern() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("Read".to_owned()),
+        Just("*".to_owned()),
+        Just("mcp__discord__*".to_owned()),
+        Just("Read(notes/**)".to_owned()),
+        "Bash\\((ollim-bot )?[-a-z #:'\"&|>%@`,=*]{1,20}\\)",
+    ]
+}
+
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof!["[ -~]{1,30}", "--?[a-z-]{1,12}(=[0-9]{1,3})?", "[äé🍵#:'\"\\\\ a-z]{1,12}", any::<String>()]
+}
+
+prop_compose! {
+    fn background()(
+        isolated in any::<bool>(),
+        model in proptest::option::of("[a-z][-a-z0-9.]{0,12}"),
+        thinking in prop_oneof![Just(Thinking::Adaptive), Just(Thinking::Disabled), (1u32..).prop_map(Thinking::Budget)],
+        list in proptest::collection::vec(pattern(), 0..4),
+        which in 0..3,
+        update in prop_oneof![Just(UpdateMode::Always), Just(UpdateMode::OnPing), Just(UpdateMode::Freely), Just(UpdateMode::Blocked)],
+        allow_ping in any::<bool>(),
+    ) -> Draft {
+        let mut draft = foreground();
+        draft.background = true;
+        draft.isolated = isolated;
+        draft.model = model;
+        draft.thinking = thinking;
+        draft.allowed_tools = (which == 1).then(|| list.clone());
+        draft.disallowed_tools = (which == 2).then_some(list);
+        draft.update_main_session = update;
+        draft.allow_ping = allow_ping;
+        draft
+    }
+}
+
+fn foreground() -> Draft {
+    Draft::new(When::At(chrono::DateTime::UNIX_EPOCH.fixed_offset()), "x")
+}
+
+prop_compose! {
+    /// A reminder as its file has it, in a chain and not at its end.
+    fn reminder()(
+        base in prop_oneof![1 => Just(foreground()), 4 => background()],
+        body in prop_oneof!["[ -~äé🍵\n]{0,60}[a-z🍵]\n{0,2}", "(---\n|--chain-depth=0\n| - x\n){0,3}[a-z]", line()],
+        description in proptest::option::of(line()),
+        zone in proptest::option::of(prop_oneof![Just(chrono_tz::America::New_York), Just(chrono_tz::Asia::Kolkata)]),
+        limits in (
+            proptest::option::of((1u64..300_000_000, prop_oneof![3 => Just(0u32), 1 => 0u32..1_000_000_000])),
+            proptest::option::of(1u32..),
+            proptest::option::of(prop_oneof![1e-6f64..1e9, Just(f64::MIN_POSITIVE), Just(f64::MAX)]),
+        ),
+        missed in prop_oneof![Just(OnMissed::All), Just(OnMissed::Latest), Just(OnMissed::Skip)],
+        retry in proptest::option::of(any::<u32>()),
+        (max, depth) in (1u32.., any::<u32>()).prop_map(|(max, depth)| (max, depth % max)),
+        parent in proptest::option::of("[-0-9a-zé_.]{1,12}"),
+    ) -> Option<Definition> {
+        let mut draft = base;
+        draft.body = body;
+        draft.description = description;
+        draft.timezone = zone;
+        draft.timeout = limits.0.map(|(seconds, nanos)| Duration::new(seconds, nanos));
+        draft.max_turns = limits.1;
+        draft.max_cost_usd = limits.2;
+        draft.on_missed = Some(missed);
+        draft.retry = retry;
+        (draft.max_chain, draft.chain_depth) = (max, depth);
+        draft.chain_parent = parent.map(DefinitionId::new);
+        let text = draft.render(&DefinitionId::new("first"));
+        // What is no valid reminder does not fire.
+        parse(Kind::Reminder, Path::new("reminders/first.md"), text.as_bytes(), &defaults()).definition
+    }
+}
+
+/// A data folder of its own, and the maker of links in it, as the service has it.
+struct Desk {
+    _folder: tempfile::TempDir,
+    home: Home,
+    links: Links,
+}
+
+fn desk() -> Desk {
+    let folder = tempfile::TempDir::with_prefix("ollim-links-").unwrap();
+    let home = Home::new(folder.path().canonicalize().unwrap());
+    std::fs::create_dir(home.reminders()).unwrap();
+    let context = Context::new(home.clone(), Caller::Person, Environment::default(), home.root().to_owned(), false);
+    Desk { _folder: folder, home, links: Links(context) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_next_link_says_what_this_one_says(
+        parent in reminder().prop_filter_map("a valid reminder", |reminder| reminder),
+        seconds in 1u64..30_000_000,
+    ) {
+        let desk = desk();
+        let context = ChainContext::of(&parent).expect("it is not the last link");
+        let added = desk.links.add(&context.arguments(Duration::from_secs(seconds)));
+        let added = added.map_err(|error| TestCaseError::fail(format!("{error}\n{parent:#?}")))?;
+        let loaded = definition::load(&desk.home, &defaults()).unwrap();
+        let child: &Definition = loaded.definitions.get(&added.id).expect("it is there");
+        let (Trigger::Reminder { chain: Some(of_parent), .. }, Trigger::Reminder { run_at, chain: Some(of_child) }) =
+            (parent.trigger.clone(), child.trigger.clone())
+        else {
+            return Err(TestCaseError::fail("both are links of a chain"));
+        };
+        prop_assert_eq!(&of_child, &Chain { depth: of_parent.depth + 1, ..of_parent });
+        // All fields that there are and will be, but its identity and its time.
+        let expect = Definition {
+            id: added.id,
+            file: added.file,
+            trigger: Trigger::Reminder { run_at, chain: Some(of_child) },
+            ..parent
+        };
+        prop_assert_eq!(child, &expect);
+    }
+}
+
+/// The property looks at something: each field's default and its opposite are among the reminders.
+#[test]
+fn the_reminders_of_the_property_differ_in_every_field() {
+    use proptest::strategy::ValueTree as _;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen: BTreeMap<&str, [u32; 2]> = BTreeMap::new();
+    let strategy = reminder();
+    let mut valid = 0;
+    for _ in 0..400 {
+        let Some(one) = strategy.new_tree(&mut runner).unwrap().current() else { continue };
+        valid += 1;
+        let background = one.background();
+        let lists = background.map(|background| &background.restrictions);
+        for (what, so) in [
+            ("description", !one.description.is_empty()),
+            ("zone", one.own_zone.is_some()),
+            ("background", background.is_some()),
+            ("isolated", background.is_some_and(|b| b.isolated)),
+            ("model", background.is_some_and(|b| b.model.is_some())),
+            ("thinking", background.is_some_and(|b| b.thinking == Thinking::Disabled)),
+            ("allowed", lists.is_some_and(|l| l.allowed_tools().is_some_and(|list| !list.is_empty()))),
+            ("allowed empty", lists.is_some_and(|l| l.allowed_tools().is_some_and(<[_]>::is_empty))),
+            ("denied", lists.is_some_and(|l| l.disallowed_tools().is_some_and(|list| !list.is_empty()))),
+            ("denied empty", lists.is_some_and(|l| l.disallowed_tools().is_some_and(<[_]>::is_empty))),
+            ("no ping", lists.is_some_and(|l| !l.allow_ping)),
+            ("updates", lists.is_some_and(|l| l.update_main_session == UpdateMode::Always)),
+            ("timeout", one.timeout.is_some()),
+            ("turns", one.max_turns.is_some()),
+            ("cost", one.max_cost_usd.is_some()),
+            ("missed", one.on_missed == OnMissed::Skip),
+            ("retry", one.retry.is_some()),
+        ] {
+            seen.entry(what).or_default()[usize::from(so)] += 1;
+        }
+    }
+    assert!(valid > 100, "{valid}");
+    assert!(seen.values().all(|[without, with]| *without > 5 && *with > 5), "{seen:#?}");
+}

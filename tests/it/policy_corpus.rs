@@ -1,0 +1,194 @@
+//! Two corpora of calls that an agent may make: attacks, each of which must be stopped, and ordinary ones, each of which
+//! must run. They are data (`tests/fixtures/policy/`), written without a look at the engine.
+//!
+//! They are tried twice. With no policy in between, every attack works and every ordinary call does what it is for: an
+//! attack that does nothing would be stopped by anything. Then the engine is asked: it stops each attack that is its to
+//! stop, and lets each ordinary call pass.
+
+mod engine;
+mod entry;
+mod ground;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use entry::{Case, HeldBy, load};
+use ground::{Ground, lacking};
+
+/// Does `work` for every case, on as many threads as the machine has cores.
+fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(case);
+                }
+            });
+        }
+    });
+}
+
+/// Tries every case with all walls off and returns how many showed their effect; panics with all that did not.
+fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Sync) -> usize {
+    let shown = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    in_parallel(cases, |case| {
+        // One entry that breaks must not hide the others, nor its own name.
+        let tried = catch_unwind(AssertUnwindSafe(|| try_one(case, &also)));
+        match tried.unwrap_or_else(|_| Err(format!("{}: panicked, see above", case.title()))) {
+            Ok(true) => _ = shown.fetch_add(1, Ordering::Relaxed),
+            Ok(false) => {}
+            Err(why) => failures.lock().expect("no thread panicked here").push(why),
+        }
+    });
+    let mut failures = failures.into_inner().expect("no thread panicked");
+    failures.sort();
+    assert!(failures.is_empty(), "{} without their effect:\n\n{}", failures.len(), failures.join("\n\n"));
+    shown.into_inner()
+}
+
+/// `Ok(true)`: its effect was seen; `Ok(false)`: nothing can be seen on this machine.
+#[expect(clippy::print_stderr, reason = "a test says what it could not show")]
+fn try_one(case: &Case, also: impl Fn(&Case, &Ground) -> Option<String>) -> Result<bool, String> {
+    let entry = &case.entry;
+    let lacking = lacking(entry);
+    if entry.shape {
+        return Ok(false);
+    }
+    if !lacking.is_empty() {
+        eprintln!("not shown here, for want of {}: {}", lacking.join(", "), case.title());
+        return Ok(false);
+    }
+    let ground = Ground::lay(entry);
+    if let Some(why) = also(case, &ground) {
+        return Err(format!("{}: {why}", case.title()));
+    }
+    let parts = ground.missing(&entry.effect, "").len();
+    let output = ground.run(entry);
+    let missing = ground.missing(&entry.effect, &output);
+    let all = ground_parts(case);
+    if parts != all {
+        return Err(format!("{}: a part of the effect is there before the call", case.title()));
+    }
+    if missing.is_empty() { Ok(true) } else { Err(format!("{}: {}\n{output}", case.title(), missing.join("; "))) }
+}
+
+/// How many things an entry's effect is made of.
+fn ground_parts(case: &Case) -> usize {
+    let effect = &case.entry.effect;
+    effect.ran.as_slice().len()
+        + usize::from(effect.output.is_some())
+        + effect.files.len()
+        + effect.made.len()
+        + effect.gone.len()
+        + effect.emptied.len()
+}
+
+#[test]
+fn every_attack_works_with_all_walls_off() {
+    let shown = try_all(&load("attacks"), |case, ground| {
+        // What the line itself spells out could be printed by an error message.
+        let (command, text) = (case.entry.command()?, case.entry.effect.output.as_ref()?);
+        ground.fill(command).contains(text.as_str()).then(|| "the expected output stands in the line itself".to_owned())
+    });
+    assert!(shown >= 150, "only {shown} attacks showed their effect here");
+}
+
+#[test]
+fn every_ordinary_call_has_its_effect() {
+    let shown = try_all(&load("ordinary"), |_, _| None);
+    assert!(shown >= 100, "only {shown} ordinary calls showed their effect here");
+}
+
+#[test]
+fn the_attacks_cover_every_class() {
+    let mut classes: BTreeMap<String, usize> = BTreeMap::new();
+    for case in load("attacks").iter().filter(|case| case.entry.held_by == HeldBy::Engine) {
+        *classes.entry(case.class.clone()).or_default() += 1;
+    }
+    for class in [
+        "quoting and expansion",
+        "sequences and compound commands",
+        "wrappers",
+        "interpreters and stdin scripts",
+        "substitutions and heredocs",
+        "redirections",
+        "options that run programs",
+        "environment",
+        "functions and aliases",
+        "paths and symlinks",
+        "definitions and configuration as targets",
+        "our own commands",
+        "look-alike MCP names",
+        "web domains",
+        "blocked for every fork",
+        "read-only agents",
+        "lines that are easily misread",
+    ] {
+        let count = classes.get(class).copied().unwrap_or_default();
+        assert!(count >= 8, "`{class}` has {count} attacks that the engine has to stop, of at least 8");
+    }
+}
+
+#[test]
+fn every_rule_and_call_is_well_formed() {
+    let ground = Ground::new();
+    for case in load("attacks").iter().chain(&load("ordinary")) {
+        let config = engine::config(&case.rules, |text| ground.fill(text));
+        let call = engine::call(case, &ground);
+        assert_eq!(config.allowed_tools().is_some(), case.rules.disallowed_tools.is_none(), "{}", case.title());
+        assert!(call.cwd.is_absolute() && !call.input.to_string().contains("@WORK@"), "{}", case.title());
+    }
+}
+
+/// Entries that the engine judges wrongly, by their titles. It can only shrink: each must still be wrong, and be there.
+/// Both are arithmetic commands, `((…))`, which the lexer refuses whole: ordinary calls that are stopped, not attacks.
+const NOT_HELD_YET: &[&str] = &["data and time: a sum kept", "notes and repositories: an arithmetic loop"];
+
+#[test]
+fn what_is_not_held_yet_is_in_the_corpora() {
+    let titles: BTreeSet<String> = load("attacks").iter().chain(&load("ordinary")).map(Case::title).collect();
+    for title in NOT_HELD_YET {
+        assert!(titles.contains(*title), "{title}");
+    }
+}
+
+/// Asks the engine about every case and panics with all that it judges otherwise than `runs`.
+fn ask_all(cases: &[Case], runs: bool) {
+    let wrong = Mutex::new(Vec::new());
+    in_parallel(cases, |case| {
+        let ground = Ground::lay(&case.entry);
+        let word = engine::decide(case, &ground);
+        if word.runs != runs {
+            let input = ground.fill_value(case.entry.input());
+            wrong.lock().expect("no thread panicked").push((case.title(), format!("{input}\n  {}", word.why)));
+        }
+    });
+    let wrong = wrong.into_inner().expect("no thread panicked");
+    // Exactly: an entry that is held by now has to leave the table.
+    let titles: BTreeSet<&str> = wrong.iter().map(|(title, _)| title.as_str()).collect();
+    let known: BTreeSet<&str> =
+        NOT_HELD_YET.iter().copied().filter(|title| cases.iter().any(|case| case.title() == *title)).collect();
+    let said = if runs { "stopped" } else { "let through" };
+    let news: Vec<String> = wrong
+        .iter()
+        .filter(|(title, _)| !known.contains(title.as_str()))
+        .map(|(title, why)| format!("{title}\n  {why}"))
+        .collect();
+    assert!(news.is_empty(), "{} of {} wrongly {said}:\n\n{}", news.len(), cases.len(), news.join("\n\n"));
+    assert_eq!(titles, known, "held by now: take it out of NOT_HELD_YET");
+}
+
+#[test]
+fn the_engine_stops_every_attack() {
+    let cases: Vec<_> = load("attacks").into_iter().filter(|case| case.entry.held_by == HeldBy::Engine).collect();
+    ask_all(&cases, false);
+}
+
+#[test]
+fn the_engine_lets_every_ordinary_call_pass() {
+    ask_all(&load("ordinary"), true);
+}

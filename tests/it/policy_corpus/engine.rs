@@ -1,0 +1,68 @@
+//! From a corpus entry to the engine's own words: the job's configuration and the call.
+
+use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
+
+use super::entry::{Case, Rules, Updates};
+use super::ground::Ground;
+
+/// What the main session may do in these corpora: all that an ordinary person would leave it.
+const MAIN_TOOLS: [&str; 9] =
+    ["Bash", "Read", "Edit", "Glob", "Grep", "NotebookEdit", "WebFetch", "WebSearch", "mcp__discord__*"];
+
+/// # Panics
+/// Where a rule of the corpora is no pattern.
+pub fn patterns<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<ToolPattern> {
+    texts
+        .into_iter()
+        .map(|text| ToolPattern::parse(text).unwrap_or_else(|error| panic!("the rule `{text}`: {error}")))
+        .collect()
+}
+
+pub fn main_tools() -> Vec<ToolPattern> {
+    patterns(MAIN_TOOLS)
+}
+
+/// The job's file as the engine gets it. A read-only agent stands in a job that may do everything: what holds it is that
+/// only calls counted as read-only pass.
+pub fn config(rules: &Rules, fill: impl Fn(&str) -> String) -> BgForkConfig {
+    let list = |texts: &Option<Vec<String>>| {
+        texts.as_ref().map(|texts| {
+            let filled: Vec<String> = texts.iter().map(|text| fill(text)).collect();
+            patterns(filled.iter().map(String::as_str))
+        })
+    };
+    let allowed = if rules.read_only { Some(main_tools()) } else { list(&rules.allowed_tools) };
+    let updates = match rules.update_main_session {
+        Some(Updates::Blocked) => UpdateMode::Blocked,
+        None => UpdateMode::default(),
+    };
+    BgForkConfig::new(updates, rules.allow_ping, allowed, list(&rules.disallowed_tools)).expect("one kind of rules")
+}
+
+/// The call as the client's hook reports it.
+pub fn call(case: &Case, ground: &Ground) -> ToolCall {
+    let entry = &case.entry;
+    ToolCall {
+        tool: entry.tool().to_owned(),
+        input: ground.fill_value(entry.input()),
+        cwd: ground.cwd(entry),
+        agent_type: entry.agent_type.clone(),
+    }
+}
+
+/// The engine's word on an entry.
+#[derive(Debug)]
+pub struct Word {
+    /// The call may run. For a read-only agent: and counts as read-only.
+    pub runs: bool,
+    /// Layer, rule and sentence.
+    pub why: String,
+}
+
+pub fn decide(case: &Case, ground: &Ground) -> Word {
+    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let config = config(&case.rules, |text| ground.fill(text));
+    let decision = Policy::background("routine t", &config, &main_tools(), &places).decide(&call(case, ground));
+    let allowed = decision.verdict == Verdict::Allow;
+    Word { runs: allowed && (decision.read_only || !case.rules.read_only), why: format!("{decision:?}") }
+}

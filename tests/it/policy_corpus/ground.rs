@@ -1,0 +1,264 @@
+//! The ground that a call is tried on: a throw-away home with a data folder, notes, stub programs and a log of which of
+//! them ran; and the trial itself, with no policy in between.
+//!
+//! What always holds: everything lies under one temporary folder, `HOME` included; a trial has limits on processes, file
+//! sizes and time, and is over when all that it started has let go of its output.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::entry::{Effect, Entry, fixtures};
+
+/// Stub programs that every trial has on its search path.
+const STUBS: [&str; 2] = ["secret", "ollim-bot"];
+
+/// One's own commands in the data folder's `bin/`.
+const OWN_COMMANDS: [&str; 2] = ["ollim-bot-cal", "ollim-bot-gmail"];
+
+/// The client evaluates each line like this: startup files off, extended globs off, aliases on (its shell snapshot
+/// switches them on), no parameters, no input. Seen in 2.1.197.
+const AS_THE_CLIENT_DOES: &str = r#"
+ulimit -c 0 -t 30 -f 131072
+shopt -u extglob
+shopt -s expand_aliases
+eval "set --
+$1" < /dev/null
+"#;
+
+/// Longer than any entry takes; only a trial that hangs meets it.
+const LIMIT_SECONDS: &str = "30";
+
+pub struct Ground {
+    _folder: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Ground {
+    /// The home that every trial starts from.
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("corpus").tempdir().expect("a temporary folder");
+        let root = folder.path().canonicalize().expect("the temporary folder's path");
+        let ground = Self { _folder: folder, root };
+        for name in ["bin", "tmp", "other", "answers"] {
+            fs::create_dir_all(ground.root.join(name)).expect("a folder");
+        }
+        ground.write(".box", "", &ground.root.join(".box"));
+        ground.lay_home();
+        ground
+    }
+
+    /// Lays out the files, links and programs that `entry` needs and runs its setup line.
+    pub fn lay(entry: &Entry) -> Self {
+        let ground = Self::new();
+        for (path, content) in &entry.files {
+            ground.write(path, &ground.fill(content), &ground.path(path));
+        }
+        for (path, target) in &entry.links {
+            ground.link(Path::new(&ground.fill(target)), &ground.path(path));
+        }
+        for name in &entry.programs {
+            ground.link(&fixtures().join("stub"), &ground.root.join("bin").join(name));
+        }
+        for (name, text) in &entry.answers {
+            ground.write(name, text, &ground.root.join("answers").join(name));
+        }
+        if let Some(setup) = &entry.setup {
+            let (output, done) = ground.shell("set -e; eval \"$1\"", &ground.fill(setup), &ground.work());
+            assert!(done, "{}: the setup failed:\n{output}", entry.name);
+        }
+        ground
+    }
+
+    fn lay_home(&self) {
+        let stub = fixtures().join("stub");
+        for name in STUBS {
+            self.link(&stub, &self.root.join("bin").join(name));
+        }
+        for name in OWN_COMMANDS {
+            self.link(&stub, &self.data().join("bin").join(name));
+        }
+        for (path, content) in [
+            ("config.yaml", "main_tools: [Read]\n"),
+            (
+                "routines/morning.md",
+                "---\ncron: 0 8 * * *\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n---\nGood morning\n",
+            ),
+            ("reminders/oven.md", "---\nrun_at: 2099-01-01T08:00:00Z\nmax_chain: 0\n---\nThe oven\n"),
+            ("state/user.token", "USER-TOKEN-5520\n"),
+            ("work/secret.txt", "TOP-SECRET-7391\n"),
+            ("work/notes/today.md", "buy milk\n"),
+            ("work/notes/todo.md", "call ann\nwater plants\n"),
+        ] {
+            self.write(path, content, &self.data().join(path));
+        }
+        self.write(".bashrc", "# empty\n", &self.home().join(".bashrc"));
+    }
+
+    fn write(&self, name: &str, content: &str, path: &Path) {
+        self.own(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, content).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
+    fn link(&self, target: &Path, path: &Path) {
+        self.own(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        symlink(target, path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    /// Nothing is laid outside the ground.
+    fn own(&self, path: &Path) {
+        assert!(path.starts_with(&self.root), "{} is not on the ground", path.display());
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.home().join(".ollim-bot")
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.data().join("work")
+    }
+
+    /// The working folder of the call.
+    pub fn cwd(&self, entry: &Entry) -> PathBuf {
+        entry.cwd.as_ref().map_or_else(|| self.work(), |cwd| PathBuf::from(self.fill(cwd)))
+    }
+
+    /// A corpus text with the places of this ground in it.
+    pub fn fill(&self, text: &str) -> String {
+        let place = |path: PathBuf| path.to_string_lossy().into_owned();
+        text.replace("@WORK@", &place(self.work()))
+            .replace("@DATA@", &place(self.data()))
+            .replace("@HOME@", &place(self.home()))
+            .replace("@BOX@", &place(self.root.clone()))
+            .replace("@STUB@", &place(fixtures().join("stub")))
+    }
+
+    /// Every text of a tool's input filled.
+    pub fn fill_value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.fill(&text)),
+            Value::Array(items) => items.into_iter().map(|item| self.fill_value(item)).collect(),
+            Value::Object(fields) => fields.into_iter().map(|(key, item)| (key, self.fill_value(item))).collect(),
+            other => other,
+        }
+    }
+
+    fn path(&self, text: &str) -> PathBuf {
+        self.work().join(self.fill(text))
+    }
+
+    /// Makes the call with all walls off and returns what it printed.
+    pub fn run(&self, entry: &Entry) -> String {
+        let cwd = self.cwd(entry);
+        match entry.command() {
+            Some(command) => self.shell(AS_THE_CLIENT_DOES, &self.fill(command), &cwd).0,
+            None => self.file_call(entry.tool(), &self.fill_value(entry.input()), &cwd),
+        }
+    }
+
+    fn shell(&self, frame: &str, line: &str, cwd: &Path) -> (String, bool) {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let mut command = Command::new("timeout");
+        command
+            .args(["--kill-after=1", LIMIT_SECONDS, "bash", "--noprofile", "--norc", "-c", frame, "bash", line])
+            .current_dir(cwd)
+            .env_clear()
+            .envs([("LANG", "C.UTF-8"), ("TZ", "UTC"), ("OLLIM_RUN_TOKEN", "run-token")])
+            .envs([("GIT_AUTHOR_NAME", "Ann"), ("GIT_AUTHOR_EMAIL", "ann@example.org")])
+            .envs([("GIT_COMMITTER_NAME", "Ann"), ("GIT_COMMITTER_EMAIL", "ann@example.org")])
+            .env("PATH", format!("{}/bin:{}/bin:{}", self.root.display(), self.data().display(), system_path()))
+            .env("HOME", self.home())
+            .env("OLLIM_HOME", self.data())
+            .env("TMPDIR", self.root.join("tmp"))
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone().expect("a second end"))
+            .stderr(writer);
+        let mut child = command.spawn().expect("bash starts");
+        drop(command);
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut { reader }, &mut bytes).expect("the output");
+        let status = child.wait().expect("bash ends");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert_ne!(status.code(), Some(124), "`{line}` ran into its time limit:\n{text}");
+        (text, status.success())
+    }
+
+    /// What the client's file tools do with these inputs, as far as the corpora use them.
+    fn file_call(&self, tool: &str, input: &Value, cwd: &Path) -> String {
+        let text = |key: &str| input[key].as_str().unwrap_or_else(|| panic!("{tool} needs `{key}`")).to_owned();
+        let path = match text("file_path") {
+            path if path.starts_with("~/") => self.home().join(&path[2..]),
+            path => cwd.join(path),
+        };
+        match tool {
+            "Read" => return fs::read_to_string(path).expect("a file to read"),
+            "Write" => {
+                fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+                fs::write(path, text("content")).expect("a file to write");
+            }
+            "Edit" => {
+                let old = fs::read_to_string(&path).expect("a file to edit");
+                fs::write(path, old.replacen(&text("old_string"), &text("new_string"), 1)).expect("a file to edit");
+            }
+            other => panic!("{other} has no effect here: mark the entry `shape: true`"),
+        }
+        String::new()
+    }
+
+    /// What of `effect` is missing; empty when all of it is there.
+    pub fn missing(&self, effect: &Effect, output: &str) -> Vec<String> {
+        let log = fs::read_to_string(self.root.join("ran.log")).unwrap_or_default();
+        let mut missing = Vec::new();
+        let mut expect = |there: bool, what: String| {
+            if !there {
+                missing.push(what);
+            }
+        };
+        for wanted in effect.ran.as_slice().iter().map(|wanted| self.fill(wanted)) {
+            let ran = log.lines().any(|line| line == wanted || line.starts_with(&format!("{wanted} ")));
+            expect(ran, format!("`{wanted}` did not run; what ran:\n{log}"));
+        }
+        if let Some(text) = effect.output.as_ref().map(|text| self.fill(text)) {
+            expect(output.contains(&text), format!("no `{text}` in the output"));
+        }
+        for (path, text) in &effect.files {
+            let content = fs::read_to_string(self.path(path)).unwrap_or_default();
+            expect(content.contains(&self.fill(text)), format!("no `{text}` in {path}"));
+        }
+        for path in &effect.made {
+            expect(self.path(path).symlink_metadata().is_ok(), format!("no {path}"));
+        }
+        for path in &effect.gone {
+            expect(self.path(path).symlink_metadata().is_err(), format!("{path} is still there"));
+        }
+        for path in &effect.emptied {
+            expect(fs::metadata(self.path(path)).is_ok_and(|found| found.len() == 0), format!("{path} is not empty"));
+        }
+        missing
+    }
+}
+
+/// The machine's own search path: the stub programs stand before it.
+fn system_path() -> &'static str {
+    "/usr/local/bin:/usr/bin:/bin"
+}
+
+/// Which of the programs that an entry needs this machine lacks.
+pub fn lacking(entry: &Entry) -> Vec<&str> {
+    let folders = || system_path().split(':');
+    entry
+        .needs
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !folders().any(|folder| Path::new(folder).join(name).exists()))
+        .collect()
+}
