@@ -115,8 +115,6 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         },
         Some(Command::Agents(command)) => agents::agents(&command, context, output),
         Some(Command::Budget { set }) => budget::budget(set, context, output),
-        Some(Command::Budget { set }) => budget::budget(set, context, output),
-        Some(Command::Agents(command)) => agents::agents(&command, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(Command::Check { files }) => check::check(&files, context, output),
         Some(Command::Next(args)) => next::next(&args, context, output),

@@ -78,10 +78,13 @@ impl State {
     }
 }
 
+/// A definition and, where it is text, its file.
+type Read = (Arc<Definition>, Option<Arc<str>>);
+
 /// What stood before a change, of what the change touches.
 #[derive(Default)]
 struct Before {
-    definitions: BTreeMap<DefinitionId, Option<(Arc<Definition>, Option<Arc<str>>)>>,
+    definitions: BTreeMap<DefinitionId, Option<Read>>,
     problems: BTreeMap<File, Vec<Problem>>,
 }
 
