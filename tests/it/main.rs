@@ -25,6 +25,7 @@ mod main_session;
 mod many;
 mod misbehaving;
 mod policy_corpus;
+mod policy_shell;
 mod problems;
 mod reach;
 mod restrictions;

@@ -13,6 +13,7 @@ mod interpreters;
 mod lexer;
 mod options;
 mod own;
+mod parameter;
 mod read_only;
 mod runners;
 mod script;

@@ -80,6 +80,10 @@ impl Walk<'_> {
             CompoundCommand::Subshell(subshell) => self.list(&subshell.list),
             CompoundCommand::ForClause(clause) => {
                 self.script.assigned.push(clause.variable_name.clone());
+                let values = clause.values.as_deref().unwrap_or_default();
+                if !values.is_empty() && values.iter().all(|value| is_number(&resolve(value, self.lexed))) {
+                    self.script.numbers.push(clause.variable_name.clone());
+                }
                 self.list(&clause.body.list)
             }
             CompoundCommand::CaseClause(clause) => {
@@ -185,11 +189,7 @@ impl Walk<'_> {
             value.unwrap_or(text).to_owned()
         };
         match word.parts.as_slice() {
-            [Part::Text(text)] => {
-                let text = value(text);
-                let digits = text.strip_prefix('-').unwrap_or(&text);
-                !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
-            }
+            [Part::Text(text)] => is_digits(&value(text)),
             [Part::Text(text), Part::Unknown(unknown)] => {
                 text.ends_with('=') && value(text).is_empty() && unknown.raw == ARITHMETIC
             }
@@ -255,12 +255,6 @@ impl Walk<'_> {
     /// `[[ … ]]`. Comparing numbers evaluates both sides as arithmetic, which can run commands; asking about files
     /// counts as a command of its own.
     fn test(&mut self, expression: &ExtendedTestExpr) -> Result<(), Unreadable> {
-        let number = |word: &Word| {
-            word.literal().is_some_and(|text| {
-                let digits = text.strip_prefix('-').unwrap_or(text);
-                !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
-            })
-        };
         match expression {
             ExtendedTestExpr::And(left, right) | ExtendedTestExpr::Or(left, right) => {
                 self.test(left)?;
@@ -284,10 +278,18 @@ impl Walk<'_> {
                     | BinaryPredicate::ArithmeticLessThanOrEqualTo
                     | BinaryPredicate::ArithmeticGreaterThan
                     | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => {
-                        if number(&left) && number(&right) {
-                            return Ok(());
+                        for side in [&left, &right] {
+                            if is_number(side) {
+                                continue;
+                            }
+                            // The whole line is asked what a name holds.
+                            let Some(name) = plain_name(side) else {
+                                let why = "numbers compared in `[[ … ]]`, which evaluates them; use `[ … ]`";
+                                return Err(Unreadable::new(why));
+                            };
+                            self.script.evaluated.push(name.to_owned());
                         }
-                        Err(Unreadable::new("numbers compared in `[[ … ]]`, which evaluates them; use `[ … ]`"))
+                        Ok(())
                     }
                     BinaryPredicate::FilesReferToSameDeviceAndInodeNumbers
                     | BinaryPredicate::LeftFileIsNewerOrExistsWhenRightDoesNot
@@ -330,6 +332,31 @@ fn name_of(assignment: &Assignment) -> Result<String, Unreadable> {
         AssignmentName::ArrayElementName(name, index) if index.bytes().all(|b| b.is_ascii_digit()) => Ok(name.clone()),
         AssignmentName::ArrayElementName(..) => Err(Unreadable::new("an assignment to a computed subscript")),
     }
+}
+
+fn is_digits(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A plain number, or a range of them (`{1..5}`).
+fn is_number(word: &Word) -> bool {
+    match word.parts.as_slice() {
+        [Part::Text(text)] => is_digits(text),
+        [Part::Unknown(unknown)] => {
+            let range = unknown.raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}'));
+            range.is_some_and(|range| range.contains("..") && range.split("..").all(is_digits))
+        }
+        _ => false,
+    }
+}
+
+/// The name in a word that is `$name` or `${name}`.
+fn plain_name(word: &Word) -> Option<&str> {
+    let [Part::Unknown(unknown)] = word.parts.as_slice() else { return None };
+    let name = unknown.raw.strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    super::builtins::is_name(name).then_some(name)
 }
 
 fn is_keyword(name: &str) -> bool {
