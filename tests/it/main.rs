@@ -14,6 +14,7 @@ mod cli_read;
 mod cli_service;
 mod cli_write;
 mod crash;
+mod default_build;
 mod cron_reference;
 mod definitions;
 mod first_start;
