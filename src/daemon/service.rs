@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
@@ -108,6 +109,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Start { home, config, env, defaults, clock, until, only, commands, reminders, show } = start;
     let lock = Lock::take(&home)?;
     fail_point!(Locked);
+    let _unlimited = outlive_limits().map_err(failed("catch signals"))?;
     // From here on a signal ends the service in order.
     let signals = Signals::catch().map_err(failed("catch signals"))?;
     let secrets = secrets::read(&home, &env)?;
@@ -204,6 +206,11 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
     move |source| DaemonError::Io { what, source }
+}
+
+/// A file that may not grow any more (`ulimit -f`) is a disk that refuses, not the end of the process.
+fn outlive_limits() -> std::io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
 async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {
