@@ -75,7 +75,7 @@ fn a_full_disk_is_said_and_what_fell_due_runs_when_there_is_room() {
 /// The same on every machine: no file of the service may grow.
 #[test]
 fn files_that_may_not_grow_hold_the_journal_up_and_do_not_end_the_service() {
-    let bot = TestBot::new();
+    let bot = TestBot::new().env("OLLIM_SHUTDOWN_GRACE", "1s");
     for n in 0..3 {
         bot.write(&format!("reminders/r{n}.md"), &text(far(), &format!("word {n}.")));
     }

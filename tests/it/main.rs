@@ -23,6 +23,7 @@ mod following;
 mod foreground;
 mod hand_over;
 mod inside;
+mod journal_versions;
 mod main_session;
 mod many;
 mod misbehaving;
