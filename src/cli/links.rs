@@ -1,6 +1,7 @@
 //! The links of chains: made by the same code as a reminder that a person types.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Timelike as _, Utc};
 use clap::Parser as _;
@@ -9,7 +10,7 @@ use super::add;
 use super::args::{Cli, Command, Reminder};
 use super::context::Context;
 use super::error::CliError;
-use crate::definition::{self, DefinitionError, FieldValue};
+use crate::definition::{self, Definition, DefinitionError, DefinitionId, FieldValue, Trigger};
 use crate::run::follow_up::{Added, Reminders};
 
 /// Makes links in the service's surroundings.
@@ -36,6 +37,17 @@ impl Reminders for Links {
             Err(DefinitionError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn waiting_link(&self, root: &DefinitionId, depth: u32) -> Result<Option<Added>, String> {
+        let defaults = self.0.defaults().map_err(|error| said(&error))?;
+        let loaded = definition::load(&self.0.home, &defaults).map_err(|error| error.to_string())?;
+        let is_link = |definition: &&Arc<Definition>| {
+            let Trigger::Reminder { chain: Some(chain), .. } = &definition.trigger else { return false };
+            chain.parent == *root && chain.depth == depth
+        };
+        let link = loaded.definitions.values().find(is_link);
+        Ok(link.map(|link| Added { id: link.id.clone(), file: link.file.clone() }))
     }
 }
 

@@ -229,6 +229,7 @@ pub fn settings(config: &Config) -> RunSettings {
         thinking: config.thinking,
         timeout: config.timeout,
         inactivity_timeout: config.inactivity_timeout,
+        notify_chain_delay: config.notify_chain_delay,
         require_sandbox: config.require_sandbox,
         person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
     }
