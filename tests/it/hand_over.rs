@@ -76,6 +76,7 @@ prop_compose! {
         retry in proptest::option::of(any::<u32>()),
         (max, depth) in (1u32.., any::<u32>()).prop_map(|(max, depth)| (max, depth % max)),
         parent in proptest::option::of("[-0-9a-zé_.]{1,12}"),
+        skills in proptest::sample::subsequence(&SKILLS[..], 0..=SKILLS.len()).prop_shuffle(),
     ) -> Option<Definition> {
         let mut draft = base;
         draft.body = body;
@@ -86,6 +87,7 @@ prop_compose! {
         draft.max_cost_usd = limits.2;
         draft.on_missed = Some(missed);
         draft.retry = retry;
+        draft.skills = skills.into_iter().map(String::from).collect();
         (draft.max_chain, draft.chain_depth) = (max, depth);
         draft.chain_parent = parent.map(DefinitionId::new);
         let text = draft.render(&DefinitionId::new("first"));
@@ -93,6 +95,9 @@ prop_compose! {
         parse(Kind::Reminder, Path::new("reminders/first.md"), text.as_bytes(), &defaults()).definition
     }
 }
+
+/// The skills that there are.
+const SKILLS: [&str; 3] = ["mail", "2nd.notes", "a-b_c"];
 
 /// A data folder of its own, and the maker of links in it, as the service has it.
 struct Desk {
@@ -105,6 +110,11 @@ fn desk() -> Desk {
     let folder = tempfile::TempDir::with_prefix("ollim-links-").unwrap();
     let home = Home::new(folder.path().canonicalize().unwrap());
     std::fs::create_dir(home.reminders()).unwrap();
+    for name in SKILLS {
+        let folder = home.root().join("skills").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: x\n---\nDo it.\n")).unwrap();
+    }
     let context = Context::new(home.clone(), Caller::Person, Environment::default(), home.root().to_owned(), false);
     Desk { _folder: folder, home, links: Links(context) }
 }
@@ -171,6 +181,7 @@ fn the_reminders_of_the_property_differ_in_every_field() {
             ("cost", one.max_cost_usd.is_some()),
             ("missed", one.on_missed == OnMissed::Skip),
             ("retry", one.retry.is_some()),
+            ("skills", !one.skills.is_empty()),
         ] {
             seen.entry(what).or_default()[usize::from(so)] += 1;
         }
