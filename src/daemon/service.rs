@@ -230,6 +230,7 @@ pub fn settings(config: &Config) -> RunSettings {
         timeout: config.timeout,
         inactivity_timeout: config.inactivity_timeout,
         require_sandbox: config.require_sandbox,
+        spawned_tools: config.spawned_tools.clone(),
         person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
     }
 }
