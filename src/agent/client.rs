@@ -53,6 +53,8 @@ pub struct ClientOptions {
     pub max_turns: Option<u32>,
     /// At most so many US dollars.
     pub max_budget_usd: Option<f64>,
+    /// The agents that it may call, as `--agents` takes them; `None`: none.
+    pub agents: Option<String>,
     /// Added to the client's system prompt.
     pub append_system_prompt: Option<String>,
 }

@@ -12,6 +12,7 @@ use clap::CommandFactory as _;
 use super::args::Cli;
 use super::error::{CliError, NO_HOME};
 use super::external;
+use crate::agents::known_agents;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::definition::{self, Defaults, Loaded};
@@ -116,7 +117,8 @@ impl Context {
         let own = external::names(&self.home, &self.env);
         let ours = Cli::command();
         let ours = ours.get_subcommands().map(|command| command.get_name().to_owned());
-        Defaults { zone, commands: own.into_iter().chain(ours).collect() }
+        let agents = known_agents(&self.home, self.env.path("HOME"));
+        Defaults { zone, commands: own.into_iter().chain(ours).collect(), agents }
     }
 
     /// All definitions.

@@ -231,6 +231,7 @@ pub fn settings(config: &Config) -> RunSettings {
         inactivity_timeout: config.inactivity_timeout,
         notify_chain_delay: config.notify_chain_delay,
         require_sandbox: config.require_sandbox,
+        spawned_tools: config.spawned_tools.clone(),
         person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
     }
 }

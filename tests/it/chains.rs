@@ -156,7 +156,11 @@ impl Scene {
 /// A reminder's file, read by the program's own rules.
 #[track_caller]
 fn read(text: &str) -> Definition {
-    let defaults = Defaults { zone: chrono_tz::UTC, commands: ["help", "gmail"].map(Into::into).into() };
+    let defaults = Defaults {
+        zone: chrono_tz::UTC,
+        commands: ["help", "gmail"].map(Into::into).into(),
+        agents: Default::default(),
+    };
     let parsed = parse(Kind::Reminder, Path::new("reminders/first.md"), text.as_bytes(), &defaults);
     parsed.definition.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.problems))
 }

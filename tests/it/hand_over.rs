@@ -16,7 +16,7 @@ use ollim_bot::run::follow_up::Reminders as _;
 use proptest::prelude::*;
 
 fn defaults() -> Defaults {
-    Defaults { zone: chrono_tz::UTC, commands: ["gmail".to_owned()].into() }
+    Defaults { zone: chrono_tz::UTC, commands: ["gmail".to_owned()].into(), agents: Default::default() }
 }
 
 fn pattern() -> impl Strategy<Value = String> {
@@ -41,7 +41,7 @@ prop_compose! {
         list in proptest::collection::vec(pattern(), 0..4),
         which in 0..3,
         update in prop_oneof![Just(UpdateMode::Always), Just(UpdateMode::OnPing), Just(UpdateMode::Freely), Just(UpdateMode::Blocked)],
-        allow_ping in any::<bool>(),
+        (allow_ping, agent) in (any::<bool>(), proptest::option::of(prop_oneof![Just("Plan".to_owned()), Just("general-purpose".to_owned())])),
     ) -> Draft {
         let mut draft = foreground();
         draft.background = true;
@@ -52,6 +52,7 @@ prop_compose! {
         draft.disallowed_tools = (which == 2).then_some(list);
         draft.update_main_session = update;
         draft.allow_ping = allow_ping;
+        draft.agent = agent;
         draft
     }
 }
@@ -75,7 +76,7 @@ prop_compose! {
         missed in prop_oneof![Just(OnMissed::All), Just(OnMissed::Latest), Just(OnMissed::Skip)],
         retry in proptest::option::of(any::<u32>()),
         (max, depth) in (1u32.., any::<u32>()).prop_map(|(max, depth)| (max, depth % max)),
-        parent in proptest::option::of("[-0-9a-zé_.]{1,12}"),
+        (parent, creator) in (proptest::option::of("[-0-9a-zé_.]{1,12}"), proptest::option::of("[-0-9a-zé_.]{1,12}")),
         skills in proptest::sample::subsequence(&SKILLS[..], 0..=SKILLS.len()).prop_shuffle(),
     ) -> Option<Definition> {
         let mut draft = base;
@@ -90,6 +91,7 @@ prop_compose! {
         draft.skills = skills.into_iter().map(String::from).collect();
         (draft.max_chain, draft.chain_depth) = (max, depth);
         draft.chain_parent = parent.map(DefinitionId::new);
+        draft.created_by = creator.map(DefinitionId::new);
         let text = draft.render(&DefinitionId::new("first"));
         // What is no valid reminder does not fire.
         parse(Kind::Reminder, Path::new("reminders/first.md"), text.as_bytes(), &defaults()).definition
@@ -182,6 +184,8 @@ fn the_reminders_of_the_property_differ_in_every_field() {
             ("missed", one.on_missed == OnMissed::Skip),
             ("retry", one.retry.is_some()),
             ("skills", !one.skills.is_empty()),
+            ("agent", background.is_some_and(|b| b.agent.is_some())),
+            ("created by", one.created_by.is_some()),
         ] {
             seen.entry(what).or_default()[usize::from(so)] += 1;
         }

@@ -3,6 +3,7 @@
 
 mod support;
 
+mod agent_jobs;
 mod agents;
 mod architecture;
 mod chains;
