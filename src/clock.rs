@@ -78,7 +78,10 @@ impl Clock {
     #[allow(clippy::disallowed_methods)]
     pub fn now(&self) -> DateTime<Utc> {
         match &self.0 {
+            #[cfg(not(feature = "failpoints"))]
             Source::System => Utc::now(),
+            #[cfg(feature = "failpoints")]
+            Source::System => Utc::now() + crate::failpoints::ahead(),
             Source::Simulated(simulated) => {
                 let passed = TimeDelta::from_std(simulated.start.elapsed()).unwrap_or(TimeDelta::MAX);
                 simulated.base + passed + TimeDelta::milliseconds(simulated.shift.load(Ordering::SeqCst))

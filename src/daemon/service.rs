@@ -27,7 +27,7 @@ use crate::agent::wall::{self, Held};
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::definition::{Defaults, DefinitionError, DefinitionId, Store, Watch};
+use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::run::follow_up::Reminders;
@@ -107,10 +107,12 @@ pub enum DaemonError {
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Start { home, config, env, defaults, clock, until, only, commands, reminders, show } = start;
     let lock = Lock::take(&home)?;
+    fail_point!(Locked);
     // From here on a signal ends the service in order.
     let signals = Signals::catch().map_err(failed("catch signals"))?;
     let secrets = secrets::read(&home, &env)?;
     let journal = Journal::open(&home.journal(), clock.clone())?;
+    fail_point!(JournalOpened);
     say_kept_aside(&journal).await?;
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
     let programs = programs(&env, &own_binary);
@@ -170,17 +172,25 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
     let verbs = Verbs { schedule: schedule.clone(), commands, budget, clock: clock.clone(), status };
     let mut tasks = JoinSet::new();
+    let (swept, now) = (home.clone(), clock.now());
+    tasks.spawn_blocking(move || {
+        if let Err(error) = definition::sweep(&swept, now) {
+            tracing::warn!(%error, "what killed writers may have left in the folders of definitions was not removed");
+        }
+    });
     tasks.spawn(following.follow(watch));
     tasks.spawn(control.serve(Arc::new(verbs)));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
     tasks.spawn(ending::watch(signals, until, schedule.clone(), clock.clone(), config.shutdown_grace));
     let firing = only.map(|id| tokio::spawn(fire_only(id, schedule.clone(), config.shutdown_grace)));
     let ended = dispatcher.run().await;
+    fail_point!(ScheduleEnded);
 
     tasks.shutdown().await;
     housekeeping.stop().await;
     delivery::last_words(&journal, &show).await;
     journal.close().await;
+    fail_point!(JournalClosed);
     // Who asks now is told that nothing runs, not kept waiting.
     let _absent = fs::remove_file(home.socket());
     let _absent = fs::remove_file(home.user_token());

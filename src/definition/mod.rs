@@ -34,7 +34,7 @@ pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{
     FailedReminder, Written, create, create_text, failed_reminders, move_to_failed, read_text, remove,
-    remove_unchanged, replace_text, restore_failed, restore_fired, set_field, set_fields,
+    remove_unchanged, replace_text, restore_failed, restore_fired, set_field, set_fields, sweep,
 };
 
 use std::fmt;

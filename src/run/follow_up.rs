@@ -121,7 +121,9 @@ impl NextLink {
             return Ok(format!("Moved: check {number} of {of} is now in {words}."));
         }
         let (reminders, arguments) = (Arc::clone(reminders), context.arguments(delay));
+        fail_point!(BeforeLink);
         *made = Some(blocking(move || reminders.add(&arguments)).await?);
+        fail_point!(LinkMade);
         Ok(format!("Scheduled: check {number} of {of} in {words}."))
     }
 }

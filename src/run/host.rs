@@ -14,7 +14,7 @@ use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::Definition;
-use crate::journal::{Denial, Journal, ProcessIdentity, RunId};
+use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict};
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
@@ -40,6 +40,14 @@ pub struct Host {
 }
 
 impl Host {
+    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
+    pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
+        fail_point!(BeforeMark);
+        self.journal.mark_effect(&self.run, what).await?;
+        fail_point!(Marked);
+        Ok(())
+    }
+
     async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
@@ -52,7 +60,7 @@ impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
         let mut decision = self.policy.decide(&call);
         let effect = decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS);
-        if effect && let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
+        if effect && let Err(error) = self.mark(&call.tool).await {
             decision.verdict = Verdict::Deny;
             decision.layer = Layer::System;
             decision.rule = None;

@@ -15,6 +15,7 @@ mod cli_read;
 mod cli_service;
 mod cli_write;
 mod crash;
+mod default_build;
 mod cron_reference;
 mod definitions;
 mod first_start;

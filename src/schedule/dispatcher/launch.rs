@@ -111,8 +111,10 @@ impl Dispatcher {
         let (journal, launcher) = (self.journal.clone(), Arc::clone(&self.launcher));
         self.tasks.spawn(async move {
             let run = job.run.clone();
+            fail_point!(BeforeLaunch);
             let report = match journal.launching(&run, text).await {
                 Ok(()) => {
+                    fail_point!(Launched);
                     let report = attempt(&*launcher, job).await;
                     journal.effect(&run).await.map(|effect| (report, effect.is_some()))
                 }
@@ -165,7 +167,12 @@ impl Dispatcher {
         let Some(open) = self.open.get(number) else { return };
         let (journal, last) = (self.journal.clone(), open.run.clone());
         self.open.set_stage(number, Stage::Recording);
-        self.tasks.spawn(async move { Event::Again(Again { number, run: journal.attempt_again(&last).await }) });
+        self.tasks.spawn(async move {
+            fail_point!(BeforeAgain);
+            let run = journal.attempt_again(&last).await;
+            fail_point!(AgainRecorded);
+            Event::Again(Again { number, run })
+        });
     }
 
     pub(super) fn on_again(&mut self, again: Again) -> Result<(), JournalError> {
