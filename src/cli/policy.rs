@@ -11,7 +11,7 @@ use crate::agent::SessionMode;
 use crate::agent::claude::options::command_line;
 use crate::channel::terminal::plain;
 use crate::config::Config;
-use crate::daemon::service;
+use crate::daemon::settings;
 use crate::definition::Definition;
 use crate::policy::{Decision, Policy, ToolCall, Verdict};
 use crate::run::runner;
@@ -33,7 +33,7 @@ pub(super) fn of(definition: &Definition, context: &Context) -> Result<Policy, C
 
 /// The client's arguments for a definition's run in a fresh session.
 pub(super) fn client_args(definition: &Definition, policy: &Policy, config: &Config) -> Vec<String> {
-    let settings = service::settings(config);
+    let settings = settings::of_runs(config);
     let (session, options) = match definition.background() {
         None => (SessionMode::Main(None), runner::main_options(definition, &settings)),
         Some(background) => (SessionMode::Isolated, runner::background_options(definition, background, &settings)),

@@ -29,6 +29,7 @@ pub struct Host {
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
+    pub(super) bot_name: String,
     pub(super) link: NextLink,
     pub(super) reminders: Arc<dyn Reminders>,
     pub(super) reach: Mutex<Reach>,

@@ -50,6 +50,8 @@ pub struct RunSettings {
     pub require_sandbox: bool,
     /// What the person is called in prompts: their name, or `the user`.
     pub person: String,
+    /// What the bot is called in footers.
+    pub bot_name: String,
 }
 
 /// Everything that attempts need.
@@ -103,7 +105,7 @@ impl Runner {
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
-        let host = self.host(job, policy);
+        let host = self.host(job, policy, &settings);
         let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
         let prompt = self.fork_prompt(job, &host, &settings, &updates, knows_main_session).await?;
         let options = background_options(&job.definition, background, &settings);
@@ -164,7 +166,7 @@ impl Runner {
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
         let policy = Policy::main_session(&settings.main_tools, &self.places());
-        let host = self.host(job, policy);
+        let host = self.host(job, policy, &settings);
         let updates = self.updates().await?;
         let prompt = self.prompt(job, &host, &settings, &updates, None)?;
         let session = SessionMode::Main(turn.session());
@@ -225,7 +227,7 @@ impl Runner {
         Ok(report)
     }
 
-    fn host(&self, job: &Job, policy: Policy) -> Arc<Host> {
+    fn host(&self, job: &Job, policy: Policy, settings: &RunSettings) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             definition: job.definition.clone(),
@@ -234,6 +236,7 @@ impl Runner {
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
+            bot_name: settings.bot_name.clone(),
             link: NextLink::of(&job.definition),
             reminders: self.reminders.clone(),
             reach: tokio::sync::Mutex::new(Reach::default()),

@@ -28,6 +28,7 @@ mod policy_corpus;
 mod policy_shell;
 mod problems;
 mod reach;
+mod reloading;
 mod restrictions;
 mod samples;
 mod shutdown;

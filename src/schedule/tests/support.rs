@@ -75,6 +75,8 @@ pub(super) enum Act {
     End(AttemptEnd),
     /// Goes on until it is cancelled.
     Hang,
+    /// Goes on for ever, whatever it is told.
+    Deaf,
     Panic,
 }
 
@@ -161,6 +163,7 @@ impl Launcher for Hand {
                     job.cancel.cancelled().await;
                     report.end = AttemptEnd::Cancelled;
                 }
+                Act::Deaf => std::future::pending().await,
                 Act::Panic => panic!("boo"),
             }
             if report.end != AttemptEnd::Completed {
@@ -348,6 +351,12 @@ impl Life {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
         // What the disk is at, it ends: a dead process's last write is done or not.
+        self.journal.close().await;
+    }
+
+    /// Waits for the dispatcher's own end.
+    pub(super) async fn ended(self) {
+        self.task.await.unwrap().unwrap();
         self.journal.close().await;
     }
 
