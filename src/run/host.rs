@@ -30,6 +30,7 @@ pub struct Host {
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
+    pub(super) bot_name: String,
     pub(super) link: NextLink,
     /// How far away the `notify` client puts a chain's next link.
     pub(super) notify_delay: Duration,

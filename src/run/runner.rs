@@ -56,6 +56,8 @@ pub struct RunSettings {
     pub person: String,
     /// The tools of every spawned agent.
     pub spawned_tools: SpawnTools,
+    /// What the bot is called in footers.
+    pub bot_name: String,
 }
 
 /// Everything that attempts need.
@@ -260,6 +262,7 @@ impl Runner {
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
+            bot_name: settings.bot_name.clone(),
             link: NextLink::of(&job.definition),
             notify_delay: settings.notify_chain_delay,
             reminders: self.reminders.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ollim_bot::cli::context::{Caller, Context, Environment};
+use ollim_bot::cli::context::{Caller, Context, Environment, InForce};
 use ollim_bot::cli::links::Links;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
@@ -118,7 +118,7 @@ fn desk() -> Desk {
         std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: x\n---\nDo it.\n")).unwrap();
     }
     let context = Context::new(home.clone(), Caller::Person, Environment::default(), home.root().to_owned(), false);
-    Desk { _folder: folder, home, links: Links(context) }
+    Desk { _folder: folder, home, links: Links(InForce::new(context)) }
 }
 
 proptest! {

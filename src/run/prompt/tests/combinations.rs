@@ -18,6 +18,7 @@ struct Case {
     neighbours: usize,
     allowed: Option<&'static [&'static str]>,
     denied: Option<&'static [&'static str]>,
+    limits: usize,
     updates: usize,
     left_out: usize,
     chain: Option<(u32, u32)>,
@@ -36,6 +37,7 @@ const LITTLE: Case = Case {
     neighbours: 0,
     allowed: None,
     denied: None,
+    limits: 0,
     updates: 0,
     left_out: 0,
     chain: None,
@@ -53,6 +55,7 @@ const MUCH: Case = Case {
     mode: UpdateMode::Always,
     neighbours: 2,
     allowed: Some(&["Read"]),
+    limits: 2,
     updates: 2,
     left_out: 1,
     chain: Some((0, 2)),
@@ -81,6 +84,7 @@ fn paragraphs(case: Case) -> Vec<String> {
     };
     let skills: Vec<Skill> = (0..case.skills).map(skill).collect();
     let tools = tools(case.tools);
+    let limits: Vec<String> = (0..case.limits).map(|number| format!("Limit {number} holds.")).collect();
     let next = (case.budget < 5).then(|| now() + TimeDelta::minutes(30));
     let text = render(&definition, |prompt| {
         prompt.late = case.late.then_some("[late: was scheduled for 13:00, running now]");
@@ -91,6 +95,7 @@ fn paragraphs(case: Case) -> Vec<String> {
         prompt.skills = &skills;
         prompt.fork = Some(ForkFacts {
             tools: &tools,
+            limits: &limits,
             knows_main_session: case.knows,
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
@@ -193,6 +198,12 @@ fn restrictions() {
             })
         });
     check("restrictions", 3, 1, &cases);
+}
+
+#[test]
+fn limits() {
+    let cases = [0, 1, 2].map(|count| case(format!("{count}"), move |case| case.limits = count));
+    check("limits", 3, 1, &cases);
 }
 
 #[test]
