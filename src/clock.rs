@@ -118,6 +118,13 @@ impl Clock {
     }
 }
 
+/// Microseconds of the monotonic clock, as other programs of this machine read it: since the boot, without sleep.
+#[must_use]
+pub fn monotonic_micros() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
+}
+
 /// Measures how far the wall clock has strayed from steady time.
 #[derive(Debug)]
 pub struct Drift {

@@ -16,10 +16,10 @@ use crate::journal::{Journal, JournalError, Message};
 /// Shows one message to the person.
 pub type Show = Arc<dyn Fn(&Message) -> io::Result<()> + Send + Sync>;
 
-/// The console's way: on this process's standard output.
+/// The console's way: on this process's standard output, with times of this zone.
 #[must_use]
-pub fn console(zone: Tz) -> Show {
-    Arc::new(move |message| crate::channel::console::show(message, zone, &mut io::stdout().lock()))
+pub fn console(zone: impl Fn() -> Tz + Send + Sync + 'static) -> Show {
+    Arc::new(move |message| crate::channel::console::show(message, zone(), &mut io::stdout().lock()))
 }
 
 /// Messages shown before they are marked, in one commit.

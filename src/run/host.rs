@@ -1,6 +1,7 @@
 //! The other side of a running client: answers its hook, serves our tools, keeps the record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -29,7 +30,10 @@ pub struct Host {
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
+    pub(super) bot_name: String,
     pub(super) link: NextLink,
+    /// How far away the `notify` client puts a chain's next link.
+    pub(super) notify_delay: Duration,
     pub(super) reminders: Arc<dyn Reminders>,
     pub(super) reach: Mutex<Reach>,
     /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
@@ -120,7 +124,13 @@ impl RunHost for Host {
         self.record(Denial { tool, input, layer: "client".into(), rule: None, reason }).await;
     }
 
-    async fn deliver(&self, text: String) {
+    async fn deliver(&self, mut text: String) -> Result<(), String> {
+        if self.link.is_open() {
+            let next = self.follow_up(self.notify_delay).await?;
+            text.push_str("\n\n");
+            text.push_str(&next);
+        }
         self.delivered.lock().await.push(text);
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 mod support;
 
+mod agent_jobs;
 mod agents;
 mod architecture;
 mod chains;
@@ -31,6 +32,7 @@ mod policy_corpus;
 mod policy_shell;
 mod problems;
 mod reach;
+mod reloading;
 mod restrictions;
 mod samples;
 mod shutdown;

@@ -23,7 +23,7 @@ impl Followed {
         fs::create_dir_all(home.routines()).unwrap();
         fs::write(home.routines().join("a.md"), routine("a", "one")).unwrap();
         let watch = Watch::start(&home).unwrap();
-        let defaults = Defaults { zone: chrono_tz::UTC, commands: BTreeSet::new() };
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: BTreeSet::new(), agents: Default::default() };
         let store = Store::open(&home, defaults).unwrap();
         Self { dir, home, store, watch }
     }
@@ -164,6 +164,22 @@ async fn a_git_checkout_is_followed() {
     bot.until(&["a: one"]).await;
     git("checkout -q main");
     bot.until(&many).await;
+}
+
+/// The kernel does not tell of the end of a folder while a file that was in it is open, as the journal is.
+#[tokio::test]
+async fn a_deleted_folder_of_which_a_file_is_open_comes_back() {
+    let mut bot = Followed::new();
+    fs::create_dir(bot.home.reminders()).unwrap();
+    bot.until(&["a: one"]).await;
+    fs::create_dir(bot.home.state()).unwrap();
+    let open = fs::File::create(bot.home.journal()).unwrap();
+    fs::remove_dir_all(bot.home.root()).unwrap();
+    bot.until(&[]).await;
+    fs::create_dir_all(bot.home.routines()).unwrap();
+    fs::write(bot.home.routines().join("b.md"), routine("b", "new")).unwrap();
+    bot.until(&["b: new"]).await;
+    drop(open);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
     if host.definition.background().is_some() {
         return send(host, embed::as_text(&message, "bg"), message.critical).await;
     }
-    record(host, embed::as_text(&message, &host.bot.name)).await.map(|()| "Sent.".into())
+    record(host, embed::as_text(&message, &host.bot_name)).await.map(|()| "Sent.".into())
 }
 
 /// Sends a background job's one message, if nothing stands against it.

@@ -13,6 +13,7 @@ use super::super::open::Stage;
 use super::definitions::due_at;
 use super::ended::Ended;
 use super::{Dispatcher, Event, RECENT_ONES};
+use crate::agent::{AttemptEnd, AttemptReport};
 use crate::definition::{Definition, Kind, Mode};
 use crate::journal::{JournalError, RunId, RunState};
 
@@ -109,13 +110,18 @@ impl Dispatcher {
         self.recent.push_back((now, definition));
         self.open.set_stage(number, Stage::Going { cancel, cause: None, since: now, foreground });
         let (journal, launcher) = (self.journal.clone(), Arc::clone(&self.launcher));
+        let cut_off = self.cut_off.clone();
         self.tasks.spawn(async move {
             let run = job.run.clone();
             fail_point!(BeforeLaunch);
             let report = match journal.launching(&run, text).await {
                 Ok(()) => {
                     fail_point!(Launched);
-                    let report = attempt(&*launcher, job).await;
+                    let report = tokio::select! {
+                        biased;
+                        report = attempt(&*launcher, job) => report,
+                        () = cut_off.cancelled() => AttemptReport::bare(AttemptEnd::Cancelled),
+                    };
                     journal.effect(&run).await.map(|effect| (report, effect.is_some()))
                 }
                 Err(error) => Err(error),
