@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
@@ -104,6 +105,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
     let lock = Lock::take(&home)?;
     fail_point!(Locked);
+    let _unlimited = outlive_limits().map_err(failed("catch signals"))?;
     // Of a service that is started for one run by somebody else's, nobody is told.
     let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;
@@ -224,6 +226,11 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
     move |source| DaemonError::Io { what, source }
+}
+
+/// A file that may not grow any more (`ulimit -f`) is a disk that refuses, not the end of the process.
+fn outlive_limits() -> std::io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
 async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {

@@ -203,7 +203,8 @@ impl Runner {
         if let Some(session) = report.session.clone() {
             self.bot.main.keep(session, report.transcript.clone()).await.map_err(|error| error.to_string())?;
         }
-        if report.end == AttemptEnd::Completed {
+        // A client without a session has no model that read them.
+        if report.end == AttemptEnd::Completed && report.session.is_some() {
             self.journal.updates_given(updates.newest).await.map_err(|error| error.to_string())?;
         }
         Ok(report)

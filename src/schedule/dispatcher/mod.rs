@@ -118,6 +118,8 @@ pub struct Dispatcher {
     uncleaned: HashMap<DefinitionId, Recorded>,
     /// When dealing with a file is tried again.
     cleanups: BTreeSet<(Instant, DefinitionId)>,
+    /// Reminders whose file could not be dealt with, and the last pause before it is tried again.
+    stuck: HashMap<DefinitionId, Duration>,
     streaks: HashMap<DefinitionId, Streak>,
     /// Reminders that were disabled when an earlier life saw them last.
     were_disabled: HashSet<DefinitionId>,
@@ -173,6 +175,7 @@ impl Dispatcher {
             retries: BTreeSet::new(),
             uncleaned: HashMap::new(),
             cleanups: BTreeSet::new(),
+            stuck: HashMap::new(),
             streaks: HashMap::new(),
             recent: VecDeque::new(),
             were_disabled: HashSet::new(),
