@@ -5,6 +5,7 @@ mod support;
 
 mod agents;
 mod architecture;
+mod beside;
 mod chains;
 mod claude;
 mod cli;
@@ -33,4 +34,5 @@ mod restrictions;
 mod samples;
 mod shutdown;
 mod skills;
+mod storm;
 mod wrapper;
