@@ -467,8 +467,10 @@ fn on_overlap(text: &str) -> Result<OnOverlap, String> {
 pub enum Effect {
     /// It only shows something.
     Reads,
-    /// It changes definitions, runs or the service.
-    Writes,
+    /// It makes or changes definitions: a run may, as far as it has no less itself.
+    Makes,
+    /// It changes runs or the service: the person's alone.
+    Rules,
     /// It schedules the next link of the caller's own chain, and nothing else.
     FollowsUp,
     /// It is one of the person's own commands: what it does is its own.
@@ -500,8 +502,8 @@ impl Command {
             | Self::CancelRun { .. }
             | Self::Pause
             | Self::Resume { .. }
-            | Self::Budget { set: Some(_) }
-            | Self::Routine(
+            | Self::Budget { set: Some(_) } => Effect::Rules,
+            Self::Routine(
                 Routine::Add(_)
                 | Routine::Edit { .. }
                 | Routine::Enable { .. }
@@ -515,7 +517,7 @@ impl Command {
                 | Reminder::Snooze { .. }
                 | Reminder::Restore { .. }
                 | Reminder::Retry { .. },
-            ) => Effect::Writes,
+            ) => Effect::Makes,
             Self::FollowUpChain { .. } => Effect::FollowsUp,
             Self::External(_) => Effect::External,
         }

@@ -7,6 +7,7 @@ mod add;
 mod agents;
 pub mod args;
 mod budget;
+mod capped;
 mod change;
 mod check;
 mod config;

@@ -1,6 +1,7 @@
 //! The other side of a running client: answers its hook, serves our tools, keeps the record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -8,6 +9,7 @@ use tokio::sync::Mutex;
 use tracing::{debug, error, info};
 
 use super::follow_up::{NextLink, Reminders};
+use super::tokens::OnBehalf;
 use super::tools::{self, Reach};
 use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
@@ -41,6 +43,27 @@ impl Host {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
         }
+    }
+}
+
+#[async_trait]
+impl OnBehalf for Host {
+    fn decide_command(&self, words: &[String]) -> Decision {
+        self.policy.decide_command(words)
+    }
+
+    async fn follow_up(&self, delay: Duration) -> Result<String, String> {
+        self.schedule_link(delay).await
+    }
+
+    async fn mark_effect(&self, what: &str) -> Result<(), String> {
+        let marked = self.journal.mark_effect(&self.run, what).await;
+        marked.map_err(|error| format!("nothing was done, since it could not be recorded: {error}"))
+    }
+
+    async fn record_denial(&self, denial: Denial) {
+        info!(run = %self.run, reason = %denial.reason, "command refused");
+        self.record(denial).await;
     }
 }
 

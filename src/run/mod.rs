@@ -1,5 +1,6 @@
 //! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
 
+pub mod cap;
 pub mod chain;
 pub mod follow_up;
 mod host;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tracing::warn;
 
+use super::cap::Cap;
 use super::chain::ChainContext;
 use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
@@ -207,15 +208,11 @@ impl Runner {
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
         let Turn { job, host, run_dir, session, options, deny_rules, prompt, wall, settings } = turn;
-        let (policy, follower) = (host.policy.clone(), host.clone());
         let authority = RunAuthority {
             run: job.run.clone(),
             title: job.definition.title(),
-            decide_command: Box::new(move |words| policy.decide_command(words)),
-            follow_up: Box::new(move |delay| {
-                let host = follower.clone();
-                Box::pin(async move { host.follow_up(delay).await })
-            }),
+            cap: Cap::of(&job.definition, &host.policy, settings),
+            acts: host.clone(),
         };
         let grant =
             self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))?;

@@ -104,7 +104,7 @@ async fn report(host: &Host, arguments: Value) -> Result<String, String> {
 
 async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
     let FollowUpChain { minutes_from_now } = read(FOLLOW_UP_CHAIN, arguments)?;
-    host.follow_up(Duration::from_secs(60 * u64::from(minutes_from_now))).await
+    host.schedule_link(Duration::from_secs(60 * u64::from(minutes_from_now))).await
 }
 
 fn read<A: DeserializeOwned>(tool: &str, arguments: Value) -> Result<A, String> {
@@ -121,7 +121,7 @@ impl Host {
     ///
     /// # Errors
     /// A sentence for the agent; then nothing has changed.
-    pub(super) async fn follow_up(&self, delay: Duration) -> Result<String, String> {
+    pub(super) async fn schedule_link(&self, delay: Duration) -> Result<String, String> {
         // What is refused anyway is no effect: a run that only tried may still be done again.
         if self.link.is_open() {
             let marked = self.journal.mark_effect(&self.run, FOLLOW_UP_CHAIN).await;
