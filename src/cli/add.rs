@@ -164,7 +164,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
 }
 
 /// One empty value is the empty list.
-fn list(values: Vec<String>) -> Vec<String> {
+pub(super) fn list(values: Vec<String>) -> Vec<String> {
     if values == [""] { Vec::new() } else { values }
 }
 

@@ -36,7 +36,7 @@ pub fn ask(argv: &[OsString], token: &str, context: &Context) -> Result<Output, 
             Err(external::become_command(&program, &args, &context.home))
         }
         Ok(Reply::Refused(reason)) => Err(CliError::user(reason)),
-        Ok(Reply::Done(_) | Reply::Status(_) | Reply::Fired { .. }) => {
+        Ok(Reply::Done(_) | Reply::Status(_) | Reply::Fired { .. } | Reply::Spawned { .. }) => {
             Err(CliError::environment("the service gave an answer to another question"))
         }
         Err(CallError::NotRunning) => {
@@ -105,6 +105,12 @@ fn decide(
             output.line(said);
             Ok(None)
         }
+        (Effect::Spawns, Some(super::args::Command::Spawn(args))) => {
+            let request = super::spawn::request(args)?;
+            let spawned = Handle::current().block_on(run.acts.spawn(request)).map_err(CliError::denied)?;
+            super::spawn::said(spawned.as_str(), cli.global.json, output);
+            Ok(None)
+        }
         (Effect::External, Some(super::args::Command::External(typed))) => {
             super::refuse_json(cli.global.json)?;
             let (name, args) = external::split(&typed)?;
@@ -113,7 +119,7 @@ fn decide(
             let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
             Ok(Some(Reply::Exec { name: name.to_owned(), args }))
         }
-        (Effect::Rules | Effect::External | Effect::FollowsUp, _) => {
+        (Effect::Rules | Effect::Spawns | Effect::External | Effect::FollowsUp, _) => {
             Err(CliError::denied(format!("`{}` is the person's alone, and a job may not do it", shown(words)))
                 .hint("report what you wanted to do instead"))
         }

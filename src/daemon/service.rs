@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -33,6 +33,7 @@ use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::run::follow_up::Reminders;
 use crate::run::neighbours::Neighbours;
 use crate::run::runner::{RunSettings, Runner};
+use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
 use crate::schedule::{Chore, Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
 
@@ -119,32 +120,45 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
     // The watch comes first: what happens from here on is told, what was before is read.
     let watch = Watch::start(&home)?;
-    let definitions = Arc::new(Mutex::new(read_all(&home, defaults).await?));
+    let definitions = Arc::new(Mutex::new(read_all(&home, defaults.clone()).await?));
 
     let tokens = Tokens::default();
     let neighbours = Neighbours::default();
     let budget = SharedBudget::new(journal.clone());
+    let settings = Arc::new(RwLock::new(settings(&config)));
+    let user_home = env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let main = MainSession::load(journal.clone()).await?;
+    let spawner = Arc::new(Spawner {
+        home: home.clone(),
+        user_home: user_home.clone(),
+        clock: clock.clone(),
+        journal: journal.clone(),
+        settings: settings.clone(),
+        defaults,
+        schedule: OnceLock::new(),
+        going: tokio::sync::Mutex::default(),
+    });
     let runner = Runner {
         home: home.clone(),
-        user_home: env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from),
+        user_home,
         programs,
         clock: clock.clone(),
         journal: journal.clone(),
-        settings: Arc::new(RwLock::new(settings(&config))),
+        settings,
         client,
         tokens: tokens.clone(),
-        bot: Bot {
-            name: config.bot_name.clone(),
-            main: MainSession::load(journal.clone()).await?,
-            budget: budget.clone(),
-        },
+        bot: Bot { name: config.bot_name.clone(), main: main.clone(), budget: budget.clone() },
         reminders,
         neighbours: neighbours.clone(),
+        spawner: spawner.clone(),
     };
     let files = Arc::new(HomeFiles(home.clone()));
     let (schedule, dispatcher) =
         Dispatcher::new(&clock, journal.clone(), Arc::new(runner), files, config.max_concurrent_runs);
     neighbours.ask(schedule.clone());
+    // Nobody else sets it.
+    let _first = spawner.schedule.set(schedule.clone());
+    let sessions = spawner.left_open().await.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
 
     let status = ServiceStatus {
         pid: std::process::id(),
@@ -157,7 +171,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     };
     let control = Control::open(&home, tokens).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
-    let following = Following::start(definitions, schedule.clone(), problems).await;
+    let following = Following::start(definitions, sessions, schedule.clone(), problems).await;
     let housekeeping =
         Housekeeping::start(chores(&home, &journal, &clock, &following, config.journal_retention)).await?;
     tracing::info!(
@@ -168,7 +182,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         home.root().display()
     );
 
-    let verbs = Verbs { schedule: schedule.clone(), commands, budget, clock: clock.clone(), status };
+    let verbs = Verbs { schedule: schedule.clone(), commands, budget, spawner, main, clock: clock.clone(), status };
     let mut tasks = JoinSet::new();
     tasks.spawn(following.follow(watch));
     tasks.spawn(control.serve(Arc::new(verbs)));

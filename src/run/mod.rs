@@ -8,6 +8,7 @@ pub mod neighbours;
 pub mod prompt;
 pub mod runner;
 pub mod setup;
+pub mod spawn;
 pub mod tokens;
 mod tools;
 pub mod wall;

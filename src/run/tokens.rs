@@ -12,6 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::cap::Cap;
+use super::spawn::SpawnRequest;
+use crate::definition::DefinitionId;
 use crate::journal::{Denial, RunId};
 use crate::policy::Decision;
 
@@ -24,6 +26,8 @@ pub trait OnBehalf: Send + Sync {
     async fn follow_up(&self, delay: Duration) -> Result<String, String>;
     /// Marks that it is about to have an effect. Where that fails, the effect must not be had.
     async fn mark_effect(&self, what: &str) -> Result<(), String>;
+    /// Starts an agent for it: the session's id.
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String>;
     /// Puts something that it was refused into its record.
     async fn record_denial(&self, denial: Denial);
 }

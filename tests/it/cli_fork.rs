@@ -8,11 +8,12 @@ use ollim_bot::cli::context::{Caller, Context, Environment};
 use ollim_bot::config::Config;
 use ollim_bot::daemon::control::{Answers, Control};
 use ollim_bot::daemon::wire::{Reply, Request};
-use ollim_bot::definition::{Defaults, Kind, parse};
+use ollim_bot::definition::{Defaults, DefinitionId, Kind, parse};
 use ollim_bot::home::Home;
 use ollim_bot::journal::{Denial, RunId};
 use ollim_bot::policy::{Decision, Layer, Places, Policy, Verdict};
 use ollim_bot::run::cap::Cap;
+use ollim_bot::run::spawn::SpawnRequest;
 use ollim_bot::run::tokens::{Grant, OnBehalf, RunAuthority, Tokens};
 
 use crate::cli::shown;
@@ -94,6 +95,9 @@ impl OnBehalf for Record {
     async fn mark_effect(&self, what: &str) -> Result<(), String> {
         self.effects.lock().unwrap().push(what.to_owned());
         Ok(())
+    }
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
+        if request.agent.is_some() { Err("no agents here".to_owned()) } else { Ok(DefinitionId::new("spawn-1")) }
     }
     async fn record_denial(&self, denial: Denial) {
         self.denials.lock().unwrap().push(denial);
