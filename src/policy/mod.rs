@@ -15,6 +15,7 @@ mod lists;
 mod names;
 mod path;
 mod pattern;
+mod reads;
 mod rule;
 mod shell;
 mod surface;
@@ -28,6 +29,7 @@ pub use broad::{denylist_warnings, warnings};
 pub use layers::Policy;
 pub use path::Places;
 pub use pattern::{PatternError, ToolPattern};
+pub use reads::may_change_files;
 pub use surface::{PathGrants, PolicyEntry};
 
 use std::path::PathBuf;
