@@ -284,3 +284,23 @@ fn asking_about_files_needs_no_grant() {
     );
     denies(&denying(&["Bash(test *)"]), &["[[ -f x ]]", "test -f x"]);
 }
+
+#[test]
+fn the_persons_own_client_is_out_of_reach() {
+    let policy = allowing(&["Bash(cat *)", "Bash(grep *)", "Read(//**)", "Edit(//**)"]);
+    denies(
+        &policy,
+        &[
+            "cat ~/.claude/settings.json",
+            "cat /home/u/.claude/projects/p/x.jsonl",
+            "cat /home/u/.claude.json",
+            "cat < ~/.claude.json",
+            "grep -r token ~/.claude",
+            "grep --file=/home/u/.claude/x y",
+        ],
+    );
+    allows(&policy, &["cat repo/.git/HEAD", "cat ~/.claudette", "cat notes/.claude.md"]);
+    for path in ["/home/u/.claude/settings.json", "~/.claude.json"] {
+        assert_eq!(policy.decide(&call("Read", json!({ "file_path": path }))).verdict, Verdict::Deny, "{path}");
+    }
+}
