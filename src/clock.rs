@@ -78,7 +78,10 @@ impl Clock {
     #[allow(clippy::disallowed_methods)]
     pub fn now(&self) -> DateTime<Utc> {
         match &self.0 {
+            #[cfg(not(feature = "failpoints"))]
             Source::System => Utc::now(),
+            #[cfg(feature = "failpoints")]
+            Source::System => Utc::now() + crate::failpoints::ahead(),
             Source::Simulated(simulated) => {
                 let passed = TimeDelta::from_std(simulated.start.elapsed()).unwrap_or(TimeDelta::MAX);
                 simulated.base + passed + TimeDelta::milliseconds(simulated.shift.load(Ordering::SeqCst))
@@ -113,6 +116,13 @@ impl Clock {
             }
         }
     }
+}
+
+/// Microseconds of the monotonic clock, as other programs of this machine read it: since the boot, without sleep.
+#[must_use]
+pub fn monotonic_micros() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
 /// Measures how far the wall clock has strayed from steady time.

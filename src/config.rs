@@ -20,7 +20,7 @@ use crate::definition::frontmatter::{Block, Entry, Node, Spot, yaml_text};
 use crate::definition::values::{Fault, Value};
 use crate::definition::{Problem, Severity, Thinking};
 use crate::home::Home;
-use crate::policy::ToolPattern;
+use crate::policy::{SpawnTools, ToolPattern};
 
 /// What `init` writes: every setting with its default, commented out.
 pub const COMMENTED: &str = include_str!("config/commented.yaml");
@@ -124,6 +124,8 @@ pub struct Config {
     pub thinking: Thinking,
     /// What the main session may do.
     pub main_tools: Vec<ToolPattern>,
+    /// What spawned agents have and have not, where a spawn does not say.
+    pub spawned_tools: SpawnTools,
     /// Where messages go.
     pub channel: ChannelKind,
     /// Wall clock for a run whose definition does not say.

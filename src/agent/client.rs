@@ -53,6 +53,8 @@ pub struct ClientOptions {
     pub max_turns: Option<u32>,
     /// At most so many US dollars.
     pub max_budget_usd: Option<f64>,
+    /// The agents that it may call, as `--agents` takes them; `None`: none.
+    pub agents: Option<String>,
     /// Added to the client's system prompt.
     pub append_system_prompt: Option<String>,
 }
@@ -130,8 +132,11 @@ pub trait RunHost: Send + Sync {
     async fn started(&self, pid: u32, session: Option<SessionId>);
     /// A call that the client itself refused, without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
-    /// The `notify` client delivers the person's own text.
-    async fn deliver(&self, text: String);
+    /// The `notify` client delivers the person's own text, and the job's next link is scheduled where it has one.
+    ///
+    /// # Errors
+    /// A sentence on what failed; then nothing is delivered.
+    async fn deliver(&self, text: String) -> Result<(), String>;
 }
 
 /// Why a run did not do its work. The classes of failure are those of the client.

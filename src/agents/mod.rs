@@ -14,11 +14,12 @@ mod tool_list;
 pub use client_json::{LONGEST_ARGUMENT, agents_argument, agents_json, hidden_agents};
 pub use resolve::{AgentEntry, Agents};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use crate::definition::Problem;
+use crate::definition::{KnownAgents, Problem};
+use crate::home::Home;
 use crate::policy::{AgentRules, PermissionMode, ToolPattern};
 
 /// Why there is no such agent to use.
@@ -53,6 +54,30 @@ pub enum AgentError {
         /// The most there may be.
         limit: usize,
     },
+}
+
+impl AgentError {
+    /// What to do now.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unusable { problem, .. } if problem.hint.is_some() => problem.hint.clone().unwrap_or_default(),
+            Self::Unknown { .. } | Self::Unusable { .. } => "`ollim-bot agents list` shows those there are".into(),
+            Self::MainSessionOnly(_) => "choose another one".into(),
+            Self::TooLong { .. } => "shorten it: the client takes it as one argument".into(),
+        }
+    }
+}
+
+/// The word on agents for whoever reads definitions: their files are read each time it is asked.
+#[must_use]
+pub fn known_agents(home: &Home, user_home: Option<&Path>) -> KnownAgents {
+    let (home, user_home) = (home.clone(), user_home.map(Path::to_path_buf));
+    KnownAgents::new(move |name| {
+        let agents = Agents::load(&home, user_home.as_deref());
+        let found = agents.for_background(name).and_then(NamedAgent::fits);
+        found.map_err(|error| (error.to_string(), error.hint()))
+    })
 }
 
 /// Where an agent comes from, the highest first.
@@ -166,6 +191,17 @@ impl NamedAgent {
             disallowed: self.disallowed_tools.clone(),
             read_only: self.read_only,
             permission_mode: self.permission_mode,
+        }
+    }
+
+    /// Whether its prompt can be handed to the client on its command line.
+    ///
+    /// # Errors
+    /// [`AgentError::TooLong`].
+    pub fn fits(&self) -> Result<(), AgentError> {
+        match self.prompt.len() {
+            length if length > LONGEST_ARGUMENT => Err(AgentError::TooLong { length, limit: LONGEST_ARGUMENT }),
+            _ => Ok(()),
         }
     }
 

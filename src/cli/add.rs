@@ -104,12 +104,14 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         no_ping,
         allowed_tools,
         blocked_tools,
+        agent,
         skills,
         timeout,
         max_turns,
         max_cost_usd,
         on_missed,
         retry,
+        created_by,
     } = args;
     if message.trim().is_empty() {
         return Err(CliError::user("the message is empty").hint("say what is to be done: `-m 'Check the oven'`"));
@@ -125,6 +127,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         (model.is_some(), "--model"),
         (thinking.is_some(), "--thinking"),
         (no_thinking, "--no-thinking"),
+        (agent.is_some(), "--agent"),
         (update_main_session.is_some(), "--update-main-session"),
         (no_ping, "--no-ping"),
     ];
@@ -147,12 +150,14 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
     draft.allow_ping = !no_ping;
     draft.allowed_tools = allowed_tools.map(list);
     draft.disallowed_tools = blocked_tools.map(list);
+    draft.agent = agent;
     draft.skills = skills.unwrap_or_default();
     draft.timeout = timeout;
     draft.max_turns = max_turns;
     draft.max_cost_usd = max_cost_usd;
     draft.on_missed = on_missed;
     draft.retry = retry;
+    draft.created_by = created_by.map(DefinitionId::new);
     Ok(draft)
 }
 

@@ -151,14 +151,6 @@ fn shortened(text: &str) -> String {
     format!("{}…", start.rsplit_once(' ').map_or(start.as_str(), |(words, _)| words))
 }
 
-fn refused(error: AgentError) -> CliError {
-    let hint = match &error {
-        AgentError::Unusable { problem, .. } => problem.hint.clone(),
-        _ => Some("`ollim-bot agents list` shows those there are".to_owned()),
-    };
-    let refused = CliError::user(error.to_string());
-    match hint {
-        Some(hint) => refused.hint(hint),
-        None => refused,
-    }
+pub(super) fn refused(error: AgentError) -> CliError {
+    CliError::user(error.to_string()).hint(error.hint())
 }

@@ -335,6 +335,9 @@ pub struct JobArgs {
     /// Everything the main session has, except these
     #[arg(long, visible_alias = "disallowed-tools", value_name = "PATTERN", num_args = 1..)]
     pub blocked_tools: Option<Vec<String>>,
+    /// The named agent that it runs as
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
     /// Skills whose text it is given: folders of skills/
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub skills: Option<Vec<String>>,
@@ -353,6 +356,9 @@ pub struct JobArgs {
     /// Extra attempts after a failure that may pass
     #[arg(long, value_name = "N")]
     pub retry: Option<u32>,
+    /// The job whose run made it
+    #[arg(long, value_name = "ID", hide = true)]
+    pub created_by: Option<String>,
 }
 
 /// `runs`.

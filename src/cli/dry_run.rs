@@ -19,14 +19,16 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
     let loaded = context.load()?;
     let definition = jobs::find(id, None, &loaded)?;
     let config = context.config()?;
-    let verdicts = policy::of(&definition, context)?;
-    let args = policy::client_args(&definition, &verdicts, &config);
+    let setup = policy::setup(&definition, context)?;
+    let args = policy::client_args(&definition, &setup);
+    let verdicts = setup.policy;
     let tools = runner::our_tools(&definition, &verdicts);
     let skills = definition::load_skills(&context.home, &definition.skills)?;
     let fork = match &definition.mode {
         Mode::Foreground => None,
         Mode::Background(Background { .. }) => Some(ForkFacts {
             tools: &tools,
+            limits: &setup.limits,
             knows_main_session: false,
             busy: false,
             budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },

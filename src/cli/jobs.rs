@@ -112,6 +112,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
         max_cost_usd,
         on_missed,
         retry,
+        created_by,
         body,
     } = definition;
     let mut value = json!({
@@ -130,6 +131,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
         "max_cost_usd": max_cost_usd,
         "on_missed": on_missed,
         "retry": retry,
+        "created_by": created_by,
     });
     match trigger {
         Trigger::Routine { cron, on_overlap } => {
@@ -148,7 +150,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
         }
     }
     let fork = definition.background().cloned().unwrap_or_default();
-    let Background { isolated, model, thinking, restrictions } = fork;
+    let Background { isolated, model, thinking, agent, restrictions } = fork;
     value["isolated"] = json!(isolated);
     value["model"] = json!(model);
     value["thinking"] = match thinking {
@@ -156,6 +158,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
         Thinking::Disabled => json!(false),
         Thinking::Budget(tokens) => json!(tokens),
     };
+    value["agent"] = json!(agent);
     value["update_main_session"] = json!(restrictions.update_main_session);
     value["allow_ping"] = json!(restrictions.allow_ping);
     value["allowed_tools"] = json!(restrictions.allowed_tools().map(words));
@@ -308,13 +311,14 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
             Some(_) => "in the background, in a fork of the main session".to_owned(),
         },
     );
-    if let Some(Background { isolated: _, model, thinking, restrictions }) = definition.background() {
+    if let Some(Background { isolated: _, model, thinking, agent, restrictions }) = definition.background() {
         fact("model", model.clone().unwrap_or_default());
         match thinking {
             Thinking::Adaptive => {}
             Thinking::Disabled => fact("thinking", "no".into()),
             Thinking::Budget(tokens) => fact("thinking", format!("at most {tokens} tokens")),
         }
+        fact("agent", agent.clone().unwrap_or_default());
         restriction_facts(restrictions, &mut fact);
     }
     fact("skills", definition.skills.join(", "));
@@ -329,6 +333,7 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
         fact("on_missed", text_of(&definition.on_missed));
     }
     fact("retry", definition.retry.map(|retry| retry.to_string()).unwrap_or_default());
+    fact("created_by", definition.created_by.as_ref().map(ToString::to_string).unwrap_or_default());
     output.line("");
     output.line(plain_lines(definition.body.trim_end()));
     Ok(())

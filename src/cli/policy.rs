@@ -9,36 +9,31 @@ use super::jobs;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, paint};
 use crate::agent::SessionMode;
 use crate::agent::claude::options::command_line;
+use crate::agents::Agents;
 use crate::channel::terminal::plain;
-use crate::config::Config;
-use crate::daemon::service;
+use crate::daemon::settings;
 use crate::definition::Definition;
 use crate::policy::{Decision, Policy, ToolCall, Verdict};
 use crate::run::runner;
+use crate::run::setup::Setup;
 
-/// The policy that a definition's run has.
+/// What a definition's run has.
 ///
 /// # Errors
-/// When the settings cannot be read.
-pub(super) fn of(definition: &Definition, context: &Context) -> Result<Policy, CliError> {
-    let config = context.config()?;
-    let places = context.places();
-    Ok(match definition.background() {
-        Some(background) => {
-            Policy::background(&definition.title(), &background.restrictions, &config.main_tools, &places)
-        }
-        None => Policy::main_session(&config.main_tools, &places),
-    })
+/// When the settings cannot be read, or the agent that it runs as cannot be used.
+pub(super) fn setup(definition: &Definition, context: &Context) -> Result<Setup, CliError> {
+    let settings = settings::of_runs(&*context.config()?);
+    let agents = Agents::load(&context.home, context.env.path("HOME"));
+    Setup::of(definition, None, &settings, &context.places(), &agents).map_err(super::agents::refused)
 }
 
 /// The client's arguments for a definition's run in a fresh session.
-pub(super) fn client_args(definition: &Definition, policy: &Policy, config: &Config) -> Vec<String> {
-    let settings = service::settings(config);
-    let (session, options) = match definition.background() {
-        None => (SessionMode::Main(None), runner::main_options(definition, &settings)),
-        Some(background) => (SessionMode::Isolated, runner::background_options(definition, background, &settings)),
+pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String> {
+    let session = match definition.background() {
+        None => SessionMode::Main(None),
+        Some(_) => SessionMode::Isolated,
     };
-    command_line(&session, &options, &policy.visible_tools(), &policy.deny_rules())
+    command_line(&session, &setup.options, &setup.policy.visible_tools(), &setup.deny_rules)
 }
 
 /// `policy explain`: exit 0 allowed, 1 denied.
@@ -68,14 +63,13 @@ pub fn explain(args: &ExplainArgs, context: &Context, output: &mut Output) -> Re
         }
         (None, None) => json!({}),
     };
-    let policy = of(&definition, context)?;
+    let setup = setup(&definition, context)?;
     let decision =
-        policy.decide(&ToolCall { tool: args.tool.clone(), input, cwd: context.home.work(), agent_type: None });
+        setup.policy.decide(&ToolCall { tool: args.tool.clone(), input, cwd: context.home.work(), agent_type: None });
     if decision.verdict == Verdict::Deny {
         output.exit = 1;
     }
-    let config = context.config()?;
-    let client_args = client_args(&definition, &policy, &config);
+    let client_args = client_args(&definition, &setup);
     if context.json {
         output.json(&json!({
             "verdict": decision.verdict,
@@ -117,9 +111,9 @@ fn shown(decision: &Decision, output: &mut Output) {
 pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
     let definition = jobs::find(name, None, &loaded)?;
-    let policy = of(&definition, context)?;
-    let config = context.config()?;
-    let client_args = client_args(&definition, &policy, &config);
+    let setup = setup(&definition, context)?;
+    let client_args = client_args(&definition, &setup);
+    let policy = setup.policy;
     let (entries, visible) = (policy.entries(), policy.visible_tools());
     let mcp = runner::our_tools(&definition, &policy);
     if context.json {

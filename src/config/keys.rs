@@ -10,6 +10,7 @@ use super::{ChannelKind, ClientChoice, Config, Origin, Setting, Sources};
 use crate::definition::Thinking;
 use crate::definition::frontmatter::Node;
 use crate::definition::values::{Fault, Value, span_text};
+use crate::policy::{SpawnTools, ToolPattern};
 
 /// One setting.
 pub(super) struct Key {
@@ -44,7 +45,7 @@ pub(super) static KEYS: [Key; 19] = [
     key("model", Shape::Text),
     key("thinking", Shape::Yaml),
     key("main_tools", Shape::List),
-    not_yet("tools"),
+    key("tools", Shape::Yaml),
     key("channel", Shape::Yaml),
     key("timeout", Shape::Yaml),
     key("inactivity_timeout", Shape::Yaml),
@@ -97,6 +98,7 @@ pub(super) fn defaults(zone: Tz) -> Config {
         model: None,
         thinking: Thinking::Adaptive,
         main_tools: crate::policy::default_main_tools(),
+        spawned_tools: SpawnTools::default(),
         channel: ChannelKind::Console,
         timeout: minutes(30),
         inactivity_timeout: minutes(10),
@@ -129,6 +131,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
     let model = sources.read(o, "model", d.model, |v| optional(v, |v| v.model()));
     let thinking = sources.read(o, "thinking", d.thinking, |v| v.thinking());
     let main_tools = sources.read(o, "main_tools", d.main_tools, |v| v.patterns());
+    let spawned_tools = sources.read(o, "tools", d.spawned_tools, spawned_tools);
     let channel = sources.read(o, "channel", d.channel, channel);
     let timeout = sources.read(o, "timeout", d.timeout, |v| v.span(second));
     let inactivity_timeout = sources.read(o, "inactivity_timeout", d.inactivity_timeout, |v| v.span(second));
@@ -151,6 +154,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
         model: model?,
         thinking: thinking?,
         main_tools: main_tools?,
+        spawned_tools: spawned_tools?,
         channel: channel?,
         timeout: timeout?,
         inactivity_timeout: inactivity_timeout?,
@@ -176,6 +180,7 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         model,
         thinking,
         main_tools,
+        spawned_tools,
         channel,
         timeout,
         inactivity_timeout,
@@ -188,7 +193,7 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         bot_name,
         origins: _,
     } = config;
-    let values: [(&'static str, Json); 17] = [
+    let values: [(&'static str, Json); 18] = [
         ("timezone", json!(timezone.name())),
         ("agent_client", json!(agent_client)),
         ("claude_command", json!(claude_command)),
@@ -203,6 +208,7 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
             },
         ),
         ("main_tools", json!(main_tools.iter().map(ToString::to_string).collect::<Vec<_>>())),
+        ("tools", json!({ "subagents": { "tools": spawned_tools } })),
         ("channel", json!({ "kind": channel })),
         ("timeout", span(*timeout)),
         ("inactivity_timeout", span(*inactivity_timeout)),
@@ -265,6 +271,51 @@ fn variables(value: &Value) -> Result<Vec<String>, Fault> {
         }
     }
     Ok(names)
+}
+
+/// `tools: { subagents: { tools: { allow: […], deny: […] } } }`.
+fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
+    let hint =
+        "write `tools: { subagents: { tools: { allow: [Read], deny: [WebFetch] } } }`; each list may be left out";
+    let mut node = value.node;
+    for (within, key) in [("tools", "subagents"), ("tools.subagents", "tools")] {
+        let Node::Map(entries) = node else { return Err(fault(format!("`{within}` must have `{key}`"), hint)) };
+        if let Some(other) = entries.iter().find(|entry| entry.key != key) {
+            let message = format!("unknown setting {} of `{within}`", crate::definition::quoted(&other.key));
+            return Err(fault(message, hint));
+        }
+        let Some(entry) = entries.first() else { return Ok(SpawnTools::default()) };
+        node = &entry.value;
+    }
+    let Node::Map(entries) = node else {
+        return Err(fault("`tools.subagents.tools` must have `allow`, `deny` or both".into(), hint));
+    };
+    let mut tools = SpawnTools::default();
+    for entry in entries {
+        let list = match entry.key.as_str() {
+            "allow" => &mut tools.allow,
+            "deny" => &mut tools.deny,
+            other => {
+                let message =
+                    format!("unknown setting {} of `tools.subagents.tools`", crate::definition::quoted(other));
+                return Err(fault(message, hint));
+            }
+        };
+        if list.is_some() {
+            return Err(fault(format!("`tools.subagents.tools.{}` is set twice", entry.key), "keep one of the two"));
+        }
+        let Node::List(items) = &entry.value else {
+            return Err(fault(format!("`tools.subagents.tools.{}` must be a list", entry.key), hint));
+        };
+        let pattern = |item: &Node| match item {
+            Node::Text(text) => {
+                ToolPattern::parse(text).map_err(|error| fault(error.to_string(), "write `Tool` or `Tool(what)`"))
+            }
+            other => Err(fault(format!("a tool pattern is a text, not {}", other.describe()), hint)),
+        };
+        *list = Some(items.iter().map(pattern).collect::<Result<_, _>>()?);
+    }
+    Ok(tools)
 }
 
 /// `channel: console`, or `channel: { kind: console }`.

@@ -37,6 +37,7 @@ fn nothing_needs_to_be_set() {
     model = null (default)
     thinking = true (default)
     main_tools = ["Bash","Read","Edit","Glob","Grep","WebFetch","WebSearch","Skill","Agent","TaskCreate","TaskGet","TaskList","TaskUpdate","mcp__discord"] (default)
+    tools = {"subagents":{"tools":{}}} (default)
     channel = {"kind":"console"} (default)
     timeout = "30m" (default)
     inactivity_timeout = "10m" (default)
@@ -65,7 +66,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
     assert_eq!(lines.iter().map(|line| line.split_once(':').unwrap().0).collect::<Vec<_>>(), listed);
     let uncommented = load(&lines.join("\n"), &[]);
     for (setting, default) in uncommented.settings().iter().zip(config.settings()) {
-        if !["timezone", "model", "main_tools", "user_name"].contains(&setting.key) {
+        if !["timezone", "model", "main_tools", "tools", "user_name"].contains(&setting.key) {
             assert_eq!(setting.value, default.value, "{}", setting.key);
         }
     }
@@ -90,6 +91,7 @@ fn the_file_says() {
     model = "haiku" (config.yaml:5)
     thinking = false (config.yaml:6)
     main_tools = ["Read","Bash(git *)"] (config.yaml:7)
+    tools = {"subagents":{"tools":{}}} (default)
     channel = {"kind":"console"} (config.yaml:10)
     timeout = "1h" (config.yaml:12)
     inactivity_timeout = "5m" (config.yaml:13)
@@ -101,6 +103,29 @@ fn the_file_says() {
     user_name = "Ada" (config.yaml:19)
     bot_name = "Ollie" (config.yaml:20)
     "#);
+}
+
+#[test]
+fn the_tools_of_spawned_agents_are_two_lists_that_may_be_absent() {
+    let tools = |text: &str| serde_json::to_string(&load(text, &[]).spawned_tools).unwrap();
+    assert_eq!(
+        tools("tools: { subagents: { tools: { deny: [Bash(git push *)] } } }\n"),
+        r#"{"deny":["Bash(git push *)"]}"#
+    );
+    assert_eq!(
+        tools("tools:\n  subagents:\n    tools:\n      allow: []\n      deny: []\n"),
+        r#"{"allow":[],"deny":[]}"#
+    );
+    assert_eq!(tools("tools: { subagents: { tools: {} } }\n"), "{}");
+    for (text, part) in [
+        ("tools: [Read]\n", "`tools` must have `subagents`"),
+        ("tools: { subagents: { tool: {} } }\n", "unknown setting `tool` of `tools.subagents`"),
+        ("tools: { subagents: { tools: { alow: [Read] } } }\n", "unknown setting `alow`"),
+        ("tools: { subagents: { tools: { allow: [Raed] } } }\n", "did you mean `Read`?"),
+        ("tools: { subagents: { tools: { allow: } } }\n", "must be a list"),
+    ] {
+        assert!(check(text, &[]).contains(part), "{text}: {}", check(text, &[]));
+    }
 }
 
 #[test]
@@ -140,7 +165,7 @@ fn what_is_wrong_is_said_at_once_and_located() {
     let blocks = [
         check("timezon: UTC\nfoo: 1\n", &[]),
         check("\nmodel: haiku\nmodel: opus\n", &[]),
-        check("git_commit: true\ntools: { subagents: { tools: { deny: [Bash] } } }\nchannel: { kind: discord }\n", &[]),
+        check("git_commit: true\ntools: { subagents: { tools: { deny: Bash } } }\nchannel: { kind: discord }\n", &[]),
         check("timeout: 30\nmax_concurrent_runs: 0\nthinking: hard\nagent_client: gpt\n", &[]),
         check("client_env: [PATH, 'A B']\nmain_tools: ['']\n", &[]),
         check("client_env: [OLLIM_RUN_TOKEN]\nclaude_command: claude --version\nbot_name: \"a\\nb\"\n", &[]),
@@ -168,9 +193,9 @@ fn what_is_wrong_is_said_at_once_and_located() {
     error: `git_commit` is not supported by this version
       --> config.yaml:1:1
     hint: remove it, or use a newer version
-    error: `tools` is not supported by this version
-      --> config.yaml:2:1
-    hint: remove it, or use a newer version
+    error: `tools.subagents.tools.deny` must be a list
+      --> config.yaml:2:8
+    hint: write `tools: { subagents: { tools: { allow: [Read], deny: [WebFetch] } } }`; each list may be left out
     error: the channel `discord` is not supported by this version
       --> config.yaml:3:10
     hint: write `channel: { kind: console }`

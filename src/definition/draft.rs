@@ -73,6 +73,8 @@ pub struct Draft {
     pub chain_depth: u32,
     /// The first link's id; `None`: its own.
     pub chain_parent: Option<DefinitionId>,
+    /// The job whose run makes it.
+    pub created_by: Option<DefinitionId>,
 }
 
 impl Draft {
@@ -105,6 +107,7 @@ impl Draft {
             max_chain: 0,
             chain_depth: 0,
             chain_parent: None,
+            created_by: None,
         }
     }
 
@@ -147,6 +150,7 @@ impl Draft {
             max_chain,
             chain_depth,
             chain_parent,
+            created_by,
         } = self;
         let mut lines = Lines(String::from("---\n"));
         lines.text("id", id.as_str());
@@ -182,6 +186,7 @@ impl Draft {
         lines.unless("max_chain", max_chain, &0);
         lines.unless("chain_depth", chain_depth, &0);
         lines.some_text("chain_parent", chain_parent.as_ref().filter(|parent| *parent != id).map(DefinitionId::as_str));
+        lines.some_text("created_by", created_by.as_ref().map(DefinitionId::as_str));
         format!("{}---\n{}\n", lines.0, body.trim_start_matches('\n'))
     }
 }
@@ -204,6 +209,7 @@ impl From<&Definition> for Draft {
             max_cost_usd,
             on_missed,
             retry,
+            created_by,
             body,
         } = definition;
         let mut draft = match trigger {
@@ -221,12 +227,13 @@ impl From<&Definition> for Draft {
                 draft
             }
         };
-        if let Mode::Background(Background { isolated, model, thinking, restrictions }) = mode {
+        if let Mode::Background(Background { isolated, model, thinking, agent, restrictions }) = mode {
             let words = |list: &[ToolPattern]| list.iter().map(ToString::to_string).collect();
             draft.background = true;
             draft.isolated = *isolated;
             draft.model.clone_from(model);
             draft.thinking = *thinking;
+            draft.agent.clone_from(agent);
             draft.allowed_tools = restrictions.allowed_tools().map(words);
             draft.disallowed_tools = restrictions.disallowed_tools().map(words);
             draft.update_main_session = restrictions.update_main_session;
@@ -242,6 +249,7 @@ impl From<&Definition> for Draft {
         draft.max_cost_usd = *max_cost_usd;
         draft.on_missed = Some(*on_missed);
         draft.retry = *retry;
+        draft.created_by.clone_from(created_by);
         draft
     }
 }

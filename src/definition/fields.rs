@@ -1,4 +1,4 @@
-//! The one table of a definition's fields: what they are called, where they belong, what this version acts on.
+//! The one table of a definition's fields: what they are called, where they belong, what hangs on them.
 
 /// One field.
 #[derive(Debug)]
@@ -12,8 +12,6 @@ pub(crate) struct Field {
     /// Whether leaving it out (by a typing error) could let a job do or cost more than its file says: a key close
     /// to its name is an error instead of a warning.
     pub restricts: bool,
-    /// `false`: this version does not act on it, so a file that has it is refused.
-    pub supported: bool,
 }
 
 /// The kinds of definition that have a field.
@@ -25,7 +23,7 @@ pub(crate) enum On {
 }
 
 const fn field(name: &'static str, on: On) -> Field {
-    Field { name, on, background_only: false, restricts: false, supported: true }
+    Field { name, on, background_only: false, restricts: false }
 }
 
 impl Field {
@@ -37,14 +35,10 @@ impl Field {
         self.restricts = true;
         self
     }
-    const fn not_yet(mut self) -> Self {
-        self.supported = false;
-        self
-    }
 }
 
 /// Every field, in the order in which the program writes them.
-pub(crate) static FIELDS: [Field; 26] = [
+pub(crate) static FIELDS: [Field; 27] = [
     field("id", On::Both),
     field("description", On::Both),
     field("cron", On::Routine),
@@ -57,7 +51,7 @@ pub(crate) static FIELDS: [Field; 26] = [
     field("thinking", On::Both).background_only(),
     field("allowed_tools", On::Both).background_only().restricts(),
     field("disallowed_tools", On::Both).background_only().restricts(),
-    field("agent", On::Both).background_only().restricts().not_yet(),
+    field("agent", On::Both).background_only().restricts(),
     field("update_main_session", On::Both).background_only().restricts(),
     field("allow_ping", On::Both).background_only().restricts(),
     field("skills", On::Both),
@@ -70,6 +64,8 @@ pub(crate) static FIELDS: [Field; 26] = [
     field("max_chain", On::Reminder),
     field("chain_depth", On::Reminder),
     field("chain_parent", On::Reminder),
+    // Written where a run made the file: that job may change it later, and a person sees where it came from.
+    field("created_by", On::Both),
     // Written into a file that is moved to `reminders/failed/`, taken out when it comes back.
     field("failed_reason", On::Reminder),
 ];

@@ -3,6 +3,7 @@
 //! A [`Definition`] exists only if its file is valid; a file that is not is a problem beside the others, and
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
 
+mod agent;
 pub mod cron;
 mod draft;
 mod durable;
@@ -20,6 +21,7 @@ pub(crate) mod values;
 mod watch;
 mod write;
 
+pub use agent::KnownAgents;
 pub use draft::{Draft, When};
 pub use edit::FieldValue;
 pub use error::DefinitionError;
@@ -32,7 +34,7 @@ pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{
     FailedReminder, Written, create, create_text, failed_reminders, move_to_failed, read_text, remove,
-    remove_unchanged, replace_text, restore_failed, restore_fired, set_field, set_fields,
+    remove_unchanged, replace_text, restore_failed, restore_fired, set_field, set_fields, sweep,
 };
 
 use std::fmt;
@@ -130,6 +132,8 @@ pub struct Definition {
     pub on_missed: OnMissed,
     /// Extra attempts after a failure that may pass. `None`: not said (2 for reminders, 0 for routines).
     pub retry: Option<u32>,
+    /// The job whose run made it; `None`: a person did.
+    pub created_by: Option<DefinitionId>,
     /// The markdown body: the prompt. Never blank.
     pub body: String,
 }
@@ -219,6 +223,8 @@ pub struct Background {
     pub model: Option<String>,
     /// How the model thinks.
     pub thinking: Thinking,
+    /// The named agent that it runs as.
+    pub agent: Option<String>,
     /// Tool lists, pings, reports.
     pub restrictions: BgForkConfig,
 }

@@ -15,19 +15,21 @@ use super::fields::{self, Field};
 use super::frontmatter::{self, Document, Entry, NoFrontmatter, Node, Spot};
 use super::problem::quoted;
 use super::values::{Fault, Value};
-use super::{Definition, DefinitionId, Kind, Problem, Severity};
+use super::{Definition, DefinitionId, Kind, KnownAgents, Problem, Severity};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_FILE: usize = 1 << 20;
 
 /// What a file is read against.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Defaults {
     /// The zone of definitions that name none: the configured one, else the system's.
     pub zone: Tz,
     /// Every NAME for which `ollim-bot NAME` is a command here, the built-in ones included. A rule that names
     /// another is warned of.
     pub commands: BTreeSet<String>,
+    /// The named agents that there are.
+    pub agents: KnownAgents,
 }
 
 /// What a file says.
@@ -152,7 +154,7 @@ impl<'a> Reading<'a> {
         Self { kind, file, text, document, defaults, id, known: Vec::new(), problems: Vec::new() }
     }
 
-    /// Tells the known keys from the unknown, the repeated and the not supported ones.
+    /// Tells the known keys from the unknown and the repeated ones.
     fn sort(&mut self, entries: &'a [Entry]) {
         for (index, entry) in entries.iter().enumerate() {
             let twice = match fields::named(&entry.key) {
@@ -168,10 +170,6 @@ impl<'a> Reading<'a> {
             match fields::named(&entry.key) {
                 Some(field) => {
                     self.known.push(Known { field, index, node: &entry.value });
-                    if !field.supported {
-                        let message = format!("`{}` is not supported by this version", field.name);
-                        self.at_key(Severity::Error, index, field.name, message, "remove it, or use a newer version");
-                    }
                 }
                 None => self.unknown(index, &entry.key),
             }

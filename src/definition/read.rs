@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use super::problem::kind_of;
-use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, parse, skill};
+use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
 use crate::home::Home;
 
 /// What one folder holds.
@@ -133,10 +133,11 @@ pub(super) fn read_whole(home: &Home, file: &Path, defaults: &Defaults) -> Optio
     Some((parsed, whole))
 }
 
-/// What a file's text says, held against the skills that are there.
+/// What a file's text says, held against the skills and the agents that are there.
 pub(super) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
     let mut parsed = parse(kind, file, text, defaults);
     skill::check(home, file, text, &mut parsed);
+    agent::check(file, text, defaults, &mut parsed);
     parsed
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::problem::quoted;
-use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, read, skill};
+use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, read, skill};
 use crate::home::Home;
 
 /// Everything that two folders say at one moment.
@@ -137,7 +137,7 @@ impl Store {
     }
 
     /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.
-    /// Where one of them is a skill's, every file that names skills is read again.
+    /// Where one of them is a skill's or an agent's, every file that names such is read again.
     pub fn refresh(&mut self, paths: &[PathBuf]) -> Vec<Change> {
         if ![Kind::Routine, Kind::Reminder].iter().all(|kind| read::is_inside(&self.home, *kind)) {
             return self.reload();
@@ -148,11 +148,16 @@ impl Store {
             .map(|path| path.as_os_str().into())
             .collect();
         let mut fresh: BTreeMap<File, Option<State>> = BTreeMap::new();
-        if paths.iter().any(|path| path.strip_prefix(self.home.root()).unwrap_or(path).starts_with(skill::folder())) {
-            let hang = |state: &State| skill::concerns(state.definition.as_deref(), &state.problems);
-            let concerned = self.files.iter().filter(|(_, state)| hang(state));
-            fresh.extend(concerned.map(|(file, _)| (file.clone(), self.read(file))));
-        }
+        let touched = |folder: PathBuf| {
+            paths.iter().any(|path| path.strip_prefix(self.home.root()).unwrap_or(path).starts_with(&folder))
+        };
+        let (skills, agents) = (touched(skill::folder()), touched(agent::folder()));
+        let hang = |state: &State| {
+            let (definition, problems) = (state.definition.as_deref(), state.problems.as_slice());
+            (skills && skill::concerns(definition, problems)) || (agents && agent::concerns(definition, problems))
+        };
+        let concerned = self.files.iter().filter(|(_, state)| (skills || agents) && hang(state));
+        fresh.extend(concerned.map(|(file, _)| (file.clone(), self.read(file))));
         for file in files {
             let state = self.read(&file);
             // A file that moved is told as two events, which may come apart: look whether those that claim the
@@ -166,6 +171,12 @@ impl Store {
             fresh.insert(file, state);
         }
         self.apply(fresh)
+    }
+
+    /// [`Store::reload`], with other defaults from now on.
+    pub fn reload_with(&mut self, defaults: Defaults) -> Vec<Change> {
+        self.defaults = defaults;
+        self.reload()
     }
 
     /// Reads everything again and says what changed.

@@ -177,6 +177,16 @@ impl Value<'_> {
         Ok(text)
     }
 
+    /// The name of an agent.
+    pub(crate) fn agent(&self) -> Result<String, Fault> {
+        let text = self.text()?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) || text.len() > 64 || !text.chars().all(plain) {
+            return Err(self.must_be("the name of an agent", "`ollim-bot agents list` shows those there are"));
+        }
+        Ok(text)
+    }
+
     /// An IANA time zone.
     pub(crate) fn zone(&self) -> Result<Tz, Fault> {
         let text = self.text()?;

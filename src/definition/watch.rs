@@ -1,7 +1,7 @@
 //! Tells which definition files changed, as soon as they do.
 //!
 //! One watch on the data folder (for its folders coming, going and being replaced), one on each of the two with
-//! definitions, one on skills/ and one on every skill's folder.
+//! definitions, one on each of skills/ and agents/ and on every folder in them.
 //! What always holds: a watch is set before "everything may have changed" is told, so that whoever then reads the
 //! folders misses nothing; events that were lost are told as that too. Nothing is polled, save while the data folder
 //! itself is missing.
@@ -22,14 +22,14 @@ use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{DefinitionError, Kind, read, skill};
+use super::{DefinitionError, Kind, agent, read, skill};
 use crate::home::Home;
 
 /// What may have changed. Files are read to find out; a notice may be of nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// These files (relative to the data folder) were written, moved, made or removed. `skills` stands for
-    /// whatever is in that folder.
+    /// These files (relative to the data folder) were written, moved, made or removed. `skills` and `agents`
+    /// stand for whatever is in those folders.
     Files(Vec<PathBuf>),
     /// Anything: a folder was replaced, or events were lost.
     Everything,
@@ -72,12 +72,17 @@ pub struct Watch {
     root: Option<i32>,
     /// The watches on routines/ and reminders/; `None` for one that is not there.
     folders: [Option<i32>; 2],
-    /// The watches on skills/ and on each skill's own folder.
-    skills: Vec<i32>,
+    /// The watches on each of [`named`] and on the folders in it.
+    named: [Vec<i32>; 2],
     files: BTreeSet<PathBuf>,
     everything: bool,
     /// The first and the last event that is not told yet.
     since: Option<(Instant, Instant)>,
+}
+
+/// The folders of what definitions name, relative to the data folder.
+fn named() -> [PathBuf; 2] {
+    [skill::folder(), agent::folder()]
 }
 
 /// One event of the kernel.
@@ -103,7 +108,7 @@ impl Watch {
             inotify,
             root: None,
             folders: [None; 2],
-            skills: Vec::new(),
+            named: Default::default(),
             files: BTreeSet::new(),
             everything: false,
             since: None,
@@ -149,31 +154,32 @@ impl Watch {
                 *folder = watch(fd, &self.home.root().join(read::folder_of(*kind)), IN_FOLDER)?;
             }
         }
-        self.arm_skills()
+        (0..self.named.len()).try_for_each(|which| self.arm_named(which))
     }
 
-    /// Sets the watches on skills/ and the folders in it anew.
-    fn arm_skills(&mut self) -> Result<(), Errno> {
+    /// Sets the watches on one of [`named`] and the folders in it anew.
+    fn arm_named(&mut self, which: usize) -> Result<(), Errno> {
         let fd = self.inotify.get_ref();
-        for old in self.skills.drain(..) {
+        for old in self.named[which].drain(..) {
             // It may be gone by itself.
             let _ = inotify::remove_watch(fd, old);
         }
-        let top = self.home.skills();
+        let top = self.home.root().join(&named()[which]);
         let Some(watched) = watch(fd, &top, IN_FOLDER)? else { return Ok(()) };
-        self.skills.push(watched);
+        self.named[which].push(watched);
         for entry in std::fs::read_dir(&top).into_iter().flatten().flatten() {
-            self.skills.extend(watch(fd, &entry.path(), IN_FOLDER)?);
+            self.named[which].extend(watch(fd, &entry.path(), IN_FOLDER)?);
         }
         Ok(())
     }
 
-    /// Skills have changed: who names them is read again.
-    fn take_skills(&mut self) {
+    /// Skills or agents have changed: who names them is read again.
+    fn take_named(&mut self, which: usize) {
         self.note();
-        self.files.insert(skill::folder());
-        if let Err(error) = self.arm_skills() {
-            tracing::warn!(%error, "the skills cannot be watched: edits are seen late");
+        let folder = &named()[which];
+        self.files.insert(folder.clone());
+        if let Err(error) = self.arm_named(which) {
+            tracing::warn!(%error, "{}/ cannot be watched: edits are seen late", folder.display());
         }
     }
 
@@ -202,13 +208,13 @@ impl Watch {
                 self.note();
                 self.everything = true;
                 self.look_again();
-            } else if event.name == Some(skill::folder()) {
-                self.take_skills();
+            } else if let Some(which) = named().iter().position(|folder| event.name.as_ref() == Some(folder)) {
+                self.take_named(which);
             }
             return;
         }
-        if self.skills.contains(&event.watch) {
-            self.take_skills();
+        if let Some(which) = self.named.iter().position(|watches| watches.contains(&event.watch)) {
+            self.take_named(which);
             return;
         }
         // Events of a watch that was taken away meanwhile are of no folder of ours.

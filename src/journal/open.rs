@@ -91,6 +91,7 @@ fn prepare(path: &Path) -> Result<Connection, JournalError> {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
         return Err(rusqlite::Error::SqliteFailure(code, Some(found)).into());
     }
+    fail_point!(JournalMade);
     schema::migrate(&mut connection)?;
     Ok(connection)
 }

@@ -67,6 +67,28 @@ pub fn covers(parent: &ToolPattern, child: &ToolPattern) -> bool {
     }
 }
 
+/// What two lists of grants have in common: of two patterns the one that the other covers; where neither covers the
+/// other but some call could match both, that of the first list.
+#[must_use]
+pub fn common(first: &[ToolPattern], second: &[ToolPattern]) -> Vec<ToolPattern> {
+    let mut found: Vec<ToolPattern> = Vec::new();
+    for one in first {
+        for other in second {
+            let narrower = if covers(one, other) {
+                other
+            } else if overlaps(one, other) {
+                one
+            } else {
+                continue;
+            };
+            if !found.contains(narrower) {
+                found.push(narrower.clone());
+            }
+        }
+    }
+    found
+}
+
 /// Whether some call could match both; `true` where that cannot be told.
 fn overlaps(grant: &ToolPattern, denial: &ToolPattern) -> bool {
     let (grant, denial) = (Rule::new(grant, Origin::MainTools), Rule::new(denial, Origin::MainTools));
@@ -117,9 +139,7 @@ pub fn attenuate(
     let granted = effective.as_deref().unwrap_or(main_tools);
     let (allow, deny) = match (asked.allowed_tools(), asked.disallowed_tools()) {
         (Some(patterns), _) => {
-            for pattern in patterns {
-                check(parent_name, granted, denied, pattern)?;
-            }
+            demand(parent_name, granted, denied, patterns)?;
             (Some(patterns.to_vec()), None)
         }
         (None, more) => match parent.allowed_tools() {
@@ -137,6 +157,19 @@ pub fn attenuate(
         },
     };
     Ok(BgForkConfig::new(update, allow_ping, allow, deny)?)
+}
+
+/// Whether each of `patterns` is covered by what `parent_name` is granted, and reaches into nothing that it is denied.
+///
+/// # Errors
+/// [`Widening`] with the first pattern that is too much.
+pub fn demand(
+    parent_name: &str,
+    granted: &[ToolPattern],
+    denied: &[ToolPattern],
+    patterns: &[ToolPattern],
+) -> Result<(), Widening> {
+    patterns.iter().try_for_each(|pattern| check(parent_name, granted, denied, pattern))
 }
 
 fn check(parent: &str, granted: &[ToolPattern], denied: &[ToolPattern], pattern: &ToolPattern) -> Result<(), Widening> {

@@ -10,7 +10,12 @@ use super::lists::Lists;
 use super::path::{Known, Places};
 use super::rule::{Origin, Rule};
 use super::shell::{self, Script, Word};
-use super::{AgentRules, BgForkConfig, Decision, Layer, ToolCall, ToolPattern, UpdateMode, Verdict, bash, known};
+use super::{
+    AgentRules, BgForkConfig, Decision, Layer, SpawnTools, ToolCall, ToolPattern, UpdateMode, Verdict, bash, known,
+};
+
+/// Our tools that start agents.
+const SPAWNING: [&str; 2] = ["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"];
 
 /// What a session may do. Immutable; it can only be narrowed.
 #[derive(Clone, Debug)]
@@ -18,6 +23,8 @@ pub struct Policy {
     owner: String,
     /// A fork has the system-wide blocks; the main session has not.
     fork: bool,
+    /// A spawned agent: it calls no agents and spawns none.
+    spawned: bool,
     known: Known,
     user_home: PathBuf,
     /// The job's own lists last: an agent's come before.
@@ -71,6 +78,7 @@ impl Policy {
         Self {
             owner: owner.into(),
             fork,
+            spawned: false,
             known: Known::new(places),
             user_home: places.user_home.clone(),
             lists: vec![lists],
@@ -82,6 +90,22 @@ impl Policy {
     #[must_use]
     pub fn as_agent(mut self, agent: &AgentRules) -> Self {
         self.lists.insert(0, agent_lists(agent));
+        self
+    }
+
+    /// Narrowed to what a spawned agent may do: its lists come before its caller's, and it can start no further agents.
+    #[must_use]
+    pub fn spawned(mut self, owner: &str, tools: &SpawnTools) -> Self {
+        let by_itself = ToolPattern::ollim_bot_help();
+        let allow = tools.allow.as_ref().map(|patterns| {
+            let written = patterns.iter().map(|pattern| Rule::new(pattern, Origin::Allowed(owner.into())));
+            let automatic = (!patterns.contains(&by_itself)).then(|| Rule::new(&by_itself, Origin::Automatic));
+            written.chain(automatic).collect()
+        });
+        let denied = tools.deny.iter().flatten();
+        let deny = denied.map(|pattern| Rule::new(pattern, Origin::Disallowed(owner.into()))).collect();
+        self.lists.insert(0, Lists { allow, deny, read_only: false });
+        self.spawned = true;
         self
     }
 
@@ -156,6 +180,9 @@ impl Policy {
         if !self.fork && call.agent_type.is_none() {
             return None;
         }
+        if SPAWNING.contains(&tool) && (self.spawned || call.agent_type.is_some()) {
+            return Some(format!("{tool} is blocked for every agent that was started by another one"));
+        }
         if !known::BLOCKED.contains(&tool) {
             return None;
         }
@@ -165,9 +192,10 @@ impl Policy {
         Some(format!("{tool} is blocked for every fork, whatever its file says"))
     }
 
-    /// Whether the job's file names agents that it may call (`Agent(Explore)`).
+    /// Whether the job's own file names agents that it may call (`Agent(Explore)`).
     pub(super) fn names_agents(&self) -> bool {
-        self.lists.iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| {
+        let own = self.lists.last().filter(|_| !self.spawned);
+        own.into_iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| {
             rule.pattern.canonical_tool() == "Agent" && !rule.is_all() && matches!(rule.origin, Origin::Allowed(_))
         })
     }
@@ -260,6 +288,18 @@ impl Policy {
             hint.push_str(". Run granted commands on their own, spelled plainly");
         }
         deny(Layer::AllowedTools, None, format!("{sentence}{hint}"))
+    }
+
+    /// Whether some rule grants a tool by just its name.
+    #[must_use]
+    pub fn names(&self, tool: &str) -> bool {
+        self.lists.iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| rule.pattern.tool() == tool)
+    }
+
+    /// Whether it is a spawned agent's.
+    #[must_use]
+    pub fn is_spawned(&self) -> bool {
+        self.spawned
     }
 
     pub(super) fn all_lists(&self) -> &[Lists] {

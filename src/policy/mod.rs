@@ -19,12 +19,13 @@ mod pattern;
 mod reads;
 mod rule;
 mod shell;
+mod spawn;
 mod surface;
 mod web;
 mod wildcard;
 
 pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
-pub use attenuate::{Widening, attenuate, covers};
+pub use attenuate::{Widening, attenuate, common, covers, demand};
 pub use background::{BgForkConfig, BothLists, UpdateMode};
 pub use broad::{denylist_warnings, warnings};
 pub use layers::Policy;
@@ -32,6 +33,7 @@ pub use misread::together;
 pub use path::Places;
 pub use pattern::{PatternError, ToolPattern};
 pub use reads::may_change_files;
+pub use spawn::SpawnTools;
 pub use surface::{PathGrants, PolicyEntry};
 
 use std::path::PathBuf;

@@ -45,6 +45,7 @@ impl ChainContext {
             max_cost_usd,
             on_missed,
             retry,
+            created_by,
             body,
         } = definition;
         let Trigger::Reminder { run_at: _, chain: Some(Chain { max, depth, parent }) } = trigger else { return None };
@@ -80,6 +81,9 @@ impl ChainContext {
         }
         if let Some(retry) = retry {
             flags.value("retry", &retry.to_string());
+        }
+        if let Some(creator) = created_by {
+            flags.value("created-by", creator.as_str());
         }
         Some(Self {
             reminder_id: id.clone(),
@@ -124,7 +128,7 @@ impl Flags {
     }
 
     fn background(&mut self, background: &Background) {
-        let Background { isolated, model, thinking, restrictions } = background;
+        let Background { isolated, model, thinking, agent, restrictions } = background;
         self.switch("background");
         if *isolated {
             self.switch("isolated");
@@ -136,6 +140,9 @@ impl Flags {
             Thinking::Adaptive => {}
             Thinking::Disabled => self.switch("no-thinking"),
             Thinking::Budget(tokens) => self.value("thinking", &tokens.to_string()),
+        }
+        if let Some(agent) = agent {
+            self.value("agent", agent);
         }
         self.restrictions(restrictions);
     }

@@ -1,6 +1,7 @@
 //! The other side of a running client: answers its hook, serves our tools, keeps the record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::Definition;
-use crate::journal::{Denial, Journal, ProcessIdentity, RunId};
+use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict};
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
@@ -29,7 +30,10 @@ pub struct Host {
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
+    pub(super) bot_name: String,
     pub(super) link: NextLink,
+    /// How far away the `notify` client puts a chain's next link.
+    pub(super) notify_delay: Duration,
     pub(super) reminders: Arc<dyn Reminders>,
     pub(super) reach: Mutex<Reach>,
     /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
@@ -37,6 +41,14 @@ pub struct Host {
 }
 
 impl Host {
+    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
+    pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
+        fail_point!(BeforeMark);
+        self.journal.mark_effect(&self.run, what).await?;
+        fail_point!(Marked);
+        Ok(())
+    }
+
     async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
@@ -49,7 +61,7 @@ impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
         let mut decision = self.policy.decide(&call);
         let effect = decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS);
-        if effect && let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
+        if effect && let Err(error) = self.mark(&call.tool).await {
             decision.verdict = Verdict::Deny;
             decision.layer = Layer::System;
             decision.rule = None;
@@ -112,7 +124,13 @@ impl RunHost for Host {
         self.record(Denial { tool, input, layer: "client".into(), rule: None, reason }).await;
     }
 
-    async fn deliver(&self, text: String) {
+    async fn deliver(&self, mut text: String) -> Result<(), String> {
+        if self.link.is_open() {
+            let next = self.follow_up(self.notify_delay).await?;
+            text.push_str("\n\n");
+            text.push_str(&next);
+        }
         self.delivered.lock().await.push(text);
+        Ok(())
     }
 }

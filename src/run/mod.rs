@@ -6,6 +6,7 @@ mod host;
 pub mod neighbours;
 pub mod prompt;
 pub mod runner;
+pub mod setup;
 pub mod tokens;
 mod tools;
 pub mod wall;

@@ -49,6 +49,8 @@ pub enum FollowUpBy {
 pub struct ForkFacts<'a> {
     /// Bare names of our tools that it has.
     pub tools: &'a [String],
+    /// What narrows it beside its file's own lists, each a sentence.
+    pub limits: &'a [String],
     /// Whether it has the main session's history.
     pub knows_main_session: bool,
     /// Whether the person is in the middle of a conversation.
@@ -101,6 +103,9 @@ impl Prompt<'_> {
             self.reporting(&mut out, fork, background);
             self.neighbours(&mut out, fork);
             restrictions(&mut out, background);
+            if !fork.limits.is_empty() {
+                out.paragraph(&fork.limits.join("\n"));
+            }
         }
         self.updates(&mut out);
         self.chain(&mut out);

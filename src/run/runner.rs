@@ -16,18 +16,20 @@ use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::neighbours::Neighbours;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
+use super::setup::Setup;
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
 use super::wall::{WallPlan, own_commands};
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionMode,
 };
+use crate::agents::Agents;
 use crate::bot::{Bot, budget};
 use crate::clock::Clock;
 use crate::definition::{self, Background, Definition, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
-use crate::policy::{Places, Policy, ToolPattern, Verdict};
+use crate::policy::{Places, Policy, SpawnTools, ToolPattern, Verdict};
 use crate::schedule::{Job, Launcher};
 
 /// Reports that a turn is given at most; older ones are counted.
@@ -46,10 +48,16 @@ pub struct RunSettings {
     pub timeout: Duration,
     /// Longest silence of a client.
     pub inactivity_timeout: Duration,
+    /// How far away the `notify` client puts a chain's next link.
+    pub notify_chain_delay: Duration,
     /// Whether background jobs must not start without the whole kernel wall.
     pub require_sandbox: bool,
     /// What the person is called in prompts: their name, or `the user`.
     pub person: String,
+    /// The tools of every spawned agent.
+    pub spawned_tools: SpawnTools,
+    /// What the bot is called in footers.
+    pub bot_name: String,
 }
 
 /// Everything that attempts need.
@@ -96,22 +104,22 @@ impl Runner {
     async fn background(&self, job: &Job, background: &Background) -> Result<AttemptReport, String> {
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
-        let policy = background_policy(&job.definition, background, &settings, &self.places());
+        let Setup { policy, options, deny_rules, granted, read_only, limits } =
+            self.setup(&job.definition, &settings)?;
         let snapshot = if background.isolated { Ok(None) } else { self.bot.main.snapshot(&run_dir) };
         let snapshot = snapshot.map_err(|error| format!("the main session could not be copied: {error}"))?;
         let (session, updates) = match snapshot {
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
-        let host = self.host(job, policy);
+        let host = self.host(job, policy, &settings);
+        let facts = Facts { limits, deny_rules };
         let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
-        let prompt = self.fork_prompt(job, &host, &settings, &updates, knows_main_session).await?;
-        let options = background_options(&job.definition, background, &settings);
-        let granted = background.restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone());
+        let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
         let mut commands = own_commands(self.programs.iter().map(PathBuf::as_path).chain([self.home.bin().as_path()]));
         commands.retain(|name| {
             let words = ["ollim-bot".to_owned(), name.clone()];
-            host.policy.decide_command(&words).verdict == Verdict::Allow
+            !read_only && host.policy.decide_command(&words).verdict == Verdict::Allow
         });
         let wall = WallPlan {
             home: &self.home,
@@ -123,14 +131,25 @@ impl Runner {
         };
         let wall =
             wall.prepare().map_err(|error| format!("a folder that the job may write could not be made: {error}"))?;
-        let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: Some(wall), settings: &settings };
+        let deny_rules = &facts.deny_rules;
+        let first = Turn {
+            job,
+            host: &host,
+            run_dir,
+            session,
+            options,
+            deny_rules,
+            prompt,
+            wall: Some(wall),
+            settings: &settings,
+        };
         let report = self.run(first.clone()).await?;
         if !(knows_main_session && session_is_missing(&report)) {
             return Ok(report);
         }
         // The job is not lost with the conversation, which the main session's next turn begins anew.
         warn!("the main session cannot be forked; the job starts fresh");
-        let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), false).await?;
+        let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), &facts, false).await?;
         self.run(Turn { session: SessionMode::Isolated, prompt, ..first }).await
     }
 
@@ -141,12 +160,14 @@ impl Runner {
         host: &Host,
         settings: &RunSettings,
         updates: &PendingUpdates,
+        narrowed: &Facts,
         knows_main_session: bool,
     ) -> Result<String, String> {
         let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
         let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
         let facts = ForkFacts {
             tools: &host.tools,
+            limits: &narrowed.limits,
             knows_main_session,
             busy: self.bot.main.is_busy(),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
@@ -163,13 +184,14 @@ impl Runner {
         };
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
-        let policy = Policy::main_session(&settings.main_tools, &self.places());
-        let host = self.host(job, policy);
+        let Setup { policy, options, deny_rules, .. } = self.setup(&job.definition, &settings)?;
+        let deny_rules = &deny_rules;
+        let host = self.host(job, policy, &settings);
         let updates = self.updates().await?;
         let prompt = self.prompt(job, &host, &settings, &updates, None)?;
         let session = SessionMode::Main(turn.session());
-        let options = main_options(&job.definition, &settings);
-        let first = Turn { job, host: &host, run_dir, session, options, prompt, wall: None, settings: &settings };
+        let first =
+            Turn { job, host: &host, run_dir, session, options, deny_rules, prompt, wall: None, settings: &settings };
         let mut report = self.run(first.clone()).await?;
         if session_is_missing(&report) {
             warn!("the main session can no longer be resumed; a new one is started");
@@ -188,7 +210,7 @@ impl Runner {
     }
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
-        let Turn { job, host, run_dir, session, options, prompt, wall, settings } = turn;
+        let Turn { job, host, run_dir, session, options, deny_rules, prompt, wall, settings } = turn;
         let (policy, follower) = (host.policy.clone(), host.clone());
         let authority = RunAuthority {
             run: job.run.clone(),
@@ -211,7 +233,7 @@ impl Runner {
             session,
             options,
             visible_tools: host.policy.visible_tools(),
-            deny_rules: host.policy.deny_rules(),
+            deny_rules: deny_rules.to_vec(),
             mcp_tools: host.tools.clone(),
             wall,
             token: grant.token().to_owned(),
@@ -225,7 +247,13 @@ impl Runner {
         Ok(report)
     }
 
-    fn host(&self, job: &Job, policy: Policy) -> Arc<Host> {
+    /// What a run of the definition has, by the agents that there are now: a file is edited at any moment.
+    fn setup(&self, definition: &Definition, settings: &RunSettings) -> Result<Setup, String> {
+        let agents = Agents::load(&self.home, Some(&self.user_home));
+        Setup::of(definition, None, settings, &self.places(), &agents).map_err(|error| error.to_string())
+    }
+
+    fn host(&self, job: &Job, policy: Policy, settings: &RunSettings) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             definition: job.definition.clone(),
@@ -234,7 +262,9 @@ impl Runner {
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
+            bot_name: settings.bot_name.clone(),
             link: NextLink::of(&job.definition),
+            notify_delay: settings.notify_chain_delay,
             reminders: self.reminders.clone(),
             reach: tokio::sync::Mutex::new(Reach::default()),
             delivered: tokio::sync::Mutex::default(),
@@ -286,6 +316,12 @@ impl Runner {
     }
 }
 
+/// What a background job's file does not say and its run has.
+struct Facts {
+    limits: Vec<String>,
+    deny_rules: Vec<String>,
+}
+
 /// One client's turn.
 #[derive(Clone)]
 struct Turn<'a> {
@@ -294,6 +330,7 @@ struct Turn<'a> {
     run_dir: PathBuf,
     session: SessionMode,
     options: ClientOptions,
+    deny_rules: &'a [String],
     prompt: String,
     wall: Option<crate::agent::Wall>,
     settings: &'a RunSettings,
@@ -302,17 +339,6 @@ struct Turn<'a> {
 /// Whether the session that was to go on could not be resumed. Then the agent was not asked anything.
 fn session_is_missing(report: &AttemptReport) -> bool {
     matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing)
-}
-
-/// What a background job may do.
-#[must_use]
-pub fn background_policy(
-    definition: &Definition,
-    background: &Background,
-    settings: &RunSettings,
-    places: &Places,
-) -> Policy {
-    Policy::background(&definition.title(), &background.restrictions, &settings.main_tools, places)
 }
 
 /// Bare names of our tools that a run of a definition has: those that make sense for it and that its policy grants.
@@ -339,38 +365,17 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
     (policy.decide_command(&command).verdict == Verdict::Allow).then_some(FollowUpBy::Command)
 }
 
-/// The client's options for a background job.
-#[must_use]
-pub fn background_options(definition: &Definition, background: &Background, settings: &RunSettings) -> ClientOptions {
-    ClientOptions {
-        model: background.model.clone().or_else(|| settings.model.clone()),
-        thinking: Some(background.thinking),
-        max_turns: definition.max_turns,
-        max_budget_usd: definition.max_cost_usd,
-        ..ClientOptions::default()
-    }
-    .with_restrictions(&background.restrictions)
-}
-
-/// The client's options for a turn of the main session.
-#[must_use]
-pub fn main_options(definition: &Definition, settings: &RunSettings) -> ClientOptions {
-    ClientOptions {
-        model: settings.model.clone(),
-        thinking: Some(settings.thinking),
-        max_turns: definition.max_turns,
-        max_budget_usd: definition.max_cost_usd,
-        ..ClientOptions::default()
-    }
-}
-
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
     if !definition.skills.is_empty() {
         return Some("it has `skills`".into());
     }
-    let allowed = definition.background()?.restrictions.allowed_tools()?;
+    let background = definition.background()?;
+    if let Some(agent) = &background.agent {
+        return Some(format!("it runs as the agent `{agent}`"));
+    }
+    let allowed = background.restrictions.allowed_tools()?;
     let beyond = allowed.iter().find(|pattern| !pattern.tool().starts_with("mcp__discord"))?;
     Some(format!("it is granted {beyond}, which only an agent can use"))
 }

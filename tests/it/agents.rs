@@ -52,7 +52,7 @@ fn turn(api: &MessagesApi, folder: &Path, agents: &str, hidden: &[String]) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-fn system_prompt(request: &Request) -> String {
+pub fn system_prompt(request: &Request) -> String {
     match &request.body["system"] {
         Value::String(text) => text.clone(),
         blocks => {
@@ -63,7 +63,7 @@ fn system_prompt(request: &Request) -> String {
 }
 
 /// The agents that the session's model is told of, as often as it is told.
-fn listed(api: &MessagesApi) -> Vec<String> {
+pub fn listed(api: &MessagesApi) -> Vec<String> {
     let first = api.requests().remove(0);
     let mut texts = Vec::new();
     gather(&first.body, &mut texts);
@@ -82,7 +82,7 @@ fn gather(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-fn call(agent: &str) -> Reply {
+pub fn call(agent: &str) -> Reply {
     Reply::call("Agent", json!({ "subagent_type": agent, "description": "look", "prompt": "Look around." }))
 }
 

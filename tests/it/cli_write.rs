@@ -392,7 +392,11 @@ fn a_chains_arguments_make_a_child_equal_to_its_parent() {
         "---\nid: oven\ndescription: \"- the oven: \\\"hot\\\"\"\nrun_at: \"2098-05-04T09:00:00Z\"\ntimezone: Asia/Tokyo\nbackground: true\nisolated: true\nmodel: haiku\nthinking: 2000\nallowed_tools:\n  - Read\n  - Bash(git log --oneline *)\nupdate_main_session: freely\nallow_ping: false\nskills: [notes, mail]\ntimeout: 90s\nmax_turns: 3\nmax_cost_usd: 0.5\non_missed: latest\nretry: 1\nmax_chain: 4\nchain_depth: 1\nchain_parent: first\n---\n--look at the oven\n\n  indented\n",
     );
     let loaded = |bot: &TestBot| {
-        let defaults = ollim_bot::definition::Defaults { zone: chrono_tz::UTC, commands: Default::default() };
+        let defaults = ollim_bot::definition::Defaults {
+            zone: chrono_tz::UTC,
+            commands: Default::default(),
+            agents: Default::default(),
+        };
         let home = ollim_bot::home::Home::new(bot.home());
         let loaded = ollim_bot::definition::load(&home, &defaults).unwrap();
         assert!(!loaded.problems.iter().any(|problem| problem.is_error()), "{:?}", loaded.problems);

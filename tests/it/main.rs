@@ -3,6 +3,7 @@
 
 mod support;
 
+mod agent_jobs;
 mod agents;
 mod architecture;
 mod chains;
@@ -15,6 +16,7 @@ mod cli_service;
 mod cli_write;
 mod crash;
 mod cron_reference;
+mod default_build;
 mod definitions;
 mod docs_policy;
 mod first_start;
@@ -30,6 +32,7 @@ mod policy_corpus;
 mod policy_shell;
 mod problems;
 mod reach;
+mod reloading;
 mod restrictions;
 mod samples;
 mod shutdown;

@@ -40,6 +40,9 @@ pub fn command_line(
         line.flag("--disallowedTools");
         line.0.extend(deny_rules.iter().cloned());
     }
+    if let Some(agents) = &options.agents {
+        line.option("--agents", agents);
+    }
     if let Some(model) = &options.model {
         line.option("--model", model);
     }
@@ -193,13 +196,14 @@ mod tests {
                 thinking: Some(Thinking::Budget(2000)),
                 max_turns: Some(7),
                 max_budget_usd: Some(0.5),
+                agents: Some(r#"{"a":{}}"#.into()),
                 append_system_prompt: Some("be brief".into()),
             },
             &["Bash", "Read"],
             &["WebFetch", "Bash(ollim-bot cal *)"],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
 --setting-sources '' --strict-mcp-config --mcp-config {"mcpServers":{"discord":{"name":"discord","type":"sdk"}}} --tools Bash,Read
---disallowedTools WebFetch Bash(ollim-bot cal *) --model haiku --max-thinking-tokens 2000 --max-turns 7 --max-budget-usd 0.5
+--disallowedTools WebFetch Bash(ollim-bot cal *) --agents {"a":{}} --model haiku --max-thinking-tokens 2000 --max-turns 7 --max-budget-usd 0.5
 --append-system-prompt be brief --resume=/d/state/runs/1/main.jsonl --fork-session"#,
         );
     }

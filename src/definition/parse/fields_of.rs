@@ -45,6 +45,7 @@ impl Reading<'_> {
         let max_cost_usd = self.read("max_cost_usd", |v| v.dollars());
         let on_missed = self.read("on_missed", |v| v.one_of(&ON_MISSED));
         let retry = self.read("retry", |v| v.count(0));
+        let created_by = self.read_or_empty("created_by", |v| v.text());
         if self.document.body.trim().is_empty() {
             let line = super::frontmatter::closing_line(self.text);
             let hint = Some("write the prompt below the closing `---`".into());
@@ -66,6 +67,10 @@ impl Reading<'_> {
             max_cost_usd: max_cost_usd?,
             on_missed: on_missed?.unwrap_or(self.kind.on_missed()),
             retry: retry?,
+            created_by: created_by?
+                .map(|text| text.trim().to_owned())
+                .filter(|text| !text.is_empty())
+                .map(DefinitionId::new),
             body: self.document.body.clone(),
         };
         self.warn_of(&definition);
@@ -173,6 +178,7 @@ impl Reading<'_> {
         let isolated = self.read("isolated", |v| v.flag());
         let model = self.read_or_empty("model", |v| v.model());
         let thinking = self.read_or_empty("thinking", |v| v.thinking());
+        let agent = self.read("agent", |v| v.agent());
         let allowed = self.read("allowed_tools", |v| v.patterns());
         let disallowed = self.read("disallowed_tools", |v| v.patterns());
         let update = self.read("update_main_session", |v| v.one_of(&UPDATE_MODES));
@@ -190,6 +196,7 @@ impl Reading<'_> {
             isolated: isolated?.unwrap_or(false),
             model: model?,
             thinking: thinking?.unwrap_or(Thinking::Adaptive),
+            agent: agent?,
             restrictions,
         }))
     }

@@ -12,9 +12,9 @@ impl Reading<'_> {
     pub(super) fn restrictions_in_the_foreground(&mut self) {
         let mut errors = Vec::new();
         let mut warnings = Vec::new();
-        for known in self.known.iter().filter(|known| known.field.background_only && known.field.supported) {
+        for known in self.known.iter().filter(|known| known.field.background_only) {
             match (known.field.name, known.node) {
-                (name @ ("allowed_tools" | "disallowed_tools"), _) => errors.push(name),
+                (name @ ("allowed_tools" | "disallowed_tools" | "agent"), _) => errors.push(name),
                 ("isolated", Node::Bool(false)) | ("thinking" | "allow_ping", Node::Bool(true)) | (_, Node::Null) => {}
                 (name, _) => warnings.push(name),
             }

@@ -9,6 +9,7 @@ fn defaults() -> Defaults {
     Defaults {
         zone: chrono_tz::Europe::Vienna,
         commands: ["gmail", "tasks", "cal", "help", "follow-up-chain"].map(String::from).into(),
+        agents: Default::default(),
     }
 }
 
@@ -361,7 +362,8 @@ fn tool_lists() {
         routine("background: true\nallowed_tools:\n  - Read\n  - ''\n"),
         routine("background: true\nallowed_tools:\n  - Read\n  - Bash(ls\n"),
         routine("background: true\nallowed_tools:\n  - Read:\n"),
-        routine("background: true\nagent: Explore\n"),
+        routine("background: true\nagent:\n"),
+        routine("agent: Explore\n"),
         routine("skills: mail\n"),
         routine("skills: [mail, ../mail]\n"),
         routine("skills: [mail, mail]\n"),
@@ -404,9 +406,13 @@ fn tool_lists() {
       --> routines/mail.md:5:5
     hint: quote it: `- '…'`
 
-    error: routine `mail`: `agent` is not supported by this version
-      --> routines/mail.md:4:1
-    hint: remove it, or use a newer version
+    error: routine `mail`: `agent` has no value
+      --> routines/mail.md:4:7
+    hint: give it a value, or remove the line
+
+    error: routine `mail`: `agent` does not hold on a foreground job
+      --> routines/mail.md:3:1
+    hint: add `background: true`, or remove `agent`: the job then has the main session's tools
 
     error: routine `mail`: `skills` must be a list, found `mail`
       --> routines/mail.md:3:9
@@ -683,7 +689,7 @@ fn warnings_do_not_stop_it() {
 #[test]
 fn all_problems_come_at_once() {
     let text = "---\ncron: 99 * * * *\nbackground: true\nallowed_tools: [Read]\nmax_turns: -1\ntimezone: Nowhere\n\
-                disallowed_tools: ['']\ntimeout: soon\nagent: Explore\npriorty: 1\n---\n\n";
+                disallowed_tools: ['']\ntimeout: soon\nagent: --help\npriorty: 1\n---\n\n";
     let parsed = read("routines/mail.md", text);
     assert!(parsed.definition.is_none());
     insta::assert_snapshot!(parsed.problems.iter().map(|p| format!("{}:{} {:?} {}", p.line, p.column, p.field, p.message)).collect::<Vec<_>>().join("\n"), @r#"
@@ -693,7 +699,7 @@ fn all_problems_come_at_once() {
     7:1 Some("disallowed_tools") `allowed_tools` and `disallowed_tools` cannot both be set
     7:20 Some("disallowed_tools") `disallowed_tools`: empty tool pattern
     8:10 Some("timeout") `timeout` must be a span of time, found `soon`
-    9:1 Some("agent") `agent` is not supported by this version
+    9:8 Some("agent") `agent` must be the name of an agent, found `--help`
     10:1 Some("priorty") unknown field `priorty`
     11:1 None the body is empty
     "#);

@@ -49,7 +49,7 @@ impl Folder {
 }
 
 fn defaults() -> Defaults {
-    Defaults { zone: chrono_tz::UTC, commands: ["gmail".to_owned()].into() }
+    Defaults { zone: chrono_tz::UTC, commands: ["gmail".to_owned()].into(), agents: Default::default() }
 }
 
 fn at(hour: u32) -> DateTime<FixedOffset> {
@@ -97,10 +97,12 @@ fn a_draft_that_breaks_a_rule_is_not_written() {
     option.model = Some("--help".into());
     let mut agent = tea();
     agent.background = true;
-    agent.agent = Some("Explore".into());
+    agent.agent = Some("../Explore".into());
+    let mut turn = tea();
+    turn.agent = Some("Explore".into());
     let empty = Draft::new(When::Cron("@daily".into()), " \n");
     let never = Draft::new(When::Cron("0 0 30 2 *".into()), "x");
-    let drafts = [both, foreground, malformed, option, agent, empty, never];
+    let drafts = [both, foreground, malformed, option, agent, turn, empty, never];
     let errors: Vec<String> =
         drafts.iter().map(|d| create(&folder.home, d, &defaults()).unwrap_err().to_string()).collect();
     insta::assert_snapshot!(errors.join("\n"), @"
@@ -108,7 +110,8 @@ fn a_draft_that_breaks_a_rule_is_not_written() {
     `allowed_tools` does not hold on a foreground job (add `background: true`, or remove `allowed_tools`: the job then has the main session's tools)
     `allowed_tools`: unbalanced parentheses in tool pattern `Bash(ls` (write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`)
     `model` must be the name of a model, found `--help` (for example `haiku`, `sonnet` or `claude-sonnet-4-5`)
-    `agent` is not supported by this version (remove it, or use a newer version)
+    `agent` must be the name of an agent, found `../Explore` (`ollim-bot agents list` shows those there are)
+    `agent` does not hold on a foreground job (add `background: true`, or remove `agent`: the job then has the main session's tools)
     the body is empty (write the prompt below the closing `---`)
     bad `cron` `0 0 30 2 *`: no date ever matches it, so it can never fire (check the day against the month: a 30 February or a 31 April does not exist)
     ");

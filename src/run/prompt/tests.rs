@@ -1,3 +1,5 @@
+mod combinations;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definit
         max_cost_usd: None,
         on_missed: OnMissed::All,
         retry: None,
+        created_by: None,
         body: "Is the oven off?\n".into(),
     }
 }
@@ -59,7 +62,7 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
 
 fn facts<'a>(tools: &'a [String], neighbours: &'a [Neighbour]) -> ForkFacts<'a> {
     let budget = Budget { left: 5, capacity: 5, next: None };
-    ForkFacts { tools, knows_main_session: false, busy: false, budget, neighbours }
+    ForkFacts { tools, limits: &[], knows_main_session: false, busy: false, budget, neighbours }
 }
 
 fn tools(names: &[&str]) -> Vec<String> {

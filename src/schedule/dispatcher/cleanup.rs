@@ -74,8 +74,10 @@ impl Dispatcher {
             let done = tokio::task::spawn_blocking(move || act(&*files, &file, &fired, deed)).await;
             let mut result = done.unwrap_or_else(|panic| Err(io::Error::other(panic)));
             if matches!(result, Ok(Left::Nothing)) {
+                fail_point!(FileDone);
                 result =
                     journal.file_done(&recorded.occurrence).await.map_err(io::Error::other).map(|()| Left::Nothing);
+                fail_point!(FileRecorded);
             }
             Event::Cleaned(Cleaned { recorded, result })
         });
@@ -114,6 +116,7 @@ impl Dispatcher {
 }
 
 fn act(files: &dyn Files, file: &Path, fired: &str, deed: Deed) -> io::Result<Left> {
+    fail_point!(try BeforeFile);
     match deed {
         Deed::Leave => Ok(Left::Nothing),
         Deed::MoveToFailed(why) => files.move_to_failed(file, &why).map(|()| Left::Nothing),

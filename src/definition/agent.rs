@@ -1,0 +1,95 @@
+//! Named agents, so far as definitions name them: in `agent`, and in rules like `Agent(Explore)`.
+//!
+//! What an agent is, and whether it can be used, is known to a module above this one, which hands in its word.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Defaults, Definition, Parsed, Problem, Severity, parse};
+use crate::policy::ToolPattern;
+
+/// The fields of a definition that name agents.
+const FIELDS: [&str; 2] = ["agent", "allowed_tools"];
+
+/// Why a background job cannot have an agent, and what to do; `Ok` where it can.
+type Word = Result<(), (String, String)>;
+
+/// The word on an agent's name. The default knows none, and takes every name.
+#[derive(Clone, Default)]
+pub struct KnownAgents(Option<Arc<dyn Fn(&str) -> Word + Send + Sync>>);
+
+impl KnownAgents {
+    /// `word` is asked whenever a definition that names an agent is read.
+    pub fn new(word: impl Fn(&str) -> Word + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(word)))
+    }
+
+    fn ask(&self, name: &str) -> Word {
+        self.0.as_ref().map_or(Ok(()), |word| word(name))
+    }
+}
+
+impl fmt::Debug for KnownAgents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KnownAgents")
+    }
+}
+
+/// Finds what is wrong with the agents that a definition names: an error where it could not run as its agent, a warning
+/// for each that it may call and that is not there. `text` is what was parsed.
+pub(super) fn check(file: &Path, text: &[u8], defaults: &Defaults, parsed: &mut Parsed) {
+    let Some(definition) = &parsed.definition else { return };
+    let problem = |severity, field: &str, (line, column), (message, hint)| Problem {
+        line,
+        column,
+        field: Some(field.into()),
+        id: Some(definition.id.clone()),
+        ..Problem::of_file(file, severity, message, Some(hint))
+    };
+    let mut found = Vec::new();
+    if let Some(name) = definition.background().and_then(|background| background.agent.as_deref())
+        && let Err(said) = defaults.agents.ask(name)
+    {
+        found.push(problem(Severity::Error, "agent", parse::position(text, "agent"), said));
+    }
+    for (item, name) in callable(definition) {
+        if let Err(said) = defaults.agents.ask(name) {
+            let at = parse::item_position(text, "allowed_tools", item);
+            found.push(problem(Severity::Warning, "allowed_tools", at, said));
+        }
+    }
+    if found.is_empty() {
+        return;
+    }
+    parsed.problems.extend(found);
+    parsed.problems.sort_by_key(|problem| (problem.line, problem.column));
+    if parsed.problems.iter().any(Problem::is_error) {
+        parsed.definition = None;
+    }
+}
+
+/// Whether what a file says hangs on agents: it has to be read again when they change.
+pub(super) fn concerns(definition: Option<&Definition>, problems: &[Problem]) -> bool {
+    let names = |definition: &Definition| {
+        definition.background().is_some_and(|background| background.agent.is_some())
+            || callable(definition).next().is_some()
+    };
+    definition.is_some_and(names)
+        || problems.iter().any(|problem| problem.field.as_deref().is_some_and(|field| FIELDS.contains(&field)))
+}
+
+/// The folder that the data folder's agents live in, relative to it.
+pub(super) fn folder() -> PathBuf {
+    PathBuf::from("agents")
+}
+
+/// The agents that a definition's allowlist plainly names, with their places in the list.
+fn callable(definition: &Definition) -> impl Iterator<Item = (usize, &str)> {
+    let list = definition.background().and_then(|background| background.restrictions.allowed_tools());
+    let name = |pattern: &'_ ToolPattern| matches!(pattern.tool(), "Agent" | "Task");
+    list.into_iter().flatten().enumerate().filter_map(move |(item, pattern)| {
+        let text = pattern.specifier().filter(|text| name(pattern) && !text.contains('*'))?;
+        Some((item, text))
+    })
+}

@@ -1,0 +1,206 @@
+//! What a run is started with: its policy, the client's options, the agent that it runs as and those that it may call.
+//!
+//! Pure: definition, settings and agents are handed in. The one place where they are put together, for runs and for
+//! whoever shows what a run would have.
+
+use crate::agent::ClientOptions;
+use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
+use crate::definition::{Background, Definition};
+use crate::policy::{AgentRules, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, covers};
+
+use super::runner::RunSettings;
+
+/// What a run has.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// What it may do.
+    pub policy: Policy,
+    /// What the client is started with.
+    pub options: ClientOptions,
+    /// Rules for the client's own wall: the policy's, and those that hide the client's own agents.
+    pub deny_rules: Vec<String>,
+    /// The patterns that a wall of whole trees is made from: what is granted, without what is denied whole.
+    pub granted: Vec<ToolPattern>,
+    /// It only reads.
+    pub read_only: bool,
+    /// What narrows it beside its file's own lists, each a sentence for its agent.
+    pub limits: Vec<String>,
+}
+
+/// Who started a spawned agent, and with what tools: what its policy is made from besides its definition, which
+/// carries its caller's restrictions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spawned {
+    /// The agent that its caller runs as.
+    pub caller_agent: Option<String>,
+    /// Global and its own lists, merged.
+    pub tools: SpawnTools,
+}
+
+impl Setup {
+    /// What a run of a definition has; `spawned` where it is no job of a file but a spawned agent.
+    ///
+    /// # Errors
+    /// [`AgentError`] when the agent that it is to run as cannot be used now, or does not fit.
+    pub fn of(
+        definition: &Definition,
+        spawned: Option<&Spawned>,
+        settings: &RunSettings,
+        places: &Places,
+        agents: &Agents,
+    ) -> Result<Self, AgentError> {
+        match definition.background() {
+            None => Self::main_session(definition, settings, places, agents),
+            Some(background) => Self::background(definition, background, spawned, settings, places, agents),
+        }
+    }
+
+    fn main_session(
+        definition: &Definition,
+        settings: &RunSettings,
+        places: &Places,
+        agents: &Agents,
+    ) -> Result<Self, AgentError> {
+        let options = ClientOptions {
+            model: settings.model.clone(),
+            thinking: Some(settings.thinking),
+            max_turns: definition.max_turns,
+            max_budget_usd: definition.max_cost_usd,
+            ..ClientOptions::default()
+        };
+        Self {
+            policy: Policy::main_session(&settings.main_tools, places),
+            options,
+            deny_rules: Vec::new(),
+            granted: settings.main_tools.clone(),
+            read_only: false,
+            limits: Vec::new(),
+        }
+        .with_callable(agents.usable().collect(), places)
+    }
+
+    fn background(
+        definition: &Definition,
+        background: &Background,
+        spawned: Option<&Spawned>,
+        settings: &RunSettings,
+        places: &Places,
+        agents: &Agents,
+    ) -> Result<Self, AgentError> {
+        let Background { isolated: _, model, thinking, agent, restrictions } = background;
+        let own = agent.as_deref().map(|name| agents.for_background(name)).transpose()?;
+        let options = ClientOptions {
+            model: model
+                .clone()
+                .or_else(|| own.and_then(NamedAgent::model_argument).map(ToOwned::to_owned))
+                .or_else(|| settings.model.clone()),
+            thinking: Some(*thinking),
+            max_turns: least(definition.max_turns, own.and_then(|agent| agent.max_turns)),
+            max_budget_usd: definition.max_cost_usd,
+            append_system_prompt: own.map(|agent| agent.fits().map(|()| agent.prompt.clone())).transpose()?,
+            ..ClientOptions::default()
+        }
+        .with_restrictions(restrictions);
+        let mut setup = Self {
+            policy: Policy::background(&definition.title(), restrictions, &settings.main_tools, places),
+            options,
+            deny_rules: Vec::new(),
+            granted: restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone()),
+            read_only: false,
+            limits: Vec::new(),
+        };
+        setup.without(restrictions.disallowed_tools().unwrap_or_default());
+        if let Some(spawned) = spawned {
+            let caller = spawned.caller_agent.as_deref().map(|name| agents.for_background(name)).transpose()?;
+            if let Some(caller) = caller {
+                setup.narrow(&caller.rules());
+            }
+            setup = setup.spawned(&definition.title(), &spawned.tools);
+        }
+        if let Some(own) = own {
+            setup.narrow(&own.rules());
+        }
+        let callable = agents.usable().filter(|agent| !agent.main_session_only).collect();
+        setup.with_callable(callable, places)
+    }
+
+    /// Narrowed to what an agent may do.
+    fn narrow(&mut self, agent: &AgentRules) {
+        self.policy = self.policy.clone().as_agent(agent);
+        if let Some(tools) = &agent.tools {
+            self.granted = common(&self.granted, tools);
+        }
+        self.without(&agent.disallowed);
+        if agent.read_only {
+            self.read_only = true;
+            self.granted.retain(|pattern| pattern.tool() != "Bash");
+        }
+        self.limits.push(limits_of(agent));
+    }
+
+    fn spawned(mut self, owner: &str, tools: &SpawnTools) -> Self {
+        self.policy = self.policy.spawned(owner, tools);
+        if let Some(allow) = &tools.allow {
+            self.granted = common(&self.granted, allow);
+            self.limits.push(format!("Of these you have only: {}.", named(allow)));
+        }
+        if let Some(deny) = tools.deny.as_deref().filter(|deny| !deny.is_empty()) {
+            self.without(deny);
+            self.limits.push(format!("You may not use: {}.", named(deny)));
+        }
+        self
+    }
+
+    fn without(&mut self, denied: &[ToolPattern]) {
+        self.granted.retain(|pattern| !denied.iter().any(|denial| covers(denial, pattern)));
+    }
+
+    /// Hands the client those of `agents` that the policy lets it call, and hides its own.
+    fn with_callable(mut self, agents: Vec<&NamedAgent>, places: &Places) -> Result<Self, AgentError> {
+        self.deny_rules = self.policy.deny_rules();
+        if !self.policy.visible_tools().iter().any(|tool| tool == "Agent") {
+            return Ok(self);
+        }
+        let call = |agent: &NamedAgent| ToolCall {
+            tool: "Agent".into(),
+            input: serde_json::json!({ "subagent_type": agent.name }),
+            cwd: places.work.clone(),
+            agent_type: None,
+        };
+        let callable: Vec<&NamedAgent> =
+            agents.into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict == Verdict::Allow).collect();
+        let rules: Vec<AgentRules> = callable.iter().map(|agent| agent.rules()).collect();
+        self.policy = self.policy.with_subagents(&rules);
+        self.options.agents = agents_argument(callable.iter().copied())?;
+        self.deny_rules.extend(hidden_agents(callable));
+        Ok(self)
+    }
+}
+
+fn limits_of(agent: &AgentRules) -> String {
+    let mut text = match &agent.tools {
+        Some(tools) => format!("As agent `{}` you have of these only: {}.", agent.name, named(tools)),
+        None => format!("You run as agent `{}`.", agent.name),
+    };
+    if !agent.disallowed.is_empty() {
+        text.push_str(&format!(" Never: {}.", named(&agent.disallowed)));
+    }
+    if agent.read_only {
+        text.push_str(" You only read: of shell commands only those run that change nothing.");
+    }
+    text
+}
+
+fn named(patterns: &[ToolPattern]) -> String {
+    if patterns.is_empty() {
+        return "none".into();
+    }
+    patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
