@@ -12,7 +12,7 @@ use crate::agent::SessionId;
 use crate::journal::{Journal, JournalError};
 
 /// Where the journal keeps it.
-const SETTING: &str = "main_session";
+pub const SETTING: &str = "main_session";
 
 /// The conversation and its transcript on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,12 @@ impl MainSession {
         let stored = journal.setting(SETTING).await?;
         let current = stored.and_then(|text| serde_json::from_str(&text).ok());
         Ok(Self { journal, turn: Arc::default(), current: Arc::new(Mutex::new(current)) })
+    }
+
+    /// The client's id of it; `None`: it has not begun.
+    #[must_use]
+    pub fn id(&self) -> Option<SessionId> {
+        self.current().map(|conversation| conversation.session)
     }
 
     /// Whether a turn is going: the person is in the middle of a conversation.

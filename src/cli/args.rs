@@ -122,6 +122,11 @@ pub enum Command {
     /// Named agents
     #[command(subcommand)]
     Agents(Agents),
+    /// Start an agent for one task, in a session of its own
+    Spawn(SpawnArgs),
+    /// The main session, and those of spawned agents
+    #[command(subcommand)]
+    Sessions(Sessions),
     /// What the bot said
     Inbox {
         /// How many messages, newest last
@@ -399,6 +404,54 @@ pub enum Agents {
     },
 }
 
+/// `spawn`.
+#[derive(Debug, Args)]
+pub struct SpawnArgs {
+    /// What the agent is to do: its prompt
+    #[arg(short, long, value_name = "TEXT")]
+    pub message: String,
+    /// The named agent that it runs as
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Its tools.
+    #[command(flatten)]
+    pub tools: ToolArgs,
+    /// Wall clock for its run: `10m`, `1h30m`
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub timeout: Option<Duration>,
+}
+
+/// The tools of a spawned agent.
+#[derive(Debug, Args)]
+pub struct ToolArgs {
+    /// Only these of its caller's tools; '' for none. Replaces `allow` of the settings
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub allow: Option<Vec<String>>,
+    /// Not these, whatever is allowed. Added to `deny` of the settings
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub deny: Option<Vec<String>>,
+}
+
+/// `sessions …`.
+#[derive(Debug, Subcommand)]
+pub enum Sessions {
+    /// The main session and every spawned agent's, newest first
+    List,
+    /// One session: who started it, what it may use, what came of it
+    Show {
+        /// Its id
+        session: String,
+    },
+    /// Give a spawned agent's session its tool policy, once
+    Patch {
+        /// Its id
+        session: String,
+        /// What it may use.
+        #[command(flatten)]
+        tools: ToolArgs,
+    },
+}
+
 /// `policy …`.
 #[derive(Debug, Subcommand)]
 pub enum Policy {
@@ -467,8 +520,12 @@ fn on_overlap(text: &str) -> Result<OnOverlap, String> {
 pub enum Effect {
     /// It only shows something.
     Reads,
-    /// It changes definitions, runs or the service.
-    Writes,
+    /// It makes or changes definitions: a run may, as far as it has no less itself.
+    Makes,
+    /// It starts an agent, with no more than whoever starts it.
+    Spawns,
+    /// It changes runs or the service: the person's alone.
+    Rules,
     /// It schedules the next link of the caller's own chain, and nothing else.
     FollowsUp,
     /// It is one of the person's own commands: what it does is its own.
@@ -487,6 +544,7 @@ impl Command {
             | Self::Runs(_)
             | Self::Policy(Policy::Explain(_) | Policy::Show { .. })
             | Self::Agents(Agents::List | Agents::Show { .. })
+            | Self::Sessions(Sessions::List | Sessions::Show { .. })
             | Self::Inbox { .. }
             | Self::Budget { set: None }
             | Self::Config
@@ -500,8 +558,10 @@ impl Command {
             | Self::CancelRun { .. }
             | Self::Pause
             | Self::Resume { .. }
-            | Self::Budget { set: Some(_) }
-            | Self::Routine(
+            | Self::Sessions(Sessions::Patch { .. })
+            | Self::Budget { set: Some(_) } => Effect::Rules,
+            Self::Spawn(_) => Effect::Spawns,
+            Self::Routine(
                 Routine::Add(_)
                 | Routine::Edit { .. }
                 | Routine::Enable { .. }
@@ -515,7 +575,7 @@ impl Command {
                 | Reminder::Snooze { .. }
                 | Reminder::Restore { .. }
                 | Reminder::Retry { .. },
-            ) => Effect::Writes,
+            ) => Effect::Makes,
             Self::FollowUpChain { .. } => Effect::FollowsUp,
             Self::External(_) => Effect::External,
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::Timelike as _;
 
-use super::context::Context;
+use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{add, jobs};
@@ -22,6 +22,7 @@ pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Outp
         output.note(format!("{} is {} already", found.id, if enabled { "enabled" } else { "disabled" }));
         return Ok(());
     }
+    context.may_change([&*found])?;
     // The default is not written.
     let value = if enabled { None } else { Some(FieldValue::Flag(false)) };
     let written = definition::set_field(&context.home, &found.file, "enabled", value, &context.defaults()?)?;
@@ -43,6 +44,7 @@ pub fn set_enabled(id: &str, enabled: bool, context: &Context, output: &mut Outp
 pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
     let found = jobs::named(id, kind, &loaded)?;
+    context.may_change([&*found])?;
     if !definition::remove(&context.home, &found.file)? {
         return Err(CliError::user(format!("{} is gone already", found.file.display())));
     }
@@ -65,6 +67,7 @@ pub fn cancel(kind: Kind, id: &str, context: &Context, output: &mut Output) -> R
 pub fn snooze(id: &str, span: Duration, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
     let found = jobs::named(id, Kind::Reminder, &loaded)?;
+    context.may_change([&*found])?;
     let run_at = add::whole_second(add::later(context.now(), span, found.zone)?);
     let value = Some(FieldValue::Text(run_at.to_rfc3339()));
     let written = definition::set_field(&context.home, &found.file, "run_at", value, &context.defaults()?)?;
@@ -81,6 +84,7 @@ pub fn retry(id: &str, context: &Context, output: &mut Output) -> Result<(), Cli
     let now = context.now();
     let now = now.with_nanosecond(0).unwrap_or(now).with_timezone(&context.zone()?).fixed_offset();
     let id = DefinitionId::new(id);
+    may_bring_back(&id, context)?;
     let written = match definition::restore_failed(&context.home, &id, now, &context.defaults()?) {
         Err(DefinitionError::NotFound { .. }) => {
             let failed = definition::failed_reminders(&context.home, &context.defaults()?)?;
@@ -100,4 +104,25 @@ pub fn retry(id: &str, context: &Context, output: &mut Output) -> Result<(), Cli
     add::warnings(&written, output);
     add::scheduled(&written.definition, context, output);
     Ok(())
+}
+
+/// Of several failed reminders with one identity any may be the one that comes back.
+fn may_bring_back(id: &DefinitionId, context: &Context) -> Result<(), CliError> {
+    let Caller::Run(_) = context.caller else { return Ok(()) };
+    let failed = definition::failed_reminders(&context.home, &context.defaults()?)?;
+    let mut found = Vec::new();
+    for reminder in &failed {
+        match &reminder.parsed.definition {
+            Some(definition) if definition.id == *id => found.push(definition),
+            Some(_) => {}
+            // What it would be is not known.
+            None if reminder.parsed.problems.iter().any(|problem| problem.id.as_ref() == Some(id)) => {
+                return Err(CliError::denied(format!(
+                    "the file of reminder {id} has an error: only the person may mend it"
+                )));
+            }
+            None => {}
+        }
+    }
+    if found.is_empty() { Ok(()) } else { context.may_change(found) }
 }

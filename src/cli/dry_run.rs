@@ -29,6 +29,7 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
         Mode::Background(Background { .. }) => Some(ForkFacts {
             tools: &tools,
             limits: &setup.limits,
+            spawned_by: None,
             knows_main_session: false,
             busy: false,
             budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::args::Color;
-use super::context::Context;
+use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{add, check, jobs};
@@ -21,6 +21,10 @@ use crate::definition::{self, DefinitionError, DefinitionId, Kind, Loaded, Probl
 /// # Errors
 /// When there is no such definition or no editor, what was written is not valid, or the file changed meanwhile.
 pub fn edit(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    if let Caller::Run(_) = context.caller {
+        return Err(CliError::denied("nobody can use an editor inside a job")
+            .hint(format!("`ollim-bot {kind} cancel {id}`, and `ollim-bot {kind} add` what it is to be")));
+    }
     let loaded = context.load()?;
     let file = file_of(kind, id, &loaded)?;
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| context.env.text(name)).ok_or_else(|| {

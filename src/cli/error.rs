@@ -15,19 +15,32 @@ pub struct CliError {
     exit: u8,
     message: String,
     hints: Vec<String>,
+    denied: bool,
 }
 
 impl CliError {
     /// The person can fix it: bad input, not found, denied. Exit code 1.
     #[must_use]
     pub fn user(message: impl Into<String>) -> Self {
-        Self { exit: 1, message: message.into(), hints: Vec::new() }
+        Self { exit: 1, message: message.into(), hints: Vec::new(), denied: false }
+    }
+
+    /// A run asked for what it may not do: it goes into its record. Exit code 1.
+    #[must_use]
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self { denied: true, ..Self::user(message) }
+    }
+
+    /// Whether it is such a denial.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.denied
     }
 
     /// The program or the environment failed. Exit code 2.
     #[must_use]
     pub fn environment(message: impl Into<String>) -> Self {
-        Self { exit: 2, message: message.into(), hints: Vec::new() }
+        Self { exit: 2, message: message.into(), hints: Vec::new(), denied: false }
     }
 
     /// Adds what to do now.

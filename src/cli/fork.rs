@@ -14,6 +14,7 @@ use super::external;
 use super::output::Output;
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request};
+use crate::journal::Denial;
 use crate::policy::Verdict;
 use crate::run::tokens::RunAuthority;
 
@@ -35,7 +36,7 @@ pub fn ask(argv: &[OsString], token: &str, context: &Context) -> Result<Output, 
             Err(external::become_command(&program, &args, &context.home))
         }
         Ok(Reply::Refused(reason)) => Err(CliError::user(reason)),
-        Ok(Reply::Done(_) | Reply::Status(_) | Reply::Fired { .. }) => {
+        Ok(Reply::Done(_) | Reply::Status(_) | Reply::Fired { .. } | Reply::Spawned { .. }) => {
             Err(CliError::environment("the service gave an answer to another question"))
         }
         Err(CallError::NotRunning) => {
@@ -51,26 +52,38 @@ pub fn ask(argv: &[OsString], token: &str, context: &Context) -> Result<Output, 
 #[must_use]
 pub fn serve(run: Arc<RunAuthority>, argv: Vec<String>, surroundings: &Context) -> Reply {
     let mut output = Output::default();
-    match decide(run, argv, surroundings, &mut output) {
+    let words: Vec<String> = std::iter::once("ollim-bot".to_owned()).chain(argv).collect();
+    match decide(&run, &words, surroundings, &mut output) {
         Ok(Some(reply)) => return reply,
         Ok(None) => {}
-        Err(error) => output.fail(&error),
+        Err(error) => {
+            if error.is_denied() {
+                let denial = Denial {
+                    tool: "Bash".into(),
+                    input: serde_json::json!({ "command": words.join(" ") }),
+                    layer: "cap".into(),
+                    rule: None,
+                    reason: error.to_string(),
+                };
+                Handle::current().block_on(run.acts.record_denial(denial));
+            }
+            output.fail(&error);
+        }
     }
     Reply::Output { stdout: output.stdout, stderr: output.stderr, exit: output.exit }
 }
 
 fn decide(
-    run: Arc<RunAuthority>,
-    argv: Vec<String>,
+    run: &Arc<RunAuthority>,
+    words: &[String],
     surroundings: &Context,
     output: &mut Output,
 ) -> Result<Option<Reply>, CliError> {
-    let words: Vec<String> = std::iter::once("ollim-bot".to_owned()).chain(argv).collect();
-    let decision = (run.decide_command)(&words);
+    let decision = run.acts.decide_command(words);
     if decision.verdict == Verdict::Deny {
-        return Err(CliError::user(decision.reason));
+        return Err(CliError::denied(decision.reason));
     }
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             super::usage(&error, output);
@@ -78,18 +91,24 @@ fn decide(
         }
     };
     if cli.global.home.is_some() {
-        return Err(CliError::user("`--home` is refused inside a job: it has the data folder it was started from"));
+        return Err(CliError::denied("`--home` is refused inside a job: it has the data folder it was started from"));
     }
     let effect = cli.command.as_ref().map_or(Effect::Reads, super::args::Command::effect);
     match (effect, cli.command) {
-        (Effect::Reads, command) => {
-            let context = surroundings.of_run(run, cli.global.json);
+        (Effect::Reads | Effect::Makes, command) => {
+            let context = surroundings.of_run(Arc::clone(run), cli.global.json);
             super::execute(command, &context, output)?;
             Ok(None)
         }
         (Effect::FollowsUp, Some(super::args::Command::FollowUpChain { delay })) => {
-            let said = Handle::current().block_on((run.follow_up)(delay)).map_err(CliError::user)?;
+            let said = Handle::current().block_on(run.acts.follow_up(delay)).map_err(CliError::user)?;
             output.line(said);
+            Ok(None)
+        }
+        (Effect::Spawns, Some(super::args::Command::Spawn(args))) => {
+            let request = super::spawn::request(args)?;
+            let spawned = Handle::current().block_on(run.acts.spawn(request)).map_err(CliError::denied)?;
+            super::spawn::said(spawned.as_str(), cli.global.json, output);
             Ok(None)
         }
         (Effect::External, Some(super::args::Command::External(typed))) => {
@@ -100,11 +119,10 @@ fn decide(
             let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
             Ok(Some(Reply::Exec { name: name.to_owned(), args }))
         }
-        (Effect::Writes | Effect::External | Effect::FollowsUp, _) => Err(CliError::user(format!(
-            "`{}` changes something, which a job may not do by the command line",
-            shown(&words)
-        ))
-        .hint("report what you wanted to do instead")),
+        (Effect::Rules | Effect::Spawns | Effect::External | Effect::FollowsUp, _) => {
+            Err(CliError::denied(format!("`{}` is the person's alone, and a job may not do it", shown(words)))
+                .hint("report what you wanted to do instead"))
+        }
     }
 }
 

@@ -38,7 +38,11 @@ A job's tools (with --background)
   policy explain    ollim-bot policy explain morning-mail --command 'git push'
   policy show       ollim-bot policy show morning-mail
   agents list       ollim-bot agents list
-  agents show       ollim-bot agents show Explore
+  agents show       ollim-bot agents show Explore              (--agent Explore: a job runs as it)
+  spawn             ollim-bot spawn -m 'Read the logs' --agent Explore --deny 'Bash(git *)'
+  sessions list     ollim-bot sessions list
+  sessions show     ollim-bot sessions show spawn-1f0c9a2b
+  sessions patch    ollim-bot sessions patch spawn-1f0c9a2b --deny 'WebFetch'
 
 What happens
   next              ollim-bot next -n 20

@@ -138,6 +138,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
             value["cron"] = json!(cron);
             value["on_overlap"] = json!(on_overlap);
         }
+        Trigger::Session { run_at } => value["run_at"] = json!(run_at.to_rfc3339()),
         Trigger::Reminder { run_at, chain } => {
             value["run_at"] = json!(run_at.to_rfc3339());
             let (depth, max, parent) = match chain {
@@ -293,6 +294,7 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
                 OnOverlap::Cancel => fact("on_overlap", "cancel".into()),
             }
         }
+        Trigger::Session { run_at } => fact("run_at", when(run_at.with_timezone(&Utc))),
         Trigger::Reminder { run_at, chain } => {
             fact("run_at", when(run_at.with_timezone(&Utc)));
             if !definition.enabled {

@@ -7,6 +7,7 @@ mod add;
 mod agents;
 pub mod args;
 mod budget;
+mod capped;
 mod change;
 mod check;
 mod config;
@@ -27,6 +28,8 @@ mod restore;
 mod run;
 mod runs;
 mod service;
+mod sessions;
+mod spawn;
 mod status;
 pub mod times;
 pub mod when;
@@ -114,6 +117,8 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
             None => runs::list(&args, context, output),
         },
         Some(Command::Agents(command)) => agents::agents(&command, context, output),
+        Some(Command::Spawn(args)) => spawn::spawn(args, context, output),
+        Some(Command::Sessions(command)) => sessions::sessions(command, context, output),
         Some(Command::Budget { set }) => budget::budget(set, context, output),
         Some(Command::Inbox { count }) => runs::inbox(count, context, output),
         Some(Command::Check { files }) => check::check(&files, context, output),

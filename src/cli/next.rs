@@ -133,7 +133,7 @@ impl<'a> Firsts<'a> {
                 .known
                 .entry((cron, definition.zone))
                 .or_insert_with(|| Times::parse(cron)?.next(definition.zone, self.after)),
-            Trigger::Reminder { run_at, .. } => Some(run_at.to_utc()),
+            Trigger::Reminder { run_at, .. } | Trigger::Session { run_at } => Some(run_at.to_utc()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
-use super::context::Context;
+use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::Output;
 use super::{add, runs, when};
@@ -36,6 +36,16 @@ pub fn restore(
     let defaults = context.defaults()?;
     // Only for its zone and time: whether it is valid otherwise is found when it is written.
     let read = parse(Kind::Reminder, Path::new("reminders/fired.md"), text.as_bytes(), &defaults).definition;
+    match (&context.caller, &read) {
+        (Caller::Person, _) => {}
+        (Caller::Run(_), Some(read)) => context.may_change([read])?,
+        (Caller::Run(_), None) => {
+            return Err(CliError::denied(format!(
+                "reminder {} is not valid any more: only the person may mend it",
+                record.id
+            )));
+        }
+    }
     let zone = read.as_ref().map_or(defaults.zone, |read| read.zone);
     let now = context.now();
     let run_at = match (span, at) {

@@ -23,11 +23,18 @@ pub struct Following {
 }
 
 impl Following {
-    /// Hands all definitions to the schedule, for the first time, and says what is wrong with others.
-    pub async fn start(definitions: Definitions, schedule: Schedule, problems: Problems) -> Self {
+    /// Hands all definitions to the schedule, for the first time, with the sessions that an earlier life has left, and
+    /// says what is wrong with others.
+    pub async fn start(
+        definitions: Definitions,
+        sessions: Vec<Loaded>,
+        schedule: Schedule,
+        problems: Problems,
+    ) -> Self {
         let following = Self { definitions, schedule, problems };
-        let (loaded, wrong) = following.with_store(|store| (all(store), store.problems())).await;
+        let (mut loaded, wrong) = following.with_store(|store| (all(store), store.problems())).await;
         tracing::info!(definitions = loaded.len(), "definitions read");
+        loaded.extend(sessions);
         following.schedule.replace(loaded);
         following.problems.all(wrong).await;
         following

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
@@ -31,6 +32,7 @@ use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::run::follow_up::Reminders;
 use crate::run::neighbours::Neighbours;
 use crate::run::runner::Runner;
+use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
 use crate::schedule::{Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
 
@@ -104,6 +106,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
     let lock = Lock::take(&home)?;
     fail_point!(Locked);
+    let _unlimited = outlive_limits().map_err(failed("catch signals"))?;
     // Of a service that is started for one run by somebody else's, nobody is told.
     let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;
@@ -117,29 +120,45 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
     // The watch comes first: what happens from here on is told, what was before is read.
     let watch = Watch::start(&home)?;
-    let definitions = Arc::new(Mutex::new(read_all(&home, defaults).await?));
+    let definitions = Arc::new(Mutex::new(read_all(&home, defaults.clone()).await?));
 
     let tokens = Tokens::default();
     let neighbours = Neighbours::default();
     let budget = SharedBudget::new(journal.clone());
     let for_runs = Arc::new(RwLock::new(settings::of_runs(&config)));
+    let user_home = env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let main = MainSession::load(journal.clone()).await?;
+    let spawner = Arc::new(Spawner {
+        home: home.clone(),
+        user_home: user_home.clone(),
+        clock: clock.clone(),
+        journal: journal.clone(),
+        settings: for_runs.clone(),
+        defaults,
+        schedule: OnceLock::new(),
+        going: tokio::sync::Mutex::default(),
+    });
     let runner = Runner {
         home: home.clone(),
-        user_home: env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from),
+        user_home,
         programs,
         clock: clock.clone(),
         journal: journal.clone(),
         settings: Arc::clone(&for_runs),
         client,
         tokens: tokens.clone(),
-        bot: Bot { main: MainSession::load(journal.clone()).await?, budget: budget.clone() },
+        bot: Bot { main: main.clone(), budget: budget.clone() },
         reminders,
         neighbours: neighbours.clone(),
+        spawner: spawner.clone(),
     };
     let files = Arc::new(HomeFiles(home.clone()));
     let (schedule, dispatcher) =
         Dispatcher::new(&clock, journal.clone(), Arc::new(runner), files, config.max_concurrent_runs);
     neighbours.ask(schedule.clone());
+    // Nobody else sets it.
+    let _first = spawner.schedule.set(schedule.clone());
+    let sessions = spawner.left_open().await.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
 
     let status = ServiceStatus {
         pid: std::process::id(),
@@ -152,7 +171,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     };
     let control = Control::open(&home, tokens).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
-    let following = Following::start(definitions, schedule.clone(), problems).await;
+    let following = Following::start(definitions, sessions, schedule.clone(), problems).await;
     let in_force = InForce {
         source: rereads,
         started: Arc::clone(&config),
@@ -188,7 +207,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: current.clone(),
         supervisor: supervisor.clone(),
     };
-    let verbs = Verbs { schedule: schedule.clone(), commands, budget, clock: clock.clone(), status };
+    let verbs = Verbs { schedule: schedule.clone(), commands, budget, spawner, main, clock: clock.clone(), status };
     let mut tasks = JoinSet::new();
     let (swept, now) = (home.clone(), clock.now());
     tasks.spawn_blocking(move || {
@@ -224,6 +243,11 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
     move |source| DaemonError::Io { what, source }
+}
+
+/// A file that may not grow any more (`ulimit -f`) is a disk that refuses, not the end of the process.
+fn outlive_limits() -> std::io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
 async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {

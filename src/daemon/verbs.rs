@@ -7,9 +7,11 @@ use async_trait::async_trait;
 use super::control::Answers;
 use super::wire::{Reply, Request, ServiceStatus};
 use crate::bot::budget::SharedBudget;
+use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
 use crate::definition::DefinitionId;
 use crate::journal::RunId;
+use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::Schedule;
 
@@ -27,6 +29,10 @@ pub struct Verbs {
     pub commands: Arc<dyn Commands>,
     /// What background jobs may send, all together.
     pub budget: SharedBudget,
+    /// Starts agents.
+    pub spawner: Arc<Spawner>,
+    /// The conversation, which is nobody's child.
+    pub main: MainSession,
     /// The time.
     pub clock: Clock,
     /// What does not change while it runs.
@@ -64,6 +70,17 @@ impl Answers for Verbs {
                 Ok(budget) => Reply::Done(format!("{} pings left", budget.left())),
                 Err(error) => Reply::Refused(error.to_string()),
             },
+            Request::Spawn(request) => match self.spawner.spawn(request, None).await {
+                Ok(session) => Reply::Spawned { session: session.to_string() },
+                Err(why) => Reply::Refused(why),
+            },
+            Request::SessionsPatch { session, spawn_tool_policy } => {
+                let main = self.main.id().map(|id| id.0);
+                match self.spawner.patch(&session, spawn_tool_policy, main.as_deref()).await {
+                    Ok(said) => Reply::Done(said),
+                    Err(why) => Reply::Refused(why),
+                }
+            }
             Request::Pause => {
                 self.schedule.pause();
                 Reply::Done("paused: nothing starts until `ollim-bot resume`".into())

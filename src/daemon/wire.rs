@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::SpawnTools;
+use crate::run::spawn::SpawnRequest;
+
 /// The variable that holds a run's token in its fork's environment.
 pub const RUN_TOKEN: &str = "OLLIM_RUN_TOKEN";
 
@@ -53,6 +56,16 @@ pub enum Request {
         /// The routine.
         id: Option<String>,
     },
+    /// Start an agent.
+    Spawn(SpawnRequest),
+    /// Give a child session its tool policy: once, and never the main session.
+    SessionsPatch {
+        /// The session.
+        session: String,
+        /// What it may use.
+        #[serde(rename = "spawnToolPolicy")]
+        spawn_tool_policy: SpawnTools,
+    },
     /// Set how many messages background jobs may still send.
     SetBudget {
         /// At most a full budget.
@@ -86,6 +99,11 @@ pub enum Reply {
     Fired {
         /// Its id.
         run: String,
+    },
+    /// [`Request::Spawn`]: the session that was started.
+    Spawned {
+        /// Its id.
+        session: String,
     },
     /// It was done; the sentence says what.
     Done(String),

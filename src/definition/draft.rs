@@ -218,6 +218,7 @@ impl From<&Definition> for Draft {
                 draft.on_overlap = *on_overlap;
                 draft
             }
+            Trigger::Session { run_at } => Self::new(When::At(*run_at), body.clone()),
             Trigger::Reminder { run_at, chain } => {
                 let mut draft = Self::new(When::At(*run_at), body.clone());
                 if let Some(Chain { max, depth, parent }) = chain {

@@ -79,6 +79,8 @@ pub enum Kind {
     Routine,
     /// Fires once.
     Reminder,
+    /// A spawned agent: runs once, at once, and has no file.
+    Session,
 }
 
 impl Kind {
@@ -87,7 +89,7 @@ impl Kind {
     pub fn on_missed(self) -> OnMissed {
         match self {
             Self::Routine => OnMissed::Latest,
-            Self::Reminder => OnMissed::All,
+            Self::Reminder | Self::Session => OnMissed::All,
         }
     }
 }
@@ -97,6 +99,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Routine => "routine",
             Self::Reminder => "reminder",
+            Self::Session => "session",
         })
     }
 }
@@ -145,6 +148,7 @@ impl Definition {
         match self.trigger {
             Trigger::Routine { .. } => Kind::Routine,
             Trigger::Reminder { .. } => Kind::Reminder,
+            Trigger::Session { .. } => Kind::Session,
         }
     }
 
@@ -181,15 +185,20 @@ pub enum Trigger {
         /// Its place in a chain; `None` for a one-shot.
         chain: Option<Chain>,
     },
+    /// Once, as soon as it is started.
+    Session {
+        /// When it was started.
+        run_at: DateTime<FixedOffset>,
+    },
 }
 
 impl Trigger {
-    /// A reminder's instant in UTC.
+    /// A reminder's or a session's instant in UTC.
     #[must_use]
     pub fn run_at(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::Routine { .. } => None,
-            Self::Reminder { run_at, .. } => Some(run_at.with_timezone(&Utc)),
+            Self::Reminder { run_at, .. } | Self::Session { run_at } => Some(run_at.with_timezone(&Utc)),
         }
     }
 }

@@ -68,7 +68,7 @@ pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parse
         Err(NoFrontmatter::Missing) => {
             let example = match kind {
                 Kind::Routine => "begin the file with `---`, a line `cron: '30 8 * * *'`, `---`, and then the prompt",
-                Kind::Reminder => {
+                Kind::Reminder | Kind::Session => {
                     "begin the file with `---`, a line `run_at: 2026-11-22T09:00:00+01:00`, `---`, and then the prompt"
                 }
             };

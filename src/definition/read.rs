@@ -41,6 +41,8 @@ pub(super) fn folder_of(kind: Kind) -> &'static Path {
     Path::new(match kind {
         Kind::Routine => "routines",
         Kind::Reminder => "reminders",
+        // Never read: what was spawned stands in the journal.
+        Kind::Session => "sessions",
     })
 }
 

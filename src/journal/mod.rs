@@ -17,6 +17,7 @@ mod recovery;
 mod rows;
 mod runs;
 mod schema;
+mod sessions;
 mod settings;
 mod sightings;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use process::ProcessIdentity;
 pub use reader::{JournalReader, OccurrenceRecord, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
 pub use runs::{After, Finish};
+pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
 pub use sightings::{Sighting, Streak};
 pub use updates::PendingUpdates;
 

@@ -16,6 +16,11 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let before = ms(before);
+                connection.execute(
+                    "DELETE FROM session WHERE id IN
+                       (SELECT id FROM occurrence WHERE claimed < ?1 AND outcome IS NOT NULL AND kind = 'session')",
+                    [before],
+                )?;
                 let count = connection.execute(
                     "DELETE FROM occurrence
                      WHERE claimed < ?1 AND outcome IS NOT NULL AND (kind <> 'reminder' OR file_done = 1)",

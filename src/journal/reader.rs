@@ -167,7 +167,7 @@ impl JournalReader {
         Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
-    fn all<T>(
+    pub(super) fn all<T>(
         &self,
         sql: &str,
         values: &[&dyn ToSql],

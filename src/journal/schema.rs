@@ -11,7 +11,8 @@ use super::JournalError;
 /// One step per schema version; the first makes an empty file version 1.
 ///
 /// Times are milliseconds since 1970 in UTC. States are [`super::RunState`]'s words.
-pub(super) const MIGRATIONS: &[&str] = &["
+pub(super) const MIGRATIONS: &[&str] = &[
+    "
 -- What a routine's occurrences are counted from: all up to `accounted_until` have a record, or fell due before
 -- the journal knew this trigger. Reminders have a row only while they are disabled.
 CREATE TABLE definition_seen (
@@ -114,7 +115,22 @@ CREATE TABLE setting (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
-"];
+",
+    "
+-- Agents that were spawned; each has one occurrence of the same id. `by_run`: NULL where the person did it. The policy
+-- is set once.
+CREATE TABLE session (
+    id TEXT PRIMARY KEY,
+    created INTEGER NOT NULL,
+    by_run TEXT,
+    caller TEXT NOT NULL,
+    caller_agent TEXT,
+    definition TEXT NOT NULL,
+    spawn_tool_policy TEXT
+) WITHOUT ROWID;
+CREATE INDEX session_by_run ON session (by_run) WHERE by_run IS NOT NULL;
+",
+];
 
 /// Which schema a file has; 0 for an empty one.
 ///

@@ -1,6 +1,6 @@
 //! The other side of a running client: answers its hook, serves our tools, keeps the record.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,12 +8,15 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tracing::{debug, error, info};
 
+use super::cap::Cap;
 use super::follow_up::{NextLink, Reminders};
+use super::spawn::{SpawnRequest, Spawner};
+use super::tokens::OnBehalf;
 use super::tools::{self, Reach};
 use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
 use crate::clock::Clock;
-use crate::definition::Definition;
+use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict};
 
@@ -24,7 +27,12 @@ const OUR_TOOLS: &str = "mcp__discord__";
 pub struct Host {
     pub(super) run: RunId,
     pub(super) definition: Arc<Definition>,
-    pub(super) policy: Arc<Policy>,
+    pub(super) policy: Policy,
+    /// What holds instead since a session was given its policy.
+    pub(super) narrowed: OnceLock<Policy>,
+    /// What it may hand on.
+    pub(super) cap: Cap,
+    pub(super) spawner: Arc<Spawner>,
     /// Bare names of our tools that this run has.
     pub(super) tools: Vec<String>,
     pub(super) journal: Journal,
@@ -49,6 +57,30 @@ impl Host {
         Ok(())
     }
 
+    /// What it may do now.
+    pub(super) fn policy(&self) -> &Policy {
+        self.narrowed.get().unwrap_or(&self.policy)
+    }
+
+    /// From now on it may do no more than this; a session's policy is set once.
+    pub(super) fn narrow(&self, policy: Policy) {
+        if self.narrowed.set(policy).is_err() {
+            error!(run = %self.run, "a session was given a second policy; the first one holds");
+        }
+    }
+
+    /// Starts an agent for this run.
+    ///
+    /// # Errors
+    /// A sentence for the agent; then none was started.
+    pub(super) async fn spawn_agent(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
+        // What is refused anyway is no effect.
+        self.cap.may_spawn(request.tools.as_ref())?;
+        let marked = self.mark(tools::SPAWN_AGENT).await;
+        marked.map_err(|error| format!("no agent was started, since it could not be recorded: {error}"))?;
+        self.spawner.spawn(request, Some((&self.run, &self.cap))).await
+    }
+
     async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
@@ -57,9 +89,34 @@ impl Host {
 }
 
 #[async_trait]
+impl OnBehalf for Host {
+    fn decide_command(&self, words: &[String]) -> Decision {
+        self.policy().decide_command(words)
+    }
+
+    async fn follow_up(&self, delay: Duration) -> Result<String, String> {
+        self.schedule_link(delay).await
+    }
+
+    async fn mark_effect(&self, what: &str) -> Result<(), String> {
+        let marked = self.journal.mark_effect(&self.run, what).await;
+        marked.map_err(|error| format!("nothing was done, since it could not be recorded: {error}"))
+    }
+
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
+        self.spawn_agent(request).await
+    }
+
+    async fn record_denial(&self, denial: Denial) {
+        info!(run = %self.run, reason = %denial.reason, "command refused");
+        self.record(denial).await;
+    }
+}
+
+#[async_trait]
 impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
-        let mut decision = self.policy.decide(&call);
+        let mut decision = self.policy().decide(&call);
         let effect = decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS);
         if effect && let Err(error) = self.mark(&call.tool).await {
             decision.verdict = Verdict::Deny;

@@ -1,5 +1,6 @@
 //! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
 
+pub mod cap;
 pub mod chain;
 pub mod follow_up;
 mod host;
@@ -7,6 +8,7 @@ pub mod neighbours;
 pub mod prompt;
 pub mod runner;
 pub mod setup;
+pub mod spawn;
 pub mod tokens;
 mod tools;
 pub mod wall;

@@ -51,6 +51,8 @@ pub struct ForkFacts<'a> {
     pub tools: &'a [String],
     /// What narrows it beside its file's own lists, each a sentence.
     pub limits: &'a [String],
+    /// Who spawned it; `None`: it is a job of its own.
+    pub spawned_by: Option<&'a str>,
     /// Whether it has the main session's history.
     pub knows_main_session: bool,
     /// Whether the person is in the middle of a conversation.
@@ -116,6 +118,12 @@ impl Prompt<'_> {
 
     fn place(&self, out: &mut Sections, fork: &ForkFacts<'_>) {
         let person = self.person;
+        if let Some(caller) = fork.spawned_by {
+            return out.paragraph(&format!(
+                "You were started by {caller} for the one task below, in a fresh session; nobody is watching, and nobody \
+                 can be asked. Your last message is kept as the result of this session."
+            ));
+        }
         let history = if fork.knows_main_session {
             format!(
                 "You know the conversation with {person} up to now, but you are a copy that is thrown away at the end."
@@ -266,12 +274,13 @@ impl Prompt<'_> {
     }
 }
 
-/// `[routine-bg:ID]`, `[reminder-bg:ID]`, `[routine:ID]`, `[reminder:ID]`.
+/// `[routine-bg:ID]`, `[reminder-bg:ID]`, `[routine:ID]`, `[reminder:ID]`, `[spawned:ID]`.
 #[must_use]
 pub fn tag(definition: &Definition) -> String {
     let kind = match definition.kind() {
         Kind::Routine => "routine",
         Kind::Reminder => "reminder",
+        Kind::Session => return format!("[spawned:{}]", definition.id),
     };
     let place = if definition.background().is_some() { "-bg" } else { "" };
     format!("[{kind}{place}:{}]", definition.id)

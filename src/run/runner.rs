@@ -5,31 +5,32 @@
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tracing::warn;
 
+use super::cap::Cap;
 use super::chain::ChainContext;
 use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::neighbours::Neighbours;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
 use super::setup::Setup;
+use super::spawn::Spawner;
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
 use super::wall::{WallPlan, own_commands};
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionMode,
 };
-use crate::agents::Agents;
 use crate::bot::{Bot, budget};
 use crate::clock::Clock;
-use crate::definition::{self, Background, Definition, Mode, Thinking};
+use crate::definition::{self, Background, Definition, Kind, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
-use crate::policy::{Places, Policy, SpawnTools, ToolPattern, Verdict};
+use crate::policy::{Policy, SpawnTools, ToolPattern, Verdict};
 use crate::schedule::{Job, Launcher};
 
 /// Reports that a turn is given at most; older ones are counted.
@@ -84,6 +85,8 @@ pub struct Runner {
     pub reminders: Arc<dyn Reminders>,
     /// What else runs around now.
     pub neighbours: Neighbours,
+    /// Starts agents.
+    pub spawner: Arc<Spawner>,
 }
 
 #[async_trait]
@@ -104,16 +107,27 @@ impl Runner {
     async fn background(&self, job: &Job, background: &Background) -> Result<AttemptReport, String> {
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
+        // Held until the host of a session is known: its policy may be set at any moment.
+        let (going, spawned) = match job.definition.kind() {
+            Kind::Session => {
+                let going = self.spawner.going.lock().await;
+                (Some(going), Some(self.spawner.spawned(&job.definition.id).await?))
+            }
+            Kind::Routine | Kind::Reminder => (None, None),
+        };
         let Setup { policy, options, deny_rules, granted, read_only, limits } =
-            self.setup(&job.definition, &settings)?;
+            self.spawner.setup(&job.definition, spawned.as_ref())?;
+        let host = self.host(job, policy, &settings);
+        if let Some(going) = going {
+            going.add(&job.definition.id, &host);
+        }
         let snapshot = if background.isolated { Ok(None) } else { self.bot.main.snapshot(&run_dir) };
         let snapshot = snapshot.map_err(|error| format!("the main session could not be copied: {error}"))?;
         let (session, updates) = match snapshot {
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
-        let host = self.host(job, policy, &settings);
-        let facts = Facts { limits, deny_rules };
+        let facts = Facts { limits, deny_rules, spawned_by: spawned.map(|spawned| spawned.caller) };
         let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
         let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
         let mut commands = own_commands(self.programs.iter().map(PathBuf::as_path).chain([self.home.bin().as_path()]));
@@ -164,10 +178,15 @@ impl Runner {
         knows_main_session: bool,
     ) -> Result<String, String> {
         let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
-        let neighbours = self.neighbours.of(&job.definition, self.clock.now()).await;
+        // Who has one task leaves nothing to others.
+        let neighbours = match narrowed.spawned_by {
+            Some(_) => Vec::new(),
+            None => self.neighbours.of(&job.definition, self.clock.now()).await,
+        };
         let facts = ForkFacts {
             tools: &host.tools,
             limits: &narrowed.limits,
+            spawned_by: narrowed.spawned_by.as_deref(),
             knows_main_session,
             busy: self.bot.main.is_busy(),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
@@ -184,7 +203,7 @@ impl Runner {
         };
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
-        let Setup { policy, options, deny_rules, .. } = self.setup(&job.definition, &settings)?;
+        let Setup { policy, options, deny_rules, .. } = self.spawner.setup(&job.definition, None)?;
         let deny_rules = &deny_rules;
         let host = self.host(job, policy, &settings);
         let updates = self.updates().await?;
@@ -203,7 +222,8 @@ impl Runner {
         if let Some(session) = report.session.clone() {
             self.bot.main.keep(session, report.transcript.clone()).await.map_err(|error| error.to_string())?;
         }
-        if report.end == AttemptEnd::Completed {
+        // A client without a session has no model that read them.
+        if report.end == AttemptEnd::Completed && report.session.is_some() {
             self.journal.updates_given(updates.newest).await.map_err(|error| error.to_string())?;
         }
         Ok(report)
@@ -211,15 +231,11 @@ impl Runner {
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
         let Turn { job, host, run_dir, session, options, deny_rules, prompt, wall, settings } = turn;
-        let (policy, follower) = (host.policy.clone(), host.clone());
         let authority = RunAuthority {
             run: job.run.clone(),
             title: job.definition.title(),
-            decide_command: Box::new(move |words| policy.decide_command(words)),
-            follow_up: Box::new(move |delay| {
-                let host = follower.clone();
-                Box::pin(async move { host.follow_up(delay).await })
-            }),
+            cap: host.cap.clone(),
+            acts: host.clone(),
         };
         let grant =
             self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))?;
@@ -247,18 +263,15 @@ impl Runner {
         Ok(report)
     }
 
-    /// What a run of the definition has, by the agents that there are now: a file is edited at any moment.
-    fn setup(&self, definition: &Definition, settings: &RunSettings) -> Result<Setup, String> {
-        let agents = Agents::load(&self.home, Some(&self.user_home));
-        Setup::of(definition, None, settings, &self.places(), &agents).map_err(|error| error.to_string())
-    }
-
     fn host(&self, job: &Job, policy: Policy, settings: &RunSettings) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             definition: job.definition.clone(),
             tools: our_tools(&job.definition, &policy),
-            policy: Arc::new(policy),
+            cap: Cap::of(&job.definition, &policy, settings),
+            policy,
+            narrowed: OnceLock::new(),
+            spawner: self.spawner.clone(),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
@@ -304,10 +317,6 @@ impl Runner {
         self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    fn places(&self) -> Places {
-        Places { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
-    }
-
     fn run_dir(&self, job: &Job) -> io::Result<PathBuf> {
         let folder =
             |path: PathBuf| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map(|()| path);
@@ -320,6 +329,7 @@ impl Runner {
 struct Facts {
     limits: Vec<String>,
     deny_rules: Vec<String>,
+    spawned_by: Option<String>,
 }
 
 /// One client's turn.
@@ -348,6 +358,13 @@ pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
         Mode::Background(_) => vec![tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES],
         Mode::Foreground => vec![tools::DISCORD_EMBED],
     };
+    if !policy.is_spawned() {
+        offered.push(tools::SPAWN_AGENT);
+        // Its other name is there for who asks for it.
+        if policy.names("mcp__discord__sessions_spawn") {
+            offered.push(tools::SESSIONS_SPAWN);
+        }
+    }
     if ChainContext::of(definition).is_some() {
         offered.push(tools::FOLLOW_UP_CHAIN);
     }
@@ -368,6 +385,9 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
+    if definition.kind() == Kind::Session {
+        return Some("it is a spawned agent".into());
+    }
     if !definition.skills.is_empty() {
         return Some("it has `skills`".into());
     }

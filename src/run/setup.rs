@@ -31,6 +31,8 @@ pub struct Setup {
 /// carries its caller's restrictions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spawned {
+    /// Who, in words.
+    pub caller: String,
     /// The agent that its caller runs as.
     pub caller_agent: Option<String>,
     /// Global and its own lists, merged.

@@ -9,16 +9,28 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
-use crate::journal::RunId;
+use super::cap::Cap;
+use super::spawn::SpawnRequest;
+use crate::definition::DefinitionId;
+use crate::journal::{Denial, RunId};
 use crate::policy::Decision;
 
-/// See [`RunAuthority::follow_up`].
-pub type FollowUp = Box<dyn Fn(Duration) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
-
-/// See [`RunAuthority::decide_command`].
-pub type DecideCommand = Box<dyn Fn(&[String]) -> Decision + Send + Sync>;
+/// What the service does for a live run, besides showing it things. Answers in words are for its agent.
+#[async_trait]
+pub trait OnBehalf: Send + Sync {
+    /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`.
+    fn decide_command(&self, words: &[String]) -> Decision;
+    /// Schedules the next link of its chain, so long from now.
+    async fn follow_up(&self, delay: Duration) -> Result<String, String>;
+    /// Marks that it is about to have an effect. Where that fails, the effect must not be had.
+    async fn mark_effect(&self, what: &str) -> Result<(), String>;
+    /// Starts an agent for it: the session's id.
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String>;
+    /// Puts something that it was refused into its record.
+    async fn record_denial(&self, denial: Denial);
+}
 
 /// What a live run may do.
 pub struct RunAuthority {
@@ -26,10 +38,10 @@ pub struct RunAuthority {
     pub run: RunId,
     /// `routine email-triage`.
     pub title: String,
-    /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`.
-    pub decide_command: DecideCommand,
-    /// Schedules the next link of its chain, so long from now; the answer is a sentence for the agent either way.
-    pub follow_up: FollowUp,
+    /// What it may hand on.
+    pub cap: Cap,
+    /// Who acts for it.
+    pub acts: Arc<dyn OnBehalf>,
 }
 
 impl fmt::Debug for RunAuthority {

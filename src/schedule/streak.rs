@@ -42,6 +42,9 @@ pub(super) fn after(mut streak: Streak, kind: Kind, ended: Ended<'_>, now: DateT
             );
             (Streak::none(id), Some(text))
         }
+        (Kind::Session, Ended::Badly { why, .. }) => {
+            (Streak::none(id.clone()), Some(format!("The spawned agent {id} failed: {why}.")))
+        }
         (Kind::Routine, Ended::Badly { why, at_once }) => {
             streak.failures = streak.failures.saturating_add(1);
             let failures = streak.failures;

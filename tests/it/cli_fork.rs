@@ -1,15 +1,20 @@
 //! The binary inside a fork: everything goes through the control socket with the run's token.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use ollim_bot::cli::context::{Caller, Context, Environment};
+use ollim_bot::config::Config;
 use ollim_bot::daemon::control::{Answers, Control};
 use ollim_bot::daemon::wire::{Reply, Request};
+use ollim_bot::definition::{Defaults, DefinitionId, Kind, parse};
 use ollim_bot::home::Home;
-use ollim_bot::journal::RunId;
-use ollim_bot::policy::{Decision, Layer, Verdict};
-use ollim_bot::run::tokens::{Grant, RunAuthority, Tokens};
+use ollim_bot::journal::{Denial, RunId};
+use ollim_bot::policy::{Decision, Layer, Places, Policy, Verdict};
+use ollim_bot::run::cap::Cap;
+use ollim_bot::run::spawn::SpawnRequest;
+use ollim_bot::run::tokens::{Grant, OnBehalf, RunAuthority, Tokens};
 
 use crate::cli::shown;
 use crate::support::bot::TestBot;
@@ -17,6 +22,7 @@ use crate::support::bot::TestBot;
 /// A service that has nothing but a control socket, and one live run that is granted `granted` as first words.
 struct Socket {
     grant: Grant,
+    record: Arc<Record>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -43,8 +49,37 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let context = Context::new(home, Caller::Person, Environment::default(), bot.home().to_owned(), false);
     runtime.spawn(control.serve(Arc::new(Commands(context))));
     drop(entered);
-    let decide_command = move |words: &[String]| {
-        let deny = words.iter().any(|word| word == denied);
+    let text =
+        "---\ncron: '@daily'\nbackground: true\nallowed_tools: [Read, 'Bash(ollim-bot *)']\ntimeout: 10m\n---\nSort.\n";
+    let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+    let file = std::path::Path::new("routines/triage.md");
+    let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
+    let settings = ollim_bot::daemon::service::settings(&Config::defaults(chrono_tz::UTC));
+    let places = Places { root: bot.home().into(), work: bot.path("work"), user_home: bot.person().into() };
+    let restrictions = &definition.background().unwrap().restrictions;
+    let policy = Policy::background("routine triage", restrictions, &settings.main_tools, &places);
+    let record = Arc::new(Record { denied, ..Record::default() });
+    let authority = RunAuthority {
+        run: RunId::new("0badcafe"),
+        title: "routine triage".into(),
+        cap: Cap::of(&definition, &policy, &settings),
+        acts: record.clone(),
+    };
+    Socket { grant: tokens.grant(authority).unwrap(), record, _runtime: runtime }
+}
+
+/// What the run's record would hold. Every command is granted, save those with a word that is denied.
+#[derive(Default)]
+struct Record {
+    denied: &'static str,
+    effects: Mutex<Vec<String>>,
+    denials: Mutex<Vec<Denial>>,
+}
+
+#[async_trait]
+impl OnBehalf for Record {
+    fn decide_command(&self, words: &[String]) -> Decision {
+        let deny = words.iter().any(|word| word == self.denied);
         Decision {
             verdict: if deny { Verdict::Deny } else { Verdict::Allow },
             layer: Layer::DisallowedTools,
@@ -53,22 +88,20 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
             commands: Vec::new(),
             read_only: false,
         }
-    };
-    let authority = RunAuthority {
-        run: RunId::new("0badcafe"),
-        title: "routine triage".into(),
-        decide_command: Box::new(decide_command),
-        follow_up: Box::new(|delay| {
-            Box::pin(async move {
-                if delay.as_secs() == 90 {
-                    Ok("Scheduled: check 2 of 3.".to_owned())
-                } else {
-                    Err("no chain".to_owned())
-                }
-            })
-        }),
-    };
-    Socket { grant: tokens.grant(authority).unwrap(), _runtime: runtime }
+    }
+    async fn follow_up(&self, delay: Duration) -> Result<String, String> {
+        if delay.as_secs() == 90 { Ok("Scheduled: check 2 of 3.".to_owned()) } else { Err("no chain".to_owned()) }
+    }
+    async fn mark_effect(&self, what: &str) -> Result<(), String> {
+        self.effects.lock().unwrap().push(what.to_owned());
+        Ok(())
+    }
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
+        if request.agent.is_some() { Err("no agents here".to_owned()) } else { Ok(DefinitionId::new("spawn-1")) }
+    }
+    async fn record_denial(&self, denial: Denial) {
+        self.denials.lock().unwrap().push(denial);
+    }
 }
 
 fn in_fork(bot: &TestBot, token: &str, args: &[&str]) -> String {
@@ -113,42 +146,167 @@ fn reading_is_bounded_and_stays_in_the_data_folder() {
 }
 
 #[test]
-fn what_writes_is_refused() {
+fn what_is_the_persons_alone_is_refused() {
     let bot = TestBot::new();
     let socket = serve(&bot, "cal");
     for args in [
-        &["reminder", "add", "--in", "1h", "-m", "evil"][..],
-        &["routine", "add", "--cron", "@daily", "-m", "evil", "--background"],
-        &["routine", "cancel", "x"],
-        &["routine", "disable", "x"],
-        &["reminder", "cancel", "x"],
-        &["reminder", "retry", "x"],
-        &["reminder", "edit", "x"],
-        &["reminder", "snooze", "x", "1h"],
-        &["reminder", "restore", "0badcafe", "--in", "1h"],
-        &["routine", "edit", "x"],
-        &["budget", "--set", "5"],
+        &["budget", "--set", "5"][..],
         &["fire", "x"],
         &["init", "--force"],
         &["run"],
         &["pause"],
         &["resume"],
         &["cancel-run", "0badcafe"],
-        &["--json", "reminder", "cancel", "x"],
+        &["--json", "pause"],
     ] {
         let shown = in_fork(&bot, socket.grant.token(), args);
         assert!(shown.starts_with("exit: 1\n-- stderr\nerror: `ollim-bot "), "{args:?}: {shown}");
-        assert!(shown.contains("changes something, which a job may not do"), "{args:?}: {shown}");
+        assert!(shown.contains("is the person's alone, and a job may not do it"), "{args:?}: {shown}");
     }
+    assert_eq!(socket.record.denials.lock().unwrap().len(), 8, "each is in the run's record");
     assert_eq!(in_fork(&bot, socket.grant.token(), &["budget"]), "exit: 0\n-- stdout\n5 of 5 pings left\n");
-    assert_eq!(bot.names("reminders"), Vec::<String>::new());
-    assert_eq!(bot.names("routines"), Vec::<String>::new());
-    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["reminder", "add", "--in", "1h", "-m", "x"]), @"
-    exit: 1
-    -- stderr
-    error: `ollim-bot reminder add` changes something, which a job may not do by the command line
-    hint: report what you wanted to do instead
+}
+
+#[test]
+fn a_job_makes_jobs_that_have_no_more_than_it_has() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    let add = |more: &[&str]| {
+        let words =
+            ["reminder", "add", "--in", "1h", "-m", "Look again"].iter().chain(more).copied().collect::<Vec<_>>();
+        in_fork(&bot, socket.grant.token(), &words)
+    };
+    let refused = |more: &[&str]| {
+        let shown = add(more);
+        assert!(shown.starts_with("exit: 1\n-- stderr\nerror: "), "{more:?}: {shown}");
+        shown.lines().nth(2).unwrap().trim_start_matches("error: ").to_owned()
+    };
+    let said = [
+        refused(&[]),
+        refused(&["--background", "--allowed-tools", "Read", "WebFetch"]),
+        refused(&["--background", "--allowed-tools", "Bash"]),
+        refused(&["--background", "--blocked-tools", "Bash(ollim-bot gmail *)"]),
+        refused(&["--background", "--timeout", "11m"]),
+        refused(&["--background", "--max-chain", "3", "--chain-depth", "1"]),
+        refused(&["--background", "--max-chain", "3", "--chain-parent", "other"]),
+        refused(&["--background", "--created-by", "other"]),
+        refused(&["--background", "--skills", "money"]),
+        refused(&["--background", "--agent", "Nobody"]),
+    ];
+    insta::assert_snapshot!(said.join("\n"), @"
+    a job can make background jobs only: the main session has more than it; add `--background`
+    `WebFetch` is more than routine triage may do itself; leave it out, or narrow it to one of: Read, Bash(ollim-bot *), Bash(ollim-bot help)
+    `Bash` is more than routine triage may do itself; leave it out, or narrow it to one of: Read, Bash(ollim-bot *), Bash(ollim-bot help)
+    `Bash(ollim-bot gmail *)` takes away a part of `Bash(ollim-bot *)` only; list the tools of the new job with `--allowed-tools`
+    `--timeout 11m` is more than routine triage has itself (10m); leave it out, or ask for less
+    a chain's links and makers are noted by ollim-bot itself
+    a chain's links and makers are noted by ollim-bot itself
+    a chain's links and makers are noted by ollim-bot itself
+    routine triage has no skill `money` itself; leave it out
+    there is no agent `Nobody`
     ");
+    assert!(bot.names("reminders").is_empty());
+    assert!(socket.record.effects.lock().unwrap().len() <= 1, "what is refused is no effect");
+    assert!(socket.record.denials.lock().unwrap().len() >= 9);
+
+    assert!(add(&["--background"]).starts_with("exit: 0\n-- stdout\nscheduled "));
+    assert!(
+        add(&["--background", "--allowed-tools", "Bash(ollim-bot gmail *)", "--timeout", "1m"]).starts_with("exit: 0")
+    );
+    let mut files: Vec<String> =
+        bot.names("reminders").iter().map(|name| bot.read(&format!("reminders/{name}")).unwrap()).collect();
+    files.sort_by_key(String::len);
+    let kept = |text: &str| -> String {
+        text.lines()
+            .filter(|line| !line.starts_with("id:") && !line.starts_with("run_at:"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    insta::assert_snapshot!(files.iter().map(|text| kept(text)).collect::<Vec<_>>().join("\n\n"), @"
+    ---
+    background: true
+    allowed_tools:
+      - Bash(ollim-bot gmail *)
+    timeout: 1m
+    created_by: triage
+    ---
+    Look again
+
+    ---
+    background: true
+    allowed_tools:
+      - Read
+      - Bash(ollim-bot *)
+    timeout: 10m
+    created_by: triage
+    ---
+    Look again
+    ");
+    let routine = ["routine", "add", "--cron", "@daily", "-m", "Look daily", "--background"];
+    assert!(in_fork(&bot, socket.grant.token(), &routine).starts_with("exit: 0"));
+    assert_eq!(bot.json(["routine", "list"])[0]["created_by"], "triage");
+    assert!(!socket.record.effects.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_job_changes_only_what_it_has_made_itself() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    let far = crate::support::bot::now() + chrono::TimeDelta::days(9);
+    let file = |fields: &str| crate::support::bot::reminder(far, fields, "Look.");
+    let narrow = "background: true\nallowed_tools: [Read]\ntimeout: 10m\n";
+    bot.write("reminders/persons.md", &file(narrow));
+    bot.write("reminders/others.md", &file(&format!("{narrow}created_by: other\n")));
+    bot.write(
+        "reminders/wider.md",
+        &file("background: true\nallowed_tools: [Read, Edit]\ntimeout: 10m\ncreated_by: triage\n"),
+    );
+    bot.write("reminders/front.md", &file("created_by: triage\n"));
+    bot.write("reminders/own.md", &file(&format!("{narrow}created_by: triage\n")));
+    bot.write("routines/persons-too.md", "---\ncron: '@daily'\nbackground: true\nallowed_tools: [Read]\n---\nLook.\n");
+    let before: Vec<Option<String>> =
+        ["persons", "others", "wider", "front"].map(|name| bot.read(&format!("reminders/{name}.md"))).into();
+    let token = socket.grant.token();
+    for id in ["persons", "others", "wider", "front"] {
+        for words in [&["reminder", "cancel", id][..], &["reminder", "snooze", id, "1h"], &["reminder", "edit", id]] {
+            let shown = in_fork(&bot, token, words);
+            assert!(shown.starts_with("exit: 1"), "{words:?}: {shown}");
+        }
+    }
+    for words in [&["routine", "disable", "persons-too"][..], &["routine", "cancel", "persons-too"]] {
+        assert!(in_fork(&bot, token, words).contains("was not made by routine triage"), "{words:?}");
+    }
+    let after: Vec<Option<String>> =
+        ["persons", "others", "wider", "front"].map(|name| bot.read(&format!("reminders/{name}.md"))).into();
+    assert_eq!(after, before);
+    assert!(socket.record.effects.lock().unwrap().is_empty());
+
+    // What failed comes back only to whom it belongs.
+    bot.write("reminders/failed/mine.md", &file(&format!("{narrow}created_by: triage\nfailed_reason: x\n")));
+    bot.write("reminders/failed/theirs.md", &file(&format!("{narrow}failed_reason: x\n")));
+    assert!(in_fork(&bot, token, &["reminder", "retry", "theirs"]).contains("was not made by routine triage"));
+    assert!(in_fork(&bot, token, &["reminder", "retry", "mine"]).starts_with("exit: 0"));
+    assert!(in_fork(&bot, token, &["reminder", "snooze", "own", "2h"]).starts_with("exit: 0"));
+    assert!(bot.read("reminders/own.md").unwrap().contains("created_by: triage"));
+    assert!(in_fork(&bot, token, &["reminder", "cancel", "own"]).starts_with("exit: 0"));
+    assert_eq!(bot.read("reminders/own.md"), None);
+}
+
+#[test]
+fn the_jobs_that_jobs_make_are_bounded() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    let far = crate::support::bot::now() + chrono::TimeDelta::days(9);
+    for n in 0..ollim_bot::run::cap::MADE_AT_MOST {
+        bot.write(
+            &format!("reminders/{n}.md"),
+            &crate::support::bot::reminder(far, "background: true\ncreated_by: x\n", "x"),
+        );
+    }
+    let words = ["reminder", "add", "--in", "1h", "-m", "x", "--background"];
+    assert!(in_fork(&bot, socket.grant.token(), &words).contains("no more may be"));
+    bot.ok(["reminder", "cancel", "7"]);
+    assert!(in_fork(&bot, socket.grant.token(), &words).starts_with("exit: 0"));
 }
 
 #[test]

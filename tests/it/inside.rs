@@ -25,10 +25,10 @@ fn api(lines: &[&str]) -> MessagesApi {
 }
 
 #[test]
-fn what_a_job_may_call_may_still_not_write_in_its_name() {
+fn what_a_job_may_call_makes_no_more_than_it_has() {
     let api = api(&[
         "ollim-bot reminder list",
-        "ollim-bot reminder add -m evil --in 1h --background",
+        "ollim-bot reminder add -m again --in 1h --background",
         "ollim-bot routine add -m evil --cron '* * * * *'",
         "ollim-bot routine disable other",
         "ollim-bot routine cancel other",
@@ -42,13 +42,17 @@ fn what_a_job_may_call_may_still_not_write_in_its_name() {
     let before = bot.read("routines/other.md");
     let results = lines(&bot, &api, &["Bash(ollim-bot *)"]);
     assert_eq!(results.len(), 9, "{results:#?}");
+    // The second asks for no more than the job has, and is the only one that is done.
+    assert!(!results[1].is_error, "{:?}", results[1]);
     assert!(!results[0].is_error && results[0].text.contains("job"), "reading is granted: {:?}", results[0]);
-    for result in &results[1..] {
+    for result in &results[2..] {
         assert!(result.is_error && result.text.len() > 20, "{result:?}");
     }
     assert_eq!(bot.names("routines"), ["other.md"]);
     assert_eq!(bot.read("routines/other.md"), before);
-    assert!(bot.names("reminders").iter().all(|name| !name.ends_with(".md")), "{:?}", bot.names("reminders"));
+    let made = bot.json(["reminder", "list"]);
+    assert_eq!(made.as_array().unwrap().len(), 1, "{made:#}");
+    assert_eq!((&made[0]["created_by"], &made[0]["allowed_tools"]), (&json!("job"), &json!(["Bash(ollim-bot *)"])));
     assert!(bot.runs("other").is_empty());
     assert!(!std::path::Path::new("/tmp/elsewhere").exists());
 }

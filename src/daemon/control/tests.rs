@@ -3,8 +3,12 @@ use std::os::unix::net::UnixStream as StdStream;
 
 use super::*;
 use crate::daemon::call::{self, CallError};
-use crate::journal::RunId;
-use crate::policy::{Decision, Layer, Verdict};
+use crate::definition::{Defaults, DefinitionId, Kind, parse};
+use crate::journal::{Denial, RunId};
+use crate::policy::{Decision, Layer, Places, Policy, Verdict};
+use crate::run::cap::Cap;
+use crate::run::spawn::SpawnRequest;
+use crate::run::tokens::OnBehalf;
 
 /// Says what it was asked.
 struct Echo;
@@ -44,20 +48,46 @@ fn service() -> Service {
     service_in(&root, folder)
 }
 
+/// Grants everything, and does nothing.
+struct Nobody;
+
+#[async_trait]
+impl OnBehalf for Nobody {
+    fn decide_command(&self, _words: &[String]) -> Decision {
+        Decision {
+            verdict: Verdict::Allow,
+            layer: Layer::AllowedTools,
+            rule: None,
+            reason: String::new(),
+            commands: Vec::new(),
+            read_only: false,
+        }
+    }
+    async fn follow_up(&self, _delay: Duration) -> Result<String, String> {
+        Err("no chain".to_owned())
+    }
+    async fn mark_effect(&self, _what: &str) -> Result<(), String> {
+        Ok(())
+    }
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
+        if request.agent.is_some() { Err("no agents here".to_owned()) } else { Ok(DefinitionId::new("spawn-1")) }
+    }
+    async fn record_denial(&self, _denial: Denial) {}
+}
+
 fn authority() -> RunAuthority {
-    let decision = Decision {
-        verdict: Verdict::Allow,
-        layer: Layer::AllowedTools,
-        rule: None,
-        reason: String::new(),
-        commands: Vec::new(),
-        read_only: false,
-    };
+    let file = std::path::Path::new("routines/triage.md");
+    let text = "---\ncron: '@daily'\nbackground: true\n---\nSort.\n";
+    let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+    let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
+    let settings = crate::daemon::service::settings(&crate::config::Config::defaults(chrono_tz::UTC));
+    let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
+    let policy = Policy::main_session(&settings.main_tools, &places);
     RunAuthority {
         run: RunId::new("0badcafe"),
         title: "routine triage".into(),
-        decide_command: Box::new(move |_| decision.clone()),
-        follow_up: Box::new(|_| Box::pin(async { Err("no chain".to_owned()) })),
+        cap: Cap::of(&definition, &policy, &settings),
+        acts: Arc::new(Nobody),
     }
 }
 

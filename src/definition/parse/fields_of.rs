@@ -117,6 +117,7 @@ impl Reading<'_> {
                 let run_at = self.run_at(zone);
                 Some(Trigger::Reminder { run_at: run_at?, chain: chain? })
             }
+            Kind::Session => Some(Trigger::Session { run_at: self.run_at(zone)? }),
         }
     }
 

@@ -34,7 +34,7 @@ impl Reading<'_> {
     pub(super) fn misplaced_fields(&mut self) {
         let (other, owner) = match self.kind {
             Kind::Routine => (On::Reminder, Kind::Reminder),
-            Kind::Reminder => (On::Routine, Kind::Routine),
+            Kind::Reminder | Kind::Session => (On::Routine, Kind::Routine),
         };
         let names: Vec<&str> =
             self.known.iter().filter(|known| known.field.on == other).map(|k| k.field.name).collect();

@@ -4,6 +4,7 @@ pub mod discord_embed;
 pub mod follow_up_chain;
 pub mod ping_user;
 pub mod report_updates;
+pub mod spawn_agent;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ pub use discord_embed::DiscordEmbed;
 pub use follow_up_chain::FollowUpChain;
 pub use ping_user::PingUser;
 pub use report_updates::ReportUpdates;
+pub use spawn_agent::SpawnAgent;
 
 /// The arguments of a tool, with its words for the agent.
 trait Arguments: DeserializeOwned + JsonSchema + 'static {
@@ -36,8 +38,14 @@ const fn offered<A: Arguments>() -> Offered {
     Offered { name: A::NAME, description: A::DESCRIPTION, schema: schema::<A>, check: check::<A> }
 }
 
-const OFFERED: &[Offered] =
-    &[offered::<PingUser>(), offered::<DiscordEmbed>(), offered::<ReportUpdates>(), offered::<FollowUpChain>()];
+const OFFERED: &[Offered] = &[
+    offered::<PingUser>(),
+    offered::<DiscordEmbed>(),
+    offered::<ReportUpdates>(),
+    offered::<FollowUpChain>(),
+    offered::<SpawnAgent>(),
+    Offered { name: spawn_agent::OTHER_NAME, ..offered::<SpawnAgent>() },
+];
 
 /// A tool by its bare name.
 pub(super) fn find(name: &str) -> Option<Offered> {

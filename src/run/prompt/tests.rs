@@ -62,7 +62,7 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
 
 fn facts<'a>(tools: &'a [String], neighbours: &'a [Neighbour]) -> ForkFacts<'a> {
     let budget = Budget { left: 5, capacity: 5, next: None };
-    ForkFacts { tools, limits: &[], knows_main_session: false, busy: false, budget, neighbours }
+    ForkFacts { tools, limits: &[], spawned_by: None, knows_main_session: false, busy: false, budget, neighbours }
 }
 
 fn tools(names: &[&str]) -> Vec<String> {

@@ -12,7 +12,9 @@ use serde_json::Value;
 use super::host::Host;
 use crate::agent::ToolAnswer;
 use crate::journal::NewMessage;
-use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates};
+use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
+use crate::policy::SpawnTools;
+use crate::run::spawn::SpawnRequest;
 
 /// Bare names, as the client's `mcp__discord__…` ends.
 pub const PING_USER: &str = "ping_user";
@@ -22,6 +24,10 @@ pub const DISCORD_EMBED: &str = "discord_embed";
 pub const REPORT_UPDATES: &str = "report_updates";
 /// See [`PING_USER`].
 pub const FOLLOW_UP_CHAIN: &str = "follow_up_chain";
+/// See [`PING_USER`].
+pub const SPAWN_AGENT: &str = "spawn_agent";
+/// The same tool under another name.
+pub const SESSIONS_SPAWN: &str = crate::mcp::tools::spawn_agent::OTHER_NAME;
 
 /// What a run has told whom.
 #[derive(Debug, Default)]
@@ -40,6 +46,7 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
         DISCORD_EMBED => embed(host, arguments).await,
         REPORT_UPDATES => report(host, arguments).await,
         FOLLOW_UP_CHAIN => follow_up(host, arguments).await,
+        SPAWN_AGENT | SESSIONS_SPAWN => spawn(host, arguments).await,
         _ => Err(format!("there is no tool {name}.")),
     };
     match result {
@@ -106,7 +113,17 @@ async fn report(host: &Host, arguments: Value) -> Result<String, String> {
 
 async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
     let FollowUpChain { minutes_from_now } = read(FOLLOW_UP_CHAIN, arguments)?;
-    host.follow_up(Duration::from_secs(60 * u64::from(minutes_from_now))).await
+    host.schedule_link(Duration::from_secs(60 * u64::from(minutes_from_now))).await
+}
+
+async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
+    let SpawnAgent { prompt, agent, tools, timeout_minutes } = read(SPAWN_AGENT, arguments)?;
+    let tools = tools.map(|tools| SpawnTools::parse(tools.allow.as_deref(), tools.deny.as_deref())).transpose();
+    let tools = tools.map_err(|error| format!("{SPAWN_AGENT}: {error}; no agent was started."))?;
+    let timeout = timeout_minutes.map(|minutes| Duration::from_secs(60 * u64::from(minutes.max(1))));
+    let session = host.spawn_agent(SpawnRequest { prompt, agent, tools, timeout }).await;
+    let session = session.map_err(|why| format!("No agent was started: {why}."))?;
+    Ok(format!("Started: session {session}. It works by itself from now on, and its result is kept there."))
 }
 
 fn read<A: DeserializeOwned>(tool: &str, arguments: Value) -> Result<A, String> {
@@ -123,7 +140,7 @@ impl Host {
     ///
     /// # Errors
     /// A sentence for the agent; then nothing has changed.
-    pub(super) async fn follow_up(&self, delay: Duration) -> Result<String, String> {
+    pub(super) async fn schedule_link(&self, delay: Duration) -> Result<String, String> {
         // What is refused anyway is no effect: a run that only tried may still be done again.
         if self.link.is_open() {
             let marked = self.mark(FOLLOW_UP_CHAIN).await;

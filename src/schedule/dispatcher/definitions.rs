@@ -39,7 +39,7 @@ pub(super) struct Seen {
 pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
     let times = match &definition.trigger {
         Trigger::Routine { cron, .. } => Times::parse(cron),
-        Trigger::Reminder { .. } => None,
+        Trigger::Reminder { .. } | Trigger::Session { .. } => None,
     };
     let zone = definition.zone;
     let next = move |last: &DateTime<Utc>| times.as_ref()?.next(zone, *last);
@@ -50,7 +50,7 @@ pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterat
     std::iter::successors(first, next)
 }
 
-/// When a reminder falls due: its instant, to the millisecond, in which the journal counts; never before it.
+/// When a reminder or a session falls due: its instant, to the millisecond, in which the journal counts; never before it.
 pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
     let run_at = definition.trigger.run_at()?;
     let whole = DateTime::from_timestamp_millis(run_at.timestamp_millis())?;
@@ -62,7 +62,7 @@ fn sighting(definition: &Definition) -> Option<Sighting> {
     let trigger = match &definition.trigger {
         Trigger::Routine { cron, .. } => format!("{cron}\n{}\n{}", definition.zone, definition.enabled),
         Trigger::Reminder { .. } if !definition.enabled => Sighting::DISABLED_REMINDER.to_owned(),
-        Trigger::Reminder { .. } => return None,
+        Trigger::Reminder { .. } | Trigger::Session { .. } => return None,
     };
     Some(Sighting { id: definition.id.clone(), trigger })
 }
@@ -163,7 +163,7 @@ impl Dispatcher {
         }
     }
 
-    fn let_go(&mut self, id: &DefinitionId) -> Option<std::path::PathBuf> {
+    pub(super) fn let_go(&mut self, id: &DefinitionId) -> Option<std::path::PathBuf> {
         let entry = self.definitions.remove(id)?;
         if let Some(due) = entry.due {
             self.queue.remove(due, id);
@@ -250,7 +250,9 @@ impl Dispatcher {
                 let times = parsed.entry(cron.clone()).or_insert_with(|| Times::parse(cron));
                 times.as_ref()?.next(definition.zone, accounted)
             }),
-            Trigger::Reminder { .. } => due_at(definition).filter(|due| entry.handled != Some(*due)),
+            Trigger::Reminder { .. } | Trigger::Session { .. } => {
+                due_at(definition).filter(|due| entry.handled != Some(*due))
+            }
         };
         if entry.due != due {
             if let Some(old) = entry.due {

@@ -39,7 +39,9 @@ impl Dispatcher {
                 Trigger::Routine { cron, on_overlap } => {
                     self.claim_routine(&definition, cron, *on_overlap, now, &mut claims);
                 }
-                Trigger::Reminder { .. } => self.claim_reminder(&definition, now, &mut claims),
+                Trigger::Reminder { .. } | Trigger::Session { .. } => {
+                    self.claim_reminder(&definition, now, &mut claims)
+                }
             }
             if claims.len() > before {
                 self.claiming.insert(id);

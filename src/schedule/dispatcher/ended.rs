@@ -136,6 +136,10 @@ impl Dispatcher {
     fn after_outcome(&mut self, open: Open, outcome: RunState, error: Option<String>) {
         // A routine that was paused by this failure leaves the queue.
         self.arm(&open.occurrence.id);
+        if open.occurrence.kind == Kind::Session {
+            // It has no file that would be removed, and runs never again.
+            self.let_go(&open.occurrence.id);
+        }
         if open.occurrence.kind == Kind::Reminder {
             self.clean_up(Recorded { occurrence: open.occurrence, file: open.file, text: open.text, outcome, error });
         }

@@ -23,7 +23,7 @@ use super::files::Files;
 use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
-use crate::clock::{Clock, Drift, Jumps};
+use crate::clock::{Alarm, Clock, Drift};
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Recorded, RunId, Streak};
 
@@ -99,7 +99,7 @@ enum Stopping {
 pub struct Dispatcher {
     clock: Clock,
     drift: Drift,
-    jumps: Jumps,
+    alarm: Alarm,
     journal: Journal,
     launcher: Arc<dyn Launcher>,
     files: Arc<dyn Files>,
@@ -118,6 +118,8 @@ pub struct Dispatcher {
     uncleaned: HashMap<DefinitionId, Recorded>,
     /// When dealing with a file is tried again.
     cleanups: BTreeSet<(Instant, DefinitionId)>,
+    /// Reminders whose file could not be dealt with, and the last pause before it is tried again.
+    stuck: HashMap<DefinitionId, Duration>,
     streaks: HashMap<DefinitionId, Streak>,
     /// Reminders that were disabled when an earlier life saw them last.
     were_disabled: HashSet<DefinitionId>,
@@ -159,7 +161,7 @@ impl Dispatcher {
         let dispatcher = Self {
             clock: clock.clone(),
             drift: Drift::new(clock),
-            jumps: clock.jumps(),
+            alarm: clock.alarm(),
             journal,
             launcher,
             files,
@@ -173,6 +175,7 @@ impl Dispatcher {
             retries: BTreeSet::new(),
             uncleaned: HashMap::new(),
             cleanups: BTreeSet::new(),
+            stuck: HashMap::new(),
             streaks: HashMap::new(),
             recent: VecDeque::new(),
             were_disabled: HashSet::new(),
@@ -211,6 +214,7 @@ impl Dispatcher {
                 return self.fault.map_or(Ok(()), Err);
             }
             let wake = self.next_look();
+            let due = self.queue.first().filter(|_| self.is_dispatching());
             tokio::select! {
                 command = self.commands.recv(), if !self.abandoned => match command {
                     Some(command) => self.obey_all(command),
@@ -221,7 +225,7 @@ impl Dispatcher {
                 },
                 Some(ended) = self.tasks.join_next() => self.take_in(ended),
                 () = tokio::time::sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
-                () = self.jumps.next() => {}
+                () = self.alarm.wait(due) => {}
             }
         }
     }
@@ -292,13 +296,12 @@ impl Dispatcher {
         }
     }
 
-    /// When there is something to do though nothing happens.
+    /// When there is something to do, apart from what falls due, though nothing happens.
     fn next_look(&self) -> Option<Instant> {
-        let due = self.queue.first().filter(|_| self.is_dispatching()).map(|due| self.clock.look_again(due));
         let retry = self.retries.first().filter(|_| self.stopping.is_none()).map(|(at, _)| *at);
         let cleanup = self.cleanups.first().map(|(at, _)| *at);
         let stop = self.stopping.map(|(Stopping::Grace(at) | Stopping::Told(at) | Stopping::CutOff(at))| at);
-        [due, retry, cleanup, stop].into_iter().flatten().min()
+        [retry, cleanup, stop].into_iter().flatten().min()
     }
 
     fn stop(&mut self, grace: Duration) {

@@ -1,0 +1,220 @@
+//! Spawned agents' sessions: who started each, with what definition, and the tool policy that it carries.
+//!
+//! A session has one occurrence, of the same id. Its policy can be set once, and never changed.
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::rows::{Columns, ms, state, time};
+use super::{Journal, JournalError, JournalReader, RunId, RunState};
+use crate::definition::DefinitionId;
+
+/// A session that is to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id, and that of its occurrence.
+    pub id: DefinitionId,
+    /// The run that starts it; `None`: the person does.
+    pub by: Option<RunId>,
+    /// Who starts it, in words: `routine email-triage`, `the user`.
+    pub caller: String,
+    /// The agent that its caller runs as.
+    pub caller_agent: Option<String>,
+    /// Its definition, as a file would have it.
+    pub definition: String,
+    /// The tool policy that it was started with, as JSON; `None`: none.
+    pub spawn_tool_policy: Option<String>,
+}
+
+/// What came of starting one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// It is recorded.
+    Recorded,
+    /// The run has started so many already.
+    TooManyByRun(u32),
+    /// So many are going or waiting.
+    TooManyOpen(u32),
+}
+
+/// What came of setting a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicySet {
+    /// It is recorded.
+    Recorded,
+    /// There is no such session.
+    NotFound,
+    /// It carries one already.
+    Already,
+    /// It has ended.
+    Ended,
+}
+
+/// A session as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: DefinitionId,
+    /// When it was started.
+    pub created: DateTime<Utc>,
+    /// The run that started it; `None`: the person did.
+    pub by: Option<RunId>,
+    /// Who started it, in words.
+    pub caller: String,
+    /// The agent that its caller ran as.
+    pub caller_agent: Option<String>,
+    /// Its definition.
+    pub definition: String,
+    /// Its tool policy, as JSON.
+    pub spawn_tool_policy: Option<String>,
+    /// Its last attempt, once there is one.
+    pub run: Option<RunId>,
+    /// How that stands.
+    pub state: Option<RunState>,
+    /// Whether it has its outcome.
+    pub ended: bool,
+    /// Its agent's last text.
+    pub answer: Option<String>,
+    /// Why it did not do its work.
+    pub error: Option<String>,
+}
+
+const SESSIONS: &str = "
+SELECT s.id, s.created, s.by_run, s.caller, s.caller_agent, s.definition, s.spawn_tool_policy,
+  r.run, r.state, r.answer, r.error, o.outcome IS NOT NULL AS ended
+FROM session s
+LEFT JOIN occurrence o ON o.id = s.id
+LEFT JOIN run r ON r.occurrence = o.number AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)";
+
+impl Journal {
+    /// Records a session, unless its run has started `by_run` already, or `open` are not over.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn start_session(&self, new: NewSession, by_run: u32, open: u32) -> Result<Started, JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                let count = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> Result<u32, JournalError> {
+                    Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
+                };
+                if let Some(run) = &new.by {
+                    let made = count("SELECT count(*) FROM session WHERE by_run = ?1", &[&run.as_str()])?;
+                    if made >= by_run {
+                        return Ok(Started::TooManyByRun(made));
+                    }
+                }
+                let going = count(
+                    "SELECT count(*) FROM session s LEFT JOIN occurrence o ON o.id = s.id WHERE o.outcome IS NULL",
+                    &[],
+                )?;
+                if going >= open {
+                    return Ok(Started::TooManyOpen(going));
+                }
+                connection
+                    .prepare_cached(
+                        "INSERT INTO session (id, created, by_run, caller, caller_agent, definition, spawn_tool_policy)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    )?
+                    .execute(params![
+                        new.id.as_str(),
+                        ms(clock.now()),
+                        new.by.as_ref().map(RunId::as_str),
+                        new.caller,
+                        new.caller_agent,
+                        new.definition,
+                        new.spawn_tool_policy,
+                    ])?;
+                Ok(Started::Recorded)
+            })
+            .await
+    }
+
+    /// Gives a session its tool policy, once.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn set_spawn_tool_policy(&self, id: &DefinitionId, policy: String) -> Result<PolicySet, JournalError> {
+        let id = id.clone();
+        self.writer
+            .commit(move |connection| {
+                let Some(session) = one(connection, &id)? else { return Ok(PolicySet::NotFound) };
+                if session.spawn_tool_policy.is_some() {
+                    return Ok(PolicySet::Already);
+                }
+                if session.ended {
+                    return Ok(PolicySet::Ended);
+                }
+                connection
+                    .prepare_cached(
+                        "UPDATE session SET spawn_tool_policy = ?2 WHERE id = ?1 AND spawn_tool_policy IS NULL",
+                    )?
+                    .execute(params![id.as_str(), policy])?;
+                Ok(PolicySet::Recorded)
+            })
+            .await
+    }
+
+    /// A session; `None`: there is none of this id.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn session(&self, id: &DefinitionId) -> Result<Option<SessionRecord>, JournalError> {
+        let id = id.clone();
+        self.writer.commit(move |connection| one(connection, &id)).await
+    }
+
+    /// The sessions that are not over, in the order in which they were started.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn open_sessions(&self) -> Result<Vec<SessionRecord>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let mut query =
+                    connection.prepare(&format!("{SESSIONS} WHERE o.outcome IS NULL ORDER BY s.created"))?;
+                let mut rows = query.query([])?;
+                let mut found = Vec::new();
+                while let Some(row) = rows.next()? {
+                    found.push(session(row)?);
+                }
+                Ok(found)
+            })
+            .await
+    }
+}
+
+impl JournalReader {
+    /// Sessions of spawned agents, the newest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn sessions(&self) -> Result<Vec<SessionRecord>, JournalError> {
+        self.all(&format!("{SESSIONS} ORDER BY s.created DESC, s.id"), &[], session)
+    }
+}
+
+fn one(connection: &Connection, id: &DefinitionId) -> Result<Option<SessionRecord>, JournalError> {
+    let found = connection
+        .prepare_cached(&format!("{SESSIONS} WHERE s.id = ?1"))?
+        .query_row([id.as_str()], |row| Ok(session(row)))
+        .optional()?;
+    found.transpose()
+}
+
+fn session(row: &Row<'_>) -> Result<SessionRecord, JournalError> {
+    Ok(SessionRecord {
+        id: row.id("id")?,
+        created: time(row.get("created")?)?,
+        by: row.get::<_, Option<String>>("by_run")?.map(RunId::new),
+        caller: row.get("caller")?,
+        caller_agent: row.get("caller_agent")?,
+        definition: row.get("definition")?,
+        spawn_tool_policy: row.get("spawn_tool_policy")?,
+        run: row.get::<_, Option<String>>("run")?.map(RunId::new),
+        state: row.get::<_, Option<String>>("state")?.as_deref().map(state).transpose()?,
+        ended: row.get("ended")?,
+        answer: row.get("answer")?,
+        error: row.get("error")?,
+    })
+}

@@ -1,0 +1,266 @@
+//! What a run may hand on: whatever it makes has no more than the run itself.
+//!
+//! Pure. A job's file that a run asks for is narrowed here, or refused with a sentence; what was made before may be
+//! changed only by the job that made it, and only while it has no more than that job.
+
+use std::time::Duration;
+
+use super::runner::RunSettings;
+use crate::definition::{Chain, Definition, DefinitionId, Draft, Trigger};
+use crate::policy::{BgForkConfig, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, attenuate, demand};
+
+/// Files made by runs that may stand at one time, all together.
+pub const MADE_AT_MOST: usize = 100;
+
+/// Whose run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// A turn of the main session.
+    Main,
+    /// A background job.
+    Fork,
+    /// An agent that a run or the person spawned.
+    Spawned,
+}
+
+/// What a run has, as far as it can be handed on.
+#[derive(Clone, Debug)]
+pub struct Cap {
+    title: String,
+    /// Under which what it makes is known: its own id, in a chain that of the first link.
+    creator: DefinitionId,
+    place: Place,
+    restrictions: BgForkConfig,
+    main_tools: Vec<ToolPattern>,
+    policy: Policy,
+    isolated: bool,
+    agent: Option<String>,
+    /// How long a run of its own may take, and whether its file says so.
+    timeout: Option<Duration>,
+    usual_timeout: Duration,
+    max_turns: Option<u32>,
+    max_cost_usd: Option<f64>,
+    skills: Vec<String>,
+}
+
+impl Cap {
+    /// The cap of a definition's run under this policy.
+    #[must_use]
+    pub fn of(definition: &Definition, policy: &Policy, settings: &RunSettings) -> Self {
+        let background = definition.background();
+        let place = match background {
+            None => Place::Main,
+            Some(_) if policy.is_spawned() => Place::Spawned,
+            Some(_) => Place::Fork,
+        };
+        let creator = match &definition.trigger {
+            Trigger::Reminder { chain: Some(Chain { parent, .. }), .. } => parent.clone(),
+            _ => definition.id.clone(),
+        };
+        // A turn of the main session is no measure for the jobs that it makes: only what it may do is.
+        let own = background.is_some();
+        Self {
+            title: definition.title(),
+            creator,
+            place,
+            restrictions: background.map(|background| background.restrictions.clone()).unwrap_or_default(),
+            main_tools: settings.main_tools.clone(),
+            policy: policy.clone(),
+            isolated: background.is_some_and(|background| background.isolated),
+            agent: background.and_then(|background| background.agent.clone()),
+            timeout: definition.timeout.filter(|_| own),
+            usual_timeout: settings.timeout,
+            max_turns: definition.max_turns.filter(|_| own),
+            max_cost_usd: definition.max_cost_usd.filter(|_| own),
+            skills: definition.skills.clone(),
+        }
+    }
+
+    /// Who it is, for sentences: `routine email-triage`.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Its own restrictions: what a spawned agent of it has at most.
+    #[must_use]
+    pub fn restrictions(&self) -> &BgForkConfig {
+        &self.restrictions
+    }
+
+    /// The agent that it runs as.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
+    /// Narrows a job that is to be made to what this run has.
+    ///
+    /// # Errors
+    /// A sentence for the agent: what is more than it has.
+    pub fn narrow(&self, draft: &mut Draft) -> Result<(), String> {
+        if self.place == Place::Spawned {
+            return Err(format!("{} was spawned by another agent, and makes no jobs", self.title));
+        }
+        if self.place != Place::Main {
+            draft.created_by = Some(self.creator.clone());
+        }
+        if !draft.background {
+            return match self.place {
+                Place::Main => Ok(()),
+                _ => {
+                    Err("a job can make background jobs only: the main session has more than it; add `--background`"
+                        .into())
+                }
+            };
+        }
+        self.narrow_tools(draft)?;
+        draft.isolated |= self.isolated;
+        if let Some(own) = &self.agent
+            && draft.agent.get_or_insert_with(|| own.clone()) != own
+        {
+            return Err(format!(
+                "{} runs as agent `{own}`, and so does what it makes; leave `--agent` out",
+                self.title
+            ));
+        }
+        self.narrow_limits(draft)?;
+        match draft.skills.iter().find(|name| !self.has_skill(name)) {
+            Some(name) => Err(format!("{} has no skill `{name}` itself; leave it out", self.title)),
+            None => Ok(()),
+        }
+    }
+
+    fn narrow_tools(&self, draft: &mut Draft) -> Result<(), String> {
+        let list = |texts: &Option<Vec<String>>| {
+            let parsed = |text: &String| ToolPattern::parse(text).map_err(|error| error.to_string());
+            texts.as_ref().map(|texts| texts.iter().map(parsed).collect::<Result<Vec<_>, _>>()).transpose()
+        };
+        let asked = BgForkConfig::new(
+            draft.update_main_session,
+            draft.allow_ping,
+            list(&draft.allowed_tools)?,
+            list(&draft.disallowed_tools)?,
+        );
+        let asked = asked.map_err(|error| error.to_string())?;
+        let capped = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools);
+        let capped = capped.map_err(|error| error.to_string())?;
+        let words = |list: &[ToolPattern]| list.iter().map(ToString::to_string).collect();
+        draft.allowed_tools = capped.allowed_tools().map(words);
+        draft.disallowed_tools = capped.disallowed_tools().map(words);
+        draft.update_main_session = capped.update_main_session;
+        draft.allow_ping = capped.allow_ping;
+        Ok(())
+    }
+
+    fn narrow_limits(&self, draft: &mut Draft) -> Result<(), String> {
+        if self.place == Place::Main {
+            return Ok(());
+        }
+        draft.timeout = self.timeout_of(draft.timeout)?;
+        draft.max_turns = self.turns_of(draft.max_turns)?;
+        draft.max_cost_usd = match (self.max_cost_usd, draft.max_cost_usd) {
+            (Some(own), Some(asked)) if asked > own => {
+                return Err(self.beyond("--max-cost-usd", &asked.to_string(), &own.to_string()));
+            }
+            (own, asked) => asked.or(own),
+        };
+        Ok(())
+    }
+
+    /// The timeout of what it makes.
+    ///
+    /// # Errors
+    /// A sentence where more is asked for than it has.
+    pub fn timeout_of(&self, asked: Option<Duration>) -> Result<Option<Duration>, String> {
+        let most = self.timeout.unwrap_or(self.usual_timeout);
+        match asked {
+            Some(asked) if asked > most && self.place != Place::Main => {
+                let words = |span: Duration| humantime::format_duration(span).to_string();
+                Err(self.beyond("--timeout", &words(asked), &words(most)))
+            }
+            Some(asked) => Ok(Some(asked)),
+            None => Ok(self.timeout.map(|own| own.min(self.usual_timeout))),
+        }
+    }
+
+    /// The turns of what it makes.
+    ///
+    /// # Errors
+    /// As [`timeout_of`](Self::timeout_of).
+    pub fn turns_of(&self, asked: Option<u32>) -> Result<Option<u32>, String> {
+        match (self.max_turns, asked) {
+            (Some(own), Some(asked)) if asked > own => {
+                Err(self.beyond("--max-turns", &asked.to_string(), &own.to_string()))
+            }
+            (own, asked) => Ok(asked.or(own)),
+        }
+    }
+
+    /// The US dollars that what it makes may cost.
+    #[must_use]
+    pub fn max_cost_usd(&self) -> Option<f64> {
+        self.max_cost_usd
+    }
+
+    fn beyond(&self, flag: &str, asked: &str, own: &str) -> String {
+        format!("`{flag} {asked}` is more than {} has itself ({own}); leave it out, or ask for less", self.title)
+    }
+
+    fn has_skill(&self, name: &str) -> bool {
+        let call = ToolCall {
+            tool: "Skill".into(),
+            input: serde_json::json!({ "skill": name }),
+            cwd: "/".into(),
+            agent_type: None,
+        };
+        self.skills.iter().any(|own| own == name) || self.policy.decide(&call).verdict == Verdict::Allow
+    }
+
+    /// Whether what it makes counts among what runs make: a turn of the main session does what the person says.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.place != Place::Main
+    }
+
+    /// Whether it may change, move or remove a job that is there.
+    ///
+    /// # Errors
+    /// A sentence: it is not its own, or it has more.
+    pub fn may_change(&self, definition: &Definition) -> Result<(), String> {
+        let title = definition.title();
+        match self.place {
+            Place::Main => return Ok(()),
+            Place::Spawned => return Err(format!("{} was spawned by another agent, and changes no jobs", self.title)),
+            Place::Fork => {}
+        }
+        if definition.created_by.as_ref() != Some(&self.creator) {
+            return Err(format!("{title} was not made by {}, so it may not change it", self.title));
+        }
+        let draft = Draft::from(definition);
+        let mut narrowed = draft.clone();
+        match self.narrow(&mut narrowed) {
+            Ok(()) if narrowed == draft => Ok(()),
+            Ok(()) => Err(format!("{title} has more than {} by now, so it may not change it", self.title)),
+            Err(why) => Err(format!("{title} has more than {} by now, so it may not change it: {why}", self.title)),
+        }
+    }
+
+    /// Whether it may spawn an agent with these tools.
+    ///
+    /// # Errors
+    /// A sentence with the first pattern that it has not itself.
+    pub fn may_spawn(&self, tools: Option<&SpawnTools>) -> Result<(), String> {
+        if self.place == Place::Spawned {
+            return Err(format!("{} was spawned by another agent, and spawns none", self.title));
+        }
+        let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
+        let effective = self.restrictions.effective_allowed_tools();
+        let granted = effective.as_deref().unwrap_or(&self.main_tools);
+        // Its denials need no look: they are held beside the child's own lists, call by call.
+        demand(&self.title, granted, &[], asked).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

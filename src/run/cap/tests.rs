@@ -1,0 +1,215 @@
+use super::*;
+use crate::definition::{Background, Kind, Mode, When, parse};
+use crate::policy::{Places, UpdateMode};
+use crate::run::prompt::tests::reminder;
+
+fn settings() -> RunSettings {
+    RunSettings {
+        main_tools: crate::policy::default_main_tools(),
+        model: None,
+        thinking: crate::definition::Thinking::Adaptive,
+        timeout: Duration::from_secs(1800),
+        inactivity_timeout: Duration::from_secs(60),
+        require_sandbox: false,
+        person: "the user".into(),
+        spawned_tools: SpawnTools::default(),
+    }
+}
+
+fn places() -> Places {
+    Places { root: "/home/u/.ollim-bot".into(), work: "/home/u/.ollim-bot/work".into(), user_home: "/home/u".into() }
+}
+
+fn config(allow: Option<&[&str]>, deny: Option<&[&str]>) -> BgForkConfig {
+    let list = |texts: &[&str]| texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect();
+    BgForkConfig::new(UpdateMode::OnPing, true, allow.map(list), deny.map(list)).unwrap()
+}
+
+/// A background job with this allowlist, changed by `change`.
+fn job(allow: &[&str], change: impl FnOnce(&mut Definition)) -> Cap {
+    let restrictions = config(Some(allow), None);
+    let mut definition = reminder(Mode::Background(Background { restrictions, ..Background::default() }), None);
+    definition.timeout = None;
+    change(&mut definition);
+    of(&definition)
+}
+
+fn of(definition: &Definition) -> Cap {
+    let policy = match definition.background() {
+        Some(background) => {
+            let tools = crate::policy::default_main_tools();
+            Policy::background(&definition.title(), &background.restrictions, &tools, &places())
+        }
+        None => Policy::main_session(&settings().main_tools, &places()),
+    };
+    Cap::of(definition, &policy, &settings())
+}
+
+fn draft() -> Draft {
+    let mut draft = Draft::new(When::At(chrono::DateTime::UNIX_EPOCH.fixed_offset()), "Look.");
+    draft.background = true;
+    draft
+}
+
+fn background(definition: &mut Definition) -> &mut Background {
+    match &mut definition.mode {
+        Mode::Background(background) => background,
+        Mode::Foreground => panic!("a background job"),
+    }
+}
+
+#[track_caller]
+fn refused(cap: &Cap, change: impl FnOnce(&mut Draft), part: &str) {
+    let mut draft = draft();
+    change(&mut draft);
+    let why = cap.narrow(&mut draft).unwrap_err();
+    assert!(why.contains(part), "{why}");
+}
+
+fn texts(list: &[&str]) -> Option<Vec<String>> {
+    Some(list.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn what_is_not_asked_for_is_as_the_maker_has_it() {
+    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
+        own.timeout = Some(Duration::from_secs(60));
+        (own.max_turns, own.max_cost_usd) = (Some(7), Some(0.5));
+        let background = background(own);
+        (background.isolated, background.agent) = (true, Some("Plan".into()));
+        background.restrictions.allow_ping = false;
+        background.restrictions.update_main_session = UpdateMode::Blocked;
+    });
+    let mut made = draft();
+    cap.narrow(&mut made).unwrap();
+    let mut expect = draft();
+    expect.allowed_tools = texts(&["Read", "Bash(ollim-bot gmail *)"]);
+    (expect.isolated, expect.allow_ping) = (true, false);
+    expect.update_main_session = UpdateMode::Blocked;
+    expect.agent = Some("Plan".into());
+    expect.timeout = Some(Duration::from_secs(60));
+    (expect.max_turns, expect.max_cost_usd) = (Some(7), Some(0.5));
+    expect.created_by = Some(DefinitionId::new("oven"));
+    assert_eq!(made, expect);
+    // Narrowing what is narrow changes nothing.
+    let mut again = made.clone();
+    cap.narrow(&mut again).unwrap();
+    assert_eq!(again, made);
+}
+
+#[test]
+fn what_is_more_is_refused_with_its_name() {
+    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
+        own.timeout = Some(Duration::from_secs(60));
+        (own.max_turns, own.max_cost_usd) = (Some(7), Some(0.5));
+        background(own).agent = Some("Plan".into());
+        own.skills = vec!["mail".into()];
+    });
+    refused(&cap, |draft| draft.background = false, "background jobs only");
+    refused(&cap, |draft| draft.allowed_tools = texts(&["Read", "Edit"]), "`Edit` is more than reminder oven");
+    refused(&cap, |draft| draft.allowed_tools = texts(&["Bash(ollim-bot *)"]), "`Bash(ollim-bot *)` is more");
+    refused(&cap, |draft| draft.agent = Some("general-purpose".into()), "runs as agent `Plan`");
+    refused(&cap, |draft| draft.timeout = Some(Duration::from_secs(61)), "`--timeout 1m 1s` is more");
+    refused(&cap, |draft| draft.max_turns = Some(8), "`--max-turns 8` is more");
+    refused(&cap, |draft| draft.max_cost_usd = Some(0.6), "`--max-cost-usd 0.6` is more");
+    refused(&cap, |draft| draft.skills = vec!["mail".into(), "money".into()], "no skill `money`");
+    // Less is fine.
+    let mut less = draft();
+    less.allowed_tools = texts(&["Bash(ollim-bot gmail unread)"]);
+    (less.timeout, less.max_turns) = (Some(Duration::from_secs(5)), Some(1));
+    less.skills = vec!["mail".into()];
+    let asked = less.clone();
+    cap.narrow(&mut less).unwrap();
+    assert_eq!(
+        (&less.allowed_tools, less.timeout, less.max_turns),
+        (&asked.allowed_tools, asked.timeout, asked.max_turns)
+    );
+    // Where the file says no time, the usual one is the most.
+    let usual = job(&["Read"], |_| {});
+    refused(&usual, |draft| draft.timeout = Some(Duration::from_secs(1801)), "`--timeout 30m 1s` is more");
+}
+
+#[test]
+fn an_agent_may_be_taken_on_but_not_off() {
+    let mut made = draft();
+    made.agent = Some("Explore".into());
+    job(&["Read"], |_| {}).narrow(&mut made).unwrap();
+    assert_eq!(made.agent.as_deref(), Some("Explore"));
+}
+
+#[test]
+fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
+    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |_| {});
+    let mut made = draft();
+    made.allowed_tools = texts(&["Read"]);
+    cap.narrow(&mut made).unwrap();
+    let defaults =
+        crate::definition::Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+    let read = |draft: &Draft| {
+        let text = draft.render(&DefinitionId::new("child"));
+        parse(Kind::Reminder, std::path::Path::new("reminders/child.md"), text.as_bytes(), &defaults)
+            .definition
+            .unwrap()
+    };
+    cap.may_change(&read(&made)).unwrap();
+    let refused = |cap: &Cap, change: &dyn Fn(&mut Draft), part: &str| {
+        let mut changed = made.clone();
+        change(&mut changed);
+        let why = cap.may_change(&read(&changed)).unwrap_err();
+        assert!(why.contains(part), "{why}");
+    };
+    // A person's, another job's, one that a person has widened since, and a turn of the main session.
+    refused(&cap, &|draft| draft.created_by = None, "was not made by reminder oven");
+    refused(&cap, &|draft| draft.created_by = Some(DefinitionId::new("other")), "was not made by");
+    refused(&cap, &|draft| draft.allowed_tools = texts(&["Edit"]), "has more than reminder oven by now");
+    refused(&cap, &|draft| draft.allowed_tools = None, "has more than");
+    refused(
+        &cap,
+        &|draft| {
+            draft.allowed_tools = None;
+            draft.background = false;
+        },
+        "has more than",
+    );
+    // A chain's links change what the first one has made.
+    let link = job(&["Read"], |own| {
+        own.id = DefinitionId::new("link2");
+        let chain = Chain { max: 3, depth: 1, parent: DefinitionId::new("oven") };
+        own.trigger = Trigger::Reminder { run_at: chrono::DateTime::UNIX_EPOCH.fixed_offset(), chain: Some(chain) };
+    });
+    link.may_change(&read(&made)).unwrap();
+}
+
+#[test]
+fn the_main_session_makes_turns_and_jobs_within_its_tools() {
+    let main = of(&reminder(Mode::Foreground, None));
+    let mut turn = draft();
+    turn.background = false;
+    main.narrow(&mut turn).unwrap();
+    let mut long = draft();
+    long.timeout = Some(Duration::from_secs(7200));
+    long.allowed_tools = texts(&["Read", "Bash(git *)"]);
+    main.narrow(&mut long).unwrap();
+    refused(&main, |draft| draft.allowed_tools = texts(&["mcp__bank__pay"]), "`mcp__bank__pay` is more than");
+}
+
+#[test]
+fn a_spawned_agent_makes_and_changes_nothing() {
+    let definition = reminder(Mode::Background(Background::default()), None);
+    let policy = Policy::background("x", &BgForkConfig::default(), &settings().main_tools, &places());
+    let cap = Cap::of(&definition, &policy.spawned("x", &SpawnTools::default()), &settings());
+    refused(&cap, |_| {}, "makes no jobs");
+    assert!(cap.may_change(&definition).unwrap_err().contains("changes no jobs"));
+    assert!(cap.may_spawn(None).unwrap_err().contains("spawns none"));
+}
+
+#[test]
+fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
+    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |_| {});
+    let tools =
+        |allow: &[&str]| SpawnTools { allow: config(Some(allow), None).allowed_tools().map(Into::into), deny: None };
+    cap.may_spawn(None).unwrap();
+    cap.may_spawn(Some(&tools(&[]))).unwrap();
+    cap.may_spawn(Some(&tools(&["Bash(ollim-bot gmail unread)"]))).unwrap();
+    assert!(cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().contains("`Bash` is more than"));
+}

@@ -1,0 +1,250 @@
+//! Spawning agents: a child session with a prompt, under its caller's own restrictions and the tool policy it carries.
+//!
+//! What always holds: the session is recorded before it can start; a spawned agent has no more than its caller and
+//! starts no further ones; its tool policy is set once, at its start or later, and holds from that moment on.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::cap::Cap;
+use super::host::Host;
+use super::runner::RunSettings;
+use super::setup::{Setup, Spawned};
+use crate::agents::Agents;
+use crate::clock::Clock;
+use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
+use crate::home::Home;
+use crate::journal::{Journal, NewSession, PolicySet, RunId, SessionRecord, Started};
+use crate::policy::{Places, SpawnTools, ToolPattern, UpdateMode};
+use crate::schedule::{Loaded, Schedule};
+
+/// How many agents one run may start.
+const BY_RUN: u32 = 8;
+/// How many may be going or waiting, all together.
+const OPEN: u32 = 32;
+/// Longest prompt, in bytes: what a definition's file may have, with room for its other lines.
+const LONGEST_PROMPT: usize = 512 * 1024;
+
+/// What the main session is called where a session is named.
+pub const MAIN: &str = "main";
+
+/// An agent that is to be started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpawnRequest {
+    /// What it is to do.
+    pub prompt: String,
+    /// The named agent that it runs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Its tools; `None`: those of its caller, as the settings narrow them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<SpawnTools>,
+    /// Wall clock for its run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+}
+
+/// Starts agents and gives them their policies.
+pub struct Spawner {
+    /// The data folder.
+    pub home: Home,
+    /// The person's home folder.
+    pub user_home: PathBuf,
+    /// The time.
+    pub clock: Clock,
+    /// The record.
+    pub journal: Journal,
+    /// The settings in force.
+    pub settings: Arc<RwLock<RunSettings>>,
+    /// What holds for definitions that do not say.
+    pub defaults: Defaults,
+    /// Where what is started runs; handed over when it is there.
+    pub schedule: OnceLock<Schedule>,
+    /// The hosts of sessions that are going.
+    pub going: tokio::sync::Mutex<Going>,
+}
+
+/// Sessions that are going, each with its host.
+#[derive(Default)]
+pub struct Going(Mutex<HashMap<DefinitionId, Weak<Host>>>);
+
+impl Going {
+    pub(super) fn add(&self, id: &DefinitionId, host: &Arc<Host>) {
+        let mut going = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        going.retain(|_, host| host.strong_count() > 0);
+        going.insert(id.clone(), Arc::downgrade(host));
+    }
+
+    fn host(&self, id: &DefinitionId) -> Option<Arc<Host>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id)?.upgrade()
+    }
+}
+
+impl Spawner {
+    /// Starts an agent for a run (with its cap), or for the person; it works by itself from then on.
+    ///
+    /// # Errors
+    /// A sentence: why it was not started. Nothing is recorded then.
+    pub async fn spawn(&self, request: SpawnRequest, caller: Option<(&RunId, &Cap)>) -> Result<DefinitionId, String> {
+        let schedule = self.schedule.get().ok_or("the service is only starting; try again in a moment")?;
+        let SpawnRequest { prompt, agent, tools, timeout } = request;
+        if prompt.trim().is_empty() {
+            return Err("the prompt is empty: say what the agent is to do".into());
+        }
+        if prompt.len() > LONGEST_PROMPT {
+            return Err(format!("the prompt is over {} KiB; name a file that it reads instead", LONGEST_PROMPT / 1024));
+        }
+        if let Some((_, cap)) = caller {
+            cap.may_spawn(tools.as_ref())?;
+        }
+        if let Some(name) = &agent {
+            let agents = Agents::load(&self.home, Some(&self.user_home));
+            let found = agents.for_background(name).and_then(|agent| agent.fits());
+            found.map_err(|error| format!("{error} ({})", error.hint()))?;
+        }
+        let id =
+            DefinitionId::new(format!("spawn-{}", &super::tokens::random().map_err(|error| error.to_string())?[..8]));
+        let mut draft = draft_of(prompt, agent, caller.map(|(_, cap)| cap), self.clock.now());
+        draft.timeout = match caller {
+            Some((_, cap)) => cap.timeout_of(timeout)?,
+            None => timeout,
+        };
+        let text = draft.render(&id);
+        let loaded = self.loaded(&id, &text)?;
+        let new = NewSession {
+            id: id.clone(),
+            by: caller.map(|(run, _)| run.clone()),
+            caller: caller.map_or_else(|| "the user".to_owned(), |(_, cap)| cap.title().to_owned()),
+            caller_agent: caller.and_then(|(_, cap)| cap.agent()).map(ToOwned::to_owned),
+            definition: text,
+            spawn_tool_policy: tools.filter(|tools| !tools.is_empty()).as_ref().map(as_json),
+        };
+        match self.journal.start_session(new, BY_RUN, OPEN).await.map_err(|error| error.to_string())? {
+            Started::Recorded => {}
+            Started::TooManyByRun(made) => {
+                return Err(format!("this run has started {made} agents already, which is the most"));
+            }
+            Started::TooManyOpen(open) => {
+                return Err(format!("{open} spawned agents are going or waiting, which is the most"));
+            }
+        }
+        schedule.upsert(loaded);
+        Ok(id)
+    }
+
+    /// Gives a child session its tool policy. It holds from now on, also where the session is going.
+    ///
+    /// # Errors
+    /// A sentence: it is the main session, carries one already, has ended, or is not there.
+    pub async fn patch(&self, session: &str, tools: SpawnTools, main_session: Option<&str>) -> Result<String, String> {
+        if session == MAIN || Some(session) == main_session {
+            return Err("the main session cannot carry a spawnToolPolicy: only child sessions can".into());
+        }
+        if tools.is_empty() {
+            return Err("a spawnToolPolicy has `allow`, `deny` or both".into());
+        }
+        let id = DefinitionId::new(session);
+        let going = self.going.lock().await;
+        match self.journal.set_spawn_tool_policy(&id, as_json(&tools)).await.map_err(|error| error.to_string())? {
+            PolicySet::Recorded => {}
+            PolicySet::NotFound => return Err(format!("there is no child session `{id}`")),
+            PolicySet::Already => {
+                return Err(format!("session {id} has its spawnToolPolicy already: once set it cannot be changed"));
+            }
+            PolicySet::Ended => return Err(format!("session {id} has ended: a spawnToolPolicy would hold nothing")),
+        }
+        if let Some(host) = going.host(&id) {
+            let spawned = self.spawned(&id).await?;
+            let setup = self.setup(&host.definition, Some(&spawned))?;
+            host.narrow(setup.policy);
+        }
+        Ok(format!("session {id} carries its spawnToolPolicy from now on"))
+    }
+
+    /// The sessions that an earlier life has left open.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn left_open(&self) -> Result<Vec<Loaded>, String> {
+        let open = self.journal.open_sessions().await.map_err(|error| error.to_string())?;
+        let load = |session: SessionRecord| match self.loaded(&session.id, &session.definition) {
+            Ok(loaded) => Some(loaded),
+            Err(why) => {
+                tracing::error!(session = %session.id, why, "a spawned agent cannot be started again");
+                None
+            }
+        };
+        Ok(open.into_iter().filter_map(load).collect())
+    }
+
+    /// What a session's policy is made from besides its definition.
+    pub(super) async fn spawned(&self, id: &DefinitionId) -> Result<Spawned, String> {
+        let session = self.journal.session(id).await.map_err(|error| error.to_string())?;
+        // Without its record nobody knows what it may not do.
+        let session = session.ok_or_else(|| format!("there is no record of session {id}, so it was not started"))?;
+        let own = session.spawn_tool_policy.as_deref().map(serde_json::from_str).transpose();
+        let own: Option<SpawnTools> =
+            own.map_err(|error| format!("the policy of session {id} cannot be read: {error}"))?;
+        let global = self.settings.read().unwrap_or_else(PoisonError::into_inner).spawned_tools.clone();
+        Ok(Spawned {
+            caller: session.caller,
+            caller_agent: session.caller_agent,
+            tools: SpawnTools::merged(&global, own.as_ref()),
+        })
+    }
+
+    /// What a definition's run has, by the agents that there are now: a file is edited at any moment.
+    pub(super) fn setup(&self, definition: &Definition, spawned: Option<&Spawned>) -> Result<Setup, String> {
+        let agents = Agents::load(&self.home, Some(&self.user_home));
+        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Setup::of(definition, spawned, &settings, &self.places(), &agents).map_err(|error| error.to_string())
+    }
+
+    fn places(&self) -> Places {
+        Places { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
+    }
+
+    fn loaded(&self, id: &DefinitionId, text: &str) -> Result<Loaded, String> {
+        let file = Path::new("sessions").join(format!("{id}.md"));
+        let parsed = parse(Kind::Session, &file, text.as_bytes(), &self.defaults);
+        let problems = parsed.problems;
+        let definition = parsed.definition.ok_or_else(|| {
+            problems
+                .iter()
+                .find(|problem| problem.is_error())
+                .map_or_else(String::new, |problem| problem.message.clone())
+        })?;
+        Ok(Loaded { definition: Arc::new(definition), text: text.into() })
+    }
+}
+
+/// A fresh session in the background, with its caller's own restrictions.
+fn draft_of(prompt: String, agent: Option<String>, cap: Option<&Cap>, now: chrono::DateTime<chrono::Utc>) -> Draft {
+    let mut draft = Draft::new(When::At(now.fixed_offset()), prompt);
+    draft.background = true;
+    draft.isolated = true;
+    draft.agent = agent;
+    draft.update_main_session = UpdateMode::Freely;
+    if let Some(cap) = cap {
+        let restrictions = cap.restrictions();
+        let words = |list: &[ToolPattern]| list.iter().map(ToString::to_string).collect();
+        draft.allowed_tools = restrictions.allowed_tools().map(words);
+        draft.disallowed_tools = restrictions.disallowed_tools().map(words);
+        draft.allow_ping = restrictions.allow_ping;
+        if restrictions.update_main_session == UpdateMode::Blocked {
+            draft.update_main_session = UpdateMode::Blocked;
+        }
+        draft.max_turns = cap.turns_of(None).ok().flatten();
+        draft.max_cost_usd = cap.max_cost_usd();
+    }
+    draft
+}
+
+fn as_json(tools: &SpawnTools) -> String {
+    serde_json::to_string(tools).unwrap_or_else(|_| r#"{"allow":[]}"#.into())
+}

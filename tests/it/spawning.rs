@@ -1,0 +1,318 @@
+//! Spawned agents on the real client: what each may do, who may start them, and that each ends once.
+
+use serde_json::{Value, json};
+
+use crate::agents::{call, system_prompt};
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply, Request, ToolResult};
+
+/// Whether a request is of a spawned agent's session.
+fn is_child(request: &Request) -> bool {
+    request.mentions("[spawned:spawn-")
+}
+
+/// A model whose jobs make the calls of `caller` and whose spawned agents those of `child`.
+fn api(caller: Vec<Reply>, child: Vec<Reply>) -> MessagesApi {
+    MessagesApi::answering(move |request| {
+        let replies = if is_child(request) { &child } else { &caller };
+        replies.get(request.answers()).cloned().unwrap_or_else(|| Reply::say("the result"))
+    })
+}
+
+/// What the last of the spawned agents' requests holds.
+#[track_caller]
+fn of_child(api: &MessagesApi) -> Request {
+    let requests = api.requests();
+    let longest = requests.iter().filter(|request| is_child(request)).max_by_key(|request| request.answers());
+    longest.expect("a spawned agent asked the model").clone()
+}
+
+fn spawn(arguments: Value) -> Reply {
+    Reply::call("mcp__discord__spawn_agent", arguments)
+}
+
+/// The child sessions, newest first.
+#[track_caller]
+fn children(bot: &TestBot) -> Vec<Value> {
+    let sessions = bot.json(["sessions", "list"]);
+    sessions.as_array().unwrap().iter().filter(|session| session["kind"] == "child").cloned().collect()
+}
+
+/// Waits until there are so many child sessions and each has ended.
+#[track_caller]
+fn until_children_ended(service: &Service<'_>, bot: &TestBot, count: usize) -> Vec<Value> {
+    service.until("the spawned agents have ended", || {
+        let all = children(bot);
+        let over = all
+            .iter()
+            .filter(|session| !["waiting", "claimed", "running"].contains(&session["state"].as_str().unwrap()));
+        (over.count() >= count && all.len() >= count).then_some(all)
+    })
+}
+
+fn job(fields: &str) -> String {
+    reminder(now(), &format!("background: true\nisolated: true\nretry: 0\n{fields}"), "Do the thing.")
+}
+
+fn errors(results: &[ToolResult]) -> Vec<bool> {
+    results.iter().map(|result| result.is_error).collect()
+}
+
+#[test]
+fn a_job_spawns_an_agent_that_has_no_more_than_it_and_spawns_none() {
+    let api = api(
+        vec![
+            spawn(json!({ "prompt": "Too much.", "tools": { "allow": ["Bash(ls *)", "Bash(git *)"] } })),
+            spawn(json!({ "prompt": "Misspelled.", "tools": { "alow": ["Read"] } })),
+            spawn(json!({ "prompt": "As nobody.", "agent": "Nobody" })),
+            spawn(json!({ "prompt": " " })),
+            spawn(json!({ "prompt": "Look around.", "tools": { "deny": ["Bash(cat *)"] }, "timeout_minutes": 3 })),
+            Reply::bash("cat notes.txt"),
+        ],
+        vec![
+            Reply::bash("ls"),
+            Reply::bash("cat notes.txt"),
+            Reply::call("Write", json!({ "file_path": "evil", "content": "x" })),
+            spawn(json!({ "prompt": "Again." })),
+            Reply::call("mcp__discord__sessions_spawn", json!({ "prompt": "Again." })),
+            call("Explore"),
+            Reply::bash("ollim-bot spawn -m again"),
+            Reply::bash("ollim-bot reminder add --in 1h -m again --background"),
+            Reply::bash("ollim-bot help"),
+        ],
+    );
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("work/notes.txt", "the notes");
+    let granted =
+        "  - Bash(ls *)\n  - Bash(cat *)\n  - Bash(ollim-bot *)\n  - Agent(Explore)\n  - mcp__discord__spawn_agent\n";
+    bot.write("reminders/job.md", &job(&format!("allowed_tools:\n{granted}")));
+    let service = bot.start();
+    service.until_ended("job", 1);
+    let children = until_children_ended(&service, &bot, 1);
+    assert_eq!(children.len(), 1, "{children:#?}");
+    service.stop();
+    bot.until_nothing_is_left();
+
+    let requests = api.requests();
+    let caller = requests.iter().rfind(|request| !is_child(request) && !request.mentions("Explore an")).unwrap();
+    let results = caller.results();
+    assert_eq!(errors(&results), [true, true, true, true, false, false], "{results:#?}");
+    assert!(results[0].text.contains("`Bash(git *)` is more than"), "{:?}", results[0]);
+    assert!(caller.tools().contains(&"mcp__discord__spawn_agent".to_owned()));
+    assert!(!caller.tools().contains(&"mcp__discord__sessions_spawn".to_owned()), "only where it is asked for");
+
+    let child = of_child(&api);
+    assert_eq!(child.tools(), ["Bash"], "no agents, no spawning");
+    let results = child.results();
+    assert_eq!(errors(&results), [false, true, true, true, true, true, true, true, false], "{results:#?}");
+    assert_eq!(bot.names("work"), ["notes.txt"]);
+    assert!(bot.names("reminders").iter().all(|name| !name.ends_with(".md")));
+
+    let session = &children[0];
+    assert_eq!((&session["state"], &session["answer"]), (&json!("completed"), &json!("the result")));
+    assert_eq!(session["spawned_by"], "reminder job");
+    assert_eq!(session["spawnToolPolicy"], json!({ "deny": ["Bash(cat *)"] }));
+    let id = session["session"].as_str().unwrap();
+    let run = bot.json(["runs", "show", session["run"].as_str().unwrap()]);
+    assert_eq!((&run["id"], &run["kind"], &run["outcome"]), (&json!(id), &json!("session"), &json!("completed")));
+    assert!(run["denials"].as_array().unwrap().len() >= 5, "{run:#}");
+    assert_eq!(bot.runs(id).len(), 1, "one outcome");
+    assert_eq!(bot.json(["sessions", "show", id])["session"], session["session"]);
+}
+
+/// What of four calls runs: `ls`, `cat`, `Read`, and `wc`, which the caller has not got itself.
+type Runs = [bool; 4];
+
+/// Lets a job spawn one agent for each of the cases under these settings, and compares what each could do.
+#[track_caller]
+fn merged(settings: &str, cases: &[(Option<Value>, Runs)]) {
+    let bot = TestBot::new();
+    let calls = vec![
+        Reply::bash("ls"),
+        Reply::bash("cat notes.txt"),
+        Reply::call("Read", json!({ "file_path": bot.path("work/notes.txt") })),
+        Reply::bash("wc notes.txt"),
+    ];
+    let spawns = cases.iter().enumerate().map(|(n, (tools, _))| {
+        let mut arguments = json!({ "prompt": format!("This is case {n}.") });
+        arguments.as_object_mut().unwrap().extend(tools.clone().map(|tools| ("tools".to_owned(), tools)));
+        Reply::call("mcp__discord__sessions_spawn", arguments)
+    });
+    let api = api(spawns.collect(), calls);
+    let bot = bot
+        .env("OLLIM_AGENT_CLIENT", "claude")
+        .env("OLLIM_CLAUDE", client::real().to_str().unwrap())
+        .env("ANTHROPIC_BASE_URL", api.url())
+        .env("ANTHROPIC_API_KEY", "sk-test-not-a-key");
+    bot.write("config.yaml", &format!("tools: {{ subagents: {{ tools: {settings} }} }}\n"));
+    bot.write("work/notes.txt", "the notes");
+    let granted = "  - Bash(ls *)\n  - Bash(cat *)\n  - Read\n  - mcp__discord__sessions_spawn\n";
+    bot.write("reminders/job.md", &job(&format!("allowed_tools:\n{granted}")));
+    let service = bot.start();
+    service.until_ended("job", 1);
+    until_children_ended(&service, &bot, cases.len());
+    service.stop();
+    for (n, (tools, runs)) in cases.iter().enumerate() {
+        let requests = api.requests();
+        let of_case = requests.iter().filter(|request| is_child(request) && request.mentions(&format!("case {n}.")));
+        let results = of_case.map(Request::results).max_by_key(Vec::len).unwrap();
+        let ran: Vec<bool> = errors(&results).into_iter().map(|failed| !failed).collect();
+        assert_eq!(ran, runs, "{settings} and {tools:?}: {results:#?}");
+    }
+}
+
+#[test]
+fn the_settings_and_the_spawn_are_merged_and_the_caller_caps() {
+    let (yes, no) = (true, false);
+    // Nothing said: what the caller has, and no more.
+    merged("{}", &[(None, [yes, yes, yes, no]), (Some(json!({ "allow": [] })), [no; 4])]);
+    // An allow of its own, an empty one too, takes the place of the settings'.
+    merged(
+        "{ allow: ['Bash(ls *)', 'Bash(wc *)'] }",
+        &[
+            (None, [yes, no, no, no]),
+            (Some(json!({ "allow": ["Read"] })), [no, no, yes, no]),
+            (Some(json!({ "deny": ["Bash(ls *)"] })), [no; 4]),
+        ],
+    );
+    // Denials add up, and beat what is allowed.
+    merged(
+        "{ deny: ['Bash(cat *)'] }",
+        &[
+            (None, [yes, no, yes, no]),
+            (Some(json!({ "deny": ["Bash(ls *)"] })), [no, no, yes, no]),
+            (Some(json!({ "allow": ["Bash(cat *)", "Read"] })), [no, no, yes, no]),
+        ],
+    );
+}
+
+#[test]
+fn the_person_spawns_shows_and_patches_once() {
+    let api = api(vec![], vec![Reply::bash("ls"), Reply::Silence]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let refused = |words: &[&str], part: &str| {
+        let ran = bot.run(words);
+        assert!(ran.code != 0 && ran.stderr.contains(part), "{words:?}: {ran:#?}");
+    };
+    refused(&["spawn", "-m", "x"], "the service is not running");
+    let service = bot.start();
+    refused(&["spawn", "-m", "x", "--agent", "Exploer"], "did you mean `Explore`?");
+    refused(&["spawn", "-m", "x", "--allow", "Raed"], "did you mean `Read`?");
+    let said = bot.json(["spawn", "-m", "Look around.", "--agent", "Explore", "--timeout", "10m"]);
+    let id = said["session"].as_str().unwrap().to_owned();
+    service.until("it has made its first call", || (!of_results(&api).is_empty()).then_some(()));
+    assert!(
+        system_prompt(&of_child(&api)).contains(&ollim_bot::agents::Agents::built_in().get("Explore").unwrap().prompt)
+    );
+    assert!(children(&bot)[0]["spawnToolPolicy"].is_null());
+
+    for main in ["main", "nobody"] {
+        let part = if main == "main" { "the main session cannot carry" } else { "there is no child session" };
+        refused(&["sessions", "patch", main, "--deny", "Bash"], part);
+    }
+    refused(&["sessions", "patch", &id], "no tools were named");
+    bot.ok(["sessions", "patch", &id, "--allow", "", "--deny", "Bash"]);
+    assert_eq!(children(&bot)[0]["spawnToolPolicy"], json!({ "allow": [], "deny": ["Bash"] }));
+    refused(&["sessions", "patch", &id, "--allow", "Read"], "once set it cannot be changed");
+    assert_eq!(children(&bot)[0]["spawnToolPolicy"], json!({ "allow": [], "deny": ["Bash"] }));
+
+    // A spawn with tools carries them from its start.
+    let other = bot.json(["spawn", "-m", "Look.", "--deny", "WebFetch"]);
+    refused(
+        &["sessions", "patch", other["session"].as_str().unwrap(), "--allow", "Read"],
+        "once set it cannot be changed",
+    );
+    let run = service.until("it goes", || {
+        children(&bot).iter().find(|one| one["session"] == id.as_str())?["run"].as_str().map(str::to_owned)
+    });
+    bot.ok(["cancel-run", &run]);
+    service.until("it is over", || {
+        let all = children(&bot);
+        let one = all.iter().find(|one| one["session"] == id.as_str())?;
+        (one["state"] == "cancelled").then_some(())
+    });
+    let third = bot.json(["spawn", "-m", "Look.", "--timeout", "1s"]);
+    let third = third["session"].as_str().unwrap();
+    let over = service.until_ended(third, 1);
+    assert_eq!(over[0]["outcome"], "timed_out", "{over:#?}");
+    refused(&["sessions", "patch", third, "--deny", "Bash"], "has ended");
+}
+
+/// The results of the longest conversation of a spawned agent so far.
+fn of_results(api: &MessagesApi) -> Vec<ToolResult> {
+    api.requests()
+        .iter()
+        .filter(|request| is_child(request))
+        .map(Request::results)
+        .max_by_key(Vec::len)
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_policy_that_is_set_while_the_agent_works_holds_from_then_on() {
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let waits = told.clone();
+    let api = MessagesApi::answering(move |request| match request.answers() {
+        0 => Reply::bash("ls"),
+        // Asks again and again, harmlessly, until the policy is there.
+        _ if !waits.load(std::sync::atomic::Ordering::SeqCst) => Reply::bash("ls"),
+        _ if request.results().last().is_some_and(|last| last.is_error) => Reply::say("refused"),
+        _ => Reply::bash("ls"),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let service = bot.start();
+    let said = bot.json(["spawn", "-m", "Look around."]);
+    let id = said["session"].as_str().unwrap();
+    service.until("it works", || of_results(&api).first().cloned());
+    bot.ok(["sessions", "patch", id, "--deny", "Bash(ls *)"]);
+    told.store(true, std::sync::atomic::Ordering::SeqCst);
+    let run = service.until_ended(id, 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let denials = run["denials"].as_array().unwrap();
+    assert!(denials.iter().all(|denial| denial["rule"] == "Bash(ls *)"), "{denials:#?}");
+    assert!(!denials.is_empty());
+}
+
+#[test]
+fn a_spawned_agent_is_started_again_after_a_crash_and_has_one_outcome() {
+    let api = api(vec![], vec![Reply::Silence]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let service = bot.start();
+    let said = bot.json(["spawn", "-m", "Look around.", "--deny", "Bash"]);
+    let id = said["session"].as_str().unwrap();
+    service.until("it asks the model", || api.requests().iter().any(is_child).then_some(()));
+    service.kill();
+    bot.until_nothing_is_left();
+    let answers = self::api(vec![], vec![]);
+    let bot = bot.env("ANTHROPIC_BASE_URL", answers.url());
+    let service = bot.start();
+    let runs = service.until("it has ended", || {
+        let runs = bot.runs(id);
+        (runs.first()?["outcome"] == "completed").then_some(runs)
+    });
+    let outcomes: Vec<&str> = runs.iter().map(|run| run["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["completed", "interrupted"]);
+    assert!(!of_child(&answers).tools().contains(&"Bash".to_owned()), "under the policy that it carries");
+    service.stop();
+    // It has had its run: another life does not start it again.
+    let service = bot.start();
+    service.stop();
+    assert_eq!(bot.runs(id).len(), 2);
+}
+
+#[test]
+fn how_many_agents_a_run_starts_is_bounded() {
+    let spawns = (0..10).map(|n| spawn(json!({ "prompt": format!("Task {n}.") }))).collect();
+    let api = api(spawns, vec![]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("reminders/job.md", &job("allowed_tools: [mcp__discord__spawn_agent]\n"));
+    let service = bot.start();
+    service.until_ended("job", 1);
+    until_children_ended(&service, &bot, 8);
+    let requests = api.requests();
+    let caller = requests.iter().rfind(|request| !is_child(request)).unwrap();
+    let expect = [false, false, false, false, false, false, false, false, true, true];
+    assert_eq!(errors(&caller.results()), expect, "{:#?}", caller.results());
+    assert_eq!(children(&bot).len(), 8);
+}
