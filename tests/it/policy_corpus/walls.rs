@@ -86,12 +86,12 @@ enum Wall {
 
 const WALLS: [Wall; 4] = [Wall::Visibility, Wall::Hook, Wall::Client, Wall::Kernel];
 
-/// A stand-in for the client's command with what is switched off of it.
-fn stand_in(folder: &Path, wall: Option<Wall>, log: &Path) -> std::path::PathBuf {
+/// A stand-in for the client's command with what is switched off of it; with a log, it has the servers of [`FOREIGN`].
+fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path::PathBuf {
     let mode = if wall == Some(Wall::Client) { "dontAsk" } else { "bypassPermissions" };
     // Behind the client's own wall the hook is silent: under another name the client never calls it. Else it says yes.
     let hook = if wall == Some(Wall::Client) { "1s/\"PreToolUse\":/\"PreCompact\":/" } else { "" };
-    let servers = if wall == Some(Wall::Visibility) { String::new() } else { every_server(log) };
+    let servers = log.map(every_server).unwrap_or_default();
     client::script(
         folder,
         &format!(
@@ -167,7 +167,10 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     let api = MessagesApi::answering(move |request| {
         shared.lock().expect("no entry broke").as_mut().expect("a session is going").reply(request)
     });
-    let mut desk = Desk::at(&ground.home(), ground.data(), &stand_in(&root, wall, log.path()), api.url());
+    let named = |case: &Case| case.entry.tool().starts_with("mcp__");
+    let servers = wall != Some(Wall::Visibility) && cases.iter().any(named);
+    let mut desk =
+        Desk::at(&ground.home(), ground.data(), &stand_in(&root, wall, servers.then_some(log.path())), api.url());
     let programs = [root.join("bin"), ground.data().join("bin")];
     desk.claude.surroundings.programs = programs.map(|path| path.display().to_string()).to_vec();
     desk.claude.surroundings.own.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
