@@ -41,6 +41,6 @@ mod restrictions;
 mod samples;
 mod shutdown;
 mod skills;
-mod storm;
 mod spawning;
+mod storm;
 mod wrapper;

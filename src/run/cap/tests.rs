@@ -11,7 +11,9 @@ fn settings() -> RunSettings {
         timeout: Duration::from_secs(1800),
         inactivity_timeout: Duration::from_secs(60),
         require_sandbox: false,
+        notify_chain_delay: Duration::from_secs(3600),
         person: "the user".into(),
+        bot_name: "ollim-bot".into(),
         spawned_tools: SpawnTools::default(),
     }
 }

@@ -96,6 +96,7 @@ fn paragraphs(case: Case) -> Vec<String> {
         prompt.fork = Some(ForkFacts {
             tools: &tools,
             limits: &limits,
+            spawned_by: None,
             knows_main_session: case.knows,
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
