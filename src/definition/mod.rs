@@ -33,7 +33,7 @@ pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{
-    FailedReminder, Written, create, create_text, failed_reminders, move_to_failed, read_text, remove,
+    FailedReminder, Written, changed_text, create, create_text, failed_reminders, move_to_failed, read_text, remove,
     remove_unchanged, replace_text, restore_failed, restore_fired, set_field, set_fields,
 };
 

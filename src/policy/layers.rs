@@ -296,6 +296,12 @@ impl Policy {
         self.lists.iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| rule.pattern.tool() == tool)
     }
 
+    /// Whether it is a background job's, and not the main session's.
+    #[must_use]
+    pub fn is_background(&self) -> bool {
+        self.fork
+    }
+
     /// Whether it is a spawned agent's.
     #[must_use]
     pub fn is_spawned(&self) -> bool {

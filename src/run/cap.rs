@@ -263,4 +263,4 @@ impl Cap {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -3,7 +3,7 @@ use crate::definition::{Background, Kind, Mode, When, parse};
 use crate::policy::{Places, UpdateMode};
 use crate::run::prompt::tests::reminder;
 
-fn settings() -> RunSettings {
+pub(in crate::run) fn settings() -> RunSettings {
     RunSettings {
         main_tools: crate::policy::default_main_tools(),
         model: None,
