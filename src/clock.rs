@@ -3,7 +3,7 @@
 //! Everything takes a [`Clock`]; `Utc::now` appears only here (clippy's `disallowed-methods` holds it).
 //! A test clock follows tokio's paused time, so a test can live through a year in milliseconds.
 
-mod jumps;
+mod alarm;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use jumps::Jumps;
+pub use alarm::Alarm;
 
 /// Waits up to this long are slept in one piece: at the largest rate at which a clock is slewed (500 ppm,
 /// adjtimex(2)) the end is off by at most 5 ms, and looking again costs nothing.
@@ -67,10 +67,10 @@ impl Clock {
         }
     }
 
-    /// Notices of the wall clock being set, from now on. Must be called within a tokio runtime.
+    /// Wakes at moments of this clock, and when it is set. Must be called within a tokio runtime.
     #[must_use]
-    pub fn jumps(&self) -> Jumps {
-        Jumps::of(self)
+    pub fn alarm(&self) -> Alarm {
+        Alarm::of(self)
     }
 
     /// The time now.
@@ -78,7 +78,10 @@ impl Clock {
     #[allow(clippy::disallowed_methods)]
     pub fn now(&self) -> DateTime<Utc> {
         match &self.0 {
+            #[cfg(not(feature = "failpoints"))]
             Source::System => Utc::now(),
+            #[cfg(feature = "failpoints")]
+            Source::System => Utc::now() + crate::failpoints::ahead(),
             Source::Simulated(simulated) => {
                 let passed = TimeDelta::from_std(simulated.start.elapsed()).unwrap_or(TimeDelta::MAX);
                 simulated.base + passed + TimeDelta::milliseconds(simulated.shift.load(Ordering::SeqCst))
@@ -95,8 +98,7 @@ impl Clock {
     /// When to look at the clock again for something due at `at`: for a near time that moment itself, for a far
     /// one a little before it, since a slewed wall clock and the steady one drift apart. Waking is no proof that
     /// `at` has come: compare [`Clock::now`].
-    #[must_use]
-    pub fn look_again(&self, at: DateTime<Utc>) -> Instant {
+    fn look_again(&self, at: DateTime<Utc>) -> Instant {
         let left = self.until(at);
         let step = if left <= ONE_PIECE { left } else { left - left / 100 };
         // A timer counts whole milliseconds; a century is as good as never, and does not overflow.
@@ -105,14 +107,18 @@ impl Clock {
 
     /// Waits until the wall clock reads `at` or later: never less, whatever was set in between.
     pub async fn sleep_until(&self, at: DateTime<Utc>) {
-        let mut jumps = self.jumps();
+        let mut alarm = self.alarm();
         while self.now() < at {
-            tokio::select! {
-                () = tokio::time::sleep_until(self.look_again(at)) => {}
-                () = jumps.next() => {}
-            }
+            alarm.wait(Some(at)).await;
         }
     }
+}
+
+/// Microseconds of the monotonic clock, as other programs of this machine read it: since the boot, without sleep.
+#[must_use]
+pub fn monotonic_micros() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
 /// Measures how far the wall clock has strayed from steady time.
@@ -136,7 +142,7 @@ impl Drift {
         let steady = TimeDelta::from_std(now.steady - self.steady).unwrap_or(TimeDelta::MAX);
         let jump = (now.wall - self.wall) - steady;
         *self = now;
-        (jump.abs() > jumps::TOLERANCE).then_some(jump)
+        (jump.abs() > alarm::TOLERANCE).then_some(jump)
     }
 }
 
@@ -187,23 +193,39 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_jump_is_noticed_and_measured() {
         let clock = Clock::simulated(noon());
-        let (mut jumps, mut drift) = (clock.jumps(), Drift::new(&clock));
+        let (mut alarm, mut drift) = (clock.alarm(), Drift::new(&clock));
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert_eq!(drift.look(&clock), None);
         clock.jump(TimeDelta::minutes(-5));
-        jumps.next().await;
+        alarm.wait(None).await;
         assert_eq!(drift.look(&clock), Some(TimeDelta::minutes(-5)));
         assert_eq!(drift.look(&clock), None);
     }
 
-    /// The kernel's timer can be made here, and says nothing while nobody sets the clock.
+    /// The kernel's timer can be made here, says nothing while nobody sets the clock, and never wakes early.
     #[tokio::test]
-    async fn the_systems_clock_is_quiet() {
-        let mut jumps = Clock::system().jumps();
-        tokio::select! {
-            biased;
-            () = jumps.next() => panic!("nobody set the clock"),
-            () = tokio::task::yield_now() => {}
+    async fn the_systems_clock_wakes_at_its_moments_and_is_quiet_otherwise() {
+        let clock = Clock::system();
+        let mut alarm = clock.alarm();
+        assert!(format!("{alarm:?}").contains("Kernel"));
+        for ahead in [None, Some(TimeDelta::hours(1)), Some(TimeDelta::days(400_000))] {
+            let at = ahead.map(|ahead| clock.now() + ahead);
+            tokio::select! {
+                biased;
+                () = alarm.wait(at) => panic!("nobody set the clock"),
+                () = tokio::task::yield_now() => {}
+            }
         }
+        for ahead in [-1_000_000, 0, 300, 5_000, 20_000] {
+            let at = clock.now() + TimeDelta::microseconds(ahead);
+            while clock.now() < at {
+                alarm.wait(Some(at)).await;
+            }
+            // What has passed does not keep anyone waiting, however often it is asked for.
+            alarm.wait(Some(at)).await;
+            alarm.wait(Some(at)).await;
+            assert!(clock.now() >= at);
+        }
+        alarm.wait(Some(DateTime::<Utc>::MIN_UTC)).await;
     }
 }

@@ -9,6 +9,9 @@
 //! Two promises hold everywhere: a job can do what its file says and nothing else, and every occurrence
 //! that falls due ends in exactly one recorded outcome, on time.
 
+#[macro_use]
+pub mod failpoints;
+
 pub mod clock;
 pub mod config;
 pub mod home;

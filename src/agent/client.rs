@@ -132,8 +132,11 @@ pub trait RunHost: Send + Sync {
     async fn started(&self, pid: u32, session: Option<SessionId>);
     /// A call that the client itself refused, without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
-    /// The `notify` client delivers the person's own text.
-    async fn deliver(&self, text: String);
+    /// The `notify` client delivers the person's own text, and the job's next link is scheduled where it has one.
+    ///
+    /// # Errors
+    /// A sentence on what failed; then nothing is delivered.
+    async fn deliver(&self, text: String) -> Result<(), String>;
 }
 
 /// Why a run did not do its work. The classes of failure are those of the client.

@@ -25,7 +25,8 @@ impl AgentClient for Notify {
         } else {
             // A delivery that has begun is not cut off: it is there or it is not.
             match std::panic::AssertUnwindSafe(request.host.deliver(request.message)).catch_unwind().await {
-                Ok(()) => AttemptEnd::Completed,
+                Ok(Ok(())) => AttemptEnd::Completed,
+                Ok(Err(message)) => AttemptEnd::Failed(Failure::new(FailureClass::Internal, message)),
                 Err(_) => AttemptEnd::Failed(Failure::new(
                     FailureClass::Internal,
                     "delivering the message panicked: this is a fault of ollim-bot, please report it",

@@ -9,8 +9,6 @@ use main_session::MainSession;
 /// The bot's own things, shared by every run.
 #[derive(Clone)]
 pub struct Bot {
-    /// What it is called in footers.
-    pub name: String,
     /// The one long-lived conversation.
     pub main: MainSession,
     /// Messages that background jobs may send.

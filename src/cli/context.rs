@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -54,10 +54,16 @@ impl Context {
         Self { home, caller, clock: Clock::system(), env, folder, json, config: OnceLock::new() }
     }
 
-    /// The same for a run of the service: what settings say is read anew.
+    /// The same for a run of the service, by the service's settings.
     #[must_use]
     pub fn of_run(&self, run: Arc<RunAuthority>, json: bool) -> Self {
-        Self { caller: Caller::Run(run), json, config: OnceLock::new(), ..self.clone() }
+        Self { caller: Caller::Run(run), json, ..self.clone() }
+    }
+
+    /// The same with settings that are read anew.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self { config: OnceLock::new(), ..self.clone() }
     }
 
     /// The time now.
@@ -137,6 +143,29 @@ impl Context {
             return Ok(());
         }
         Err(CliError::user(format!("there is no data folder at {}", self.home.root().display())).hint(NO_HOME))
+    }
+}
+
+/// The service's surroundings, by the settings that it read last. Clones share them.
+#[derive(Clone, Debug)]
+pub struct InForce(Arc<RwLock<Context>>);
+
+impl InForce {
+    /// Those of the start.
+    #[must_use]
+    pub fn new(context: Context) -> Self {
+        Self(Arc::new(RwLock::new(context)))
+    }
+
+    /// As they are now.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// These count from now on.
+    pub(super) fn replace(&self, fresh: Context) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = fresh;
     }
 }
 

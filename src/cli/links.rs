@@ -1,19 +1,20 @@
 //! The links of chains: made by the same code as a reminder that a person types.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Timelike as _, Utc};
 use clap::Parser as _;
 
 use super::add;
 use super::args::{Cli, Command, Reminder};
-use super::context::Context;
+use super::context::InForce;
 use super::error::CliError;
-use crate::definition::{self, DefinitionError, FieldValue};
+use crate::definition::{self, Definition, DefinitionError, DefinitionId, FieldValue, Trigger};
 use crate::run::follow_up::{Added, Reminders};
 
 /// Makes links in the service's surroundings.
-pub struct Links(pub Context);
+pub struct Links(pub InForce);
 
 impl Reminders for Links {
     fn add(&self, arguments: &[String]) -> Result<Added, String> {
@@ -22,20 +23,33 @@ impl Reminders for Links {
         let Some(Command::Reminder(Reminder::Add(args))) = typed.command else {
             return Err("only `reminder add` makes a link".into());
         };
-        let written = add::make_reminder(*args, &self.0).map_err(|error| said(&error))?;
+        let written = add::make_reminder(*args, &self.0.context()).map_err(|error| said(&error))?;
         Ok(Added { id: written.definition.id, file: written.definition.file })
     }
 
     fn move_to(&self, file: &Path, at: DateTime<Utc>) -> Result<bool, String> {
         let at = at.with_nanosecond(0).unwrap_or(at);
-        let zone = self.0.zone().map_err(|error| said(&error))?;
+        let context = self.0.context();
+        let zone = context.zone().map_err(|error| said(&error))?;
         let value = Some(FieldValue::Text(at.with_timezone(&zone).to_rfc3339()));
-        let defaults = self.0.defaults().map_err(|error| said(&error))?;
-        match definition::set_field(&self.0.home, file, "run_at", value, &defaults) {
+        let defaults = context.defaults().map_err(|error| said(&error))?;
+        match definition::set_field(&context.home, file, "run_at", value, &defaults) {
             Ok(_) => Ok(true),
             Err(DefinitionError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn waiting_link(&self, root: &DefinitionId, depth: u32) -> Result<Option<Added>, String> {
+        let context = self.0.context();
+        let defaults = context.defaults().map_err(|error| said(&error))?;
+        let loaded = definition::load(&context.home, &defaults).map_err(|error| error.to_string())?;
+        let is_link = |definition: &&Arc<Definition>| {
+            let Trigger::Reminder { chain: Some(chain), .. } = &definition.trigger else { return false };
+            chain.parent == *root && chain.depth == depth
+        };
+        let link = loaded.definitions.values().find(is_link);
+        Ok(link.map(|link| Added { id: link.id.clone(), file: link.file.clone() }))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::agent::SessionMode;
 use crate::agent::claude::options::command_line;
 use crate::agents::Agents;
 use crate::channel::terminal::plain;
-use crate::daemon::service;
+use crate::daemon::settings;
 use crate::definition::Definition;
 use crate::policy::{Decision, Policy, ToolCall, Verdict};
 use crate::run::runner;
@@ -22,7 +22,7 @@ use crate::run::setup::Setup;
 /// # Errors
 /// When the settings cannot be read, or the agent that it runs as cannot be used.
 pub(super) fn setup(definition: &Definition, context: &Context) -> Result<Setup, CliError> {
-    let settings = service::settings(&*context.config()?);
+    let settings = settings::of_runs(&*context.config()?);
     let agents = Agents::load(&context.home, context.env.path("HOME"));
     Setup::of(definition, None, &settings, &context.places(), &agents).map_err(super::agents::refused)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Color, RunArgs};
-use super::context::Context;
+use super::context::{Context, InForce};
 use super::error::CliError;
 use super::links::Links;
 use super::output::Output;
@@ -15,6 +15,7 @@ use crate::daemon::delivery;
 use crate::daemon::ending::Until;
 use crate::daemon::lock::LockError;
 use crate::daemon::service::{self, DaemonError, Start};
+use crate::daemon::settings::{ReadSettings, Settings};
 use crate::daemon::verbs::Commands;
 use crate::daemon::wire::Reply;
 use crate::definition::DefinitionId;
@@ -45,19 +46,21 @@ pub fn run(args: &RunArgs, color: Color, context: &Context, output: &mut Output)
 
 /// Starts the service, and waits for its end.
 pub(super) fn serve(until: Until, only: Option<DefinitionId>, context: &Context) -> Result<Option<RunId>, CliError> {
-    let config = context.config()?;
+    let settings = settings(context)?;
+    let in_force = InForce::new(context.clone());
     init::folders(&context.home)?;
+    let zone = in_force.clone();
     let start = Start {
         home: context.home.clone(),
         env: context.env.texts(),
-        defaults: context.defaults()?,
+        settings,
+        rereads: Arc::new(in_force.clone()),
         clock: context.clock.clone(),
         until,
         only,
-        commands: Arc::new(ForForks(context.clone())),
-        reminders: Arc::new(Links(context.clone())),
-        show: delivery::console(config.timezone),
-        config,
+        commands: Arc::new(ForForks(in_force.clone())),
+        reminders: Arc::new(Links(in_force)),
+        show: delivery::console(move || zone.context().zone_of_records()),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -69,11 +72,28 @@ pub(super) fn serve(until: Until, only: Option<DefinitionId>, context: &Context)
     ended.map_err(CliError::from)
 }
 
-struct ForForks(Context);
+fn settings(context: &Context) -> Result<Settings, CliError> {
+    Ok(Settings { config: context.config()?, defaults: context.defaults()? })
+}
+
+impl ReadSettings for InForce {
+    fn read(&self) -> Result<Settings, String> {
+        let fresh = self.context().anew();
+        let wrong = |error: CliError| {
+            let hints = error.hints().iter().map(|hint| format!("\nhint: {hint}"));
+            std::iter::once(error.to_string()).chain(hints).collect::<String>()
+        };
+        let settings = settings(&fresh).map_err(wrong)?;
+        self.replace(fresh);
+        Ok(settings)
+    }
+}
+
+struct ForForks(InForce);
 
 impl Commands for ForForks {
     fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
-        fork::serve(run, argv, &self.0)
+        fork::serve(run, argv, &self.0.context())
     }
 }
 

@@ -7,7 +7,7 @@
 use std::fs;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,9 +67,11 @@ impl Control {
         let listener = UnixListener::bind(path)?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
         let person = crate::run::tokens::random()?;
-        let mut file = tempfile::NamedTempFile::new_in(home.state())?;
+        // Nobody else writes there: one that was killed here left what this one writes over.
+        let staged = home.user_token().with_extension("new");
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
         io::Write::write_all(&mut file, person.as_bytes())?;
-        file.persist(home.user_token()).map_err(|error| error.error)?;
+        fs::rename(&staged, home.user_token())?;
         Ok(Self { listener, person, tokens })
     }
 

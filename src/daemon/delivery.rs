@@ -16,10 +16,10 @@ use crate::journal::{Journal, JournalError, Message};
 /// Shows one message to the person.
 pub type Show = Arc<dyn Fn(&Message) -> io::Result<()> + Send + Sync>;
 
-/// The console's way: on this process's standard output.
+/// The console's way: on this process's standard output, with times of this zone.
 #[must_use]
-pub fn console(zone: Tz) -> Show {
-    Arc::new(move |message| crate::channel::console::show(message, zone, &mut io::stdout().lock()))
+pub fn console(zone: impl Fn() -> Tz + Send + Sync + 'static) -> Show {
+    Arc::new(move |message| crate::channel::console::show(message, zone(), &mut io::stdout().lock()))
 }
 
 /// Messages shown before they are marked, in one commit.
@@ -77,15 +77,18 @@ async fn batch(journal: &Journal, show: &Show) -> Result<usize, DeliveryError> {
     // A terminal that is stopped blocks its writer: it must not hold up the service's other work.
     let (shown, failure) = tokio::task::spawn_blocking(move || {
         for (index, message) in messages.iter().enumerate() {
+            fail_point!(BeforeShow);
             if let Err(error) = show(message) {
                 return (index, Some(error));
             }
+            fail_point!(Shown);
         }
         (messages.len(), None)
     })
     .await
     .map_err(io::Error::other)?;
     try_join_all(numbers[..shown].iter().map(|number| journal.delivered(*number))).await?;
+    fail_point!(DeliveryRecorded);
     match failure {
         Some(error) => Err(error.into()),
         None => Ok(shown),

@@ -6,11 +6,16 @@ use chrono::TimeDelta;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::settings::Current;
+use super::supervisor::Supervisor;
 use crate::clock::Clock;
-use crate::schedule::{Activity, Schedule};
+use crate::schedule::{Activity, LONGEST_END, Schedule};
 
 /// With nothing due within this, `--until-idle` ends.
 const IDLE: TimeDelta = TimeDelta::minutes(1);
+
+/// What follows the schedule's end: last words, closing the journal.
+const LAST_STEPS: Duration = Duration::from_secs(5);
 
 /// What makes the service end by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,21 +26,32 @@ pub struct Until {
     pub after: Option<Duration>,
 }
 
-/// SIGTERM and SIGINT.
+/// SIGTERM and SIGINT. Two of one kind that come at the same moment may be one: signals do not queue.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
-    /// From now on they no longer end the process by themselves.
-    ///
-    /// # Errors
-    /// When the system gives no handler.
-    pub fn catch() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
+/// SIGHUP: read the settings again. A terminal that is closed sends it too.
+pub struct Hangups(Signal);
 
+/// From now on no signal ends the process by itself, nor does any later, whether it is listened for or not.
+///
+/// # Errors
+/// When the system gives no handler.
+pub fn catch() -> std::io::Result<(Signals, Hangups)> {
+    let hangups = Hangups(signal(SignalKind::hangup())?);
+    Ok((Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? }, hangups))
+}
+
+impl Hangups {
+    /// Waits for the next one. Safe to drop and call again.
+    pub async fn next(&mut self) {
+        self.0.recv().await;
+    }
+}
+
+impl Signals {
     async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -44,21 +60,43 @@ impl Signals {
     }
 }
 
-/// Waits for a reason to end and stops the schedule, first with `grace` for what is going; a second signal stops it
-/// at once. Never returns: the schedule's end ends the service.
-pub async fn watch(mut signals: Signals, until: Until, schedule: Schedule, clock: Clock, grace: Duration) {
-    tokio::select! {
-        () = signals.next() => {
-            tracing::info!("ending: runs that are going have {} to finish", humantime::format_duration(grace));
+/// What the end depends on, and who is told of it.
+pub(super) struct Ending {
+    pub(super) signals: Signals,
+    pub(super) until: Until,
+    pub(super) schedule: Schedule,
+    pub(super) clock: Clock,
+    pub(super) settings: Current,
+    pub(super) supervisor: Supervisor,
+}
+
+impl Ending {
+    /// Waits for a reason to end and stops the schedule, first with a grace for what is going; a second signal stops it
+    /// at once. `meanwhile` goes on until there is a reason. Never returns: the schedule's end ends the service.
+    pub(super) async fn watch(mut self, meanwhile: impl Future<Output = ()>) {
+        let meanwhile = async {
+            meanwhile.await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = self.signals.next() => {
+                let grace = self.settings.borrow().shutdown_grace;
+                tracing::info!("ending: runs that are going have {} to finish", humantime::format_duration(grace));
+            }
+            () = span(self.until.after) => tracing::info!("ending: the time is over"),
+            () = idle(self.schedule.activity(), self.clock), if self.until.idle => {
+                tracing::info!("ending: nothing is left to do");
+            }
+            () = meanwhile => {}
         }
-        () = span(until.after) => tracing::info!("ending: the time is over"),
-        () = idle(schedule.activity(), clock), if until.idle => tracing::info!("ending: nothing is left to do"),
+        let grace = self.settings.borrow().shutdown_grace;
+        self.schedule.stop(grace);
+        self.supervisor.stopping(grace + LONGEST_END + LAST_STEPS).await;
+        self.signals.next().await;
+        tracing::warn!("ending at once");
+        self.schedule.end_now();
+        std::future::pending::<()>().await;
     }
-    schedule.stop(grace);
-    signals.next().await;
-    tracing::warn!("ending at once");
-    schedule.stop(Duration::ZERO);
-    std::future::pending::<()>().await;
 }
 
 async fn span(after: Option<Duration>) {

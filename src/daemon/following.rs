@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::problems::Problems;
-use crate::definition::{Change, Changed, DefinitionId, Store, Watch};
+use crate::definition::{Change, Changed, Defaults, DefinitionId, Store, Watch};
 use crate::schedule::{Loaded, Schedule};
 
 /// The definitions as they are, shared with whoever asks for one.
@@ -56,6 +56,12 @@ impl Following {
     /// Reads everything again.
     pub async fn reread(&self) {
         let changes = self.with_store(|store| store.reload()).await;
+        self.take(changes).await;
+    }
+
+    /// Reads everything again, with other defaults for what files do not say.
+    pub async fn reread_with(&self, defaults: Defaults) {
+        let changes = self.with_store(|store| store.reload_with(defaults)).await;
         self.take(changes).await;
     }
 

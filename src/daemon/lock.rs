@@ -4,11 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use rustix::process::Pid;
 
 use crate::home::Home;
+
+/// So long the lock of a killed service may outlive it: a child that it was just starting holds the file too until
+/// it execs.
+const LINGERS: Duration = Duration::from_secs(2);
 
 /// Why the data folder is not ours.
 #[derive(Debug, thiserror::Error)]
@@ -72,12 +77,18 @@ impl Lock {
             .mode(0o600)
             .open(&path)
             .map_err(failed)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(LockError::Taken { home: home.root().to_owned(), pid: holder(&mut file) });
+        let until = Instant::now() + LINGERS;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::WOULDBLOCK) => {}
+                Err(error) => return Err(failed(error.into())),
             }
-            Err(error) => return Err(failed(error.into())),
+            let pid = holder(&mut file);
+            if Instant::now() >= until || is_alive(&pid) {
+                return Err(LockError::Taken { home: home.root().to_owned(), pid });
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
         file.set_len(0)
             .and_then(|()| file.rewind())
@@ -88,9 +99,16 @@ impl Lock {
     }
 }
 
+/// Whether the process that the lock's file names runs. A zombie does not: it holds no lock.
+fn is_alive(pid: &str) -> bool {
+    let stat = pid.parse::<u32>().ok().and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+    let state = stat.as_deref().and_then(|stat| stat.rsplit_once(") ")).and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
-    match file.take(32).read_to_string(&mut text) {
+    match file.rewind().and_then(|()| file.take(32).read_to_string(&mut text)) {
         Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
         _ => "unknown".to_owned(),
     }
@@ -136,6 +154,25 @@ mod tests {
         std::fs::write(home.lock(), "99999999999999\n").unwrap();
         let _lock = Lock::take(&home).unwrap();
         assert_eq!(std::fs::read_to_string(home.lock()).unwrap(), format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn a_lock_that_outlives_its_killed_holder_is_waited_for() {
+        let (_folder, home) = home();
+        // As a child between fork and exec holds it; the name of its parent, who is gone, stands there.
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        std::fs::write(home.lock(), format!("{}\n", ended.id())).unwrap();
+        let mut child = std::process::Command::new("flock")
+            .arg(home.lock())
+            .args(["sh", "-c", "echo held; sleep 0.3"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut held = [0; 4];
+        child.stdout.take().unwrap().read_exact(&mut held).unwrap();
+        let _lock = Lock::take(&home).unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

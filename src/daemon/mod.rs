@@ -14,5 +14,8 @@ pub mod lock;
 mod problems;
 mod secrets;
 pub mod service;
+pub mod settings;
+mod supervisor;
+mod upkeep;
 pub mod verbs;
 pub mod wire;

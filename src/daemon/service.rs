@@ -4,54 +4,48 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
-use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use tokio::sync::Mutex;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
 use super::client::{self, Chosen, Wish};
 use super::control::Control;
 use super::delivery::{self, Show};
-use super::ending::{self, Signals, Until};
+use super::ending::{self, Ending, Hangups, Until};
 use super::files::HomeFiles;
 use super::following::Following;
 use super::lock::{Lock, LockError};
 use super::problems::Problems;
 use super::secrets::{self, SecretsError};
+use super::settings::{self, Current, InForce, ReadSettings, Settings};
+use super::supervisor::Supervisor;
+use super::upkeep::Upkeep;
 use super::verbs::{Commands, Verbs};
 use super::wire::{Sandbox, ServiceStatus};
 use crate::agent::wall::{self, Held};
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::definition::{Defaults, DefinitionError, DefinitionId, Store, Watch};
+use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::run::follow_up::Reminders;
 use crate::run::neighbours::Neighbours;
-use crate::run::runner::{RunSettings, Runner};
+use crate::run::runner::Runner;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
-use crate::schedule::{Chore, Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
-
-/// Every folder is read again so often, whatever the watch has told.
-const REREAD: Duration = Duration::from_secs(10 * 60);
-/// What is too old is taken out of the journal so often.
-const PRUNE: Duration = Duration::from_secs(60 * 60);
+use crate::schedule::{Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
 
 /// What the service is started with.
 pub struct Start {
     /// The data folder; its folders are there.
     pub home: Home,
-    /// The settings.
-    pub config: Arc<Config>,
+    /// The settings, and what follows from them.
+    pub settings: Settings,
+    /// Reads them again.
+    pub rereads: Arc<dyn ReadSettings>,
     /// The environment.
     pub env: BTreeMap<String, String>,
-    /// What holds for definitions that do not say.
-    pub defaults: Defaults,
     /// The time.
     pub clock: Clock,
     /// What ends it.
@@ -106,12 +100,18 @@ pub enum DaemonError {
 /// # Errors
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
-    let Start { home, config, env, defaults, clock, until, only, commands, reminders, show } = start;
-    let lock = Lock::take(&home)?;
+    let Start { home, settings, rereads, env, clock, until, only, commands, reminders, show } = start;
+    let Settings { config, defaults } = settings;
     // From here on a signal ends the service in order.
-    let signals = Signals::catch().map_err(failed("catch signals"))?;
+    let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
+    let lock = Lock::take(&home)?;
+    fail_point!(Locked);
+    let _unlimited = outlive_limits().map_err(failed("catch signals"))?;
+    // Of a service that is started for one run by somebody else's, nobody is told.
+    let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;
     let journal = Journal::open(&home.journal(), clock.clone())?;
+    fail_point!(JournalOpened);
     say_kept_aside(&journal).await?;
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
     let programs = programs(&env, &own_binary);
@@ -125,7 +125,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let tokens = Tokens::default();
     let neighbours = Neighbours::default();
     let budget = SharedBudget::new(journal.clone());
-    let settings = Arc::new(RwLock::new(settings(&config)));
+    let for_runs = Arc::new(RwLock::new(settings::of_runs(&config)));
     let user_home = env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     let main = MainSession::load(journal.clone()).await?;
     let spawner = Arc::new(Spawner {
@@ -133,7 +133,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         user_home: user_home.clone(),
         clock: clock.clone(),
         journal: journal.clone(),
-        settings: settings.clone(),
+        settings: Arc::clone(&for_runs),
         defaults,
         schedule: OnceLock::new(),
         going: tokio::sync::Mutex::default(),
@@ -144,10 +144,10 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         programs,
         clock: clock.clone(),
         journal: journal.clone(),
-        settings,
+        settings: Arc::clone(&for_runs),
         client,
         tokens: tokens.clone(),
-        bot: Bot { name: config.bot_name.clone(), main: main.clone(), budget: budget.clone() },
+        bot: Bot { main: main.clone(), budget: budget.clone() },
         reminders,
         neighbours: neighbours.clone(),
         spawner: spawner.clone(),
@@ -172,8 +172,25 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let control = Control::open(&home, tokens).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
     let following = Following::start(definitions, sessions, schedule.clone(), problems).await;
-    let housekeeping =
-        Housekeeping::start(chores(&home, &journal, &clock, &following, config.journal_retention)).await?;
+    let in_force = InForce {
+        source: rereads,
+        started: Arc::clone(&config),
+        current: watch::Sender::new(config),
+        runs: for_runs,
+        schedule: schedule.clone(),
+        following: following.clone(),
+        journal: journal.clone(),
+    };
+    let current = in_force.current.subscribe();
+    let upkeep = Upkeep {
+        home: home.clone(),
+        journal: journal.clone(),
+        clock: clock.clone(),
+        following: following.clone(),
+        schedule: schedule.clone(),
+        settings: current.clone(),
+    };
+    let housekeeping = Housekeeping::start(upkeep.chores()).await?;
     tracing::info!(
         client = status.client.name,
         why = status.client.why,
@@ -182,19 +199,37 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         home.root().display()
     );
 
+    let ending = Ending {
+        signals,
+        until,
+        schedule: schedule.clone(),
+        clock: clock.clone(),
+        settings: current.clone(),
+        supervisor: supervisor.clone(),
+    };
     let verbs = Verbs { schedule: schedule.clone(), commands, budget, spawner, main, clock: clock.clone(), status };
     let mut tasks = JoinSet::new();
+    let (swept, now) = (home.clone(), clock.now());
+    tasks.spawn_blocking(move || {
+        if let Err(error) = definition::sweep(&swept, now) {
+            tracing::warn!(%error, "what killed writers may have left in the folders of definitions was not removed");
+        }
+    });
     tasks.spawn(following.follow(watch));
     tasks.spawn(control.serve(Arc::new(verbs)));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
-    tasks.spawn(ending::watch(signals, until, schedule.clone(), clock.clone(), config.shutdown_grace));
-    let firing = only.map(|id| tokio::spawn(fire_only(id, schedule.clone(), config.shutdown_grace)));
+    tasks.spawn(supervisor.clone().pulse(schedule.clone()));
+    tasks.spawn(supervisor.clone().status(schedule.clone()));
+    tasks.spawn(ending.watch(serve_hangups(hangups, in_force, supervisor)));
+    let firing = only.map(|id| tokio::spawn(fire_only(id, schedule.clone(), current)));
     let ended = dispatcher.run().await;
+    fail_point!(ScheduleEnded);
 
     tasks.shutdown().await;
     housekeeping.stop().await;
     delivery::last_words(&journal, &show).await;
     journal.close().await;
+    fail_point!(JournalClosed);
     // Who asks now is told that nothing runs, not kept waiting.
     let _absent = fs::remove_file(home.socket());
     let _absent = fs::remove_file(home.user_token());
@@ -208,6 +243,11 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
     move |source| DaemonError::Io { what, source }
+}
+
+/// A file that may not grow any more (`ulimit -f`) is a disk that refuses, not the end of the process.
+fn outlive_limits() -> std::io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
 async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {
@@ -234,21 +274,6 @@ fn programs(env: &BTreeMap<String, String>, own_binary: &Path) -> Vec<PathBuf> {
     programs
 }
 
-/// What runs depend on, of the settings.
-#[must_use]
-pub fn settings(config: &Config) -> RunSettings {
-    RunSettings {
-        main_tools: config.main_tools.clone(),
-        model: config.model.clone(),
-        thinking: config.thinking,
-        timeout: config.timeout,
-        inactivity_timeout: config.inactivity_timeout,
-        require_sandbox: config.require_sandbox,
-        spawned_tools: config.spawned_tools.clone(),
-        person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
-    }
-}
-
 fn sandbox() -> Sandbox {
     let (enforced, detail) = match wall::probe() {
         Held::Whole => (true, "Landlock"),
@@ -258,48 +283,21 @@ fn sandbox() -> Sandbox {
     Sandbox { enforced, detail: detail.into() }
 }
 
-fn chores(home: &Home, journal: &Journal, clock: &Clock, following: &Following, retention: Duration) -> Vec<Chore> {
-    let following = following.clone();
-    let reread = move || -> BoxFuture<'static, ()> {
-        let following = following.clone();
-        async move { following.reread().await }.boxed()
-    };
-    let (journal, clock, runs) = (journal.clone(), clock.clone(), home.runs());
-    let prune = move || -> BoxFuture<'static, ()> {
-        let (journal, runs) = (journal.clone(), runs.clone());
-        let before = TimeDelta::from_std(retention).ok().and_then(|span| clock.now().checked_sub_signed(span));
-        async move {
-            let Some(before) = before else { return };
-            match journal.prune(before).await {
-                Ok(0) => {}
-                Ok(count) => tracing::info!(count, "old runs were taken out of the journal"),
-                Err(error) => tracing::warn!(%error, "the journal could not be pruned"),
-            }
-            // Its errors are logged there; a panic would be one of the folder's reading.
-            let _ended = tokio::task::spawn_blocking(move || prune_folders(&runs, before)).await;
-        }
-        .boxed()
-    };
-    vec![
-        Chore { name: "read all definitions again", every: REREAD, work: Box::new(reread) },
-        Chore { name: "prune the journal", every: PRUNE, work: Box::new(prune) },
-    ]
-}
-
-/// Removes the folders of runs that ended before then: nothing has been written in them since.
-fn prune_folders(runs: &Path, before: DateTime<Utc>) {
-    let Ok(entries) = fs::read_dir(runs) else { return };
-    for entry in entries.flatten() {
-        let old =
-            entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
-        if old && let Err(error) = fs::remove_dir_all(entry.path()) {
-            tracing::warn!(%error, "the old folder {} could not be removed", entry.path().display());
-        }
+/// Says when something could fire, and from then on reads the settings again at each SIGHUP. Never returns.
+async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supervisor) {
+    // An end of the schedule before it is loaded ends this too.
+    let _ended = in_force.schedule.activity().wait_for(|now| now.loaded).await.is_err();
+    supervisor.ready("nothing is going").await;
+    loop {
+        hangups.next().await;
+        supervisor.reloading().await;
+        let said = in_force.reread().await;
+        supervisor.ready(&said).await;
     }
 }
 
 /// Fires one by hand and stops the schedule when that run is over.
-async fn fire_only(id: DefinitionId, schedule: Schedule, grace: Duration) -> Result<RunId, FireError> {
+async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> Result<RunId, FireError> {
     let mut activity = schedule.activity();
     // An end of the schedule before it is loaded answers the call.
     let _ended = activity.wait_for(|now| now.loaded).await.is_err();
@@ -311,6 +309,6 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, grace: Duration) -> Res
             }
         }
     }
-    schedule.stop(grace);
+    schedule.stop(settings.borrow().shutdown_grace);
     fired
 }

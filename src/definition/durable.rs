@@ -1,17 +1,26 @@
 //! Files that are whole or not there: written beside their place, made durable, then moved into it.
 //!
 //! A reader sees the old text or the new one, never a part; after a return, a power cut does not undo it. What a
-//! crash leaves behind is a hidden `.tmp` file that nothing reads.
+//! writer that was killed leaves behind is a hidden `.tmp` file that nothing reads, and that [`sweep`] removes.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use tempfile::{Builder, NamedTempFile};
+
+/// What a text is called while it is being written.
+const PREFIX: &str = ".ollim-";
+const SUFFIX: &str = ".tmp";
+
+/// A file that is empty may be so because its writer is about to lock it; not for longer than this.
+const JUST_MADE: Duration = Duration::from_secs(60);
 
 /// Writes a file that must not be there yet. Of two writers one gets [`io::ErrorKind::AlreadyExists`].
 pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     staged(path, content)?.persist_noclobber(path).map_err(|error| error.error)?;
+    fail_point!(Placed);
     sync_folder(path)
 }
 
@@ -24,22 +33,59 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     staged.persist(path).map_err(|error| error.error)?;
+    fail_point!(Placed);
     sync_folder(path)
 }
 
 /// Removes a file. `false`: it was not there.
 pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
-        Ok(()) => sync_folder(path).map(|()| true),
+        Ok(()) => {
+            fail_point!(Removed);
+            sync_folder(path).map(|()| true)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
 
+/// Removes what writers that were killed have left in a folder. How many there were.
+pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<usize> {
+    let mut swept = 0;
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_staged = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if !is_staged || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        // It may have come to its place meanwhile.
+        let Ok(file) = File::open(entry.path()) else { continue };
+        let about = file.metadata()?;
+        let age = now.duration_since(about.modified()?).unwrap_or_default();
+        if file.try_lock().is_err() || (about.len() == 0 && age < JUST_MADE) {
+            continue;
+        }
+        match fs::remove_file(entry.path()) {
+            Ok(()) => swept += 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(swept)
+}
+
 fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = Builder::new().prefix(".ollim-").suffix(".tmp").tempfile_in(folder(path))?;
+    let mut file = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder(path))?;
+    // Held while this process lives: whoever sweeps leaves it alone. Where files cannot be locked nobody sweeps.
+    let _held = file.as_file().try_lock();
     file.write_all(content)?;
     file.as_file().sync_all()?;
+    fail_point!(try Staged);
     Ok(file)
 }
 
@@ -98,6 +144,26 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert!(remove(&path).unwrap());
         assert!(!remove(&path).unwrap());
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_swept_and_a_live_ones_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let left = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        left(".ollim-abc123.tmp", "half a te");
+        left(".ollim-def456.tmp", "");
+        left("tea.md", "tea");
+        left(".ollim-note", "a person's own");
+        let live = staged(&dir.path().join("new.md"), b"new").unwrap();
+        assert_eq!(sweep(dir.path(), now).unwrap(), 1);
+        assert!(live.path().exists(), "it is being written");
+        assert_eq!(sweep(dir.path(), now + 2 * JUST_MADE).unwrap(), 1, "the empty one");
+        live.persist(dir.path().join("new.md")).unwrap();
+        let mut names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".ollim-note", "new.md", "tea.md"]);
+        assert_eq!(sweep(&dir.path().join("nowhere"), now).unwrap(), 0);
     }
 
     #[test]

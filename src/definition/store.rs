@@ -173,6 +173,12 @@ impl Store {
         self.apply(fresh)
     }
 
+    /// [`Store::reload`], with other defaults from now on.
+    pub fn reload_with(&mut self, defaults: Defaults) -> Vec<Change> {
+        self.defaults = defaults;
+        self.reload()
+    }
+
     /// Reads everything again and says what changed.
     pub fn reload(&mut self) -> Vec<Change> {
         let mut fresh: BTreeMap<File, Option<State>> = self.files.keys().map(|file| (file.clone(), None)).collect();

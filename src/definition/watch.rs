@@ -197,6 +197,7 @@ impl Watch {
 
     fn take(&mut self, event: Event) {
         if event.what.contains(ReadFlags::QUEUE_OVERFLOW) {
+            tracing::info!("so much has changed that some of it was lost to us: everything is read again");
             self.note();
             self.everything = true;
             return;

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, Utc};
 
 use super::edit::{self, FieldValue};
 use super::frontmatter;
@@ -182,8 +182,29 @@ pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<P
     let new = edit::set(&old, "failed_reason", Some(&FieldValue::Text(reason))).unwrap_or(old);
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let moved = put_new(home, &failed_folder(), &stem, &new)?;
+    fail_point!(FailedCopied);
     remove(home, file)?;
     Ok(Some(moved))
+}
+
+/// Removes half-written files that processes which were killed have left in the folders of definitions.
+///
+/// # Errors
+/// [`DefinitionError::Io`] when a folder cannot be read, or a file not removed.
+pub fn sweep(home: &Home, now: DateTime<Utc>) -> Result<(), DefinitionError> {
+    for (kind, folder) in [
+        (Kind::Routine, home.routines()),
+        (Kind::Reminder, home.reminders()),
+        (Kind::Reminder, home.failed_reminders()),
+    ] {
+        if read::is_inside(home, kind) {
+            let swept = durable::sweep(&folder, now.into()).map_err(DefinitionError::io("clean up", &folder))?;
+            if swept > 0 {
+                tracing::info!(swept, "half-written files in {} were removed", folder.display());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The reminders in `reminders/failed/`, by file.

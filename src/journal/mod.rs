@@ -208,7 +208,7 @@ pub struct RunRecord {
     pub kind: Kind,
     /// When it was to run.
     pub scheduled: DateTime<Utc>,
-    /// When the client was started; `None`: it never was.
+    /// When the client was started, or, where it is no process, the attempt; `None`: it never was.
     pub started: Option<DateTime<Utc>>,
     /// When it ended; `None`: it is going.
     pub ended: Option<DateTime<Utc>>,

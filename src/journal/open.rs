@@ -64,14 +64,36 @@ pub(super) fn open_reader(path: &Path) -> Result<Option<Connection>, JournalErro
         Err(error) => return Err(JournalError::Open { path: path.to_owned(), source: Arc::new(error) }),
         Ok(_) => {}
     }
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(READER_WAITS)?;
-    match schema::refuse_newer(&connection, path)? {
+    let version = match schema::refuse_newer(&connection, path) {
+        // Even a reader makes the companions of a file in WAL mode. Where it cannot, nobody else writes either; what
+        // is in a log would not be seen, so there must be none.
+        Err(JournalError::Io(_)) if is_alone(path) => {
+            let uri = format!("file:{}?immutable=1", in_uri(path));
+            connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
+            schema::refuse_newer(&connection, path)?
+        }
+        version => version?,
+    };
+    match version {
         // Made, but its first commit is still to come.
         0 => Ok(None),
         _ => Ok(Some(connection)),
     }
+}
+
+/// Whether the journal has no log beside it: it was closed in order.
+fn is_alone(path: &Path) -> bool {
+    let mut log = OsString::from(path);
+    log.push("-wal");
+    fs::metadata(PathBuf::from(log)).map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |log| log.len() == 0)
+}
+
+/// A path as it stands in a URI (sqlite.org/uri.html).
+fn in_uri(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
 
 fn prepare(path: &Path) -> Result<Connection, JournalError> {
@@ -91,6 +113,7 @@ fn prepare(path: &Path) -> Result<Connection, JournalError> {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
         return Err(rusqlite::Error::SqliteFailure(code, Some(found)).into());
     }
+    fail_point!(JournalMade);
     schema::migrate(&mut connection)?;
     Ok(connection)
 }

@@ -48,7 +48,7 @@ pub struct OccurrenceRecord {
 }
 
 const RUNS: &str = "
-SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, r.started, r.ended, r.state, r.attempt, r.cost_usd, r.turns,
+SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns,
   r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand
 FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";
 

@@ -474,6 +474,27 @@ async fn a_file_of_every_earlier_schema_opens() {
     }
 }
 
+/// A step that is out there is never changed: what it makes is what the fixture of its schema has.
+#[test]
+fn a_migration_stays_as_it_was() {
+    let shape = |connection: &Connection| -> Vec<String> {
+        let mut query =
+            connection.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/journal"));
+    let mut seen = 0;
+    for version in 1..=schema::MIGRATIONS.len() {
+        let Ok(fixture) = fs::read_to_string(folder.join(format!("schema-{version}.sql"))) else { continue };
+        let (then, now) = (Connection::open_in_memory().unwrap(), Connection::open_in_memory().unwrap());
+        then.execute_batch(&fixture).unwrap();
+        schema::MIGRATIONS[..version].iter().for_each(|sql| now.execute_batch(sql).unwrap());
+        assert_eq!(shape(&now), shape(&then), "schema {version}");
+        seen += 1;
+    }
+    assert!(seen > 0, "no fixture was found");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_journal_is_private() {
     use std::os::unix::fs::PermissionsExt;

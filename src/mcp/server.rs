@@ -131,7 +131,9 @@ mod tests {
         }
         async fn started(&self, _pid: u32, _session: Option<SessionId>) {}
         async fn client_denied(&self, _tool: String, _input: Value, _reason: String) {}
-        async fn deliver(&self, _text: String) {}
+        async fn deliver(&self, _text: String) -> Result<(), String> {
+            Ok(())
+        }
     }
 
     async fn ask(pipe: &mut ToolPipe, id: u32, method: &str, params: Value) -> Value {

@@ -17,6 +17,10 @@ use super::{
 /// Our tools that start agents.
 const SPAWNING: [&str; 2] = ["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"];
 
+/// What an `Agent` call can ask for beside an agent: another permission mode, another checkout, or a machine elsewhere,
+/// where no hook of ours is asked.
+const WAYS_OUT: [&str; 2] = ["isolation", "mode"];
+
 /// What a session may do. Immutable; it can only be narrowed.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -124,6 +128,12 @@ impl Policy {
         let lists = self.lists_for(call.agent_type.as_deref());
         // A call of the main session's own turn, about which the person can be asked.
         let person = !self.fork && call.agent_type.is_none();
+        if tool == "Agent"
+            && let Some(way) = WAYS_OUT.iter().find(|way| call.input.get(**way).is_some_and(|value| !value.is_null()))
+        {
+            let why = format!("`{way}` is refused: an agent runs in this session, under its rules; call it without");
+            return deny(Layer::System, None, format!("{shown}: {why}"));
+        }
         if let Some(why) = self.blocked_tool(tool, call) {
             return deny(Layer::System, None, format!("{shown}: {why}"));
         }

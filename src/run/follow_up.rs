@@ -26,6 +26,12 @@ pub trait Reminders: Send + Sync {
     /// # Errors
     /// When the file cannot be written.
     fn move_to(&self, file: &Path, at: DateTime<Utc>) -> Result<bool, String>;
+
+    /// The link number `depth` of the chain that began with `root`, where it has not fired yet.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    fn waiting_link(&self, root: &DefinitionId, depth: u32) -> Result<Option<Added>, String>;
 }
 
 /// A reminder that was made.
@@ -99,6 +105,12 @@ impl NextLink {
         let (number, of) = (context.chain_depth + 2, context.max_chain + 1);
         let words = humantime::format_duration(Duration::from_secs(delay.as_secs()));
         let mut made = self.made.lock().await;
+        if made.is_none() {
+            // An earlier attempt may have made it, or a run of before a `reminder retry`.
+            let (reminders, root) = (Arc::clone(reminders), context.chain_parent.clone());
+            let depth = context.chain_depth + 1;
+            *made = blocking(move || reminders.waiting_link(&root, depth)).await?;
+        }
         if let Some(link) = &*made {
             let at = chrono::TimeDelta::from_std(delay).ok().and_then(|delay| now.checked_add_signed(delay));
             let at = at.ok_or("That is too far in the future. The next check stays when it was.")?;
@@ -109,7 +121,9 @@ impl NextLink {
             return Ok(format!("Moved: check {number} of {of} is now in {words}."));
         }
         let (reminders, arguments) = (Arc::clone(reminders), context.arguments(delay));
+        fail_point!(BeforeLink);
         *made = Some(blocking(move || reminders.add(&arguments)).await?);
+        fail_point!(LinkMade);
         Ok(format!("Scheduled: check {number} of {of} in {words}."))
     }
 }
@@ -130,6 +144,7 @@ mod tests {
     struct Book {
         calls: StdMutex<Vec<String>>,
         gone: bool,
+        waiting: bool,
     }
 
     impl Reminders for Book {
@@ -141,6 +156,11 @@ mod tests {
         fn move_to(&self, file: &Path, at: DateTime<Utc>) -> Result<bool, String> {
             self.calls.lock().unwrap().push(format!("{} to {at}", file.display()));
             Ok(!self.gone)
+        }
+
+        fn waiting_link(&self, root: &DefinitionId, depth: u32) -> Result<Option<Added>, String> {
+            let link = Added { id: DefinitionId::new("made"), file: PathBuf::from("reminders/made.md") };
+            Ok((self.waiting && (root.as_str(), depth) == ("oven0", 1)).then_some(link))
         }
     }
 
@@ -171,6 +191,20 @@ mod tests {
         schedule(&link, &book, 1).await.unwrap();
         assert!(schedule(&link, &book, 5).await.unwrap_err().contains("already begun"));
         assert_eq!(book.calls.lock().unwrap().iter().filter(|call| call.starts_with("reminder add")).count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_link_that_an_earlier_run_made_is_moved() {
+        for waiting in [true, false] {
+            let book = Arc::new(Book { waiting, ..Book::default() });
+            let link = NextLink::of(&reminder(Mode::Foreground, Some((0, 2))));
+            schedule(&link, &book, 30).await.unwrap();
+            let calls = book.calls.lock().unwrap().clone();
+            let then =
+                if waiting { "reminders/made.md to 1970-01-01 00:30:00 UTC" } else { "reminder add --delay=30 " };
+            assert!(calls[0].starts_with(then), "{calls:?}");
+            assert_eq!(calls.len(), 1);
+        }
     }
 
     #[tokio::test]

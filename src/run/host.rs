@@ -17,7 +17,7 @@ use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Denial, Journal, ProcessIdentity, RunId};
+use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict};
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
@@ -38,7 +38,10 @@ pub struct Host {
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
+    pub(super) bot_name: String,
     pub(super) link: NextLink,
+    /// How far away the `notify` client puts a chain's next link.
+    pub(super) notify_delay: Duration,
     pub(super) reminders: Arc<dyn Reminders>,
     pub(super) reach: Mutex<Reach>,
     /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
@@ -65,9 +68,17 @@ impl Host {
     pub(super) async fn spawn_agent(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
         // What is refused anyway is no effect.
         self.cap.may_spawn(request.tools.as_ref())?;
-        let marked = self.journal.mark_effect(&self.run, tools::SPAWN_AGENT).await;
+        let marked = self.mark(tools::SPAWN_AGENT).await;
         marked.map_err(|error| format!("no agent was started, since it could not be recorded: {error}"))?;
         self.spawner.spawn(request, Some((&self.run, &self.cap))).await
+    }
+
+    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
+    pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
+        fail_point!(BeforeMark);
+        self.journal.mark_effect(&self.run, what).await?;
+        fail_point!(Marked);
+        Ok(())
     }
 
     async fn record(&self, denial: Denial) {
@@ -88,7 +99,7 @@ impl OnBehalf for Host {
     }
 
     async fn mark_effect(&self, what: &str) -> Result<(), String> {
-        let marked = self.journal.mark_effect(&self.run, what).await;
+        let marked = self.mark(what).await;
         marked.map_err(|error| format!("nothing was done, since it could not be recorded: {error}"))
     }
 
@@ -107,7 +118,7 @@ impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
         let mut decision = self.policy().decide(&call);
         let effect = decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS);
-        if effect && let Err(error) = self.journal.mark_effect(&self.run, &call.tool).await {
+        if effect && let Err(error) = self.mark(&call.tool).await {
             decision.verdict = Verdict::Deny;
             decision.layer = Layer::System;
             decision.rule = None;
@@ -170,7 +181,13 @@ impl RunHost for Host {
         self.record(Denial { tool, input, layer: "client".into(), rule: None, reason }).await;
     }
 
-    async fn deliver(&self, text: String) {
+    async fn deliver(&self, mut text: String) -> Result<(), String> {
+        if self.link.is_open() {
+            let next = self.schedule_link(self.notify_delay).await?;
+            text.push_str("\n\n");
+            text.push_str(&next);
+        }
         self.delivered.lock().await.push(text);
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::prompt::Neighbour;
-use crate::definition::Definition;
+use crate::definition::{Definition, Trigger};
 use crate::schedule::Schedule;
 
 /// All that fall due in this time are named.
@@ -39,7 +39,9 @@ impl Neighbours {
 type Timed = (DateTime<Utc>, Arc<Definition>);
 
 fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]) -> Vec<Neighbour> {
-    let other = |(_, definition): &&Timed| definition.id != own.id && definition.background().is_some();
+    let other = |(_, definition): &&Timed| {
+        definition.id != own.id && !same_chain(own, definition) && definition.background().is_some()
+    };
     let coming = next.iter().filter(other).enumerate();
     let coming = coming.take_while(|(count, (at, _))| *at - now <= if *count < AT_LEAST { AT_MOST } else { SOON });
     recent
@@ -52,6 +54,15 @@ fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]
             description: definition.description.clone(),
         })
         .collect()
+}
+
+/// A job's own chain is told of by itself, link by link.
+fn same_chain(one: &Definition, other: &Definition) -> bool {
+    let root = |definition: &Definition| match &definition.trigger {
+        Trigger::Reminder { chain: Some(chain), .. } => Some(chain.parent.clone()),
+        _ => None,
+    };
+    root(one).is_some_and(|of_one| root(other) == Some(of_one))
 }
 
 #[cfg(test)]
@@ -89,5 +100,19 @@ mod tests {
         let found: Vec<String> =
             select(&job("own", background()), now, &recent, &next).into_iter().map(|one| one.title).collect();
         assert_eq!(found, ["reminder a", "reminder d"]);
+    }
+
+    #[test]
+    fn links_of_its_own_chain_are_not_among_them() {
+        let now = DateTime::UNIX_EPOCH;
+        let link = |name: &str, chain| {
+            let mode = Mode::Background(Background::default());
+            Arc::new(Definition { id: DefinitionId::new(name), ..reminder(mode, chain) })
+        };
+        let recent = [(now, link("first", Some((0, 2)))), (now, link("other", None))];
+        let names =
+            |own: &Definition| select(own, now, &recent, &[]).into_iter().map(|one| one.title).collect::<Vec<_>>();
+        assert_eq!(names(&link("own", Some((1, 2)))), ["reminder other"]);
+        assert_eq!(names(&link("own", None)), ["reminder first", "reminder other"]);
     }
 }

@@ -49,12 +49,16 @@ pub struct RunSettings {
     pub timeout: Duration,
     /// Longest silence of a client.
     pub inactivity_timeout: Duration,
+    /// How far away the `notify` client puts a chain's next link.
+    pub notify_chain_delay: Duration,
     /// Whether background jobs must not start without the whole kernel wall.
     pub require_sandbox: bool,
     /// What the person is called in prompts: their name, or `the user`.
     pub person: String,
     /// The tools of every spawned agent.
     pub spawned_tools: SpawnTools,
+    /// What the bot is called in footers.
+    pub bot_name: String,
 }
 
 /// Everything that attempts need.
@@ -218,7 +222,8 @@ impl Runner {
         if let Some(session) = report.session.clone() {
             self.bot.main.keep(session, report.transcript.clone()).await.map_err(|error| error.to_string())?;
         }
-        if report.end == AttemptEnd::Completed {
+        // A client without a session has no model that read them.
+        if report.end == AttemptEnd::Completed && report.session.is_some() {
             self.journal.updates_given(updates.newest).await.map_err(|error| error.to_string())?;
         }
         Ok(report)
@@ -270,7 +275,9 @@ impl Runner {
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             bot: self.bot.clone(),
+            bot_name: settings.bot_name.clone(),
             link: NextLink::of(&job.definition),
+            notify_delay: settings.notify_chain_delay,
             reminders: self.reminders.clone(),
             reach: tokio::sync::Mutex::new(Reach::default()),
             delivered: tokio::sync::Mutex::default(),

@@ -70,7 +70,9 @@ pub(super) enum Command {
     ResumeRoutine(DefinitionId, oneshot::Sender<bool>),
     Limit(usize),
     Snapshot(usize, oneshot::Sender<Snapshot>),
+    Alive(oneshot::Sender<()>),
     Stop(Duration),
+    EndNow,
 }
 
 /// An open occurrence, as it is shown.
@@ -122,7 +124,7 @@ pub struct Snapshot {
     pub waiting_for_login: Option<DateTime<Utc>>,
 }
 
-/// What `run --until-idle` watches.
+/// How much is going on, for those who watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Whether the first definitions have been taken in.
@@ -131,6 +133,10 @@ pub struct Activity {
     pub open: usize,
     /// When the next one falls due.
     pub next: Option<DateTime<Utc>>,
+    /// A person has paused everything.
+    pub paused: bool,
+    /// Jobs wait for the client to be logged in.
+    pub waiting_for_login: bool,
 }
 
 /// A handle on a running dispatcher. Cheap to clone. When the last one is dropped, the dispatcher stops at once.
@@ -207,10 +213,22 @@ impl Schedule {
         answer.await.unwrap_or_default()
     }
 
+    /// Returns when the dispatcher has come round to answering: it is going about its work. `false`: it has ended.
+    pub async fn is_alive(&self) -> bool {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Alive(reply));
+        answer.await.is_ok()
+    }
+
     /// Starts nothing more, lets runs finish for `grace`, then ends them as interrupted. A second call with a shorter
-    /// grace shortens it; with none, it is over at once. The dispatcher's `run` returns when all is recorded.
+    /// grace shortens it. The dispatcher's `run` returns when all is recorded.
     pub fn stop(&self, grace: Duration) {
         self.send(Command::Stop(grace));
+    }
+
+    /// As [`Self::stop`], without waiting for runs to break off in their own time.
+    pub fn end_now(&self) {
+        self.send(Command::EndNow);
     }
 
     /// How much is going on, as it changes.

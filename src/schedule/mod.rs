@@ -29,7 +29,7 @@ mod streak;
 mod tests;
 
 pub use command::{Activity, CancelError, FireError, Loaded, OpenView, Schedule, Snapshot, StageView};
-pub use dispatcher::{Dispatcher, ScheduleError, occurrences};
+pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError, occurrences};
 pub use files::{Files, Removal};
 pub use housekeeping::{Chore, Housekeeping, HousekeepingError};
 pub use job::{Job, Launcher};

@@ -434,3 +434,44 @@ fn a_run_makes_one_link_however_often_it_asks() {
     assert!(ahead >= TimeDelta::minutes(90) && ahead < TimeDelta::hours(2), "the last time said is the one: {text}");
     service.stop();
 }
+
+#[test]
+fn without_an_agent_each_link_is_delivered_and_makes_the_next_after_the_configured_time() {
+    let bot = TestBot::new().env("OLLIM_NOTIFY_CHAIN_DELAY", "1s");
+    bot.write("reminders/first.md", &reminder(now(), "description: oven\nmax_chain: 2\n", "Is the oven off?"));
+    let service = bot.start();
+    let messages = service.until("three links have been delivered", || {
+        let messages = bot.json(["inbox"]);
+        let texts: Vec<String> =
+            messages.as_array()?.iter().filter_map(|one| one["text"].as_str().map(String::from)).collect();
+        (texts.len() == 3 && bot.names("reminders").iter().all(|name| !name.ends_with(".md"))).then_some(texts)
+    });
+    let mut expect = [
+        "Is the oven off?\n\nScheduled: check 2 of 3 in 1s.",
+        "Is the oven off?\n\nScheduled: check 3 of 3 in 1s.",
+        "Is the oven off?",
+    ];
+    let mut messages = messages;
+    messages.sort();
+    expect.sort_unstable();
+    assert_eq!(messages, expect);
+    let runs = bot.json(["runs"]);
+    assert_eq!(runs.as_array().unwrap().len(), 3, "{runs:#}");
+    for run in runs.as_array().unwrap() {
+        assert_eq!(run["outcome"], "completed", "{run:#}");
+        assert!(run["started"].is_string(), "{run:#}");
+    }
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+}
+
+#[test]
+fn without_an_agent_a_link_that_cannot_be_made_fails_the_run_and_nothing_is_delivered() {
+    let bot = TestBot::new().env("OLLIM_NOTIFY_CHAIN_DELAY", "2y");
+    bot.write("reminders/first.md", &reminder(now(), "max_chain: 1\n", "Is the oven off?"));
+    let service = bot.start();
+    let run = service.until_ended("first", 1).remove(0);
+    assert_eq!(run["outcome"], "failed", "{run:#}");
+    assert!(run["error"].as_str().unwrap().contains("within a year"), "{run:#}");
+    assert_eq!(bot.names("reminders/failed").len(), 1);
+}

@@ -54,7 +54,7 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let file = std::path::Path::new("routines/triage.md");
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
-    let settings = ollim_bot::daemon::service::settings(&Config::defaults(chrono_tz::UTC));
+    let settings = ollim_bot::daemon::settings::of_runs(&Config::defaults(chrono_tz::UTC));
     let places = Places { root: bot.home().into(), work: bot.path("work"), user_home: bot.person().into() };
     let restrictions = &definition.background().unwrap().restrictions;
     let policy = Policy::background("routine triage", restrictions, &settings.main_tools, &places);

@@ -436,6 +436,7 @@ async fn what_ran_and_what_was_said() {
     error the client ended early
     scheduled Sat 20 Nov 2021 13:30 UTC (SPAN ago)
     late SPAN
+    took SPAN
 
     Denied (2)
       Bash cat [2Jsecret
@@ -464,4 +465,80 @@ async fn what_ran_and_what_was_said() {
     let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
     insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "cost_usd", "denials", "ended", "error", "id", "kind", "late_ms", "outcome", "run", "scheduled", "started", "turns"]"#);
     assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
+}
+
+/// Every command that can be typed, with words that make it read; `None`: it only changes things.
+const COMMANDS: [(&str, Option<&str>); 36] = [
+    ("agents list", Some("agents list")),
+    ("agents show", Some("agents show Plan")),
+    ("budget", Some("budget")),
+    ("cancel-run", None),
+    ("check", Some("check")),
+    // What it prints is a script.
+    ("completions", None),
+    ("config", Some("config")),
+    ("fire", Some("fire triage --dry-run")),
+    ("follow-up-chain", None),
+    ("help", Some("help")),
+    ("inbox", Some("inbox")),
+    ("init", None),
+    ("next", Some("next")),
+    ("pause", None),
+    ("policy explain", Some("policy explain triage --command id")),
+    ("policy show", Some("policy show triage")),
+    ("reminder add", None),
+    ("reminder cancel", None),
+    ("reminder edit", None),
+    ("reminder list", Some("reminder list")),
+    ("reminder restore", None),
+    ("reminder retry", None),
+    ("reminder show", Some("reminder show dentist")),
+    ("reminder snooze", None),
+    ("resume", None),
+    ("routine add", None),
+    ("routine cancel", None),
+    ("routine disable", None),
+    ("routine edit", None),
+    ("routine enable", None),
+    ("routine list", Some("routine list")),
+    ("routine show", Some("routine show triage")),
+    ("run", None),
+    ("runs", Some("runs")),
+    ("runs show", Some("runs show RUN")),
+    ("status", Some("status")),
+];
+
+/// The names of all commands that do something by themselves.
+fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        let name = format!("{path} {}", sub.get_name()).trim().to_owned();
+        if !sub.is_subcommand_required_set() {
+            found.push(name.clone());
+        }
+        leaves(sub, &name, found);
+    }
+}
+
+#[tokio::test]
+async fn everything_that_reads_has_json() {
+    use clap::{CommandFactory as _, Parser as _};
+    use ollim_bot::cli::args::{Cli, Effect};
+    let mut found = Vec::new();
+    leaves(&Cli::command(), "", &mut found);
+    found.sort();
+    assert_eq!(found, COMMANDS.map(|(name, _)| name), "a command that is not in the table");
+    let bot = some_jobs();
+    let run = record(bot.home()).await;
+    for words in COMMANDS.into_iter().filter_map(|(_, words)| words) {
+        let words: Vec<&str> = words.split(' ').map(|word| if word == "RUN" { &run } else { word }).collect();
+        let typed = Cli::try_parse_from(["ollim-bot"].iter().chain(&words)).unwrap();
+        assert_eq!(typed.command.unwrap().effect(), Effect::Reads, "{words:?}");
+        for place in [0, words.len()] {
+            let mut words = words.clone();
+            words.insert(place, "--json");
+            let ran = bot.run(&words);
+            let document: Result<serde_json::Value, _> = serde_json::from_str(&ran.stdout);
+            assert!(document.is_ok_and(|one| one.is_array() || one.is_object()), "{words:?}: {}", shown(&bot, &ran));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ollim_bot::cli::context::{Caller, Context, Environment};
+use ollim_bot::cli::context::{Caller, Context, Environment, InForce};
 use ollim_bot::cli::links::Links;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
@@ -77,6 +77,7 @@ prop_compose! {
         retry in proptest::option::of(any::<u32>()),
         (max, depth) in (1u32.., any::<u32>()).prop_map(|(max, depth)| (max, depth % max)),
         (parent, creator) in (proptest::option::of("[-0-9a-zé_.]{1,12}"), proptest::option::of("[-0-9a-zé_.]{1,12}")),
+        skills in proptest::sample::subsequence(&SKILLS[..], 0..=SKILLS.len()).prop_shuffle(),
     ) -> Option<Definition> {
         let mut draft = base;
         draft.body = body;
@@ -87,6 +88,7 @@ prop_compose! {
         draft.max_cost_usd = limits.2;
         draft.on_missed = Some(missed);
         draft.retry = retry;
+        draft.skills = skills.into_iter().map(String::from).collect();
         (draft.max_chain, draft.chain_depth) = (max, depth);
         draft.chain_parent = parent.map(DefinitionId::new);
         draft.created_by = creator.map(DefinitionId::new);
@@ -95,6 +97,9 @@ prop_compose! {
         parse(Kind::Reminder, Path::new("reminders/first.md"), text.as_bytes(), &defaults()).definition
     }
 }
+
+/// The skills that there are.
+const SKILLS: [&str; 3] = ["mail", "2nd.notes", "a-b_c"];
 
 /// A data folder of its own, and the maker of links in it, as the service has it.
 struct Desk {
@@ -107,8 +112,13 @@ fn desk() -> Desk {
     let folder = tempfile::TempDir::with_prefix("ollim-links-").unwrap();
     let home = Home::new(folder.path().canonicalize().unwrap());
     std::fs::create_dir(home.reminders()).unwrap();
+    for name in SKILLS {
+        let folder = home.root().join("skills").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: x\n---\nDo it.\n")).unwrap();
+    }
     let context = Context::new(home.clone(), Caller::Person, Environment::default(), home.root().to_owned(), false);
-    Desk { _folder: folder, home, links: Links(context) }
+    Desk { _folder: folder, home, links: Links(InForce::new(context)) }
 }
 
 proptest! {
@@ -173,6 +183,7 @@ fn the_reminders_of_the_property_differ_in_every_field() {
             ("cost", one.max_cost_usd.is_some()),
             ("missed", one.on_missed == OnMissed::Skip),
             ("retry", one.retry.is_some()),
+            ("skills", !one.skills.is_empty()),
             ("agent", background.is_some_and(|b| b.agent.is_some())),
             ("created by", one.created_by.is_some()),
         ] {

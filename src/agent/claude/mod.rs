@@ -206,6 +206,7 @@ impl Claude {
 
     /// One process, from its start until nothing of it is left.
     async fn once(&self, request: &Request, launch: &Launch, config_dir: &Path, deadline: Instant) -> AttemptReport {
+        fail_point!(BeforeSpawn);
         let mut process = match Process::start(&self.own_binary, launch).await {
             Ok(process) => process,
             Err(error) => {
@@ -213,7 +214,9 @@ impl Claude {
                 return AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::SpawnFailed, message)));
             }
         };
+        fail_point!(Spawned);
         session::started(&*request.host, process.pid()).await;
+        fail_point!(StartRecorded);
         let mut pipe = (self.serve_tools)(&request.mcp_tools, request.host.clone());
         let mut heard = Heard::default();
         let turn = AssertUnwindSafe(session::drive(&mut process, request, &self.limits, &mut pipe, &mut heard));

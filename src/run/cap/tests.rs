@@ -10,8 +10,10 @@ pub(in crate::run) fn settings() -> RunSettings {
         thinking: crate::definition::Thinking::Adaptive,
         timeout: Duration::from_secs(1800),
         inactivity_timeout: Duration::from_secs(60),
+        notify_chain_delay: Duration::from_secs(3600),
         require_sandbox: false,
         person: "the user".into(),
+        bot_name: "ollim-bot".into(),
         spawned_tools: SpawnTools::default(),
     }
 }

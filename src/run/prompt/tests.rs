@@ -1,3 +1,5 @@
+mod combinations;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -67,7 +67,7 @@ async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
     if host.definition.background().is_some() {
         return send(host, embed::as_text(&message, "bg"), message.critical).await;
     }
-    record(host, embed::as_text(&message, &host.bot.name)).await.map(|()| "Sent.".into())
+    record(host, embed::as_text(&message, &host.bot_name)).await.map(|()| "Sent.".into())
 }
 
 /// Sends a background job's one message, if nothing stands against it.
@@ -95,7 +95,9 @@ async fn send(host: &Host, text: String, critical: bool) -> Result<String, Strin
 }
 
 async fn record(host: &Host, text: String) -> Result<(), String> {
+    fail_point!(BeforeMessage);
     let recorded = host.journal.message(host.message(text)).await;
+    fail_point!(MessageRecorded);
     recorded.map(drop).map_err(|error| format!("The message was not sent: {error}."))
 }
 
@@ -141,7 +143,7 @@ impl Host {
     pub(super) async fn schedule_link(&self, delay: Duration) -> Result<String, String> {
         // What is refused anyway is no effect: a run that only tried may still be done again.
         if self.link.is_open() {
-            let marked = self.journal.mark_effect(&self.run, FOLLOW_UP_CHAIN).await;
+            let marked = self.mark(FOLLOW_UP_CHAIN).await;
             marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
         }
         self.link.schedule(delay, self.clock.now(), &self.reminders).await

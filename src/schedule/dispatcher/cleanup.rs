@@ -13,8 +13,9 @@ use super::definitions::due_at;
 use super::{Dispatcher, Event};
 use crate::journal::{Recorded, RunState};
 
-/// How long until a file that could not be dealt with is tried again.
-const AGAIN: Duration = Duration::from_secs(30);
+/// How long until a file that could not be dealt with is tried again: twice as long each time, up to the longest.
+const AGAIN: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// What became of a file.
 pub(super) struct Cleaned {
@@ -74,8 +75,10 @@ impl Dispatcher {
             let done = tokio::task::spawn_blocking(move || act(&*files, &file, &fired, deed)).await;
             let mut result = done.unwrap_or_else(|panic| Err(io::Error::other(panic)));
             if matches!(result, Ok(Left::Nothing)) {
+                fail_point!(FileDone);
                 result =
                     journal.file_done(&recorded.occurrence).await.map_err(io::Error::other).map(|()| Left::Nothing);
+                fail_point!(FileRecorded);
             }
             Event::Cleaned(Cleaned { recorded, result })
         });
@@ -85,17 +88,28 @@ impl Dispatcher {
         let Cleaned { recorded, result } = cleaned;
         let id = recorded.occurrence.id.clone();
         match result {
-            Ok(Left::Nothing) => {}
+            Ok(Left::Nothing) => {
+                if self.stuck.remove(&id).is_some() {
+                    tracing::info!(%id, "the file of a reminder that is done was removed or moved");
+                }
+            }
             // Whoever follows the files will tell; it is looked at again then.
             Ok(Left::WaitForEdit) => {
                 self.uncleaned.insert(id, recorded);
             }
             Err(error) => {
-                tracing::warn!(
-                    %id, file = %recorded.file.display(), %error,
-                    "the file of a reminder that is done cannot be removed or moved; trying again"
-                );
-                self.cleanups.insert((Instant::now() + AGAIN, id.clone()));
+                let pause = match self.stuck.get(&id) {
+                    Some(last) => (*last * 2).min(LONGEST),
+                    None => {
+                        tracing::warn!(
+                            %id, file = %recorded.file.display(), %error,
+                            "the file of a reminder that is done cannot be removed or moved; trying again"
+                        );
+                        AGAIN
+                    }
+                };
+                self.stuck.insert(id.clone(), pause);
+                self.cleanups.insert((Instant::now() + pause, id.clone()));
                 self.uncleaned.insert(id, recorded);
             }
         }
@@ -114,6 +128,7 @@ impl Dispatcher {
 }
 
 fn act(files: &dyn Files, file: &Path, fired: &str, deed: Deed) -> io::Result<Left> {
+    fail_point!(try BeforeFile);
     match deed {
         Deed::Leave => Ok(Left::Nothing),
         Deed::MoveToFailed(why) => files.move_to_failed(file, &why).map(|()| Left::Nothing),

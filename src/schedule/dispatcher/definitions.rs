@@ -178,7 +178,9 @@ impl Dispatcher {
             let part = std::mem::replace(&mut sightings, rest);
             let journal = self.journal.clone();
             self.tasks.spawn(async move {
+                fail_point!(BeforeSight);
                 let answer = journal.see(part.clone()).await;
+                fail_point!(Sighted);
                 Event::Seen(answer.map(|accounts| {
                     let pairs = part.into_iter().zip(accounts);
                     pairs.map(|(sighting, accounted)| Seen { sighting, accounted }).collect()

@@ -142,7 +142,9 @@ impl Dispatcher {
     pub(super) fn claim(&mut self, claims: Vec<NewClaim>, reply: Option<oneshot::Sender<Result<RunId, FireError>>>) {
         let (journal, asked) = (self.journal.clone(), Instant::now());
         self.tasks.spawn(async move {
+            fail_point!(BeforeClaim);
             let answers = journal.claim(claims.clone()).await;
+            fail_point!(Claimed);
             Event::Claimed(Claimed { claims, answers, asked, reply })
         });
     }

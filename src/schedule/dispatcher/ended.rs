@@ -78,7 +78,9 @@ impl Dispatcher {
         }
         self.open.set_stage(number, Stage::Recording);
         self.tasks.spawn(async move {
+            fail_point!(BeforeOutcome);
             let result = journal.finish(&run, finish.clone()).await;
+            fail_point!(OutcomeRecorded);
             Event::Finished(Box::new(Finished { number, finish, retry_in, result }))
         });
     }

@@ -13,6 +13,7 @@ use super::super::open::Stage;
 use super::definitions::due_at;
 use super::ended::Ended;
 use super::{Dispatcher, Event, RECENT_ONES};
+use crate::agent::{AttemptEnd, AttemptReport};
 use crate::definition::{Definition, Kind, Mode};
 use crate::journal::{JournalError, RunId, RunState};
 
@@ -109,11 +110,18 @@ impl Dispatcher {
         self.recent.push_back((now, definition));
         self.open.set_stage(number, Stage::Going { cancel, cause: None, since: now, foreground });
         let (journal, launcher) = (self.journal.clone(), Arc::clone(&self.launcher));
+        let cut_off = self.cut_off.clone();
         self.tasks.spawn(async move {
             let run = job.run.clone();
+            fail_point!(BeforeLaunch);
             let report = match journal.launching(&run, text).await {
                 Ok(()) => {
-                    let report = attempt(&*launcher, job).await;
+                    fail_point!(Launched);
+                    let report = tokio::select! {
+                        biased;
+                        report = attempt(&*launcher, job) => report,
+                        () = cut_off.cancelled() => AttemptReport::bare(AttemptEnd::Cancelled),
+                    };
                     journal.effect(&run).await.map(|effect| (report, effect.is_some()))
                 }
                 Err(error) => Err(error),
@@ -165,7 +173,12 @@ impl Dispatcher {
         let Some(open) = self.open.get(number) else { return };
         let (journal, last) = (self.journal.clone(), open.run.clone());
         self.open.set_stage(number, Stage::Recording);
-        self.tasks.spawn(async move { Event::Again(Again { number, run: journal.attempt_again(&last).await }) });
+        self.tasks.spawn(async move {
+            fail_point!(BeforeAgain);
+            let run = journal.attempt_again(&last).await;
+            fail_point!(AgainRecorded);
+            Event::Again(Again { number, run })
+        });
     }
 
     pub(super) fn on_again(&mut self, again: Again) -> Result<(), JournalError> {

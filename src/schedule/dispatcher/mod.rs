@@ -16,13 +16,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::command::{Activity, Command, FireError, Schedule};
 use super::files::Files;
 use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
-use crate::clock::{Clock, Drift, Jumps};
+use crate::clock::{Alarm, Clock, Drift};
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Recorded, RunId, Streak};
 
@@ -45,8 +46,15 @@ const HELD_UP: Duration = Duration::from_secs(5);
 const RECENT: TimeDelta = TimeDelta::minutes(15);
 const RECENT_ONES: usize = 64;
 
-/// How long ended runs have to be gone, once their grace is over.
+/// How long runs have to be gone after they were told to end. A client is asked to break off, then to leave, then
+/// killed: together longer than ten seconds.
+const TOLD_WAIT: Duration = Duration::from_secs(20);
+
+/// How long the ends of runs that were cut off have to be recorded.
 const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// So long after its grace the schedule has ended at the latest.
+pub const LONGEST_END: Duration = TOLD_WAIT.saturating_add(LAST_WAIT);
 
 /// Why the dispatcher ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -76,19 +84,22 @@ enum Event {
     Gone(DefinitionId),
 }
 
-/// How it is ending.
-struct Stopping {
-    /// When what is going is ended.
-    grace: Instant,
-    /// When it is not waited for any longer; set once it is being ended.
-    last: Option<Instant>,
+/// How far its end has come, and until when that is waited for.
+#[derive(Clone, Copy)]
+enum Stopping {
+    /// What is going may finish.
+    Grace(Instant),
+    /// It was told to end.
+    Told(Instant),
+    /// It was cut off, and its end is being recorded.
+    CutOff(Instant),
 }
 
 /// Decides when definitions fire. See the module's head.
 pub struct Dispatcher {
     clock: Clock,
     drift: Drift,
-    jumps: Jumps,
+    alarm: Alarm,
     journal: Journal,
     launcher: Arc<dyn Launcher>,
     files: Arc<dyn Files>,
@@ -107,6 +118,8 @@ pub struct Dispatcher {
     uncleaned: HashMap<DefinitionId, Recorded>,
     /// When dealing with a file is tried again.
     cleanups: BTreeSet<(Instant, DefinitionId)>,
+    /// Reminders whose file could not be dealt with, and the last pause before it is tried again.
+    stuck: HashMap<DefinitionId, Duration>,
     streaks: HashMap<DefinitionId, Streak>,
     /// Reminders that were disabled when an earlier life saw them last.
     were_disabled: HashSet<DefinitionId>,
@@ -125,6 +138,8 @@ pub struct Dispatcher {
     paused: Option<DateTime<Utc>>,
     waiting_for_login: Option<DateTime<Utc>>,
     stopping: Option<Stopping>,
+    /// Cuts off every attempt that is going, whether it listens or not.
+    cut_off: CancellationToken,
     /// Every handle was dropped.
     abandoned: bool,
     fault: Option<ScheduleError>,
@@ -146,7 +161,7 @@ impl Dispatcher {
         let dispatcher = Self {
             clock: clock.clone(),
             drift: Drift::new(clock),
-            jumps: clock.jumps(),
+            alarm: clock.alarm(),
             journal,
             launcher,
             files,
@@ -160,6 +175,7 @@ impl Dispatcher {
             retries: BTreeSet::new(),
             uncleaned: HashMap::new(),
             cleanups: BTreeSet::new(),
+            stuck: HashMap::new(),
             streaks: HashMap::new(),
             recent: VecDeque::new(),
             were_disabled: HashSet::new(),
@@ -171,6 +187,7 @@ impl Dispatcher {
             paused: None,
             waiting_for_login: None,
             stopping: None,
+            cut_off: CancellationToken::new(),
             abandoned: false,
             fault: None,
         };
@@ -197,17 +214,18 @@ impl Dispatcher {
                 return self.fault.map_or(Ok(()), Err);
             }
             let wake = self.next_look();
+            let due = self.queue.first().filter(|_| self.is_dispatching());
             tokio::select! {
                 command = self.commands.recv(), if !self.abandoned => match command {
                     Some(command) => self.obey_all(command),
                     None => {
                         self.abandoned = true;
-                        self.stop(Duration::ZERO);
+                        self.end_now();
                     }
                 },
                 Some(ended) = self.tasks.join_next() => self.take_in(ended),
                 () = tokio::time::sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
-                () = self.jumps.next() => {}
+                () = self.alarm.wait(due) => {}
             }
         }
     }
@@ -257,7 +275,7 @@ impl Dispatcher {
     fn fail(&mut self, fault: ScheduleError) {
         tracing::error!(error = %fault, "the schedule ends");
         self.fault.get_or_insert(fault);
-        self.stop(Duration::ZERO);
+        self.end_now();
     }
 
     fn is_dispatching(&self) -> bool {
@@ -278,42 +296,59 @@ impl Dispatcher {
         }
     }
 
-    /// When there is something to do though nothing happens.
+    /// When there is something to do, apart from what falls due, though nothing happens.
     fn next_look(&self) -> Option<Instant> {
-        let due = self.queue.first().filter(|_| self.is_dispatching()).map(|due| self.clock.look_again(due));
         let retry = self.retries.first().filter(|_| self.stopping.is_none()).map(|(at, _)| *at);
         let cleanup = self.cleanups.first().map(|(at, _)| *at);
-        let stop = self.stopping.as_ref().map(|stopping| stopping.last.unwrap_or(stopping.grace));
-        [due, retry, cleanup, stop].into_iter().flatten().min()
+        let stop = self.stopping.map(|(Stopping::Grace(at) | Stopping::Told(at) | Stopping::CutOff(at))| at);
+        [retry, cleanup, stop].into_iter().flatten().min()
     }
 
     fn stop(&mut self, grace: Duration) {
         let until = Instant::now() + grace;
         match &mut self.stopping {
-            Some(stopping) => stopping.grace = stopping.grace.min(until),
-            None => self.stopping = Some(Stopping { grace: until, last: None }),
+            None => self.stopping = Some(Stopping::Grace(until)),
+            Some(Stopping::Grace(at)) => *at = until.min(*at),
+            Some(Stopping::Told(_) | Stopping::CutOff(_)) => {}
+        }
+    }
+
+    /// Waits for nothing but records: what is going is cut off in the middle, as when the process is killed.
+    fn end_now(&mut self) {
+        if !matches!(self.stopping, Some(Stopping::CutOff(_))) {
+            self.stopping = Some(Stopping::CutOff(Instant::now() + LAST_WAIT));
+            self.end_all();
+            self.cut_off.cancel();
         }
     }
 
     /// Whether all is done. Ends what is going when its grace is over.
     fn is_over(&mut self) -> bool {
-        let Some(stopping) = &mut self.stopping else { return false };
+        let Some(stopping) = self.stopping else { return false };
         // Records and files are seen through; what only waits is left to the next life.
         if self.tasks.is_empty() {
             return true;
         }
         let now = Instant::now();
-        match stopping.last {
-            Some(last) => now >= last,
-            None if now < stopping.grace => false,
-            None => {
-                stopping.last = Some(now + LAST_WAIT);
-                let going: Vec<u64> = self.open.iter().map(|(number, _)| number).collect();
-                for number in going {
-                    self.end(number, Cause::Stopping);
-                }
-                false
+        match stopping {
+            Stopping::Grace(at) | Stopping::Told(at) | Stopping::CutOff(at) if now < at => return false,
+            Stopping::Grace(_) => {
+                self.stopping = Some(Stopping::Told(now + TOLD_WAIT));
+                self.end_all();
             }
+            Stopping::Told(_) => {
+                tracing::warn!("runs that were told to end did not; they are cut off");
+                self.end_now();
+            }
+            Stopping::CutOff(_) => return true,
+        }
+        false
+    }
+
+    fn end_all(&mut self) {
+        let going: Vec<u64> = self.open.iter().map(|(number, _)| number).collect();
+        for number in going {
+            self.end(number, Cause::Stopping);
         }
     }
 
@@ -328,8 +363,13 @@ impl Dispatcher {
     }
 
     fn announce(&self) {
-        let now =
-            Activity { loaded: self.recovered, open: self.open.len() + self.claiming.len(), next: self.queue.first() };
+        let now = Activity {
+            loaded: self.recovered,
+            open: self.open.len() + self.claiming.len(),
+            next: self.queue.first(),
+            paused: self.paused.is_some(),
+            waiting_for_login: self.waiting_for_login.is_some(),
+        };
         self.activity.send_if_modified(|last| std::mem::replace(last, now) != now);
     }
 

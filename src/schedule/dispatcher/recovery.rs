@@ -20,6 +20,7 @@ pub(super) struct Found {
 }
 
 async fn find(journal: &Journal) -> Result<Found, JournalError> {
+    fail_point!(BeforeRecovery);
     let processes = journal.leftovers().await?;
     for process in processes {
         // Fails only when the runtime is going away.
@@ -28,7 +29,10 @@ async fn find(journal: &Journal) -> Result<Found, JournalError> {
             tracing::warn!("a run of an earlier life was still going; it was ended");
         }
     }
-    Ok(Found { recovered: journal.recover().await?, paused: journal.setting(PAUSED).await? })
+    fail_point!(LeftoversEnded);
+    let recovered = journal.recover().await?;
+    fail_point!(Recovered);
+    Ok(Found { recovered, paused: journal.setting(PAUSED).await? })
 }
 
 impl Dispatcher {

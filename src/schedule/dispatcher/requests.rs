@@ -43,7 +43,11 @@ impl Dispatcher {
             Command::Snapshot(next, reply) => {
                 let _gone = reply.send(self.snapshot(next));
             }
+            Command::Alive(reply) => {
+                let _gone = reply.send(());
+            }
             Command::Stop(grace) => self.stop(grace),
+            Command::EndNow => self.end_now(),
         }
     }
 

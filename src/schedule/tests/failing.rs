@@ -144,12 +144,12 @@ async fn without_a_login_jobs_wait_and_one_tries() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_that_cannot_be_removed_is_tried_again() {
-    for faults in [1, 3] {
+    for faults in [1, 8] {
         let world = World::new();
         world.files.faults.store(faults, Ordering::SeqCst);
         let life = world.begin(&[reminder("tea")]);
         minutes(61).await;
-        if faults == 3 {
+        if faults == 8 {
             assert_eq!(world.files_left(), ["reminders/tea.md"]);
         }
         minutes(5).await;

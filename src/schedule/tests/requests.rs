@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{CancelError, FireError, StageView};
+use super::super::{CancelError, FireError, LONGEST_END, StageView};
 use super::support::*;
 use crate::agent::FailureClass;
 use crate::definition::{Definition, DefinitionId};
@@ -143,4 +143,44 @@ async fn dropping_every_handle_stops() {
     activity.wait_for(|now| now.loaded).await.unwrap();
     drop(schedule);
     assert!(activity.wait_for(|_| false).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ending_now_waits_for_nobody() {
+    let world = World::new();
+    world.script(|_| vec![Act::Deaf]);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(61).await;
+    life.schedule.stop(Duration::from_secs(3600));
+    minutes(1).await;
+    let before = world.clock.now();
+    life.schedule.end_now();
+    life.ended().await;
+    assert_eq!(world.clock.now(), before);
+    assert_eq!(world.attempts(), ["tea 01T13:00 interrupted: the service ended while it was going"]);
+    assert_eq!(world.files_left(), ["reminders/tea.md"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_does_not_end_when_told_is_recorded_as_cut_off_all_the_same() {
+    let world = World::new();
+    world.script(|_| vec![Act::Deaf]);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(61).await;
+    let told = world.clock.now();
+    life.stop(Duration::from_secs(30)).await;
+    assert!((world.clock.now() - told).to_std().unwrap() < Duration::from_secs(30) + LONGEST_END);
+    assert_eq!(world.attempts(), ["tea 01T13:00 interrupted: the service ended while it was going"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dispatcher_answers_while_it_goes_and_no_longer() {
+    let world = World::new();
+    world.script(|_| vec![Act::Deaf]);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(61).await;
+    assert!(life.schedule.is_alive().await, "a run that hangs does not hold it up");
+    let schedule = life.schedule.clone();
+    life.crash().await;
+    assert!(!schedule.is_alive().await);
 }

@@ -76,6 +76,8 @@ pub(super) enum Act {
     End(AttemptEnd),
     /// Goes on until it is cancelled.
     Hang,
+    /// Goes on for ever, whatever it is told.
+    Deaf,
     Panic,
 }
 
@@ -162,6 +164,7 @@ impl Launcher for Hand {
                     job.cancel.cancelled().await;
                     report.end = AttemptEnd::Cancelled;
                 }
+                Act::Deaf => std::future::pending().await,
                 Act::Panic => panic!("boo"),
             }
             if report.end != AttemptEnd::Completed {
@@ -349,6 +352,12 @@ impl Life {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
         // What the disk is at, it ends: a dead process's last write is done or not.
+        self.journal.close().await;
+    }
+
+    /// Waits for the dispatcher's own end.
+    pub(super) async fn ended(self) {
+        self.task.await.unwrap().unwrap();
         self.journal.close().await;
     }
 

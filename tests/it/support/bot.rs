@@ -129,12 +129,7 @@ impl TestBot {
     /// Runs one command to its end.
     #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
-        let output = self.command(args).output().unwrap();
-        Ran {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ran::of(self.command(args))
     }
 
     /// Runs one command that must succeed; what it printed.
@@ -164,7 +159,12 @@ impl TestBot {
 
     /// Starts a command that goes on.
     pub fn start_with<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Service<'_> {
-        let mut child = self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        self.spawn(self.command(args))
+    }
+
+    /// Starts a command that goes on, made by [`Self::command`] or around it.
+    pub fn spawn(&self, mut command: Command) -> Service<'_> {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let readers = vec![
             collect(child.stdout.take().unwrap(), said.clone(), ""),
@@ -192,6 +192,18 @@ impl TestBot {
             || self.processes().is_empty().then_some(()),
             || format!("{:#?}", self.processes()),
         );
+    }
+}
+
+impl Ran {
+    /// Runs a command to its end.
+    pub fn of(mut command: Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod bot;
 pub mod client;
+pub mod disk;
 pub mod messages_api;
 pub mod processes;
 pub mod turn;

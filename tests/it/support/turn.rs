@@ -94,8 +94,9 @@ impl RunHost for Host {
     async fn client_denied(&self, tool: String, _input: Value, reason: String) {
         self.client_denied.lock().unwrap().push((tool, reason));
     }
-    async fn deliver(&self, text: String) {
+    async fn deliver(&self, text: String) -> Result<(), String> {
         self.delivered.lock().unwrap().push(text);
+        Ok(())
     }
 }
 

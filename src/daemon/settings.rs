@@ -1,0 +1,185 @@
+//! The settings in force: read at start, and again on SIGHUP.
+//!
+//! What can change while the service runs does; what is decided at start stays as it was and is named. Settings that
+//! cannot be used change nothing, and are said.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use super::following::Following;
+use crate::config::Config;
+use crate::definition::Defaults;
+use crate::journal::{Journal, NewMessage};
+use crate::run::runner::RunSettings;
+use crate::schedule::Schedule;
+
+/// The settings as they are now.
+pub type Current = watch::Receiver<Arc<Config>>;
+
+/// What the settings and the environment say.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The settings.
+    pub config: Arc<Config>,
+    /// What holds for definitions that do not say.
+    pub defaults: Defaults,
+}
+
+/// Reads the settings again. Called on blocking threads.
+pub trait ReadSettings: Send + Sync {
+    /// # Errors
+    /// What is wrong with them, for the person; then whoever is asked goes on by the old ones.
+    fn read(&self) -> Result<Settings, String>;
+}
+
+/// Settings that count from the next run, reading or ending on.
+const LIVE: [&str; 14] = [
+    "timezone",
+    "model",
+    "thinking",
+    "main_tools",
+    "tools",
+    "timeout",
+    "inactivity_timeout",
+    "max_concurrent_runs",
+    "shutdown_grace",
+    "notify_chain_delay",
+    "require_sandbox",
+    "journal_retention",
+    "user_name",
+    "bot_name",
+];
+
+/// What runs depend on, of the settings.
+#[must_use]
+pub fn of_runs(config: &Config) -> RunSettings {
+    RunSettings {
+        main_tools: config.main_tools.clone(),
+        model: config.model.clone(),
+        thinking: config.thinking,
+        timeout: config.timeout,
+        inactivity_timeout: config.inactivity_timeout,
+        notify_chain_delay: config.notify_chain_delay,
+        require_sandbox: config.require_sandbox,
+        spawned_tools: config.spawned_tools.clone(),
+        person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
+        bot_name: config.bot_name.clone(),
+    }
+}
+
+/// What another reading of the settings means.
+#[derive(Debug, PartialEq, Eq)]
+struct Changes {
+    /// What holds from now on: key and value.
+    live: Vec<(&'static str, String)>,
+    /// What waits for the next start.
+    at_start: Vec<&'static str>,
+}
+
+fn compare(started: &Config, before: &Config, now: &Config) -> Changes {
+    let mut changes = Changes { live: Vec::new(), at_start: Vec::new() };
+    for ((now, before), started) in now.settings().into_iter().zip(before.settings()).zip(started.settings()) {
+        if !LIVE.contains(&now.key) {
+            if now.value != started.value {
+                changes.at_start.push(now.key);
+            }
+        } else if now.value != before.value {
+            changes.live.push((now.key, now.value.to_string()));
+        }
+    }
+    changes
+}
+
+/// Those who act on settings, and where these come from.
+pub(super) struct InForce {
+    pub(super) source: Arc<dyn ReadSettings>,
+    pub(super) started: Arc<Config>,
+    pub(super) current: watch::Sender<Arc<Config>>,
+    pub(super) runs: Arc<RwLock<RunSettings>>,
+    pub(super) schedule: Schedule,
+    pub(super) following: Following,
+    pub(super) journal: Journal,
+}
+
+impl InForce {
+    /// Reads settings and folders again; one line on what came of it.
+    pub(super) async fn reread(&self) -> String {
+        let source = Arc::clone(&self.source);
+        let read = tokio::task::spawn_blocking(move || source.read()).await;
+        match read.unwrap_or_else(|error| Err(format!("a fault of ollim-bot itself: {error}"))) {
+            Ok(settings) => self.take(settings).await,
+            Err(wrong) => {
+                self.following.reread().await;
+                let said = "The settings cannot be used, so they stay as they were.";
+                tracing::error!("{said}\n{wrong}");
+                self.tell(format!("{said}\n{wrong}")).await;
+                said.to_owned()
+            }
+        }
+    }
+
+    async fn take(&self, settings: Settings) -> String {
+        let Settings { config, defaults } = settings;
+        let Changes { live, at_start } = compare(&self.started, &self.current.borrow(), &config);
+        *self.runs.write().unwrap_or_else(PoisonError::into_inner) = of_runs(&config);
+        self.schedule.limit(config.max_concurrent_runs);
+        self.current.send_replace(config);
+        self.following.reread_with(defaults).await;
+        for (key, value) in &live {
+            tracing::info!("settings: `{key}` is now {value}");
+        }
+        if at_start.is_empty() {
+            let said = if live.is_empty() { "The settings are as they were." } else { "The settings were read again." };
+            tracing::info!("{said}");
+            return said.to_owned();
+        }
+        let keys = at_start.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        let said = format!(
+            "The settings were read again. What {keys} says now takes effect when the service is started again."
+        );
+        tracing::warn!("{said}");
+        self.tell(said.clone()).await;
+        said
+    }
+
+    async fn tell(&self, text: String) {
+        if let Err(error) = self.journal.message(NewMessage { run: None, id: None, text }).await {
+            tracing::warn!(%error, "that could not be told");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chrono_tz::Tz;
+
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text, &BTreeMap::new()).unwrap()
+    }
+
+    #[test]
+    fn every_setting_is_live_or_waits_for_the_next_start() {
+        let keys: Vec<_> = Config::defaults(Tz::UTC).settings().into_iter().map(|setting| setting.key).collect();
+        let at_start: Vec<_> = keys.iter().copied().filter(|key| !LIVE.contains(key)).collect();
+        assert_eq!(at_start, ["agent_client", "claude_command", "client_env", "channel"]);
+        assert!(LIVE.iter().all(|key| keys.contains(key)));
+    }
+
+    #[test]
+    fn what_changed_is_named_by_when_it_counts() {
+        let started = config("agent_client: notify\n");
+        let before = config("agent_client: notify\nmax_concurrent_runs: 2\n");
+        let now = config("agent_client: claude\nmax_concurrent_runs: 3\n");
+        let changes = compare(&started, &before, &now);
+        assert_eq!(changes.live, [("max_concurrent_runs", "3".to_owned())]);
+        assert_eq!(changes.at_start, ["agent_client"]);
+        // What still waits is said again; what was put back is not.
+        assert_eq!(compare(&started, &now, &now), Changes { live: vec![], at_start: vec!["agent_client"] });
+        assert_eq!(compare(&started, &before, &before), Changes { live: vec![], at_start: vec![] });
+    }
+}

@@ -1,0 +1,95 @@
+//! The chores that housekeeping does for the service.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::time::timeout;
+
+use super::following::Following;
+use super::settings::Current;
+use crate::clock::Clock;
+use crate::home::Home;
+use crate::journal::Journal;
+use crate::schedule::{Chore, Schedule};
+
+/// Every folder is read again so often, whatever the watch has told.
+const REREAD: Duration = Duration::from_secs(10 * 60);
+/// What is too old is taken out of the journal so often.
+const PRUNE: Duration = Duration::from_secs(60 * 60);
+/// It is looked whether the schedule answers so often,
+const HEARTBEAT: Duration = Duration::from_secs(60);
+/// and so long it may take. It never waits for anything, so this is long.
+const ANSWERS: Duration = Duration::from_secs(10);
+
+/// What the chores work on.
+pub(super) struct Upkeep {
+    pub(super) home: Home,
+    pub(super) journal: Journal,
+    pub(super) clock: Clock,
+    pub(super) following: Following,
+    pub(super) schedule: Schedule,
+    pub(super) settings: Current,
+}
+
+impl Upkeep {
+    /// Every chore.
+    pub(super) fn chores(self) -> Vec<Chore> {
+        let Self { home, journal, clock, following, schedule, settings } = self;
+        let reread = move || -> BoxFuture<'static, ()> {
+            let following = following.clone();
+            async move { following.reread().await }.boxed()
+        };
+        let heartbeat = move || -> BoxFuture<'static, ()> {
+            let schedule = schedule.clone();
+            async move {
+                if timeout(ANSWERS, schedule.is_alive()).await.is_err() {
+                    tracing::error!("the schedule has not answered for {} s: nothing fires", ANSWERS.as_secs());
+                }
+            }
+            .boxed()
+        };
+        let prune = move || -> BoxFuture<'static, ()> {
+            let (home, journal) = (home.clone(), journal.clone());
+            let retention = settings.borrow().journal_retention;
+            let before = TimeDelta::from_std(retention).ok().and_then(|span| clock.now().checked_sub_signed(span));
+            async move {
+                if let Some(before) = before {
+                    prune(&home, &journal, before).await;
+                }
+            }
+            .boxed()
+        };
+        vec![
+            Chore { name: "read all definitions again", every: REREAD, work: Box::new(reread) },
+            Chore { name: "prune the journal", every: PRUNE, work: Box::new(prune) },
+            Chore { name: "heartbeat", every: HEARTBEAT, work: Box::new(heartbeat) },
+        ]
+    }
+}
+
+async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
+    match journal.prune(before).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "old runs were taken out of the journal"),
+        Err(error) => tracing::warn!(%error, "the journal could not be pruned"),
+    }
+    let runs = home.runs();
+    // Its errors are logged there; a panic would be one of the folder's reading.
+    let _ended = tokio::task::spawn_blocking(move || prune_folders(&runs, before)).await;
+}
+
+/// Removes the folders of runs that ended before then: nothing has been written in them since.
+fn prune_folders(runs: &Path, before: DateTime<Utc>) {
+    let Ok(entries) = fs::read_dir(runs) else { return };
+    for entry in entries.flatten() {
+        let old =
+            entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
+        if old && let Err(error) = fs::remove_dir_all(entry.path()) {
+            tracing::warn!(%error, "the old folder {} could not be removed", entry.path().display());
+        }
+    }
+}

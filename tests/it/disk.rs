@@ -1,0 +1,212 @@
+//! Disks that refuse: what the service says, and that it goes on by itself with nothing lost and nothing twice.
+
+use std::fs;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use rusqlite::Connection;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::Value;
+
+use crate::support::bot::{TestBot, now, reminder};
+use crate::support::disk::{self, Inside};
+
+/// A time as long as every other.
+fn time(at: DateTime<Utc>) -> String {
+    format!("---\nrun_at: \"{}\"", at.to_rfc3339_opts(SecondsFormat::Millis, true))
+}
+
+fn text(at: DateTime<Utc>, body: &str) -> String {
+    format!("{}\n---\n{body}\n", time(at))
+}
+
+fn far() -> DateTime<Utc> {
+    now() + TimeDelta::days(9)
+}
+
+/// Each of the reminders `r0`… ran once, and was told once.
+#[track_caller]
+fn each_ran_once(count: usize, runs: &Value, inbox: &Value) {
+    let mut ran: Vec<&str> = runs.as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
+    ran.sort_unstable();
+    let mut expected: Vec<String> = (0..count).map(|n| format!("r{n}")).collect();
+    expected.sort_unstable();
+    assert_eq!(ran, expected, "{runs:#}");
+    assert!(runs.as_array().unwrap().iter().all(|run| run["outcome"] == "completed"), "{runs:#}");
+    for n in 0..count {
+        let word = format!("word {n}.");
+        let told = inbox.as_array().unwrap().iter().filter(|message| message["text"].as_str().unwrap().trim() == word);
+        assert_eq!(told.count(), 1, "{word} {inbox:#}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_what_fell_due_runs_when_there_is_room() {
+    if !disk::can_mount() {
+        return;
+    }
+    let bot = TestBot::new();
+    for n in 0..50 {
+        bot.write(&format!("reminders/r{n}.md"), &text(far(), &format!("word {n}.")));
+    }
+    let inside = Inside::on_disk_of(16 * 1024, &bot);
+    let service = &inside.service;
+    let filler = inside.fill();
+    for n in 0..50 {
+        disk::overwrite(&inside.path(&format!("reminders/r{n}.md")), &time(now()));
+    }
+    service.until("it is said", || service.said().contains("the disk is full").then_some(()));
+    assert!(!service.said().contains("word"), "nothing runs that is not recorded: {}", service.said());
+
+    let before = disk::names(&inside.path("reminders"));
+    let added = inside.run(["reminder", "add", "-m", "One more.", "--in", "5m"]);
+    assert_eq!(added.code, 2, "{added:?}");
+    assert!(added.stderr.starts_with("error: ") && added.stderr.contains("No space left"), "{added:?}");
+    assert_eq!(disk::names(&inside.path("reminders")), before, "nothing half-written is left");
+
+    fs::remove_file(filler).unwrap();
+    service.until("every file is dealt with", || disk::names(&inside.path("reminders")).is_empty().then_some(()));
+    assert!(service.said().contains("the journal can be written again"), "{}", service.said());
+    let (runs, inbox) = (inside.json(["--json", "runs", "-n", "1000"]), inside.json(["--json", "inbox", "-n", "1000"]));
+    each_ran_once(50, &runs, &inbox);
+    let (status, said) = inside.service.stop();
+    assert!(status.success(), "{said}");
+}
+
+/// The same on every machine: no file of the service may grow.
+#[test]
+fn files_that_may_not_grow_hold_the_journal_up_and_do_not_end_the_service() {
+    let bot = TestBot::new().env("OLLIM_SHUTDOWN_GRACE", "1s");
+    for n in 0..3 {
+        bot.write(&format!("reminders/r{n}.md"), &text(far(), &format!("word {n}.")));
+    }
+    let service = bot.start();
+    let limit = |bytes| {
+        let pid = Pid::from_raw(service.pid().try_into().unwrap());
+        prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+    };
+    limit(Some(0));
+    for n in 0..3 {
+        disk::overwrite(&bot.path(&format!("reminders/r{n}.md")), &time(now()));
+    }
+    service.until("it is said", || service.said().contains("the disk refuses").then_some(()));
+    assert!(!service.said().contains("word"), "{}", service.said());
+    limit(None);
+    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
+    each_ran_once(3, &bot.json(["runs"]), &bot.json(["inbox"]));
+
+    // Told to end while nothing can be written, it does; the next start goes on.
+    limit(Some(0));
+    bot.write("reminders/r3.md", &text(now(), "word 3."));
+    service.until("it is said again", || (service.said().matches("the disk refuses").count() >= 2).then_some(()));
+    let (_, said) = service.stop();
+    assert!(!said.contains("word 3"), "{said}");
+    let service = bot.start();
+    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
+    each_ran_once(4, &bot.json(["runs"]), &bot.json(["inbox"]));
+    service.stop();
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_keeps_files_and_nothing_runs_twice() {
+    if !disk::can_mount() {
+        return;
+    }
+    let bot = TestBot::new();
+    bot.write("reminders/r0.md", &text(far(), "word 0."));
+    let needs_claude = reminder(far(), "background: true\nallowed_tools:\n  - Bash(ls *)\n", "Think.");
+    bot.write("reminders/needs-claude.md", &needs_claude);
+    let inside = Inside::beside(&bot);
+    let service = &inside.service;
+    let folder = bot.path("reminders");
+    let folder = folder.to_str().unwrap();
+    inside.mount("mount", &["--bind", folder, folder]);
+    inside.mount("mount", &["-o", "remount,ro,bind", folder]);
+    for id in ["r0", "needs-claude"] {
+        let fired = inside.run(["fire", id]);
+        assert_eq!(fired.code, 0, "{fired:?}");
+    }
+    service.until("both are over", || (service.said().matches(" ended ").count() >= 2).then_some(()));
+    service.until("it is said", || {
+        let said = service.said();
+        let told = |name: &str| said.lines().any(|line| line.contains("trying again") && line.contains(name));
+        (told("r0.md") && told("needs-claude.md") && said.contains("Read-only file system")).then_some(())
+    });
+    let added = inside.run(["reminder", "add", "-m", "One more.", "--in", "5m"]);
+    assert_eq!(added.code, 2, "{added:?}");
+    assert!(added.stderr.contains("Read-only file system"), "{added:?}");
+    assert_eq!(bot.names("reminders"), ["needs-claude.md", "r0.md"]);
+
+    inside.mount("umount", &[folder]);
+    service.until("both files are dealt with", || (bot.names("reminders") == ["failed"]).then_some(()));
+    assert_eq!(bot.names("reminders/failed"), ["needs-claude.md"]);
+    assert_eq!((bot.runs("r0").len(), bot.runs("needs-claude").len()), (1, 1));
+    let (status, said) = inside.service.stop();
+    assert!(status.success(), "{said}");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_written_is_refused_at_the_start_and_can_be_read() {
+    if !disk::can_mount() {
+        return;
+    }
+    let bot = TestBot::new();
+    bot.write("reminders/r0.md", &text(now(), "word 0."));
+    let service = bot.start();
+    service.until_ended("r0", 1);
+    service.until("its file is removed", || bot.names("reminders").is_empty().then_some(()));
+    service.stop();
+    bot.write("reminders/r1.md", &text(now(), "word 1."));
+    let refused = disk::run_read_only(&bot, ["run"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("error: ") && refused.stderr.contains("Read-only file system"), "{refused:?}");
+    let read = disk::run_read_only(&bot, ["--json", "runs"]);
+    assert_eq!(read.code, 0, "{read:?}");
+    assert!(read.stdout.contains("\"r0\""), "{read:?}");
+    // It can be written again: nothing was lost.
+    let service = bot.start();
+    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
+    each_ran_once(2, &bot.json(["runs"]), &bot.json(["inbox"]));
+    service.stop();
+}
+
+#[test]
+fn a_journal_that_another_process_holds_is_waited_for() {
+    let bot = TestBot::new();
+    for n in 0..3 {
+        bot.write(&format!("reminders/r{n}.md"), &text(far(), &format!("word {n}.")));
+    }
+    let service = bot.start();
+    let other = Connection::open(bot.path("state/journal.db")).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    for n in 0..3 {
+        disk::overwrite(&bot.path(&format!("reminders/r{n}.md")), &time(now()));
+    }
+    service.until("it is said", || service.said().contains("locked by another process").then_some(()));
+    assert!(!service.said().contains("word"), "{}", service.said());
+    other.execute_batch("ROLLBACK").unwrap();
+    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
+    each_ran_once(3, &bot.json(["runs"]), &bot.json(["inbox"]));
+    assert_eq!(service.said().matches("locked by another process").count(), 1, "said once: {}", service.said());
+    service.stop();
+}
+
+#[test]
+fn a_data_folder_that_is_moved_away_is_waited_for() {
+    let bot = TestBot::new();
+    bot.write("reminders/done.md", &text(now(), "the one before."));
+    for n in 0..3 {
+        bot.write(&format!("reminders/r{n}.md"), &text(now() + TimeDelta::seconds(3), &format!("word {n}.")));
+    }
+    let service = bot.start();
+    service.until_ended("done", 1);
+    let away = bot.person().join("away");
+    fs::rename(bot.home(), &away).unwrap();
+    service.until("it is said", || service.said().contains("is gone; bring its folder back").then_some(()));
+    assert!(!service.said().contains("word"), "{}", service.said());
+    fs::rename(&away, bot.home()).unwrap();
+    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
+    let runs = bot.json(["runs"]);
+    assert_eq!(runs.as_array().unwrap().len(), 4, "{runs:#}");
+    assert!(runs.as_array().unwrap().iter().all(|run| run["outcome"] == "completed"), "{runs:#}");
+    service.stop();
+}

@@ -1,0 +1,306 @@
+//! What must be so when a folder has come to rest, whatever was killed before.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use crate::Tally;
+use crate::jobs::{Job, Kind, ROUTINES};
+use crate::world::World;
+
+/// An occurrence that was cut off so often is given up (docs/lifecycle.md).
+const CUT_OFF_AT_MOST: usize = 10;
+
+#[derive(Debug)]
+struct Occurrence {
+    id: String,
+    kind: String,
+    at: i64,
+    outcome: Option<String>,
+    /// The file's text as it fired.
+    text: String,
+    /// Its attempts, in order.
+    runs: Vec<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    run: String,
+    attempt: i64,
+    state: String,
+    effect: Option<String>,
+    /// How often its client was started.
+    starts: usize,
+    /// How many effects its client had.
+    effects: usize,
+}
+
+struct Message {
+    text: String,
+    delivered: bool,
+}
+
+impl Occurrence {
+    fn name(&self) -> String {
+        format!("{} {} at {}", self.kind, self.id, self.at)
+    }
+
+    fn is(&self, outcome: &str) -> bool {
+        self.outcome.as_deref() == Some(outcome)
+    }
+
+    fn is_link(&self) -> bool {
+        self.text.contains("\nchain_depth: 1\n")
+    }
+
+    fn has(&self, job: &Job) -> bool {
+        self.text.contains(&job.body())
+    }
+
+    fn kind_of_work(&self) -> Kind {
+        let words = |kind: &Kind| self.text.contains(&format!("kind={} ", kind.word()));
+        let kind = Kind::ALL.into_iter().find(words).unwrap();
+        if kind == Kind::Quiet && !self.text.contains("background: true") { Kind::Foreground } else { kind }
+    }
+}
+
+/// All that is wrong.
+pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let journal = world.journal().unwrap();
+    let occurrences = occurrences(world, &journal);
+    let messages = messages(&journal);
+    integrity(&journal, &mut wrong);
+    outcomes(&occurrences, &mut wrong);
+    starts(world, &occurrences, &mut wrong);
+    reminders(world, &occurrences, &messages, &mut wrong);
+    routines(world, &occurrences, &mut wrong);
+    files(world, &occurrences, &mut wrong);
+    shown(world, &messages, &mut wrong);
+    for occurrence in &occurrences {
+        *tally.outcomes.entry(occurrence.outcome.clone().unwrap_or_default()).or_default() += 1;
+        tally.again += usize::from(occurrence.runs.len() > 1);
+    }
+    wrong
+}
+
+fn integrity(journal: &Connection, wrong: &mut Vec<String>) {
+    let found: String = journal.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    if found != "ok" {
+        wrong.push(format!("the journal's file: {found}"));
+    }
+}
+
+/// Exactly one outcome each; another attempt only after one that was over without an effect.
+fn outcomes(occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+    for occurrence in occurrences {
+        let Some((last, earlier)) = occurrence.runs.split_last() else {
+            wrong.push(format!("{}: it has no attempt", occurrence.name()));
+            continue;
+        };
+        let mut check = |holds: bool, what: &str| {
+            if !holds {
+                wrong.push(format!("{}: {what}: {occurrence:#?}", occurrence.name()));
+            }
+        };
+        check(occurrence.outcome.as_ref() == Some(&last.state), "its outcome is its last attempt's end");
+        let known = ["completed", "failed", "skipped"].contains(&last.state.as_str());
+        check(known, "nobody cancels anything here, and nothing is slow");
+        check((1..).zip(&occurrence.runs).all(|(n, run)| run.attempt == n), "its attempts are counted");
+        for run in earlier {
+            check(run.state == "interrupted" || run.state == "failed", "an attempt before the last one was over");
+            check(run.effect.is_none() && run.effects == 0, "it ran again after an effect");
+        }
+        // What fails here by itself says so; all else only fails when it was cut off after an effect.
+        let fails = matches!(occurrence.kind_of_work(), Kind::Fail | Kind::Flaky);
+        let gives_up = earlier.iter().filter(|run| run.state == "interrupted").count() + 1 >= CUT_OFF_AT_MOST;
+        let may_fail = fails || last.effect.is_some() || gives_up;
+        check(!occurrence.is("failed") || may_fail, "it failed though it had had no effect");
+        check(!(fails && occurrence.is("completed")), "it cannot have been completed");
+    }
+}
+
+/// Every client was started for a claimed attempt, at most once, and had its effect after the mark, at most once.
+fn starts(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+    let known: BTreeMap<&str, &Occurrence> =
+        occurrences.iter().flat_map(|o| o.runs.iter().map(move |run| (run.run.as_str(), o))).collect();
+    for name in names(&world.setting.home.join("state/runs")) {
+        if !known.contains_key(name.as_str()) {
+            wrong.push(format!("run {name} has a folder, and no claim"));
+        }
+    }
+    for occurrence in occurrences {
+        let mut check = |holds: bool, what: &str| {
+            if !holds {
+                wrong.push(format!("{}: {what}: {occurrence:#?}", occurrence.name()));
+            }
+        };
+        for run in &occurrence.runs {
+            check(run.starts <= 1, "one attempt started its client more than once");
+            check(run.effects == 0 || run.effect.is_some(), "an effect without its mark");
+            check(run.state != "completed" || run.starts == 1, "it was completed without a start");
+            check(run.state != "skipped" || run.starts == 0, "it was skipped and started");
+        }
+        let effects: usize = occurrence.runs.iter().map(|run| run.effects).sum();
+        check(effects <= 1, "its effect happened more than once");
+        let has_one = matches!(occurrence.kind_of_work(), Kind::Effect | Kind::Slow);
+        check(effects == 1 || !has_one || !occurrence.is("completed"), "it was completed without its effect");
+    }
+}
+
+/// Each reminder that was given fired once, made its link once, and told the person once.
+fn reminders(world: &World, occurrences: &[Occurrence], messages: &[Message], wrong: &mut Vec<String>) {
+    let said = |text: &str| messages.iter().filter(|message| message.text.contains(text)).count();
+    for job in &world.jobs {
+        let (links, own): (Vec<_>, Vec<_>) =
+            occurrences.iter().filter(|occurrence| occurrence.has(job)).partition(|occurrence| occurrence.is_link());
+        let mut check = |holds: bool, what: &str| {
+            if !holds {
+                wrong.push(format!("{job:?}: {what}: {own:#?}, {links:#?}"));
+            }
+        };
+        check(own.len() == usize::from(job.there), "one occurrence if its file was there, else none");
+        let Some(occurrence) = own.first() else { continue };
+        check(!occurrence.is("skipped"), "a reminder runs late");
+        let completed = occurrence.is("completed");
+        let once_when_completed = |count: usize| if completed { count == 1 } else { count <= 1 };
+        if job.kind == Kind::Chain {
+            check(once_when_completed(links.len()), "its link is made once");
+        }
+        if job.kind == Kind::Ping {
+            check(once_when_completed(said(&format!("ping {}\n", job.token))), "its message was recorded once");
+        }
+        if job.kind == Kind::Foreground {
+            check(said(&format!("answer {}\n", job.token)) == usize::from(completed), "its answer was recorded once");
+        }
+        let told = said(&format!("reminder {} failed: ", occurrence.id));
+        check(told == usize::from(!completed), "the person is told of a failure once");
+    }
+}
+
+/// From the first recorded minute of each routine on, each minute has its one record.
+fn routines(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+    for (id, ..) in ROUTINES {
+        let mut minutes: Vec<i64> =
+            occurrences.iter().filter(|o| o.kind == "routine" && o.id == id).map(|o| o.at).collect();
+        minutes.sort_unstable();
+        if minutes.iter().any(|at| at % 60_000 != 0) || minutes.windows(2).any(|two| two[1] - two[0] != 60_000) {
+            wrong.push(format!("routine {id}: not each minute once: {minutes:?}"));
+        }
+        // It has rested for less than a minute.
+        let last = minutes.last().copied().unwrap_or_default();
+        if world.now().timestamp_millis() - last > 120_000 {
+            wrong.push(format!("routine {id}: {last} is its last record"));
+        }
+    }
+}
+
+fn expect(what: &str, names: &[String], expected: &[&str]) -> Option<String> {
+    (names != expected).then(|| format!("{what} holds {names:?}"))
+}
+
+/// What is left is what is to be left: the routines, and in `failed/` each reminder that was not completed, once.
+fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+    let home = &world.setting.home;
+    let failed_folder = home.join("reminders/failed");
+    let mut routines: Vec<String> = ROUTINES.iter().map(|(id, ..)| format!("{id}.md")).collect();
+    routines.sort();
+    let routines: Vec<&str> = routines.iter().map(String::as_str).collect();
+    wrong.extend(expect("routines/", &names(&home.join("routines")), &routines));
+    let folder: &[&str] = if failed_folder.exists() { &["failed"] } else { &[] };
+    wrong.extend(expect("reminders/", &names(&home.join("reminders")), folder));
+    // Of the service's own only what it goes on from: no socket, no token, no log of the journal.
+    let mut state = world.left_in_state.clone();
+    state.retain(|name| name != "main");
+    wrong.extend(expect("state/", &state, &["journal.db", "lock", "runs"]));
+
+    let mut kept: Vec<(PathBuf, String)> = names(&failed_folder)
+        .into_iter()
+        .map(|name| (failed_folder.join(&name), fs::read_to_string(failed_folder.join(&name)).unwrap()))
+        .collect();
+    for occurrence in occurrences.iter().filter(|o| o.kind == "reminder" && !o.is("completed")) {
+        let body = occurrence.text.lines().last().unwrap();
+        let of_it = |(_, text): &(PathBuf, String)| {
+            text.contains(body) && text.contains("\nchain_depth: 1\n") == occurrence.is_link()
+        };
+        match kept.iter().position(of_it) {
+            Some(place) => drop(kept.swap_remove(place)),
+            None => wrong.push(format!("{} is not kept in failed/", occurrence.name())),
+        }
+    }
+    wrong.extend(
+        kept.iter().map(|(path, _)| format!("{} is kept, and did not fail (or is kept twice)", path.display())),
+    );
+}
+
+/// Every message was shown; in one life at most once.
+fn shown(world: &World, messages: &[Message], wrong: &mut Vec<String>) {
+    let said: Vec<String> =
+        (1..=world.lives).map(|life| fs::read_to_string(world.said(life)).unwrap_or_default()).collect();
+    for message in messages {
+        let line = message.text.lines().next().unwrap().trim();
+        // Others may say the same: a routine's failures.
+        let same = messages.iter().filter(|other| other.text.lines().next().unwrap().trim() == line).count();
+        let shown: Vec<usize> = said
+            .iter()
+            .map(|text| {
+                text.lines().filter(|shown| shown.split_once("  ").is_some_and(|(_, words)| words == line)).count()
+            })
+            .collect();
+        if !message.delivered || shown.iter().sum::<usize>() < same || shown.iter().any(|times| *times > same) {
+            wrong.push(format!("`{line}` was shown {shown:?} times in the lives; delivered: {}", message.delivered));
+        }
+    }
+}
+
+fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
+    let runs_folder = world.setting.home.join("state/runs");
+    let mut query = journal
+        .prepare(
+            "SELECT o.number, o.id, o.kind, o.at, o.outcome, t.text FROM occurrence o
+             LEFT JOIN definition_text t ON t.number = o.text ORDER BY o.number",
+        )
+        .unwrap();
+    let mut runs =
+        journal.prepare("SELECT run, attempt, state, effect FROM run WHERE occurrence = ?1 ORDER BY attempt").unwrap();
+    let rows = query.query_map([], |row| {
+        let number: i64 = row.get(0)?;
+        let runs = runs.query_map([number], |row| {
+            let run: String = row.get(0)?;
+            let lines = |name: &str| {
+                fs::read_to_string(runs_folder.join(&run).join(name)).map_or(0, |text| text.lines().count())
+            };
+            let (starts, effects) = (lines("starts"), lines("effects"));
+            Ok(Run { attempt: row.get(1)?, state: row.get(2)?, effect: row.get(3)?, starts, effects, run })
+        });
+        Ok(Occurrence {
+            id: row.get(1)?,
+            kind: row.get(2)?,
+            at: row.get(3)?,
+            outcome: row.get(4)?,
+            text: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
+            runs: runs?.collect::<Result<_, _>>()?,
+        })
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn messages(journal: &Connection) -> Vec<Message> {
+    let mut query = journal.prepare("SELECT text, delivered IS NOT NULL FROM message ORDER BY number").unwrap();
+    let rows = query.query_map([], |row| {
+        let text: String = row.get(0)?;
+        // So that a search for a whole last word is one.
+        Ok(Message { text: text + "\n", delivered: row.get(1)? })
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// The names in a folder, sorted; empty if it is not there.
+pub fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

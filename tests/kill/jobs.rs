@@ -1,0 +1,111 @@
+//! What the service is given to do, and which job makes it meet which step.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use ollim_bot::failpoints::Step;
+
+use crate::rng::Rng;
+
+/// What a job's client does (`client.sh`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing.
+    Quiet,
+    /// One call with an effect.
+    Effect,
+    /// The same, and takes its time.
+    Slow,
+    /// A message to the person.
+    Ping,
+    /// A turn of the main session: its answer is the message.
+    Foreground,
+    /// Makes the next link of its chain, which does nothing.
+    Chain,
+    /// Ends as failed; is not retried.
+    Fail,
+    /// Exits before its end, every time; is retried.
+    Flaky,
+}
+
+impl Kind {
+    pub const ALL: [Self; 8] =
+        [Self::Quiet, Self::Effect, Self::Slow, Self::Ping, Self::Foreground, Self::Chain, Self::Fail, Self::Flaky];
+
+    pub fn any(rng: &mut Rng) -> Self {
+        Self::ALL[usize::try_from(rng.word() % 8).unwrap()]
+    }
+
+    /// The word that the client reads.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Quiet | Self::Foreground => "quiet",
+            Self::Effect => "effect",
+            Self::Slow => "slow",
+            Self::Ping => "ping",
+            Self::Chain => "chain",
+            Self::Fail => "fail",
+            Self::Flaky => "flaky",
+        }
+    }
+
+    /// What the file says of it.
+    pub fn fields(self) -> &'static str {
+        match self {
+            Self::Foreground => "",
+            Self::Quiet => "background: true\nisolated: true\nallowed_tools: []\n",
+            Self::Effect | Self::Slow => "background: true\nisolated: true\nallowed_tools:\n  - Bash(logger *)\n",
+            Self::Ping => "background: true\nisolated: true\nallowed_tools:\n  - mcp__discord__ping_user\n",
+            Self::Chain => {
+                "background: true\nisolated: true\nmax_chain: 1\nallowed_tools:\n  - mcp__discord__follow_up_chain\n"
+            }
+            Self::Fail => "background: true\nisolated: true\nretry: 0\nallowed_tools: []\n",
+            Self::Flaky => "background: true\nisolated: true\nallowed_tools: []\n",
+        }
+    }
+
+    /// One that makes the service meet a step; `None`: any does.
+    pub fn that_meets(step: Step) -> Option<Self> {
+        match step {
+            Step::BeforeMark | Step::Marked => Some(Self::Effect),
+            Step::BeforeMessage | Step::MessageRecorded => Some(Self::Ping),
+            Step::BeforeLink | Step::LinkMade => Some(Self::Chain),
+            Step::Staged | Step::Placed | Step::FailedCopied => Some(Self::Fail),
+            Step::BeforeShow | Step::Shown | Step::DeliveryRecorded => Some(Self::Foreground),
+            Step::LeftoversEnded | Step::BeforeAgain | Step::AgainRecorded => Some(Self::Slow),
+            _ => None,
+        }
+    }
+}
+
+/// A reminder that was given, with its file's name as id.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// In its text, and in no other's.
+    pub token: String,
+    pub kind: Kind,
+    /// Whether its file came to its place: a command that is killed may not come to that.
+    pub there: bool,
+}
+
+impl Job {
+    pub fn body(&self) -> String {
+        format!("kind={} token={}.", self.kind.word(), self.token)
+    }
+
+    /// A reminder's file.
+    pub fn text(&self, at: DateTime<Utc>) -> String {
+        let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
+        format!("---\nrun_at: \"{at}\"\n{}---\n{}\n", self.kind.fields(), self.body())
+    }
+}
+
+/// The routines of a folder, each due every minute: its id, and the rest of its file.
+pub const ROUTINES: [(&str, Kind, &str); 3] = [
+    ("latest", Kind::Effect, "on_missed: latest\n"),
+    ("all", Kind::Quiet, "on_missed: all\non_overlap: queue\n"),
+    ("skip", Kind::Slow, "on_missed: skip\n"),
+];
+
+/// A routine's file.
+pub fn routine(id: &str, kind: Kind, fields: &str) -> String {
+    format!("---\ncron: \"* * * * *\"\n{fields}{}---\nkind={} token={id}.\n", kind.fields(), kind.word())
+}

@@ -1,0 +1,312 @@
+//! One data folder and the lives of the service on it.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use ollim_bot::clock::Clock;
+use ollim_bot::failpoints::Step;
+use rusqlite::{Connection, OpenFlags};
+use tempfile::TempDir;
+
+use crate::jobs::{Job, Kind, ROUTINES, routine};
+use crate::life::{Life, STUCK, Setting};
+use crate::rng::Rng;
+use crate::{Tally, check, processes};
+
+const MINUTE: i64 = 60_000;
+
+/// A step that has not come by then does not come in this life: the next one goes on.
+const COMES_WITHIN: Duration = Duration::from_secs(5);
+
+/// A data folder, and what was given to the service in it.
+pub struct World {
+    folder: TempDir,
+    pub setting: Setting,
+    pub jobs: Vec<Job>,
+    rng: Rng,
+    number: usize,
+    /// How far the clock is ahead of the machine's, in milliseconds; it only grows.
+    ahead: i64,
+    pub lives: usize,
+    /// What was in `state/` when the service had ended for good: before anybody opened the journal, who makes
+    /// companions of its file.
+    pub left_in_state: Vec<String>,
+}
+
+impl World {
+    pub fn new(binary: &Path, number: usize, seed: u64) -> Self {
+        let folder = TempDir::with_prefix("ollim-kill-").unwrap();
+        let person = folder.path().canonicalize().unwrap();
+        let setting = Setting {
+            binary: binary.to_owned(),
+            home: person.join("bot"),
+            client: executable(&person.join("claude"), include_str!("client.sh")),
+            person,
+        };
+        for name in ["routines", "reminders"] {
+            fs::create_dir_all(setting.home.join(name)).unwrap();
+        }
+        let rng = Rng::new(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9));
+        let world =
+            Self { folder, setting, jobs: Vec::new(), rng, number, ahead: 0, lives: 0, left_in_state: Vec::new() };
+        for (id, kind, fields) in ROUTINES {
+            world.write(&format!("routines/{id}.md"), &routine(id, kind, fields));
+        }
+        world
+    }
+
+    /// Kills at each of the steps and at random moments, lets it come to rest, and checks everything.
+    ///
+    /// # Errors
+    /// What is wrong, and where the folder was kept.
+    pub fn live(mut self, steps: &[Step], tally: &Mutex<Tally>) -> Result<(), String> {
+        let lived = self.rounds(steps, tally).and_then(|()| self.come_to_rest()).and_then(|()| {
+            let wrong = check::everything(&self, &mut tally.lock().unwrap());
+            if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+        });
+        lived.map_err(|wrong| {
+            let kept = self.folder.keep();
+            format!("folder {} (kept in {}):\n{wrong}", self.number, kept.display())
+        })
+    }
+
+    fn rounds(&mut self, steps: &[Step], tally: &Mutex<Tally>) -> Result<(), String> {
+        // The journal is made but once.
+        if self.rng.once_in(3) {
+            self.killed_at(Step::JournalMade, 1, tally)?;
+        } else {
+            self.killed_somewhere(300, tally)?;
+        }
+        for step in steps {
+            self.move_on();
+            self.give(*step);
+            match step {
+                // Both the command and the service write files.
+                Step::Staged | Step::Placed if self.rng.once_in(2) => self.killed_adding(*step, tally),
+                Step::LeftoversEnded | Step::BeforeAgain | Step::AgainRecorded => {
+                    self.killed_at(Step::StartRecorded, 1, tally)?;
+                    self.killed_at(*step, 1, tally)?;
+                }
+                _ => {
+                    let passage = if Kind::that_meets(*step).is_some() { self.rng.between(1, 2) } else { 1 };
+                    self.killed_at(*step, passage, tally)?;
+                }
+            }
+            self.killed_somewhere(1100, tally)?;
+        }
+        Ok(())
+    }
+
+    pub fn now(&self) -> DateTime<Utc> {
+        Clock::system().now() + TimeDelta::milliseconds(self.ahead)
+    }
+
+    /// The next life begins shortly before a full minute: the next one, or one some minutes later.
+    fn move_on(&mut self) {
+        let before = i64::try_from(self.rng.between(0, 600)).unwrap();
+        let skipped = if self.rng.once_in(5) { self.rng.between(1, 4) } else { 0 };
+        let now = self.now().timestamp_millis();
+        let next = (now / MINUTE + 1 + i64::try_from(skipped).unwrap()) * MINUTE - before;
+        self.ahead += (next - now).max(0);
+    }
+
+    /// Gives the service something to do that makes it meet the step, and something else.
+    fn give(&mut self, step: Step) {
+        let other = Kind::any(&mut self.rng);
+        let needed = Kind::that_meets(step).unwrap_or(Kind::Effect);
+        for kind in [needed, needed, other] {
+            let token = format!("w{}-{}", self.number, self.jobs.len());
+            let job = Job { token, kind, there: true };
+            let due = self.now() + TimeDelta::milliseconds(i64::try_from(self.rng.between(0, 500)).unwrap());
+            self.write(&format!("reminders/{}.md", job.token), &job.text(due));
+            self.jobs.push(job);
+        }
+    }
+
+    fn start(&mut self, fail_at: Option<(Step, u64)>) -> Life {
+        let command = self.setting.command(&["run"], self.ahead, fail_at);
+        self.lives += 1;
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
+        writeln!(log, "-- life {}, {fail_at:?}", self.lives).unwrap();
+        Life::start(command, &self.said(self.lives), &self.log())
+    }
+
+    /// What a life has shown.
+    pub fn said(&self, life: usize) -> PathBuf {
+        self.setting.person.join(format!("said-{life}"))
+    }
+
+    fn log(&self) -> PathBuf {
+        self.setting.person.join("log")
+    }
+
+    fn killed_at(&mut self, step: Step, passage: u64, tally: &Mutex<Tally>) -> Result<(), String> {
+        let mut life = self.start(Some((step, passage)));
+        if matches!(step, Step::ScheduleEnded | Step::JournalClosed) {
+            let moment = Duration::from_millis(self.rng.between(200, 900));
+            if life.ended_within(moment).is_none() {
+                life.terminate();
+            }
+        }
+        let mut tally = if life.ended_within(COMES_WITHIN).is_some() {
+            tally.lock().unwrap()
+        } else {
+            let mut tally = tally.lock().unwrap();
+            *tally.missed.entry(step).or_default() += 1;
+            tally
+        };
+        match life.kill_after(Duration::ZERO) {
+            Ok(true) => *tally.steps.entry(step).or_default() += 1,
+            Ok(false) => tally.random += 1,
+            // Told to end before it had caught signals, or before it came to the step.
+            Err(_) if matches!(step, Step::ScheduleEnded | Step::JournalClosed) => {
+                *tally.missed.entry(step).or_default() += 1;
+            }
+            Err(error) => return Err(format!("life {}, at {}: {error}", self.lives, step.name())),
+        }
+        Ok(())
+    }
+
+    fn killed_somewhere(&mut self, within: u64, tally: &Mutex<Tally>) -> Result<(), String> {
+        let moment = Duration::from_millis(self.rng.between(0, within));
+        let killed = self.start(None).kill_after(moment);
+        tally.lock().unwrap().random += 1;
+        killed.map(drop).map_err(|error| format!("life {}: {error}", self.lives))
+    }
+
+    /// `reminder add`, killed while it writes the file.
+    fn killed_adding(&mut self, step: Step, tally: &Mutex<Tally>) {
+        let token = format!("w{}-{}", self.number, self.jobs.len());
+        // Staged is not there, placed is.
+        let job = Job { token, kind: Kind::Quiet, there: step == Step::Placed };
+        let at = (self.now() + TimeDelta::seconds(2)).to_rfc3339_opts(SecondsFormat::Secs, true);
+        let body = job.body();
+        let words = ["reminder", "add", "-m", &body, "--at", &at, "--background", "--isolated", "--allowed-tools", ""];
+        let status = self.setting.command(&words, self.ahead, Some((step, 1))).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(status.signal(), Some(9), "`reminder add` was to be killed at {}: {status}", step.name());
+        *tally.lock().unwrap().steps.entry(step).or_default() += 1;
+        self.jobs.push(job);
+    }
+
+    /// Lives on until nothing is left to do.
+    fn come_to_rest(&mut self) -> Result<(), String> {
+        for _ in 0..15 {
+            // Beyond every pause between attempts, and away from a full minute.
+            let now = self.now().timestamp_millis();
+            self.ahead += (now / MINUTE + 11) * MINUTE + 5_000 - now;
+            let mut life = self.start(None);
+            let start = Instant::now();
+            while !self.is_idle() {
+                if life.ended_within(Duration::from_millis(30)).is_some() || start.elapsed() > STUCK {
+                    return Err(format!("life {} does not come to rest: {:?}", self.lives, self.left()));
+                }
+            }
+            life.terminate();
+            match life.ended_within(STUCK) {
+                Some(status) if status.success() => {}
+                other => return Err(format!("life {} was told to end: {other:?}", self.lives)),
+            }
+            self.left_in_state = check::names(&self.setting.home.join("state"));
+            if self.left().is_empty() && self.reminders().is_empty() {
+                return self.nobody_is_left();
+            }
+        }
+        Err(format!("there is no end: {:?}, {:?}", self.left(), self.reminders()))
+    }
+
+    fn nobody_is_left(&self) -> Result<(), String> {
+        let start = Instant::now();
+        loop {
+            let left = processes::naming(&self.setting.person);
+            if left.is_empty() {
+                return Ok(());
+            }
+            if start.elapsed() > STUCK {
+                return Err(format!("processes are left: {left:#?}"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether all that is due has been done, as far as it can be now.
+    fn is_idle(&self) -> bool {
+        let Some(journal) = self.journal() else { return false };
+        let now = self.now().timestamp_millis();
+        let count = |sql: &str| -> i64 { journal.query_row(sql, [now], |row| row.get(0)).unwrap_or(1) };
+        count("SELECT count(*) FROM occurrence WHERE outcome IS NULL AND (retry_at IS NULL OR retry_at <= ?1)") == 0
+            && count(
+                "SELECT count(*) FROM occurrence WHERE ?1 > 0 AND kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done",
+            ) == 0
+            && count("SELECT count(*) FROM message WHERE ?1 > 0 AND delivered IS NULL") == 0
+            && count(
+                "SELECT 3 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND at >= ?1 / 60000 * 60000",
+            ) == 0
+            && self.reminders().iter().all(|path| {
+                // One that waits for another attempt has its claim.
+                due(path).is_none_or(|(id, due)| {
+                    let claims = "SELECT count(*) FROM occurrence WHERE id = ?1";
+                    due > now || journal.query_row(claims, [id], |row| row.get::<_, i64>(0)).unwrap_or(0) > 0
+                })
+            })
+    }
+
+    /// Occurrences without an outcome.
+    fn left(&self) -> Vec<String> {
+        let Some(journal) = self.journal() else { return vec!["no journal".into()] };
+        let sql = "SELECT o.id || ' ' || o.at || ' ' || r.state || ' ' || r.attempt || ' ' || coalesce(o.retry_at, '-')
+                   FROM occurrence o JOIN run r ON r.occurrence = o.number WHERE o.outcome IS NULL";
+        let mut query = journal.prepare(sql).unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    /// The journal, to be read; `None`: it is not there yet.
+    pub fn journal(&self) -> Option<Connection> {
+        let path = self.setting.home.join("state/journal.db");
+        let journal = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+        journal.busy_timeout(Duration::from_secs(5)).unwrap();
+        Some(journal)
+    }
+
+    /// The reminders that wait.
+    fn reminders(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.setting.home.join("reminders")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+    }
+
+    /// Writes a file of the data folder as editors do: whole, by a rename.
+    fn write(&self, relative: &str, text: &str) {
+        let path = self.setting.home.join(relative);
+        let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.persist(path).unwrap();
+    }
+}
+
+/// A reminder's id, and when it is due, by its file; `None`: it has gone meanwhile.
+fn due(path: &Path) -> Option<(String, i64)> {
+    let text = fs::read_to_string(path).ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim_matches(['"', '\'']).to_owned())
+    };
+    let id = field("id: ").unwrap_or_else(|| path.file_stem().unwrap().to_str().unwrap().to_owned());
+    let at: DateTime<Utc> = field("run_at: ")?.parse().unwrap();
+    Some((id, at.timestamp_millis()))
+}
+
+/// Writes a file that can be executed. Another process does it: had this one the file open while another thread
+/// forks, whoever executes it meanwhile would be told `Text file busy`.
+fn executable(path: &Path, text: &str) -> PathBuf {
+    let mut install =
+        Command::new("install").args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped()).spawn().unwrap();
+    install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(install.wait().unwrap().success(), "{}", path.display());
+    path.to_owned()
+}
