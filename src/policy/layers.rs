@@ -4,6 +4,7 @@
 //! Every decision carries its layer, its rule and a sentence. Deciding never panics: what is not understood is denied.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use super::call::{self, Request};
 use super::lists::Lists;
@@ -16,6 +17,13 @@ use super::{
 
 /// Our tools that start agents.
 const SPAWNING: [&str; 2] = ["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"];
+
+/// Our command that starts agents, denied as by a list.
+static SPAWN_COMMAND: LazyLock<Lists> = LazyLock::new(|| {
+    let pattern = ToolPattern::parse("Bash(ollim-bot spawn *)").ok();
+    let deny = pattern.iter().map(|pattern| Rule::new(pattern, Origin::Blocked)).collect();
+    Lists { allow: None, deny, read_only: false }
+});
 
 /// What an `Agent` call can ask for beside an agent: another permission mode, another checkout, or a machine elsewhere,
 /// where no hook of ours is asked.
@@ -229,6 +237,13 @@ impl Policy {
         };
         if !person && let Some(no) = bash::blocked(script, &scene) {
             return finish(deny(Layer::System, None, sentence(&no)));
+        }
+        // A subagent cannot be told from its job by the token that its commands present.
+        if self.fork
+            && call.agent_type.is_some()
+            && let Some(no) = bash::denied(&SPAWN_COMMAND, script, &scene)
+        {
+            return finish(deny(Layer::System, no.rule.clone(), sentence(&no)));
         }
         if let Some(no) = lists.iter().find_map(|lists| bash::denied(lists, script, &scene)) {
             return finish(deny(Layer::DisallowedTools, no.rule.clone(), sentence(&no)));

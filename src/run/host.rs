@@ -81,7 +81,8 @@ impl Host {
         Ok(())
     }
 
-    async fn record(&self, denial: Denial) {
+    /// Puts something refused into the run's record.
+    pub(super) async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
         }

@@ -6,7 +6,7 @@
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
-use crate::policy::{AgentRules, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, covers};
+use crate::policy::{AgentRules, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, without};
 
 use super::runner::RunSettings;
 
@@ -154,7 +154,7 @@ impl Setup {
     }
 
     fn without(&mut self, denied: &[ToolPattern]) {
-        self.granted.retain(|pattern| !denied.iter().any(|denial| covers(denial, pattern)));
+        self.granted = without(&self.granted, denied);
     }
 
     /// Hands the client those of `agents` that the policy lets it call, and hides its own.

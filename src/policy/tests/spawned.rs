@@ -75,6 +75,28 @@ fn an_empty_allowlist_leaves_a_spawned_agent_help() {
 }
 
 #[test]
+fn a_subagent_of_a_job_does_not_spawn_by_the_command_line() {
+    let agent = AgentRules {
+        name: "Helper".into(),
+        tools: None,
+        disallowed: Vec::new(),
+        read_only: false,
+        permission_mode: PermissionMode::Default,
+    };
+    let job = allowing(&["Bash", "Agent(Helper)"]).with_subagents(&[agent]);
+    let inside = |line: &str| {
+        let call = ToolCall { agent_type: Some("Helper".into()), ..call("Bash", json!({"command": line})) };
+        job.decide(&call)
+    };
+    for line in ["ollim-bot spawn -m x", "ls && /usr/bin/ollim-bot --json spawn -m x", "bash -c 'ollim-bot spawn -m x'"]
+    {
+        assert_eq!((inside(line).verdict, inside(line).layer), (Verdict::Deny, Layer::System), "{line}");
+        check(&job, line, Verdict::Allow);
+    }
+    assert_eq!(inside("ollim-bot reminder list").verdict, Verdict::Allow);
+}
+
+#[test]
 fn the_blocks_name_the_layer_that_no_list_reaches() {
     let everything = SpawnTools { allow: Some(patterns(&["*"])), deny: None };
     let policy = policy(None, None).spawned("session spawn-1", &everything);

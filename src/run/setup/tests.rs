@@ -53,7 +53,7 @@ fn a_wall_is_made_from_what_all_grant_and_nobody_denies_whole() {
     };
     let job = definition("background: true\nallowed_tools: [Edit, WebFetch, 'Bash(git log *)']\n");
     let setup = Setup::of(&job, Some(&spawned), &settings(), &places(), &Agents::built_in()).unwrap();
-    assert_eq!(words(&setup.granted), ["Edit(notes/**)"]);
+    assert_eq!(words(&setup.granted), ["Read", "Edit(notes/**)", "Read(notes/**)"]);
     assert!(setup.policy.is_spawned());
 }
 
