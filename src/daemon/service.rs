@@ -132,7 +132,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         user_home: user_home.clone(),
         clock: clock.clone(),
         journal: journal.clone(),
-        settings: for_runs.clone(),
+        settings: Arc::clone(&for_runs),
         defaults,
         schedule: OnceLock::new(),
         going: tokio::sync::Mutex::default(),

@@ -80,7 +80,7 @@ fn authority() -> RunAuthority {
     let text = "---\ncron: '@daily'\nbackground: true\n---\nSort.\n";
     let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
-    let settings = crate::daemon::service::settings(&crate::config::Config::defaults(chrono_tz::UTC));
+    let settings = crate::daemon::settings::of_runs(&crate::config::Config::defaults(chrono_tz::UTC));
     let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
     let policy = Policy::main_session(&settings.main_tools, &places);
     RunAuthority {
