@@ -12,7 +12,6 @@ pub(in crate::run) fn settings() -> RunSettings {
         inactivity_timeout: Duration::from_secs(60),
         notify_chain_delay: Duration::from_secs(3600),
         require_sandbox: false,
-        notify_chain_delay: Duration::from_secs(3600),
         person: "the user".into(),
         bot_name: "ollim-bot".into(),
         spawned_tools: SpawnTools::default(),
