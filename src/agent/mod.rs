@@ -13,6 +13,7 @@ mod launch;
 mod notify;
 mod privileges;
 mod second_stage;
+pub mod sockets;
 mod tools;
 mod tree;
 pub mod wall;

@@ -9,6 +9,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
 use super::{budget, next, runs, times};
+use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
 use crate::daemon::call::{self, CallError};
@@ -27,6 +28,8 @@ struct Status {
     problems: Vec<Problem>,
     failures: Vec<Streak>,
     budget: PingBudget,
+    /// What leads around the kernel's wall.
+    sockets: Vec<PathSocket>,
 }
 
 /// Shows it.
@@ -50,6 +53,7 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
         problems: loaded.problems,
         failures: journal.streaks()?.into_iter().filter(|streak| streak.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
+        sockets: sockets::answering(|name| context.env.text(name), &context.places().user_home),
     };
     if context.json {
         output.json(&as_json(&status, context));
@@ -103,6 +107,7 @@ fn as_json(status: &Status, context: &Context) -> Value {
         "client": service.map(|service| &service.client),
         "channel": service.map(|service| &service.channel),
         "sandbox": service.map(|service| &service.sandbox),
+        "sockets": status.sockets,
         "running": status.running.iter().map(|run| runs::as_json(run, zone)).collect::<Vec<_>>(),
         "next": next::as_json(&status.next),
         "problems": status.problems,
@@ -136,6 +141,10 @@ fn shown(status: &Status, context: &Context, output: &mut Output) {
             fact("channel", service.channel.as_str().into());
             let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
             fact("kernel wall", Cell::new(&service.sandbox.detail, style));
+            for (at, socket) in status.sockets.iter().enumerate() {
+                let name = if at == 0 { "leads around it" } else { "" };
+                fact(name, Cell::new(format!("{} ({})", socket.what, socket.path.display()), WARN));
+            }
         }
     }
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();

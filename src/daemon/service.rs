@@ -133,7 +133,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         user_home: user_home.clone(),
         clock: clock.clone(),
         journal: journal.clone(),
-        settings: Arc::clone(&for_runs),
+        settings: for_runs.clone(),
         defaults,
         schedule: OnceLock::new(),
         going: tokio::sync::Mutex::default(),

@@ -79,7 +79,8 @@ fn protected_argument(command: &Command, word: &Word, scene: &Scene<'_>) -> Opti
     }
     let found = protected(&resolve(path, scene.cwd, scene.user_home)?, scene.known)?;
     let writes = command.words.first().and_then(Word::base_name).is_some_and(|name| WRITERS.contains(&name));
-    (found == Protected::DataFolder || (found == Protected::Tooling && writes)).then_some(found)
+    let always = matches!(found, Protected::DataFolder | Protected::Client);
+    (always || (found == Protected::Tooling && writes)).then_some(found)
 }
 
 /// Whether an owner's denials touch the line.

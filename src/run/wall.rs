@@ -1,7 +1,8 @@
 //! Which kernel wall a background job gets: from the tools that its file grants to the trees its processes may reach.
 //!
 //! Landlock grants whole trees, so a pattern counts by its literal folder prefix; what is narrower is held by the
-//! hook alone. `state/`, the configuration, the definitions and the person's own files are never among them.
+//! hook alone. A Bash rule for a program that is not known for reading (`git commit`, `cp`, `make`) grants writing in
+//! `work/`. `state/`, the configuration, the definitions and the person's own files are never among them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agent::Wall;
 use crate::home::Home;
-use crate::policy::ToolPattern;
+use crate::policy::{ToolPattern, may_change_files};
 
 /// What a wall is made from. The client adds what every run of it needs: its own files, the run's folder, `work/` to read.
 pub struct WallPlan<'a> {
@@ -55,6 +56,10 @@ impl WallPlan<'_> {
                 ("Edit" | "Write" | "NotebookEdit", rule) => write.extend(self.tree(rule.unwrap_or("**"), true)),
                 ("Bash", Some(rule)) => write.extend(self.kept_by(rule)),
                 _ => {}
+            }
+            // A program that is there to change files does it in `work/`: which ones, no rule says.
+            if may_change_files(pattern) {
+                write.push(self.home.work());
             }
         }
         for list in [&mut read, &mut write] {
@@ -167,7 +172,11 @@ mod tests {
         check("Edit(//home/sam/.ollim-bot/routines/**)", None);
         check("Bash(ollim-bot gmail *)", Some("/home/sam/.ollim-bot/tools/gmail"));
         check("Bash(ollim-bot ../x *)", None);
-        check("Bash(git *)", None);
+        check("Bash(git log *)", None);
+        check("Bash(git *)", Some("/home/sam/.ollim-bot/work"));
+        check("Bash(cp notes/*)", Some("/home/sam/.ollim-bot/work"));
+        check("Bash", Some("/home/sam/.ollim-bot/work"));
+        check("*", Some("/home/sam/.ollim-bot/work"));
     }
 
     #[test]

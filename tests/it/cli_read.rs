@@ -143,12 +143,14 @@ fn the_keys_that_others_build_on() {
     routine["next"] = serde_json::json!(null);
     insta::assert_snapshot!(serde_json::to_string_pretty(&routine).unwrap(), @r#"
     {
+      "agent": null,
       "allow_ping": false,
       "allowed_tools": [
         "Bash(ollim-bot help)",
         "Read"
       ],
       "background": true,
+      "created_by": null,
       "cron": "30 8 * * 1-5",
       "description": "Sort the mail",
       "disallowed_tools": null,
@@ -175,11 +177,13 @@ fn the_keys_that_others_build_on() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&bot.json(["reminder", "list"])).unwrap(), @r#"
     [
       {
+        "agent": null,
         "allow_ping": true,
         "allowed_tools": null,
         "background": false,
         "chain_depth": 0,
         "chain_parent": "dentist",
+        "created_by": null,
         "description": "",
         "disallowed_tools": null,
         "enabled": true,

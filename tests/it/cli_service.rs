@@ -200,6 +200,7 @@ fn its_status_in_words_and_keys() {
     assert_eq!(status["client"], json!({ "name": "notify", "version": null, "why": "configured" }));
     assert_eq!(status["channel"], "console");
     assert!(status["sandbox"]["enforced"].is_boolean());
+    assert!(status["sockets"].is_array());
     assert_eq!(status["running"], json!([]));
     assert_eq!(status["next"][0]["id"], "far");
     assert_eq!(status["problems"][0]["file"], "reminders/broken.md");
@@ -352,4 +353,25 @@ fn a_reader_that_has_gone_is_no_error() {
     let mut child = bot.command(["help"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn status_names_the_sockets_that_lead_around_the_wall() {
+    let bot = TestBot::new();
+    let path = bot.path("work/tmux");
+    let bot = bot.env("TMUX", &format!("{},1,0", path.display()));
+    let service = bot.start();
+    let named = || {
+        let status = bot.json(["status"]);
+        let all = status["sockets"].as_array().unwrap().clone();
+        all.iter().any(|socket| *socket == json!({ "what": "tmux", "path": path }))
+    };
+    assert!(!named());
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    assert!(named());
+    let words = bot.ok(["status"]);
+    assert!(words.contains(&format!("tmux ({})", path.display())), "{words}");
+    drop(listener);
+    assert!(!named());
+    service.stop();
 }

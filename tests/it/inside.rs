@@ -122,3 +122,15 @@ fn the_login_and_the_persons_variables_do_not_reach_what_the_agent_starts() {
     // It did reach the client: the request was signed with it.
     assert_eq!(api.last().headers.get("x-api-key").map(String::as_str), Some("sk-test-plugh"));
 }
+
+#[test]
+fn the_shell_of_a_job_reads_no_startup_file() {
+    let api = api(&["echo one", "greet"]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    for name in [".bashrc", ".bash_profile", ".profile"] {
+        std::fs::write(bot.person().join(name), "echo plugh\ngreet() { echo plugh; }\n").unwrap();
+    }
+    let results = lines(&bot, &api, &["Bash(echo *)", "Bash(greet)"]);
+    assert_eq!(results[0].text.trim(), "one", "nothing else is said");
+    assert!(results[1].is_error && !results[1].text.contains("plugh"), "{:?}", results[1]);
+}

@@ -151,6 +151,11 @@ fn ordinary_lines_are_let_through_and_have_their_effect() {
         ("trap 'ga' EXIT; gb", "ga gb"),
         ("! ga", "ga"),
         ("time ga", "ga"),
+        ("((n = 1)) && ga", "ga"),
+        ("for ((i = 0; i < 2; i++)); do ga; done", "ga"),
+        ("for((i=0;i<2;i++)); do ga; done", "ga"),
+        ("n=2; while ((n--)); do ga; done", "ga"),
+        ("if ((1 > 2)); then gb; else ga; fi", "ga"),
     ] {
         if let Err(reason) = desk.allows(&policy, line) {
             panic!("{line:?} is refused: {reason}");
@@ -245,7 +250,11 @@ impl Random {
         }
         let (inner, other) = (self.script(depth - 1), self.script(depth - 1));
         let word = self.word(depth - 1);
-        match self.below(20) {
+        match self.below(24) {
+            20 => format!("(({inner}))"),
+            21 => format!("((n = 1)); {inner}"),
+            22 => format!("for ((n = 0; n < 2; n++)); do {inner}; done"),
+            23 => format!("if ((n++)); then {inner}; fi"),
             0 => format!("({inner})"),
             1 => format!("{{ {inner}; }}"),
             2 => format!("if {inner}; then {other}; fi"),
@@ -349,9 +358,60 @@ impl Random {
 
     fn mutate(&mut self, line: &mut String) {
         let pieces = [
-            "$", "`", "'", "\"", "\\", "(", ")", "{", "}", "[", "]", "<", ">", ";", "&", "|", "\n", " ", "#", "*", "~",
-            "!", "=", "$(", "${", "$((", "))", "<(", "<<", "<<<", "&&", "\\\n", "$'", "$\"", "evil", "ga", "if",
-            "then", "fi", "case", "esac", "in", "function", "time", "[[", "]]", "EOF", "\nE\n", "eval ", "\t", "a[",
+            "$",
+            "`",
+            "'",
+            "\"",
+            "\\",
+            "(",
+            ")",
+            "{",
+            "}",
+            "[",
+            "]",
+            "<",
+            ">",
+            ";",
+            "&",
+            "|",
+            "\n",
+            " ",
+            "#",
+            "*",
+            "~",
+            "!",
+            "=",
+            "$(",
+            "${",
+            "$((",
+            "))",
+            "<(",
+            "<<",
+            "<<<",
+            "&&",
+            "\\\n",
+            "$'",
+            "$\"",
+            "evil",
+            "ga",
+            "if",
+            "then",
+            "fi",
+            "case",
+            "esac",
+            "in",
+            "function",
+            "time",
+            "[[",
+            "]]",
+            "EOF",
+            "\nE\n",
+            "eval ",
+            "\t",
+            "a[",
+            "((",
+            "((n=1))",
+            "for ((;;))",
         ];
         let places: Vec<usize> = line.char_indices().map(|(at, _)| at).chain([line.len()]).collect();
         let at = places[self.below(places.len())];

@@ -141,7 +141,7 @@ pub fn environment(
     let path = env.get("PATH").or_else(|| own.get("PATH")).map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
     let path = surroundings.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
     let [config_dir, run_dir] = [config_dir, run_dir].map(|path| path.display().to_string());
-    let ours: [(&str, &str); 12] = [
+    let ours: [(&str, &str); 13] = [
         ("PATH", &path),
         ("OLLIM_HOME", &surroundings.data_folder),
         ("OLLIM_RUN_TOKEN", token),
@@ -149,6 +149,9 @@ pub fn environment(
         ("TMPDIR", &run_dir),
         ("CLAUDE_CODE_TMPDIR", &run_dir),
         ("CLAUDE_CODE_SHELL", "/bin/bash"),
+        // A bash whose standard input is a socket takes itself for a remote login and reads ~/.bashrc, unless it is
+        // told that a shell is around it.
+        ("SHLVL", "1"),
         ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
         // Without it `@/path` anywhere in a prompt reads that file, with no tool and no hook.
         ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
@@ -274,6 +277,7 @@ mod tests {
         OLLIM_HOME=/d
         OLLIM_RUN_TOKEN=tok
         PATH=/opt/ollim:/d/bin:/usr/bin
+        SHLVL=1
         TMPDIR=/d/state/runs/1
         ");
     }

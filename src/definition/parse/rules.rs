@@ -71,23 +71,31 @@ impl Reading<'_> {
                 self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
             }
             self.said_of("allowed_tools", list, policy::warnings);
+            for (item, said) in policy::together(list) {
+                self.said("allowed_tools", item, said);
+            }
             self.unknown_commands(definition.enabled, "allowed_tools", list);
         }
         if let Some(list) = restrictions.disallowed_tools() {
-            self.said_of("disallowed_tools", list, policy::denylist_warnings);
+            self.said_of("disallowed_tools", list, |pattern| policy::denylist_warnings(pattern, list));
             self.unknown_commands(definition.enabled, "disallowed_tools", list);
         }
     }
 
     /// What the policy says of each pattern: broader than it looks, or no boundary.
-    fn said_of(&mut self, field: &'static str, list: &[ToolPattern], warnings: fn(&ToolPattern) -> Vec<String>) {
+    fn said_of(&mut self, field: &'static str, list: &[ToolPattern], warnings: impl Fn(&ToolPattern) -> Vec<String>) {
         for (item, pattern) in list.iter().enumerate() {
             for said in warnings(pattern) {
-                match said.split_once("; ") {
-                    Some((what, hint)) => self.at_item(field, item, what.into(), Some(hint.into())),
-                    None => self.at_item(field, item, said, None),
-                }
+                self.said(field, item, said);
             }
+        }
+    }
+
+    /// A sentence about an item: what it is, and behind the first `; ` what to do about it.
+    fn said(&mut self, field: &'static str, item: usize, said: String) {
+        match said.split_once("; ") {
+            Some((what, hint)) => self.at_item(field, item, what.into(), Some(hint.into())),
+            None => self.at_item(field, item, said, None),
         }
     }
 

@@ -26,6 +26,8 @@ pub(in crate::policy) struct Known {
 pub(in crate::policy) enum Protected {
     /// In the data folder, outside `work/`.
     DataFolder,
+    /// The person's own agent client: its login, memory, transcripts and settings.
+    Client,
     /// `.git` or `.claude`.
     Tooling,
     /// Another process, or this one, through `/proc`.
@@ -39,6 +41,7 @@ impl Protected {
             Self::DataFolder => {
                 "it is in the bot's data folder outside `work/` (definitions are changed with `ollim-bot routine` and `ollim-bot reminder`)"
             }
+            Self::Client => "the person's own agent client keeps its login, memory and settings there",
             Self::Tooling => "`.git/` and `.claude/` are protected: what stands there runs as code later",
             Self::Process => "the processes under `/proc` are protected",
         }
@@ -65,6 +68,10 @@ impl Known {
         let inside = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         if inside(&self.root) && !inside(&self.work) {
             return Some(Protected::DataFolder);
+        }
+        let of_client = |home: &PathBuf| path.starts_with(home.join(".claude")) || *path == home.join(".claude.json");
+        if self.user_home.iter().any(of_client) {
+            return Some(Protected::Client);
         }
         let mut parts = path.components().filter_map(|part| match part {
             Component::Normal(name) => name.to_str(),

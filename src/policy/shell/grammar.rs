@@ -19,6 +19,7 @@ const PLACEHOLDER: char = '\u{E000}';
 
 /// Parses a line that was cut up.
 pub(super) fn parse(line: &str, lexed: &Lexed) -> Result<Program, Unreadable> {
+    let line = lexed.line(line);
     let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };
     let parsed = catch_unwind(AssertUnwindSafe(|| {
         let theirs = brush_parser::uncached_tokenize_str(line, &options.tokenizer_options())

@@ -41,10 +41,21 @@ pub(super) struct Lexed {
     pub words: Vec<Word>,
     /// The scripts of all substitutions, in order.
     pub scripts: Vec<String>,
-    /// Names that an expansion assigns (`${x:=y}`).
+    /// Names that an expansion or arithmetic assigns (`${x:=y}`, `((n++))`).
     pub assigned: Vec<String>,
+    /// Those of them that get a number.
+    pub numbers: Vec<String>,
+    /// The line as the grammar is to see it, where that differs: every arithmetic command is a plain word in it.
+    masked: Option<String>,
     /// Names that arithmetic evaluates.
     pub evaluated: Vec<String>,
+}
+
+impl Lexed {
+    /// The line for the grammar, each token at its place in it.
+    pub(super) fn line<'a>(&'a self, line: &'a str) -> &'a str {
+        self.masked.as_deref().unwrap_or(line)
+    }
 }
 
 /// Longest first.
@@ -70,6 +81,9 @@ pub(super) fn lex(line: &str) -> Result<Lexed, Unreadable> {
 fn is_refused(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t') || ('\u{E000}'..='\u{E00F}').contains(&c)
 }
+
+/// What may stand behind an arithmetic command.
+const ENDS: [char; 9] = [' ', '\t', '\n', ';', '&', '|', ')', '<', '>'];
 
 pub(super) struct Lexer<'a> {
     pub(super) line: &'a str,
@@ -143,6 +157,10 @@ impl Lexer<'_> {
                         return Err(Unreadable::new("a here-document has no end"));
                     }
                     return Ok(());
+                }
+                if self.rest().starts_with("((") {
+                    self.arithmetic_command(cases > 0)?;
+                    continue;
                 }
                 self.check_operator(operator, start)?;
                 self.at += operator.len();
@@ -218,17 +236,73 @@ impl Lexer<'_> {
 
     fn check_operator(&self, operator: &str, start: usize) -> Result<(), Unreadable> {
         let next = self.rest()[operator.len()..].chars().next();
-        if operator == "(" && next == Some('(') {
-            return Err(Unreadable::new(
-                "`((`: arithmetic can run commands; use `[ … ]` for numbers, or put a blank between the parentheses of a subshell",
-            ));
-        }
         // A process substitution must be a word of its own: in the middle of a word bash and the grammar differ.
         let glued = start > 0 && !self.line[..start].ends_with([' ', '\t', '\n', '(', ';', '&', '|', '<', '>', '=']);
         if matches!(operator, "<" | ">") && next == Some('(') && glued {
             return Err(Unreadable::new("a process substitution inside a word"));
         }
         Ok(())
+    }
+
+    /// `((…))` where a command begins, and `for ((…; …; …))`. Bash reads both as arithmetic exactly where the text ends in
+    /// `))`, and else as subshells: what is not plain arithmetic is refused. All that it does is to set names to numbers,
+    /// so the grammar gets `:` in its place, or `for i in 1`.
+    fn arithmetic_command(&mut self, in_case: bool) -> Result<(), Unreadable> {
+        let start = self.at;
+        let of_loop = self.follows(&["for"]);
+        let begins = self.out.tokens.is_empty()
+            || matches!(self.out.tokens.last(), Some(Token { kind: Kind::Operator(operator), .. })
+                if matches!(*operator, ";" | "&&" | "||" | "|" | "|&" | "&" | "\n" | "("))
+            || self.follows(&["if", "then", "elif", "else", "while", "until", "do", "{", "!"]);
+        if in_case || !(begins || of_loop) {
+            return Err(Unreadable::new(
+                "`((` where it may not be arithmetic; put a blank between the parentheses of a subshell",
+            ));
+        }
+        self.at += 2;
+        if of_loop { self.arithmetic_loop() } else { self.arithmetic() }?;
+        let text = self.rest().trim_start_matches([' ', '\t']);
+        let ends = if of_loop {
+            text.starts_with([';', '\n'])
+        } else {
+            self.rest().is_empty() || self.rest().starts_with(ENDS)
+        };
+        if !ends {
+            return Err(Unreadable::new("arithmetic that goes on behind its end"));
+        }
+        // `for((` has no blank that would keep the words apart.
+        let glued = of_loop && !self.line[..start].ends_with([' ', '\t']);
+        let stand_in = match (of_loop, glued) {
+            (true, true) => " i in 1",
+            (true, false) => "i in 1",
+            (false, _) => "x",
+        };
+        let text = &self.line[start..self.at];
+        let Some(rest) = text.len().checked_sub(stand_in.len()).filter(|_| !of_loop || text.matches(';').count() == 2)
+        else {
+            return Err(Unreadable::new("a loop over arithmetic that is not `for ((…; …; …))`"));
+        };
+        let mask = format!("{stand_in}{}", if of_loop { " " } else { "x" }.repeat(rest));
+        self.out.masked.get_or_insert_with(|| self.line.to_owned()).replace_range(start..self.at, &mask);
+        let from = start + usize::from(glued);
+        let words: &[(&str, usize, usize)] = if of_loop {
+            &[("i", from, 1), ("in", from + 2, 2), ("1", from + 5, 1)]
+        } else {
+            &[(":", start, self.at - start)]
+        };
+        for (text, start, length) in words {
+            let index = self.out.words.len();
+            self.out.words.push(Word::text(*text));
+            self.out.tokens.push(Token { kind: Kind::Word(index), start: *start, end: start + length });
+        }
+        Ok(())
+    }
+
+    /// Whether the last token is one of these words, plainly written.
+    fn follows(&self, words: &[&str]) -> bool {
+        let Some(Token { kind: Kind::Word(index), .. }) = self.out.tokens.last() else { return false };
+        let word = self.out.words.get(*index).filter(|word| !word.quoted);
+        word.and_then(Word::literal).is_some_and(|text| words.contains(&text))
     }
 
     /// `2>f` is a descriptor; `{fd}>f` assigns a variable, and a long number is no descriptor.
@@ -300,6 +374,7 @@ impl Lexer<'_> {
         inner.double_quoted(&mut word, None, nesting + 1)?;
         self.out.scripts.append(&mut inner.out.scripts);
         self.out.assigned.append(&mut inner.out.assigned);
+        self.out.numbers.append(&mut inner.out.numbers);
         self.out.evaluated.append(&mut inner.out.evaluated);
         Ok(())
     }

@@ -207,6 +207,7 @@ impl Script {
         let program = super::grammar::parse(line, &lexed)?;
         super::walk::program(self, &program, &lexed, depth)?;
         self.assigned.extend(lexed.assigned.iter().cloned());
+        self.numbers.extend(lexed.numbers.iter().cloned());
         self.evaluated.extend(lexed.evaluated.iter().cloned());
         for script in &lexed.scripts {
             self.add_line(script, depth + 1)?;

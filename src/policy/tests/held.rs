@@ -55,6 +55,83 @@ fn arithmetic_takes_names_that_the_line_sets_to_numbers() {
 }
 
 #[test]
+fn arithmetic_commands_set_names_to_numbers() {
+    let policy = allowing(&["Bash(echo *)", "Bash(ls *)", "Edit(notes/**)"]);
+    allows(
+        &policy,
+        &[
+            "(( n = 3 + 4 )); echo \"$n\"",
+            "((n=3)) && echo $((n))",
+            "n=1; ((n++)); ((n += 2)); ((--n)); echo $n",
+            "for ((i = 0; i < 3; i++)); do echo \"n$i\"; done",
+            "for((i=0;i<3;i++)); do echo $i; done",
+            "for ((;;))\ndo echo x; break; done",
+            "for ((i = 0, j = 9; i < j; i++, j--)) ; do echo $i $j; done",
+            "n=4; if ((n > 3)); then echo more; fi",
+            "i=0; while ((i < 3)); do echo $i; ((i++)); done",
+            "n=4; ((n > 3)) && echo more || echo less",
+            "n=4; ! ((n > 3)) || ls",
+            "( ((n = 1)); echo $n )",
+            "n=$( ((m = 1)); echo $m ); ls \"$n\"",
+            "((n = (1 + 2) * 3)) > notes/x; echo $n",
+            "echo one\n((n = 1))\necho $n",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "((secret))",
+            "((secret)); ls",
+            "( (secret) )",
+            "((secret) )",
+            "((secret); (ls))",
+            "((ls) | (secret))",
+            "((ls)&&(secret))",
+            "((ls)\n(secret))",
+            "((n)) && ls",
+            "((n++, m)) && ls",
+            "n='a[$(secret)]'; ((n)) && ls",
+            "n='a[$(secret)]'; ((n++)) && ls",
+            "((n = 'a[$(secret)]')) && ls",
+            "((n[$(secret)] = 1)) && ls",
+            "((a[0] = 1)); ls",
+            "(($(secret))) && ls",
+            "((`secret`)) && ls",
+            "(($x)) && ls",
+            "((\"1\")) && ls",
+            "((n = 1))secret",
+            "((n = 1)) secret",
+            "((n = 1))>evil; ls",
+            "((n = 1)) > evil; ls",
+            "((PATH = 1)); ls",
+            "((OLLIM_RUN_TOKEN = 5)); ls",
+            "((OLLIM_RUN_TOKEN++)); ls",
+            "((IFS = 1)); ls",
+            "ls $((OLLIM_RUN_TOKEN=5))",
+            "((RANDOM)); ls",
+            "((n = 1); secret)",
+            "((n = 1)\n); secret",
+            "for ((i = secret; i < 3; i++)); do ls; done",
+            "for ((i = 0; i < 3; i++)); do secret; done",
+            "for ((i = 0; i < 3; i++)) do secret; done",
+            "for ((i = 0; i < 3; i++)) { secret; }",
+            "for ((i = 0; i < 3)); do ls; done",
+            "for (()); do ls; done",
+            "for ((i = 0; $(secret); i++)); do ls; done",
+            "for ((i = 0; i < 3; PATH = 1)); do ls; done",
+            "for i in a ((1)); do ls; done",
+            "case x in ((1)) ls;; esac",
+            "case x in a) ((1));; esac; secret",
+            "f() ((1)); ls; secret",
+            "x=((1)); ls",
+            "ls ((1))",
+            "time ((1)); secret",
+            "echo then ((1)); secret",
+        ],
+    );
+}
+
+#[test]
 fn ifs_is_set_for_read_alone() {
     let policy = allowing(&["Bash(echo *)", "Bash(ls *)"]);
     allows(
@@ -206,4 +283,24 @@ fn asking_about_files_needs_no_grant() {
         ],
     );
     denies(&denying(&["Bash(test *)"]), &["[[ -f x ]]", "test -f x"]);
+}
+
+#[test]
+fn the_persons_own_client_is_out_of_reach() {
+    let policy = allowing(&["Bash(cat *)", "Bash(grep *)", "Read(//**)", "Edit(//**)"]);
+    denies(
+        &policy,
+        &[
+            "cat ~/.claude/settings.json",
+            "cat /home/u/.claude/projects/p/x.jsonl",
+            "cat /home/u/.claude.json",
+            "cat < ~/.claude.json",
+            "grep -r token ~/.claude",
+            "grep --file=/home/u/.claude/x y",
+        ],
+    );
+    allows(&policy, &["cat repo/.git/HEAD", "cat ~/.claudette", "cat notes/.claude.md"]);
+    for path in ["/home/u/.claude/settings.json", "~/.claude.json"] {
+        assert_eq!(policy.decide(&call("Read", json!({ "file_path": path }))).verdict, Verdict::Deny, "{path}");
+    }
 }

@@ -46,7 +46,7 @@ fn yes() -> bool {
 }
 
 /// Rules by their name in the file, or written in the entry.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum RulesOf {
     Named(String),
@@ -66,7 +66,7 @@ pub enum HeldBy {
 }
 
 /// One call with what has to be there before it and what shows that it did something.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     pub name: String,
@@ -105,7 +105,7 @@ pub struct Entry {
 }
 
 /// What is there after the call and was not before. All that is named has to hold.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     /// Stub programs that ran: how a line of their log begins, whole words.
@@ -127,7 +127,7 @@ pub struct Effect {
     pub emptied: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMany {
     One(String),
@@ -150,13 +150,18 @@ impl OneOrMany {
 }
 
 impl Effect {
+    /// How many things it is made of.
+    pub fn parts(&self) -> usize {
+        self.ran.as_slice().len()
+            + usize::from(self.output.is_some())
+            + self.files.len()
+            + self.made.len()
+            + self.gone.len()
+            + self.emptied.len()
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.ran.as_slice().is_empty()
-            && self.output.is_none()
-            && self.files.is_empty()
-            && self.made.is_empty()
-            && self.gone.is_empty()
-            && self.emptied.is_empty()
+        self.parts() == 0
     }
 }
 
@@ -181,7 +186,7 @@ impl Entry {
 }
 
 /// An entry with its class and its rules looked up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Case {
     pub class: String,
     pub rules: Rules,

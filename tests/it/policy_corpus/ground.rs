@@ -16,6 +16,9 @@ use super::entry::{Effect, Entry, fixtures};
 /// Stub programs that every trial has on its search path.
 const STUBS: [&str; 2] = ["secret", "ollim-bot"];
 
+/// What stands for the person's token in the corpora.
+const TOKEN: &str = "USER-TOKEN-5520";
+
 /// One's own commands in the data folder's `bin/`.
 const OWN_COMMANDS: [&str; 2] = ["ollim-bot-cal", "ollim-bot-gmail"];
 
@@ -33,8 +36,11 @@ $1" < /dev/null
 const LIMIT_SECONDS: &str = "30";
 
 pub struct Ground {
-    _folder: tempfile::TempDir,
+    /// None where somebody else keeps the folder.
+    _folder: Option<tempfile::TempDir>,
     root: PathBuf,
+    /// The text that stands for the person's token in the corpora, and the one that is really there.
+    token: Option<String>,
 }
 
 impl Ground {
@@ -42,7 +48,12 @@ impl Ground {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("corpus").tempdir().expect("a temporary folder");
         let root = folder.path().canonicalize().expect("the temporary folder's path");
-        let ground = Self { _folder: folder, root };
+        Self { _folder: Some(folder), ..Self::laid_in(root) }
+    }
+
+    /// The same, in a folder of somebody else's.
+    pub fn laid_in(root: PathBuf) -> Self {
+        let ground = Self::within(root);
         for name in ["bin", "tmp", "other", "answers"] {
             fs::create_dir_all(ground.root.join(name)).expect("a folder");
         }
@@ -51,9 +62,26 @@ impl Ground {
         ground
     }
 
-    /// Lays out the files, links and programs that `entry` needs and runs its setup line.
+    /// A ground in a folder of somebody else's, in which nothing is laid out yet.
+    pub fn within(root: PathBuf) -> Self {
+        Self { _folder: None, root, token: None }
+    }
+
+    /// From now on the person's token is this.
+    pub fn token_is(&mut self, token: String) {
+        self.token = Some(token);
+    }
+
+    /// A ground with all that `entry` needs.
     pub fn lay(entry: &Entry) -> Self {
         let ground = Self::new();
+        ground.lay_out(entry);
+        ground
+    }
+
+    /// Lays out the files, links and programs that `entry` needs and runs its setup line.
+    pub fn lay_out(&self, entry: &Entry) {
+        let ground = self;
         for (path, content) in &entry.files {
             ground.write(path, &ground.fill(content), &ground.path(path));
         }
@@ -70,7 +98,6 @@ impl Ground {
             let (output, done) = ground.shell("set -e; eval \"$1\"", &ground.fill(setup), &ground.work());
             assert!(done, "{}: the setup failed:\n{output}", entry.name);
         }
-        ground
     }
 
     fn lay_home(&self) {
@@ -89,22 +116,31 @@ impl Ground {
             ),
             ("reminders/oven.md", "---\nrun_at: 2099-01-01T08:00:00Z\nmax_chain: 0\n---\nThe oven\n"),
             ("state/user.token", "USER-TOKEN-5520\n"),
-            ("work/secret.txt", "TOP-SECRET-7391\n"),
-            ("work/notes/today.md", "buy milk\n"),
-            ("work/notes/todo.md", "call ann\nwater plants\n"),
         ] {
             self.write(path, content, &self.data().join(path));
+        }
+        self.lay_work();
+    }
+
+    /// What lies in the working folder and the person's home before every call.
+    pub fn lay_work(&self) {
+        for (path, content) in [
+            ("secret.txt", "TOP-SECRET-7391\n"),
+            ("notes/today.md", "buy milk\n"),
+            ("notes/todo.md", "call ann\nwater plants\n"),
+        ] {
+            self.write(path, content, &self.work().join(path));
         }
         self.write(".bashrc", "# empty\n", &self.home().join(".bashrc"));
     }
 
-    fn write(&self, name: &str, content: &str, path: &Path) {
+    pub fn write(&self, name: &str, content: &str, path: &Path) {
         self.own(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
         fs::write(path, content).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
-    fn link(&self, target: &Path, path: &Path) {
+    pub fn link(&self, target: &Path, path: &Path) {
         self.own(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
         symlink(target, path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -113,6 +149,10 @@ impl Ground {
     /// Nothing is laid outside the ground.
     fn own(&self, path: &Path) {
         assert!(path.starts_with(&self.root), "{} is not on the ground", path.display());
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     pub fn home(&self) -> PathBuf {
@@ -140,6 +180,7 @@ impl Ground {
             .replace("@HOME@", &place(self.home()))
             .replace("@BOX@", &place(self.root.clone()))
             .replace("@STUB@", &place(fixtures().join("stub")))
+            .replace(TOKEN, self.token.as_deref().unwrap_or(TOKEN))
     }
 
     /// Every text of a tool's input filled.
@@ -214,9 +255,32 @@ impl Ground {
         String::new()
     }
 
+    /// Which stub programs ran.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// Has stub programs write down that they ran in a file elsewhere: one that they reach behind every wall.
+    pub fn log_elsewhere(&self, path: &Path) {
+        self.write(".box", &format!("{}\n", path.display()), &self.root.join(".box"));
+    }
+
+    /// From here on nothing has run.
+    pub fn forget_what_ran(&self) {
+        fs::write(self.log_path(), "").expect("the log of what ran");
+    }
+
+    fn log_path(&self) -> PathBuf {
+        let elsewhere = fs::read_to_string(self.root.join(".box")).unwrap_or_default();
+        match elsewhere.trim_end() {
+            "" => self.root.join("ran.log"),
+            path => PathBuf::from(path),
+        }
+    }
+
     /// What of `effect` is missing; empty when all of it is there.
     pub fn missing(&self, effect: &Effect, output: &str) -> Vec<String> {
-        let log = fs::read_to_string(self.root.join("ran.log")).unwrap_or_default();
+        let log = self.log();
         let mut missing = Vec::new();
         let mut expect = |there: bool, what: String| {
             if !there {

@@ -50,8 +50,20 @@ impl TestBot {
 
     /// The agent client is the command `client`; its API is at `url`.
     pub fn with_client(client: &Path, url: &str) -> Self {
-        Self::new()
-            .env("OLLIM_AGENT_CLIENT", "claude")
+        Self::new().client(client, url)
+    }
+
+    /// A data folder at `home`, with no client yet; `person` keeps it and is what ends last.
+    pub fn living_in(person: TempDir, home: PathBuf) -> Self {
+        for folder in ["routines", "reminders", "work", "bin"] {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        Self { person, home, env: Vec::new() }
+    }
+
+    /// See [`Self::with_client`].
+    pub fn client(self, client: &Path, url: &str) -> Self {
+        self.env("OLLIM_AGENT_CLIENT", "claude")
             .env("OLLIM_CLAUDE", client.to_str().unwrap())
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "sk-test-not-a-key")

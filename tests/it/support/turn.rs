@@ -102,7 +102,9 @@ impl RunHost for Host {
 
 /// A data folder of its own, and a client that works in it.
 pub struct Desk {
-    person: TempDir,
+    /// Kept as long as anything may use it.
+    _folder: Option<TempDir>,
+    home: PathBuf,
     pub root: PathBuf,
     pub claude: Claude,
 }
@@ -112,7 +114,11 @@ impl Desk {
     pub fn new(command: &Path, url: &str) -> Self {
         let person = TempDir::with_prefix("ollim-turn-").unwrap();
         let home = person.path().canonicalize().unwrap();
-        let root = home.join("bot");
+        Self { _folder: Some(person), ..Self::at(&home, home.join("bot"), command, url) }
+    }
+
+    /// The same, with the data folder at `root` and the person's home at `home`, which somebody else keeps.
+    pub fn at(home: &Path, root: PathBuf, command: &Path, url: &str) -> Self {
         for folder in ["work", "bin", "state/runs/0a1b2c3d"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
@@ -144,12 +150,12 @@ impl Desk {
             clock: Clock::system(),
             limits: Limits::default(),
         };
-        Self { person, root, claude }
+        Self { _folder: None, home: home.to_owned(), root, claude }
     }
 
     /// The person's home; the data folder is in it.
     pub fn home(&self) -> PathBuf {
-        self.person.path().canonicalize().unwrap()
+        self.home.clone()
     }
 
     /// The working folder of clients.

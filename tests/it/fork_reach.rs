@@ -1,0 +1,154 @@
+//! What a fork gets of the main session and of its siblings, on the real client: with the widest rules that a file can hold, by
+//! the client's own tools, by command lines, and by a program that it may run. Once with the kernel's wall and once
+//! without: the hook holds all but what a program does by itself, and that the kernel holds.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ollim_bot::agent::AttemptEnd;
+use ollim_bot::home::Home;
+use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolPattern, UpdateMode, Verdict, default_main_tools};
+use ollim_bot::run::wall::WallPlan;
+use serde_json::json;
+
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply, ToolResult};
+use crate::support::turn::{self, Desk, Host, Say};
+
+/// What stands in every file that the fork must not get at.
+const SECRET: &str = "plugh-4711";
+
+/// What it would put there.
+const EVIL: &str = "xyzzy-evil";
+
+/// The main session's transcript, memory, shell snapshot and settings; the same of the person's own client; what a
+/// sibling's run has. Relative to the person's home.
+const TARGETS: [&str; 11] = [
+    "bot/state/main/projects/p/main.jsonl",
+    "bot/state/main/projects/p/memory/MEMORY.md",
+    "bot/state/main/CLAUDE.md",
+    "bot/state/main/shell-snapshots/snapshot-bash-1.sh",
+    "bot/state/main/settings.json",
+    "bot/state/main/.claude.json",
+    ".claude/settings.json",
+    ".claude/CLAUDE.md",
+    "bot/state/runs/ffffffff/main.jsonl",
+    "bot/state/runs/ffffffff/claude/projects/p/own.jsonl",
+    "bot/state/runs/ffffffff/claude/shell-snapshots/snapshot-bash-1.sh",
+];
+
+/// The ways to a file: a call, and whether only the kernel can hold it, since the line does not say what it does.
+fn ways(path: &str) -> Vec<(Reply, bool)> {
+    let write = json!({ "file_path": path, "content": EVIL });
+    let edit = json!({ "file_path": path, "old_string": SECRET, "new_string": EVIL });
+    vec![
+        (Reply::call("Read", json!({ "file_path": path })), false),
+        (Reply::call("Write", write), false),
+        (Reply::call("Edit", edit), false),
+        (Reply::bash(&format!("cat {path}")), false),
+        (Reply::bash(&format!("cat < {path}")), false),
+        (Reply::bash(&format!("echo {EVIL} >> {path}")), false),
+        (Reply::bash(&format!("cp notes/evil {path}")), false),
+        (Reply::bash("./tool"), true),
+    ]
+}
+
+/// A desk with all targets on it, and a program that tries to read and change each.
+fn desk(url: &str) -> Desk {
+    let desk = Desk::new(&client::real(), url);
+    let paths: Vec<PathBuf> = TARGETS.iter().map(|target| desk.home().join(target)).collect();
+    for path in &paths {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("{SECRET}\n")).unwrap();
+    }
+    std::fs::create_dir_all(desk.work().join("notes")).unwrap();
+    std::fs::write(desk.work().join("notes/evil"), EVIL).unwrap();
+    let lines: Vec<String> =
+        paths.iter().map(|path| format!("cat '{0}'; echo {EVIL} >> '{0}'\n", path.display())).collect();
+    client::executable(&desk.work().join("tool"), &format!("#!/bin/sh\n{}true\n", lines.concat()));
+    desk
+}
+
+/// Lets the fork try everything; what each call came to.
+fn try_all(desk: &Desk, api: &MessagesApi, walled: bool) -> Vec<ToolResult> {
+    let granted: Vec<ToolPattern> =
+        ["Bash(cat *)", "Bash(echo *)", "Bash(cp *)", "Bash(./tool)", "Read(//**)", "Read", "Edit(//**)", "Edit"]
+            .map(|text| ToolPattern::parse(text).unwrap())
+            .to_vec();
+    let config = BgForkConfig::new(UpdateMode::OnPing, true, Some(granted.clone()), None).unwrap();
+    let places = Places { root: desk.root.clone(), work: desk.work(), user_home: desk.home() };
+    let policy = Policy::background("reminder test", &config, &default_main_tools(), &places);
+    let visible = policy.visible_tools();
+    let visible: Vec<&str> = visible.iter().map(String::as_str).collect();
+    let host = Arc::new(Host::new(move |call| match policy.decide(call).verdict {
+        Verdict::Allow => Say::Allow,
+        Verdict::Deny => Say::Deny,
+    }));
+    let mut request = desk.request(&host, "do it", &visible);
+    if walled {
+        let home = Home::new(desk.root.clone());
+        let plan = WallPlan {
+            home: &home,
+            user_home: &desk.home(),
+            granted: &granted,
+            commands: &[],
+            programs: &[],
+            required: true,
+        };
+        request.wall = Some(plan.prepare().unwrap());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let report = runtime.block_on(desk.run(request));
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    api.last().results()
+}
+
+/// Asserts that no call that the hook must hold had any effect; gives what the program did by itself.
+fn lived(walled: bool) -> (String, Vec<String>) {
+    // The script needs the paths, and the desk the script's address.
+    let at = Arc::new(std::sync::OnceLock::<PathBuf>::new());
+    let home = at.clone();
+    let api = MessagesApi::answering(move |request| {
+        let all: Vec<(Reply, bool)> = TARGETS
+            .iter()
+            .flat_map(|target| ways(home.get().unwrap().join(target).to_str().unwrap()))
+            .filter(|(_, by_itself)| !by_itself)
+            .collect();
+        let by_itself = ways("").pop().map(|(reply, _)| reply);
+        let calls = all.into_iter().map(|(reply, _)| reply).chain(by_itself);
+        calls.collect::<Vec<_>>().get(request.answers()).cloned().unwrap_or_else(|| Reply::say("done"))
+    });
+    let desk = desk(api.url());
+    at.set(desk.home()).unwrap();
+    let results = try_all(&desk, &api, walled);
+    assert_eq!(results.len(), TARGETS.len() * 7 + 1);
+    let (program, others) = results.split_last().unwrap();
+    for result in others {
+        assert!(result.is_error && !result.text.contains(SECRET), "{result:?}");
+    }
+    let changed = TARGETS.iter().filter(|target| {
+        let text = std::fs::read_to_string(desk.home().join(target)).unwrap();
+        text != format!("{SECRET}\n")
+    });
+    (program.text.clone(), changed.map(|target| (*target).to_owned()).collect())
+}
+
+#[test]
+fn with_the_kernels_wall_a_fork_gets_at_neither_the_main_session_nor_a_sibling() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let (program, changed) = lived(true);
+    assert!(program.contains("Permission denied"), "it did run: {program}");
+    assert!(!program.contains(SECRET), "{program}");
+    assert_eq!(changed, Vec::<String>::new());
+}
+
+/// What docs/policy.md says of a machine without Landlock: every call is held all the same, and a program that the job may
+/// run does what the person could.
+#[test]
+fn without_it_only_a_program_that_it_may_run_does() {
+    let (program, changed) = lived(false);
+    assert_eq!(program.matches(SECRET).count(), TARGETS.len(), "{program}");
+    assert_eq!(changed, TARGETS.map(str::to_owned));
+}

@@ -1,0 +1,253 @@
+//! The corpora through the whole program: a background job with the entry's rules, the real client, the hook, the kernel's
+//! wall, the real binary. An attack must leave no trace and stand in the run's record; an ordinary call must do what it is for.
+//!
+//! As it stands a fixed part of them is played: of each class of attacks the first [`EACH`] that show their effect, of the
+//! ordinary ones every other. `OLLIM_CORPUS=all` plays them all (some minutes).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::entry::{Case, HeldBy, Rules, Updates, fixtures, load};
+use super::ground::{Ground, lacking};
+use super::player::{self, OWN, Play, Seen, with_the_real_binary};
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::MessagesApi;
+use crate::support::turn;
+
+/// How many attacks of a class are played.
+const EACH: usize = 12;
+
+/// A session's entries at most: a longer conversation is slower with every call.
+const LONGEST: usize = 60;
+
+/// Bots side by side: each waits for its client most of the time.
+const BOTS: usize = 4;
+
+/// A bot on a ground, whose jobs play entries.
+struct Stage {
+    bot: TestBot,
+    ground: PathBuf,
+    api: MessagesApi,
+    play: Arc<Mutex<Option<Play>>>,
+    /// What stub programs write to: the one place that every wall leaves open.
+    log: tempfile::NamedTempFile,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let play = Arc::new(Mutex::new(None::<Play>));
+        let shared = play.clone();
+        let api = MessagesApi::answering(move |request| {
+            let mut play = shared.lock().expect("no entry broke");
+            play.as_mut().expect("a session is going").reply(request)
+        });
+        let folder = tempfile::Builder::new().prefix("corpus").tempdir().expect("a temporary folder");
+        let root = folder.path().canonicalize().expect("its path");
+        let home = root.join("home");
+        let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", root.display());
+        let bot = TestBot::living_in(folder, home.join(".ollim-bot"))
+            .client(&client::real(), api.url())
+            .env("HOME", home.to_str().expect("a plain path"))
+            .env("PATH", &path)
+            .env("GIT_AUTHOR_NAME", "Ann")
+            .env("GIT_AUTHOR_EMAIL", "ann@example.org")
+            .env("GIT_COMMITTER_NAME", "Ann")
+            .env("GIT_COMMITTER_EMAIL", "ann@example.org");
+        let log = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file that forks can write");
+        let stage = Self { bot, ground: root, api, play, log };
+        stage.lay();
+        stage
+    }
+
+    fn lay(&self) {
+        let (ground, stub) = (self.ground(), fixtures().join("stub"));
+        for folder in ["tmp", "other", "answers"] {
+            std::fs::create_dir_all(self.ground.join(folder)).expect("a folder");
+        }
+        ground.log_elsewhere(self.log.path());
+        ground.link(&stub, &self.ground.join("bin/secret"));
+        ground.link(Path::new(env!("CARGO_BIN_EXE_ollim-bot")), &self.ground.join("bin/ollim-bot"));
+        for name in OWN {
+            ground.link(&stub, &self.bot.path(&format!("bin/ollim-bot-{name}")));
+        }
+        ground.lay_work();
+        let tools: Vec<String> = super::engine::main_tools().iter().map(ToString::to_string).collect();
+        let variables = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+        self.bot.write("config.yaml", &format!("main_tools: {}\nclient_env: {}\n", json!(tools), json!(variables)));
+        self.bot.write(
+            "routines/morning.md",
+            "---\ncron: 0 0 29 2 *\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n---\nGood morning\n",
+        );
+        self.bot.write("reminders/oven.md", "---\nrun_at: 2099-01-01T08:00:00Z\nmax_chain: 0\n---\nThe oven\n");
+    }
+
+    fn ground(&self) -> Ground {
+        let mut ground = Ground::within(self.ground.clone());
+        if let Some(token) = self.bot.read("state/user.token") {
+            ground.token_is(token.trim().to_owned());
+        }
+        ground
+    }
+
+    /// Lets a job with these rules make the calls; what came of each, and the run's record of what was denied.
+    fn session(&self, service: &Service<'_>, name: &str, rules: &Rules, cases: Vec<Case>) -> (Vec<Seen>, Vec<Value>) {
+        let (ground, count) = (self.ground(), cases.len());
+        player::clear(&ground, &BTreeSet::new());
+        // The kernel grants only what is there: the folders that rules name.
+        for path in cases.iter().flat_map(|case| case.entry.files.keys()) {
+            let path = ground.work().join(ground.fill(path));
+            let folder = path.parent().filter(|folder| !folder.starts_with(ground.data()));
+            folder.map(std::fs::create_dir_all).transpose().expect("a folder");
+        }
+        let fields = fields(rules, &ground);
+        *self.play.lock().expect("no entry broke") = Some(Play::new(ground, cases));
+        self.bot.write(&format!("reminders/{name}.md"), &reminder(now(), &fields, "Do the thing."));
+        let run = service.until_ended(name, 1).remove(0);
+        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+        let seen = self.play.lock().expect("no entry broke").take().expect("the session's").seen;
+        assert_eq!(seen.len(), count, "every call was made");
+        let shown = self.bot.json(["runs", "show", run["run"].as_str().expect("an id")]);
+        (seen, shown["denials"].as_array().expect("a list").clone())
+    }
+}
+
+/// The frontmatter of a job with these rules.
+fn fields(rules: &Rules, ground: &Ground) -> String {
+    let mut fields = "background: true\nisolated: true\nretry: 0\n".to_owned();
+    for (name, list) in [("allowed_tools", &rules.allowed_tools), ("disallowed_tools", &rules.disallowed_tools)] {
+        if let Some(list) = list {
+            let list: Vec<String> = list.iter().map(|text| ground.fill(text)).collect();
+            fields += &format!("{name}: {}\n", json!(list));
+        }
+    }
+    if !rules.allow_ping {
+        fields += "allow_ping: false\n";
+    }
+    if let Some(Updates::Blocked) = rules.update_main_session {
+        fields += "update_main_session: blocked\n";
+    }
+    fields
+}
+
+/// The entries that can be played here, and that this run of the tests plays.
+fn chosen(corpus: &str) -> Vec<Case> {
+    let all = std::env::var("OLLIM_CORPUS").is_ok_and(|which| which == "all");
+    let mut of_class: BTreeMap<String, usize> = BTreeMap::new();
+    let playable = |case: &Case| {
+        let entry = &case.entry;
+        // Where the caller is a named agent, or the shell has moved before, is tried with the engine alone.
+        let elsewhere = case.rules.read_only || entry.agent_type.is_some() || entry.cwd.is_some();
+        !elsewhere && !entry.shape && lacking(entry).is_empty()
+    };
+    let mut taken = |case: &Case| {
+        let count = of_class.entry(case.class.clone()).or_default();
+        *count += 1;
+        match corpus {
+            "attacks" => *count <= EACH || case.entry.held_by != HeldBy::Engine,
+            _ => *count % 2 == 1,
+        }
+    };
+    load(corpus).into_iter().filter(playable).filter(|case| taken(case) || all).collect()
+}
+
+/// Entries with the same rules, in sessions. One that leaves the shell in another folder is the last of its session.
+fn sessions(cases: Vec<Case>) -> VecDeque<(Rules, Vec<Case>)> {
+    let mut by_rules: BTreeMap<String, Vec<(Rules, Vec<Case>)>> = BTreeMap::new();
+    for case in cases {
+        let of_rules = by_rules.entry(format!("{:?}", case.rules)).or_default();
+        let moved = |cases: &Vec<Case>| cases.last().and_then(|case| case.entry.command()).is_some_and(moves);
+        match of_rules.last_mut() {
+            Some((_, cases)) if cases.len() < LONGEST && !moved(cases) => cases.push(with_the_real_binary(case)),
+            _ => of_rules.push((case.rules.clone(), vec![with_the_real_binary(case)])),
+        }
+    }
+    by_rules.into_values().flatten().collect()
+}
+
+fn moves(line: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "cd" | "pushd"))
+}
+
+/// Plays all of it on some bots side by side; `judge` says what is wrong with what came of an entry.
+fn play(corpus: &str, judge: impl Fn(&Seen, &[Value]) -> Option<String> + Sync) -> BTreeMap<String, usize> {
+    let waiting = Mutex::new(sessions(chosen(corpus)).into_iter().enumerate().collect::<VecDeque<_>>());
+    let wrong = Mutex::new(Vec::new());
+    let played = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..BOTS {
+            scope.spawn(|| {
+                let stage = Stage::new();
+                let service = stage.bot.start();
+                loop {
+                    let next = waiting.lock().expect("no session broke").pop_front();
+                    let Some((at, (rules, cases))) = next else { break };
+                    let (seen, denials) = stage.session(&service, &format!("job-{at}"), &rules, cases);
+                    for one in &seen {
+                        *played.lock().expect("no session broke").entry(one.case.class.clone()).or_default() += 1;
+                        if let Some(why) = judge(one, &denials) {
+                            wrong.lock().expect("no session broke").push(format!(
+                                "{}\n  {} {}\n  {why}\n  {:?}",
+                                one.case.title(),
+                                one.tool,
+                                one.input,
+                                one.result
+                            ));
+                        }
+                    }
+                }
+                service.stop();
+                drop(stage.api);
+                stage.bot.until_nothing_is_left();
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no session broke");
+    assert!(wrong.is_empty(), "{} are not as they should be:\n\n{}", wrong.len(), wrong.join("\n\n"));
+    played.into_inner().expect("no session broke")
+}
+
+#[test]
+fn no_attack_has_its_effect_on_the_real_client() {
+    let kernel = turn::kernel_holds_walls();
+    let played = play("attacks", |seen, denials| {
+        if seen.case.entry.held_by == HeldBy::Kernel && !kernel {
+            return None;
+        }
+        if let Some(traces) = seen.traces() {
+            return Some(format!("it left a trace: {traces}"));
+        }
+        if seen.case.entry.held_by != HeldBy::Engine {
+            return None;
+        }
+        if !seen.result.is_error {
+            return Some("the agent was not told that it may not".into());
+        }
+        // The client may put an input more plainly before it asks; then the sentence tells which call it was.
+        let same = |denial: &&Value| denial["input"] == seen.input || denial["reason"] == *seen.result.text;
+        let recorded = denials.iter().filter(|denial| denial["tool"] == *seen.tool).find(same);
+        let Some(denial) = recorded else { return Some(format!("it is not in the record: {denials:#?}")) };
+        let told = ["reason", "layer"].iter().all(|key| denial[key].as_str().is_some_and(|text| !text.is_empty()));
+        (!told).then(|| format!("the record does not say why: {denial}"))
+    });
+    let total: usize = played.values().sum();
+    assert!(total >= 150, "only {total} attacks were played: {played:?}");
+    let too_few: Vec<_> = played.iter().filter(|(_, count)| **count < 8).collect();
+    assert!(too_few.is_empty() && played.len() >= 13, "fewer than eight of {too_few:?}; {played:?}");
+}
+
+#[test]
+fn every_ordinary_call_has_its_effect_on_the_real_client() {
+    let played = play("ordinary", |seen, denials| {
+        if !seen.had_its_effect() {
+            return Some(seen.missing.join("; "));
+        }
+        let denied = denials.iter().any(|denial| denial["input"] == seen.input);
+        denied.then(|| "it stands among the denied".to_owned())
+    });
+    let total: usize = played.values().sum();
+    assert!(total >= 100, "only {total} ordinary calls were played: {played:?}");
+}

@@ -1,0 +1,203 @@
+//! Plays corpus entries to a running agent client: its model is a script that lays out the ground of an entry, makes the
+//! call, looks at what came of it, and goes on with the next.
+//!
+//! What always holds: one call at a time, each on a ground that was cleared before it; folders that were there when the
+//! session began stay the same ones, since the kernel's wall is tied to them and not to their names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::entry::{Case, Effect, OneOrMany};
+use super::ground::Ground;
+use crate::support::messages_api::{Reply, Request, ToolResult};
+
+/// What came of an entry.
+#[derive(Debug)]
+pub struct Seen {
+    pub case: Case,
+    /// The call as it was made.
+    pub tool: String,
+    pub input: Value,
+    /// What the agent was told.
+    pub result: ToolResult,
+    /// What of its effect is missing, and how much of it was before the call.
+    pub missing: Vec<String>,
+    missing_before: usize,
+    /// The stub programs that ran.
+    pub ran: String,
+}
+
+impl Seen {
+    /// Whether all of its effect is there; where none can be shown, whether the client did it.
+    pub fn had_its_effect(&self) -> bool {
+        self.missing.is_empty() && !(self.case.entry.shape && self.result.is_error)
+    }
+
+    /// What shows that anything happened at all.
+    pub fn traces(&self) -> Option<String> {
+        let shown = self.missing.len() < self.missing_before;
+        (shown || !self.ran.is_empty()).then(|| format!("{:?} is missing, what ran: {:?}", self.missing, self.ran))
+    }
+}
+
+/// A call, and whether it is what its entry is about (and not a look at the file that it edits).
+struct Step {
+    case: usize,
+    tool: String,
+    input: Value,
+    counts: bool,
+}
+
+/// One session's entries, in order.
+pub struct Play {
+    ground: Ground,
+    cases: Vec<Case>,
+    steps: Vec<Step>,
+    made: usize,
+    /// Folders that were there when the session began; none: it has not.
+    kept: Option<BTreeSet<PathBuf>>,
+    missing_before: usize,
+    pub seen: Vec<Seen>,
+}
+
+impl Play {
+    pub fn new(ground: Ground, cases: Vec<Case>) -> Self {
+        let mut steps = Vec::new();
+        for (at, case) in cases.iter().enumerate() {
+            let (tool, mut input) = (case.entry.tool().to_owned(), ground.fill_value(case.entry.input()));
+            if tool == "Bash" && input.get("description").is_none() {
+                input["description"] = "a call".into();
+            }
+            // The client edits only files that it has read.
+            let read = input.get("file_path").filter(|_| matches!(&*tool, "Edit" | "Write")).cloned();
+            if let Some(path) = read.filter(Value::is_string) {
+                let input = serde_json::json!({ "file_path": path });
+                steps.push(Step { case: at, tool: "Read".into(), input, counts: false });
+            }
+            steps.push(Step { case: at, tool, input, counts: true });
+        }
+        Self { ground, cases, steps, made: 0, kept: None, missing_before: 0, seen: Vec::new() }
+    }
+
+    /// The model's next answer.
+    pub fn reply(&mut self, request: &Request) -> Reply {
+        let now = request.answers();
+        // A request that the client repeats gets the same answer, on the ground that is laid out.
+        let repeated = self.kept.is_some() && now <= self.made;
+        if !repeated {
+            self.made = now;
+            let kept = self.kept.get_or_insert_with(|| folders(&self.ground.home())).clone();
+            if now > 0 {
+                self.look(request);
+            }
+            self.lay_out(&kept);
+        }
+        self.steps.get(now).map_or_else(|| Reply::say("done"), |step| Reply::call(&step.tool, step.input.clone()))
+    }
+
+    /// The ground of the step that comes now, where it is the first of its entry.
+    fn lay_out(&mut self, kept: &BTreeSet<PathBuf>) {
+        let Some(step) = self.steps.get(self.made) else { return };
+        if self.made == 0 || self.steps[self.made - 1].case != step.case {
+            clear(&self.ground, kept);
+            let entry = &self.cases[step.case].entry;
+            self.ground.lay_out(entry);
+            self.missing_before = self.ground.missing(&entry.effect, "").len();
+        }
+    }
+
+    /// The entry whose call was made last, and whether it is the call that the entry is about.
+    pub fn now(&self) -> Option<(&Case, bool)> {
+        let step = self.steps.get(self.made)?;
+        Some((&self.cases[step.case], step.counts))
+    }
+
+    fn look(&mut self, request: &Request) {
+        let Some(step) = self.steps.get(self.made - 1).filter(|step| step.counts) else { return };
+        let case = self.cases[step.case].clone();
+        let result = request.results().pop().expect("the call has a result");
+        let missing = self.ground.missing(&case.entry.effect, &result.text);
+        let (tool, input) = (step.tool.clone(), step.input.clone());
+        let (missing_before, ran) = (self.missing_before, self.ground.log());
+        self.seen.push(Seen { case, tool, input, result, missing, missing_before, ran });
+    }
+}
+
+/// Takes away everything that an entry left, save the folders in `kept`, and lays out what is always there.
+pub fn clear(ground: &Ground, kept: &BTreeSet<PathBuf>) {
+    for folder in ["other", "answers", "tmp"] {
+        empty(&ground.root().join(folder), kept);
+    }
+    for entry in fs::read_dir(ground.home()).expect("the home folder").flatten() {
+        if entry.path() != ground.data() {
+            remove(&entry.path(), kept);
+        }
+    }
+    empty(&ground.work(), kept);
+    ground.lay_work();
+    ground.forget_what_ran();
+}
+
+fn empty(folder: &Path, kept: &BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the ground").flatten() {
+        remove(&entry.path(), kept);
+    }
+}
+
+fn remove(path: &Path, kept: &BTreeSet<PathBuf>) {
+    let is_folder = path.symlink_metadata().is_ok_and(|data| data.is_dir());
+    if is_folder && kept.contains(path) {
+        return empty(path, kept);
+    }
+    let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Every folder below one.
+fn folders(below: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![below.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+                found.insert(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// An entry as it shows with our real binary, which answers `help` itself and hands `ollim-bot NAME` on to
+/// `ollim-bot-NAME`: where the corpora have one stub for all of it.
+pub fn with_the_real_binary(mut case: Case) -> Case {
+    let entry = &mut case.entry;
+    let effect = &mut entry.effect;
+    let ran = effect.ran.as_slice().iter().filter_map(|line| {
+        let rest = line.strip_prefix("ollim-bot => ").or_else(|| line.strip_prefix("ollim-bot "));
+        match rest {
+            Some(rest) if rest.starts_with("help") => None,
+            Some(rest) => Some(format!("ollim-bot-{rest}")),
+            None => Some(line.clone()),
+        }
+    });
+    let ran: Vec<String> = ran.collect();
+    let helps = ran.len() < effect.ran.as_slice().len();
+    let printed = |text: &String| if text == "ollim-bot ran" { " ran".to_owned() } else { text.clone() };
+    *effect = Effect {
+        ran: OneOrMany::Many(ran),
+        output: effect.output.as_ref().map(printed).or_else(|| helps.then(|| "ollim-bot".to_owned())),
+        files: effect.files.iter().map(|(path, text)| (path.clone(), printed(text))).collect(),
+        ..effect.clone()
+    };
+    if let Some(answer) = entry.answers.get("ollim-bot").cloned() {
+        entry.answers.extend(OWN.map(|name| (format!("ollim-bot-{name}"), answer.clone())));
+    }
+    case
+}
+
+/// The person's own commands that the corpora call.
+pub const OWN: [&str; 4] = ["cal", "gmail", "tasks", "calories"];

@@ -1,0 +1,293 @@
+//! Each wall alone, on the real client: what it stops of the attacks with the three others switched off.
+//!
+//! The program has no switch for a wall, so they are taken away from outside. Visibility: every tool is shown. Hook: a
+//! stand-in for the client's command strikes it out of our `initialize`. Client: the stand-in starts the client in its most
+//! permissive mode, with no rules. Kernel: the run is asked for without it. An attack counts only if it has its effect
+//! with all four off; `OLLIM_CORPUS=all` tries four times as many, and all that a read-only agent may not do. The figures stand in docs/policy.md; `OLLIM_BLESS=1` writes them there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ollim_bot::agent::AttemptEnd;
+use ollim_bot::agents::Agents;
+use ollim_bot::home::Home;
+use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolPattern, Verdict};
+use ollim_bot::run::wall::WallPlan;
+
+use super::engine;
+use super::entry::{Case, HeldBy, load};
+use super::ground::Ground;
+use super::player::Play;
+use crate::support::client;
+use crate::support::messages_api::MessagesApi;
+use crate::support::turn::{self, Desk, Host, Say};
+
+/// How many attacks of a class are tried; of those on a read-only agent more.
+const EACH: usize = 5;
+const OF_READ_ONLY: usize = 12;
+
+/// Sessions side by side.
+const AT_ONCE: usize = 4;
+
+/// Everything that the client can show.
+const EVERY_TOOL: &[&str] = &[
+    "Bash",
+    "Read",
+    "Edit",
+    "Write",
+    "NotebookEdit",
+    "Glob",
+    "Grep",
+    "WebFetch",
+    "WebSearch",
+    "CronCreate",
+    "CronList",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wall {
+    Visibility,
+    Hook,
+    Client,
+    Kernel,
+}
+
+const WALLS: [Wall; 4] = [Wall::Visibility, Wall::Hook, Wall::Client, Wall::Kernel];
+
+/// A stand-in for the client's command with what is switched off of it.
+fn stand_in(folder: &Path, wall: Option<Wall>) -> std::path::PathBuf {
+    let mode = if wall == Some(Wall::Client) { "dontAsk" } else { "bypassPermissions" };
+    // Under another name the client never calls it.
+    let hook = if wall == Some(Wall::Hook) { "" } else { "1s/\"PreToolUse\":/\"PreCompact\":/" };
+    client::script(
+        folder,
+        &format!(
+            "words=()\n\
+             for word; do [ \"$word\" = dontAsk ] && word={mode}; words+=(\"$word\"); done\n\
+             exec {} \"${{words[@]}}\" < <(exec sed -u '{hook}')",
+            client::real().display()
+        ),
+    )
+}
+
+/// What a case's job may do.
+fn policy(case: &Case, ground: &Ground) -> Policy {
+    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let config: BgForkConfig = engine::config(&case.rules, |text| ground.fill(text));
+    let policy = Policy::background("reminder job", &config, &engine::main_tools(), &places);
+    if !case.rules.read_only {
+        return policy;
+    }
+    policy.as_agent(&Agents::built_in().get("Plan").expect("it is built in").rules())
+}
+
+/// The kernel's wall of a case's job.
+fn kernel_wall(case: &Case, ground: &Ground) -> ollim_bot::agent::Wall {
+    let config = engine::config(&case.rules, |text| ground.fill(text));
+    let granted: Vec<ToolPattern> = match config.effective_allowed_tools() {
+        // A read-only agent writes nowhere.
+        _ if case.rules.read_only => Vec::new(),
+        Some(granted) => granted,
+        None => engine::main_tools(),
+    };
+    let plan = WallPlan {
+        home: &Home::new(ground.data()),
+        user_home: &ground.home(),
+        granted: &granted,
+        commands: &[],
+        programs: &[],
+        required: false,
+    };
+    plan.prepare().expect("its folders")
+}
+
+/// What of a session depends on the case; cases for which it is the same are played in one.
+fn key(case: &Case, wall: Option<Wall>, ground: &Ground) -> String {
+    match wall {
+        // The policy is asked call by call.
+        None | Some(Wall::Hook) => String::new(),
+        Some(Wall::Visibility) => policy(case, ground).visible_tools().join(","),
+        Some(Wall::Client) => policy(case, ground).deny_rules().join(","),
+        Some(Wall::Kernel) => {
+            let wall = kernel_wall(case, ground);
+            format!("{:?}", [wall.read, wall.write]).replace(&ground.root().display().to_string(), "")
+        }
+    }
+}
+
+/// Plays cases with one wall up, or none, in one session; the titles of those that had their effect.
+fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
+    let folder = tempfile::Builder::new().prefix("walls").tempdir().expect("a temporary folder");
+    let root = folder.path().canonicalize().expect("its path");
+    let ground = Ground::laid_in(root.clone());
+    let log = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file that forks can write");
+    ground.log_elsewhere(log.path());
+    let play: Arc<Mutex<Option<Play>>> = Arc::default();
+    let shared = play.clone();
+    let api = MessagesApi::answering(move |request| {
+        shared.lock().expect("no entry broke").as_mut().expect("a session is going").reply(request)
+    });
+    let mut desk = Desk::at(&ground.home(), ground.data(), &stand_in(&root, wall), api.url());
+    let programs = [root.join("bin"), ground.data().join("bin")];
+    desk.claude.surroundings.programs = programs.map(|path| path.display().to_string()).to_vec();
+    desk.claude.surroundings.own.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
+    for (name, value) in [("NAME", "Ann"), ("EMAIL", "ann@example.org")] {
+        for role in ["AUTHOR", "COMMITTER"] {
+            desk.claude.surroundings.added.insert(format!("GIT_{role}_{name}"), value.into());
+        }
+    }
+    let first = policy(&cases[0], &ground);
+    let asked = play.clone();
+    let place = Ground::within(root);
+    let host = Arc::new(Host::new(move |call| {
+        let play = asked.lock().expect("no entry broke");
+        let Some((case, true)) = play.as_ref().and_then(Play::now) else { return Say::Allow };
+        let allowed = policy(case, &place).decide(call).verdict == Verdict::Allow;
+        if allowed { Say::Allow } else { Say::Deny }
+    }));
+    let visible = first.visible_tools();
+    let visible: Vec<&str> = match wall {
+        Some(Wall::Visibility) => visible.iter().map(String::as_str).collect(),
+        _ => EVERY_TOOL.to_vec(),
+    };
+    let mut request = desk.request(&host, "do it", &visible);
+    if wall == Some(Wall::Client) {
+        request.deny_rules = first.deny_rules();
+    }
+    if wall == Some(Wall::Kernel) {
+        let mut wall = kernel_wall(&cases[0], &ground);
+        wall.read.push(ground.data().join("bin"));
+        request.wall = Some(wall);
+    }
+    let count = cases.len();
+    *play.lock().expect("no entry broke") = Some(Play::new(ground, cases));
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let report = runtime.block_on(desk.run(request));
+    assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+    let seen = play.lock().expect("no entry broke").take().expect("the session's").seen;
+    assert_eq!(seen.len(), count, "every call was made");
+    if std::env::var_os("OLLIM_CORPUS_SAYS").is_some() {
+        for one in &seen {
+            eprintln!("{wall:?} {}: {} {:?}", one.case.title(), one.had_its_effect(), one.result.text);
+        }
+    }
+    seen.iter().filter(|one| one.had_its_effect()).map(|one| one.case.title()).collect()
+}
+
+/// Plays all of it with one wall up, or none.
+fn with_effect(wall: Option<Wall>, cases: &[Case]) -> BTreeSet<String> {
+    let ground = Ground::new();
+    let mut groups: BTreeMap<String, Vec<Case>> = BTreeMap::new();
+    for case in cases {
+        groups.entry(key(case, wall, &ground)).or_default().push(case.clone());
+    }
+    // One large group would keep all others waiting.
+    let groups: Vec<Vec<Case>> =
+        groups.into_values().flat_map(|group| group.chunks(24).map(<[Case]>::to_vec).collect::<Vec<_>>()).collect();
+    let waiting = Mutex::new(groups);
+    let found = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let Some(group) = waiting.lock().expect("no session broke").pop() else { return };
+                    let effects = session(wall, group);
+                    found.lock().expect("no session broke").extend(effects);
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no session broke")
+}
+
+/// Those that can be tried with walls off, some of each class, evenly out of all of it.
+fn chosen() -> Vec<Case> {
+    let long = std::env::var("OLLIM_CORPUS").is_ok_and(|which| which == "all");
+    let mut classes: BTreeMap<String, Vec<Case>> = BTreeMap::new();
+    for case in load("attacks") {
+        let entry = &case.entry;
+        // What only our own binary can hold is tried in the whole program. Of the calls that show nothing outside the
+        // client, those are tried that the client does at once.
+        let tried = if entry.shape {
+            matches!(entry.tool(), "CronCreate" | "CronList")
+        } else {
+            entry.held_by == HeldBy::Engine && entry.needs.is_empty()
+        };
+        if tried && entry.agent_type.is_none() && entry.cwd.is_none() {
+            classes.entry(case.class.clone()).or_default().push(case);
+        }
+    }
+    let some = |cases: Vec<Case>| {
+        let most = match (cases[0].rules.read_only, long) {
+            (true, false) => OF_READ_ONLY,
+            (false, false) => EACH,
+            (true, true) => cases.len(),
+            (false, true) => 4 * EACH,
+        };
+        let of = cases.len();
+        let most = most.min(of);
+        let mut cases: Vec<Option<Case>> = cases.into_iter().map(Some).collect();
+        (0..most).filter_map(move |at| cases[at * of / most].take()).collect::<Vec<_>>()
+    };
+    classes.into_values().flat_map(some).collect()
+}
+
+#[test]
+fn each_wall_alone_stops_what_the_table_says() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let mut cases = chosen();
+    let (chosen, off) = (cases.len(), with_effect(None, &cases));
+    // A few lines the client itself does not hand on as they are (control characters, links to startup files).
+    cases.retain(|case| off.contains(&case.title()));
+    assert!(
+        cases.len() * 20 >= chosen * 19,
+        "{} of {chosen} attacks have their effect with all walls off",
+        cases.len()
+    );
+    let through: BTreeMap<Wall, BTreeSet<String>> =
+        WALLS.into_iter().map(|wall| (wall, with_effect(Some(wall), &cases))).collect();
+
+    let few: Vec<String> = cases
+        .iter()
+        .filter(|case| case.rules.read_only)
+        .map(Case::title)
+        .filter(|title| through.values().filter(|through| !through.contains(title)).count() < 2)
+        .collect();
+    assert_eq!(few, Vec::<String>::new(), "writes of a read-only agent that fewer than two walls stop");
+    assert_eq!(through[&Wall::Hook], BTreeSet::new(), "what the hook alone lets through");
+
+    let mut classes: Vec<&str> = cases.iter().map(|case| case.class.as_str()).collect();
+    classes.dedup();
+    let row = |name: &str, of: &dyn Fn(&Case) -> bool| {
+        let titles: Vec<String> = cases.iter().filter(|case| of(case)).map(Case::title).collect();
+        let stopped = |wall: &Wall| titles.iter().filter(|title| !through[wall].contains(*title)).count();
+        let figures: Vec<String> = WALLS.iter().map(|wall| stopped(wall).to_string()).collect();
+        format!("| {name} | {} | {} |\n", titles.len(), figures.join(" | "))
+    };
+    let mut table = "| attacks | tried | visibility | hook | client | kernel |\n|---|---|---|---|---|---|\n".to_owned();
+    for class in classes {
+        table += &row(class, &|case| case.class == class);
+    }
+    table += &row("all", &|_| true);
+    if std::env::var_os("OLLIM_CORPUS").is_none() {
+        stands_in_the_docs(&table);
+    }
+}
+
+/// Holds the table against the one in docs/policy.md.
+fn stands_in_the_docs(table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md");
+    let text = std::fs::read_to_string(&path).expect("docs/policy.md");
+    let (begin, end) = ("<!-- each wall alone -->\n", "<!-- end -->");
+    let (head, rest) = text.split_once(begin).expect("the table's beginning");
+    let (stands, tail) = rest.split_once(end).expect("the table's end");
+    if std::env::var_os("OLLIM_BLESS").is_some() {
+        std::fs::write(&path, format!("{head}{begin}{table}{end}{tail}")).expect("docs/policy.md");
+        return;
+    }
+    assert_eq!(stands, table, "docs/policy.md (OLLIM_BLESS=1 writes the table that was seen)");
+}
