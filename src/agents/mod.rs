@@ -75,7 +75,7 @@ pub fn known_agents(home: &Home, user_home: Option<&Path>) -> KnownAgents {
     let (home, user_home) = (home.clone(), user_home.map(Path::to_path_buf));
     KnownAgents::new(move |name| {
         let agents = Agents::load(&home, user_home.as_deref());
-        let found = agents.for_background(name).and_then(NamedAgent::fits);
+        let found = agents.for_background(name).and_then(|agent| agent.fits().map(|()| agent.tools.clone()));
         found.map_err(|error| (error.to_string(), error.hint()))
     })
 }

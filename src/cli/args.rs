@@ -191,10 +191,13 @@ pub enum Routine {
         /// Its id
         id: String,
     },
-    /// Edit a routine's file in $VISUAL or $EDITOR; it is checked before it is written
+    /// Edit a routine's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
     Edit {
         /// Its id, or its file
         id: String,
+        /// What to set.
+        #[command(flatten)]
+        changes: Box<Changes>,
     },
     /// Let a disabled routine fire again
     Enable {
@@ -225,10 +228,13 @@ pub enum Reminder {
         /// Its id
         id: String,
     },
-    /// Edit a reminder's file in $VISUAL or $EDITOR; it is checked before it is written
+    /// Edit a reminder's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
     Edit {
         /// Its id, or its file
         id: String,
+        /// What to set.
+        #[command(flatten)]
+        changes: Box<Changes>,
     },
     /// Delete a reminder's file
     Cancel {
@@ -364,6 +370,50 @@ pub struct JobArgs {
     /// The job whose run made it
     #[arg(long, value_name = "ID", hide = true)]
     pub created_by: Option<String>,
+}
+
+/// What `edit` can set without an editor. An empty text takes the line out of the file.
+#[derive(Debug, Default, PartialEq, Args)]
+pub struct Changes {
+    /// What the agent is to do: the prompt
+    #[arg(short, long, value_name = "TEXT")]
+    pub message: Option<String>,
+    /// One line for lists
+    #[arg(short, long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// A routine's times: `30 8 * * 1-5`, or `@daily`
+    #[arg(long, value_name = "EXPR")]
+    pub cron: Option<String>,
+    /// A reminder's time from now: `20m`, `1h30m`
+    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = span, group = "when")]
+    pub span: Option<Duration>,
+    /// A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
+    #[arg(long, value_name = "WHEN", group = "when")]
+    pub at: Option<String>,
+    /// Model alias or full name
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Only these tools exist for it; '' for none
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    pub allowed_tools: Option<Vec<String>>,
+    /// Everything the main session has, except these
+    #[arg(long, visible_alias = "disallowed-tools", value_name = "PATTERN", num_args = 1..)]
+    pub blocked_tools: Option<Vec<String>>,
+    /// The named agent that it runs as
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// How it reports to the main session
+    #[arg(long, value_name = "MODE", value_parser = update_mode)]
+    pub update_main_session: Option<UpdateMode>,
+    /// It may not reach you directly
+    #[arg(long)]
+    pub no_ping: bool,
+    /// Wall clock for the whole run: `10m`, `1h30m`
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub timeout: Option<Duration>,
+    /// At most so many turns of the model
+    #[arg(long, value_name = "N")]
+    pub max_turns: Option<u32>,
 }
 
 /// `runs`.

@@ -8,11 +8,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::args::Color;
+use super::args::{Changes, Color};
 use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
-use super::{add, check, jobs};
+use super::{add, changes, check, jobs};
 use crate::channel::terminal::plain;
 use crate::definition::{self, DefinitionError, DefinitionId, Kind, Loaded, Problem, Severity, Written};
 
@@ -20,10 +20,13 @@ use crate::definition::{self, DefinitionError, DefinitionId, Kind, Loaded, Probl
 ///
 /// # Errors
 /// When there is no such definition or no editor, what was written is not valid, or the file changed meanwhile.
-pub fn edit(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
+pub fn edit(kind: Kind, id: &str, changes: Changes, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    if !changes.is_empty() {
+        return changes::change(kind, id, changes, context, output);
+    }
     if let Caller::Run(_) = context.caller {
         return Err(CliError::denied("nobody can use an editor inside a job")
-            .hint(format!("`ollim-bot {kind} cancel {id}`, and `ollim-bot {kind} add` what it is to be")));
+            .hint(format!("name what to set, as in `ollim-bot {kind} edit {id} -m 'Look again'`")));
     }
     let loaded = context.load()?;
     let file = file_of(kind, id, &loaded)?;

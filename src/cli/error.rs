@@ -88,6 +88,7 @@ impl From<DefinitionError> for CliError {
             | DefinitionError::Exists { .. }
             | DefinitionError::Changed { .. }
             | DefinitionError::Edit { .. }
+            | DefinitionError::Refused { .. }
             | DefinitionError::Skill { .. }
             | DefinitionError::NotADefinition { .. } => Self::user(message),
             DefinitionError::Io { .. } | DefinitionError::Random(_) | DefinitionError::Watch { .. } => {

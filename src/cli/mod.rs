@@ -9,6 +9,7 @@ pub mod args;
 mod budget;
 mod capped;
 mod change;
+mod changes;
 mod check;
 mod config;
 pub mod context;
@@ -128,12 +129,16 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::Reminder(args::Reminder::List)) => jobs::list(Kind::Reminder, context, output),
         Some(Command::Reminder(args::Reminder::Show { id })) => jobs::show(Kind::Reminder, &id, context, output),
         Some(Command::Routine(args::Routine::Add(args))) => add::routine(*args, context, output),
-        Some(Command::Routine(args::Routine::Edit { id })) => edit::edit(Kind::Routine, &id, context, output),
+        Some(Command::Routine(args::Routine::Edit { id, changes })) => {
+            edit::edit(Kind::Routine, &id, *changes, context, output)
+        }
         Some(Command::Routine(args::Routine::Enable { id })) => change::set_enabled(&id, true, context, output),
         Some(Command::Routine(args::Routine::Disable { id })) => change::set_enabled(&id, false, context, output),
         Some(Command::Routine(args::Routine::Cancel { id })) => change::cancel(Kind::Routine, &id, context, output),
         Some(Command::Reminder(args::Reminder::Add(args))) => add::reminder(*args, context, output),
-        Some(Command::Reminder(args::Reminder::Edit { id })) => edit::edit(Kind::Reminder, &id, context, output),
+        Some(Command::Reminder(args::Reminder::Edit { id, changes })) => {
+            edit::edit(Kind::Reminder, &id, *changes, context, output)
+        }
         Some(Command::Reminder(args::Reminder::Snooze { id, span })) => change::snooze(&id, span, context, output),
         Some(Command::Reminder(args::Reminder::Restore { run, span, at })) => {
             restore::restore(&run, span, at.as_deref(), context, output)

@@ -12,21 +12,25 @@ use crate::policy::ToolPattern;
 /// The fields of a definition that name agents.
 const FIELDS: [&str; 2] = ["agent", "allowed_tools"];
 
-/// Why a background job cannot have an agent, and what to do; `Ok` where it can.
-type Word = Result<(), (String, String)>;
+/// The tools of an agent that a background job can have (`None`: all that the job has); else why it cannot, and what to
+/// do.
+pub type AgentWord = Result<Option<Vec<ToolPattern>>, (String, String)>;
+
+/// Who is asked for it.
+type Asked = Arc<dyn Fn(&str) -> AgentWord + Send + Sync>;
 
 /// The word on an agent's name. The default knows none, and takes every name.
 #[derive(Clone, Default)]
-pub struct KnownAgents(Option<Arc<dyn Fn(&str) -> Word + Send + Sync>>);
+pub struct KnownAgents(Option<Asked>);
 
 impl KnownAgents {
     /// `word` is asked whenever a definition that names an agent is read.
-    pub fn new(word: impl Fn(&str) -> Word + Send + Sync + 'static) -> Self {
+    pub fn new(word: impl Fn(&str) -> AgentWord + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(word)))
     }
 
-    fn ask(&self, name: &str) -> Word {
-        self.0.as_ref().map_or(Ok(()), |word| word(name))
+    fn ask(&self, name: &str) -> AgentWord {
+        self.0.as_ref().map_or(Ok(None), |word| word(name))
     }
 }
 
@@ -48,10 +52,18 @@ pub(super) fn check(file: &Path, text: &[u8], defaults: &Defaults, parsed: &mut 
         ..Problem::of_file(file, severity, message, Some(hint))
     };
     let mut found = Vec::new();
-    if let Some(name) = definition.background().and_then(|background| background.agent.as_deref())
-        && let Err(said) = defaults.agents.ask(name)
-    {
-        found.push(problem(Severity::Error, "agent", parse::position(text, "agent"), said));
+    if let Some(name) = definition.background().and_then(|background| background.agent.as_deref()) {
+        let at = parse::position(text, "agent");
+        match defaults.agents.ask(name) {
+            Err(said) => found.push(problem(Severity::Error, "agent", at, said)),
+            Ok(Some(tools)) if !tools.iter().any(reaches_somebody) => {
+                let message =
+                    format!("agent `{name}` has none of our tools, so the job can neither reach you nor report");
+                let hint = "what it finds then stands in its transcript only; an agent's file may name `mcp__discord__report_updates`";
+                found.push(problem(Severity::Warning, "agent", at, (message, hint.into())));
+            }
+            Ok(_) => {}
+        }
     }
     for (item, name) in callable(definition) {
         if let Err(said) = defaults.agents.ask(name) {
@@ -67,6 +79,10 @@ pub(super) fn check(file: &Path, text: &[u8], defaults: &Defaults, parsed: &mut 
     if parsed.problems.iter().any(Problem::is_error) {
         parsed.definition = None;
     }
+}
+
+fn reaches_somebody(pattern: &ToolPattern) -> bool {
+    pattern.tool() == "*" || pattern.tool().starts_with("mcp__discord")
 }
 
 /// Whether what a file says hangs on agents: it has to be read again when they change.

@@ -46,6 +46,12 @@ pub enum DefinitionError {
         /// The field that was to be set.
         field: String,
     },
+    /// Whoever asked may not have it so. Nothing was written.
+    #[error("{why}")]
+    Refused {
+        /// A sentence.
+        why: String,
+    },
     /// The path is not one of a definition.
     #[error("{} is not a definition's file: those are routines/NAME.md and reminders/NAME.md", file.display())]
     NotADefinition {

@@ -21,7 +21,7 @@ pub(crate) mod values;
 mod watch;
 mod write;
 
-pub use agent::KnownAgents;
+pub use agent::{AgentWord, KnownAgents};
 pub use draft::{Draft, When};
 pub use edit::FieldValue;
 pub use error::DefinitionError;
@@ -33,7 +33,7 @@ pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load};
 pub use watch::{Changed, Watch};
 pub use write::{
-    FailedReminder, Written, create, create_text, failed_reminders, move_to_failed, read_text, remove,
+    FailedReminder, Written, changed_text, create, create_text, failed_reminders, move_to_failed, read_text, remove,
     remove_unchanged, replace_text, restore_failed, restore_fired, set_field, set_fields, sweep,
 };
 

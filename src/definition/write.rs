@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset, Utc};
 
 use super::edit::{self, FieldValue};
+use super::frontmatter;
 use super::{Defaults, Definition, DefinitionError, DefinitionId, Draft, Kind, Parsed, Problem, durable, read};
 use crate::home::Home;
 
@@ -275,6 +276,24 @@ pub fn restore_fired(
         [("id", Some(FieldValue::Text(id.to_string()))), ("run_at", Some(FieldValue::Text(run_at.to_rfc3339())))];
     let new = changed(&file, text, &changes)?;
     create_text(home, Kind::Reminder, id.as_str(), &new, defaults)
+}
+
+/// The text of a definition's file with fields set (or their lines removed, for `None`) and, where one is given, another
+/// body. Nothing is written.
+///
+/// # Errors
+/// [`DefinitionError::Edit`] when the file is written in a way that cannot be changed field by field.
+pub fn changed_text(
+    file: &Path,
+    old: &str,
+    changes: &[(&'static str, Option<FieldValue>)],
+    body: Option<&str>,
+) -> Result<String, DefinitionError> {
+    let text = changed(file, old, changes)?;
+    let Some(body) = body else { return Ok(text) };
+    let close = usize::try_from(frontmatter::closing_line(&text)).unwrap_or(usize::MAX);
+    let head: String = text.split_inclusive('\n').take(close).collect();
+    Ok(format!("{head}{}\n", body.trim_end()))
 }
 
 fn changed(file: &Path, old: &str, changes: &[(&'static str, Option<FieldValue>)]) -> Result<String, DefinitionError> {

@@ -507,3 +507,59 @@ async fn the_journal_is_private() {
         assert_eq!(mode(name), 0o600, "{name}");
     }
 }
+
+fn session(id: &str, by: Option<&RunId>) -> NewSession {
+    NewSession {
+        id: DefinitionId::new(id),
+        by: by.cloned(),
+        caller: "routine mail".into(),
+        caller_agent: None,
+        definition: "---\n---\nx".into(),
+        spawn_tool_policy: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sessions_policy_is_set_once_and_only_while_it_is_not_over() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let id = DefinitionId::new("spawn-1");
+    let set = |text: &str| journal.set_spawn_tool_policy(&id, text.to_owned());
+    assert_eq!(set("{}").await.unwrap(), PolicySet::NotFound);
+    assert_eq!(journal.start_session(session("spawn-1", None), 8, 8).await.unwrap(), Started::Recorded);
+    assert_eq!(set(r#"{"deny":["Bash"]}"#).await.unwrap(), PolicySet::Recorded);
+    assert_eq!(set(r#"{"deny":[]}"#).await.unwrap(), PolicySet::Already);
+    let kept = journal.session(&id).await.unwrap().unwrap();
+    assert_eq!(kept.spawn_tool_policy.as_deref(), Some(r#"{"deny":["Bash"]}"#));
+    assert_eq!((kept.run, kept.ended), (None, false));
+    assert_eq!(desk.reader().sessions().unwrap().len(), 1);
+
+    // One that has had its outcome carries nothing any more, and is not open.
+    journal.start_session(session("spawn-2", None), 8, 8).await.unwrap();
+    let due = desk.due("spawn-2", Kind::Session);
+    let run = one(&journal, due.clone()).await;
+    let open = |sessions: Vec<SessionRecord>| sessions.iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(open(journal.open_sessions().await.unwrap()), ["spawn-1", "spawn-2"]);
+    journal.launching(&run, due.text.clone()).await.unwrap();
+    journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
+    assert_eq!(open(journal.open_sessions().await.unwrap()), ["spawn-1"]);
+    let late = journal.set_spawn_tool_policy(&DefinitionId::new("spawn-2"), "{}".into()).await.unwrap();
+    assert_eq!(late, PolicySet::Ended);
+    // It is forgotten with its occurrence; the one that never ran stays.
+    let later = desk.clock.now() + TimeDelta::days(1);
+    assert_eq!(journal.prune(later).await.unwrap(), 1);
+    assert_eq!(open(desk.reader().sessions().unwrap()), ["spawn-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_bounded_by_run_and_all_together() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let run = RunId::new("0badcafe");
+    for (n, expect) in [Started::Recorded, Started::Recorded, Started::TooManyByRun(2)].into_iter().enumerate() {
+        assert_eq!(journal.start_session(session(&format!("spawn-{n}"), Some(&run)), 2, 3).await.unwrap(), expect);
+    }
+    assert_eq!(journal.start_session(session("spawn-3", None), 2, 3).await.unwrap(), Started::Recorded);
+    assert_eq!(journal.start_session(session("spawn-4", None), 2, 3).await.unwrap(), Started::TooManyOpen(3));
+    assert_eq!(desk.reader().sessions().unwrap().len(), 3);
+}

@@ -67,30 +67,8 @@ pub fn covers(parent: &ToolPattern, child: &ToolPattern) -> bool {
     }
 }
 
-/// What two lists of grants have in common: of two patterns the one that the other covers; where neither covers the
-/// other but some call could match both, that of the first list.
-#[must_use]
-pub fn common(first: &[ToolPattern], second: &[ToolPattern]) -> Vec<ToolPattern> {
-    let mut found: Vec<ToolPattern> = Vec::new();
-    for one in first {
-        for other in second {
-            let narrower = if covers(one, other) {
-                other
-            } else if overlaps(one, other) {
-                one
-            } else {
-                continue;
-            };
-            if !found.contains(narrower) {
-                found.push(narrower.clone());
-            }
-        }
-    }
-    found
-}
-
 /// Whether some call could match both; `true` where that cannot be told.
-fn overlaps(grant: &ToolPattern, denial: &ToolPattern) -> bool {
+pub(super) fn overlaps(grant: &ToolPattern, denial: &ToolPattern) -> bool {
     let (grant, denial) = (Rule::new(grant, Origin::MainTools), Rule::new(denial, Origin::MainTools));
     if grant.is_for_everything() || denial.is_for_everything() {
         return true;

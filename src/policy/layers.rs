@@ -4,6 +4,7 @@
 //! Every decision carries its layer, its rule and a sentence. Deciding never panics: what is not understood is denied.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use super::call::{self, Request};
 use super::lists::Lists;
@@ -16,6 +17,17 @@ use super::{
 
 /// Our tools that start agents.
 const SPAWNING: [&str; 2] = ["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"];
+
+/// Our command that starts agents, denied as by a list.
+static SPAWN_COMMAND: LazyLock<Lists> = LazyLock::new(|| {
+    let pattern = ToolPattern::parse("Bash(ollim-bot spawn *)").ok();
+    let deny = pattern.iter().map(|pattern| Rule::new(pattern, Origin::Blocked)).collect();
+    Lists { allow: None, deny, read_only: false }
+});
+
+/// What an `Agent` call can ask for beside an agent: another permission mode, another checkout, or a machine elsewhere,
+/// where no hook of ours is asked.
+const WAYS_OUT: [&str; 2] = ["isolation", "mode"];
 
 /// What a session may do. Immutable; it can only be narrowed.
 #[derive(Clone, Debug)]
@@ -124,6 +136,12 @@ impl Policy {
         let lists = self.lists_for(call.agent_type.as_deref());
         // A call of the main session's own turn, about which the person can be asked.
         let person = !self.fork && call.agent_type.is_none();
+        if tool == "Agent"
+            && let Some(way) = WAYS_OUT.iter().find(|way| call.input.get(**way).is_some_and(|value| !value.is_null()))
+        {
+            let why = format!("`{way}` is refused: an agent runs in this session, under its rules; call it without");
+            return deny(Layer::System, None, format!("{shown}: {why}"));
+        }
         if let Some(why) = self.blocked_tool(tool, call) {
             return deny(Layer::System, None, format!("{shown}: {why}"));
         }
@@ -220,6 +238,13 @@ impl Policy {
         if !person && let Some(no) = bash::blocked(script, &scene) {
             return finish(deny(Layer::System, None, sentence(&no)));
         }
+        // A subagent cannot be told from its job by the token that its commands present.
+        if self.fork
+            && call.agent_type.is_some()
+            && let Some(no) = bash::denied(&SPAWN_COMMAND, script, &scene)
+        {
+            return finish(deny(Layer::System, no.rule.clone(), sentence(&no)));
+        }
         if let Some(no) = lists.iter().find_map(|lists| bash::denied(lists, script, &scene)) {
             return finish(deny(Layer::DisallowedTools, no.rule.clone(), sentence(&no)));
         }
@@ -294,6 +319,12 @@ impl Policy {
     #[must_use]
     pub fn names(&self, tool: &str) -> bool {
         self.lists.iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| rule.pattern.tool() == tool)
+    }
+
+    /// Whether it is a background job's, and not the main session's.
+    #[must_use]
+    pub fn is_background(&self) -> bool {
+        self.fork
     }
 
     /// Whether it is a spawned agent's.

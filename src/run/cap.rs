@@ -41,6 +41,8 @@ pub struct Cap {
     max_turns: Option<u32>,
     max_cost_usd: Option<f64>,
     skills: Vec<String>,
+    /// The follow-ups that a reminder has left; `None`: it recurs, or is a turn of the main session.
+    links_left: Option<u32>,
 }
 
 impl Cap {
@@ -73,6 +75,12 @@ impl Cap {
             max_turns: definition.max_turns.filter(|_| own),
             max_cost_usd: definition.max_cost_usd.filter(|_| own),
             skills: definition.skills.clone(),
+            links_left: match &definition.trigger {
+                Trigger::Reminder { chain, .. } if own => {
+                    Some(chain.as_ref().map_or(0, |chain| chain.max.saturating_sub(chain.depth)))
+                }
+                _ => None,
+            },
         }
     }
 
@@ -156,6 +164,9 @@ impl Cap {
     fn narrow_limits(&self, draft: &mut Draft) -> Result<(), String> {
         if self.place == Place::Main {
             return Ok(());
+        }
+        if let Some(left) = self.links_left.filter(|left| draft.max_chain > *left) {
+            return Err(self.beyond("--max-chain", &draft.max_chain.to_string(), &format!("{left} left")));
         }
         draft.timeout = self.timeout_of(draft.timeout)?;
         draft.max_turns = self.turns_of(draft.max_turns)?;
@@ -263,4 +274,4 @@ impl Cap {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

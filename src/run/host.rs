@@ -49,14 +49,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
-    pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
-        fail_point!(BeforeMark);
-        self.journal.mark_effect(&self.run, what).await?;
-        fail_point!(Marked);
-        Ok(())
-    }
-
     /// What it may do now.
     pub(super) fn policy(&self) -> &Policy {
         self.narrowed.get().unwrap_or(&self.policy)
@@ -81,7 +73,16 @@ impl Host {
         self.spawner.spawn(request, Some((&self.run, &self.cap))).await
     }
 
-    async fn record(&self, denial: Denial) {
+    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
+    pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
+        fail_point!(BeforeMark);
+        self.journal.mark_effect(&self.run, what).await?;
+        fail_point!(Marked);
+        Ok(())
+    }
+
+    /// Puts something refused into the run's record.
+    pub(super) async fn record(&self, denial: Denial) {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
         }
@@ -99,7 +100,7 @@ impl OnBehalf for Host {
     }
 
     async fn mark_effect(&self, what: &str) -> Result<(), String> {
-        let marked = self.journal.mark_effect(&self.run, what).await;
+        let marked = self.mark(what).await;
         marked.map_err(|error| format!("nothing was done, since it could not be recorded: {error}"))
     }
 
@@ -183,7 +184,7 @@ impl RunHost for Host {
 
     async fn deliver(&self, mut text: String) -> Result<(), String> {
         if self.link.is_open() {
-            let next = self.follow_up(self.notify_delay).await?;
+            let next = self.schedule_link(self.notify_delay).await?;
             text.push_str("\n\n");
             text.push_str(&next);
         }

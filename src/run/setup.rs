@@ -6,7 +6,7 @@
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
-use crate::policy::{AgentRules, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, covers};
+use crate::policy::{AgentRules, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, without};
 
 use super::runner::RunSettings;
 
@@ -154,7 +154,7 @@ impl Setup {
     }
 
     fn without(&mut self, denied: &[ToolPattern]) {
-        self.granted.retain(|pattern| !denied.iter().any(|denial| covers(denial, pattern)));
+        self.granted = without(&self.granted, denied);
     }
 
     /// Hands the client those of `agents` that the policy lets it call, and hides its own.
@@ -169,13 +169,36 @@ impl Setup {
             cwd: places.work.clone(),
             agent_type: None,
         };
-        let callable: Vec<&NamedAgent> =
+        let mut callable: Vec<&NamedAgent> =
             agents.into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict == Verdict::Allow).collect();
+        let whole = agents_argument(callable.iter().copied());
+        self.options.agents = match whole {
+            // No file of a job's names them: the conversation goes on without the longest.
+            Err(AgentError::TooLong { .. }) if !self.policy.is_background() => longest_left_out(&mut callable)?,
+            whole => whole?,
+        };
         let rules: Vec<AgentRules> = callable.iter().map(|agent| agent.rules()).collect();
         self.policy = self.policy.with_subagents(&rules);
-        self.options.agents = agents_argument(callable.iter().copied())?;
         self.deny_rules.extend(hidden_agents(callable));
         Ok(self)
+    }
+}
+
+/// The agents as one argument, without as many of the longest as have to be left out for it to fit.
+fn longest_left_out(callable: &mut Vec<&NamedAgent>) -> Result<Option<String>, AgentError> {
+    loop {
+        match agents_argument(callable.iter().copied()) {
+            Err(AgentError::TooLong { .. }) => {
+                let longest = callable.iter().enumerate().max_by_key(|(_, agent)| agent.prompt.len());
+                let Some((at, agent)) = longest else { return Ok(None) };
+                tracing::warn!(
+                    agent = agent.name,
+                    "its prompt is too long to be handed to the main session with the others'"
+                );
+                callable.remove(at);
+            }
+            fits => return fits,
+        }
     }
 }
 
@@ -206,3 +229,6 @@ fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
         (one, other) => one.or(other),
     }
 }
+
+#[cfg(test)]
+mod tests;

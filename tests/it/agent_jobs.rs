@@ -140,9 +140,13 @@ fn an_agent_that_is_not_there_or_broken_is_a_located_problem() {
     hint: `ollim-bot agents list` shows those there are
     ");
     assert!(bot.names("reminders").is_empty());
-    assert_eq!(add("Plan").code, 0);
+    let plan = add("Plan");
+    assert!(plan.code == 0 && plan.stderr.contains("the job can neither reach you nor report"), "{plan:?}");
+    assert_eq!(add("general-purpose").stderr, "");
     let list = bot.json(["reminder", "list"]);
-    assert_eq!(list[0]["agent"], "Plan");
+    let mut agents: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["agent"].as_str().unwrap()).collect();
+    agents.sort_unstable();
+    assert_eq!(agents, ["Plan", "general-purpose"]);
     let front = bot.run(["reminder", "add", "--in", "1h", "-m", "x", "--agent", "Plan"]);
     assert!(front.code == 1 && front.stderr.contains("`--agent` needs `--background`"), "{front:?}");
 }
@@ -185,7 +189,20 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
         Reply::call("Read", json!({ "file_path": "WORK/secret" })),
         Reply::call("Edit", json!({ "file_path": "WORK/notes/a.txt", "old_string": "a", "new_string": "b" })),
     ];
-    let outside = vec![call("Explore"), call("Plan"), call("general-purpose"), call("claude"), Reply::bash("ls notes")];
+    let elsewhere = |more: &str, value: &str| {
+        let mut input = json!({ "subagent_type": "Explore", "description": "look", "prompt": "Look around." });
+        input[more] = value.into();
+        Reply::call("Agent", input)
+    };
+    let outside = vec![
+        call("Explore"),
+        call("Plan"),
+        call("general-purpose"),
+        call("claude"),
+        Reply::bash("ls notes"),
+        elsewhere("mode", "bypassPermissions"),
+        elsewhere("isolation", "worktree"),
+    ];
     let bot = TestBot::new();
     let path = |reply: Reply| match reply {
         Reply::Call(calls) => {
@@ -214,7 +231,8 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
     assert_eq!(errors(&results), [false, true, true, false, true, true], "{results:#?}");
     assert!(results[5].text.contains("Edit"), "{:?}", results[5]);
     let outside = requests.iter().rfind(|request| !system_prompt(request).contains(&prompt)).unwrap();
-    assert_eq!(errors(&outside.results()), [false, true, true, true, false], "{:#?}", outside.results());
+    let expect = [false, true, true, true, false, true, true];
+    assert_eq!(errors(&outside.results()), expect, "{:#?}", outside.results());
     assert_eq!(bot.names("work"), ["notes", "secret"]);
     assert_eq!(bot.read("work/notes/a.txt").as_deref(), Some("a"));
     // Its calls are in the record as the job's own are: by the hook, or refused by the client.

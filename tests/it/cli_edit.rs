@@ -258,3 +258,54 @@ fn the_ping_budget_is_shown_and_set_with_and_without_the_service() {
     error: invalid value '6' for '--set <N>': 6 is not in 0..=5
     ");
 }
+
+#[test]
+fn what_is_named_is_set_without_an_editor_and_the_rest_stays() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea.md", TEA);
+    bot.ok(["reminder", "edit", "tea", "-m", "Coffee.\n\nTwo cups.", "-d", "Breakfast"]);
+    assert_eq!(
+        bot.read("reminders/tea.md").unwrap(),
+        TEA.replace("---\nTea.\n", "description: Breakfast\n---\nCoffee.\n\nTwo cups.\n")
+    );
+    bot.ok(["reminder", "edit", "tea", "-d", "", "--at", "2098-05-05T10:00+00:00"]);
+    let text = bot.read("reminders/tea.md").unwrap();
+    assert!(
+        text.contains("run_at: 2098-05-05T10:00:00+00:00   # in the morning") && !text.contains("Breakfast"),
+        "{text}"
+    );
+    let refused = |args: &[&str]| {
+        let ran = bot.run(args);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        ran.stderr
+    };
+    for (args, part) in [
+        (&["reminder", "edit", "tea", "--agent", "Plan"][..], "`agent` does not hold on a foreground job"),
+        (&["reminder", "edit", "tea", "--cron", "@daily"], "reminder tea has no --cron"),
+        (&["reminder", "edit", "tea", "-m", " "], "the message is empty"),
+        (&["reminder", "edit", "tea", "--allowed-tools", "Read", "--blocked-tools", "Edit"], "cannot be used together"),
+        (&["reminder", "edit", "nobody", "-m", "x"], "there is no reminder `nobody`"),
+    ] {
+        let said = refused(args);
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+    assert_eq!(bot.read("reminders/tea.md").unwrap(), text);
+
+    bot.write("routines/mail.md", "---\ncron: '@daily'\nbackground: true\ndisallowed_tools: [Edit]\n---\nSort.\n");
+    bot.ok([
+        "routine",
+        "edit",
+        "mail",
+        "--allowed-tools",
+        "Read",
+        "Grep",
+        "--agent",
+        "Explore",
+        "--cron",
+        "30 8 * * *",
+    ]);
+    let text = bot.read("routines/mail.md").unwrap();
+    for part in ["cron: 30 8 * * *\n", "agent: Explore\n", "allowed_tools:\n  - Read\n  - Grep\n"] {
+        assert!(text.contains(part) && !text.contains("disallowed_tools"), "{text}");
+    }
+}

@@ -281,6 +281,27 @@ fn a_job_changes_only_what_it_has_made_itself() {
     assert_eq!(after, before);
     assert!(socket.record.effects.lock().unwrap().is_empty());
 
+    // Its own may be set as it could have been made, and not wider.
+    for (words, part) in [
+        (&["--allowed-tools", "Read", "WebFetch"][..], "`WebFetch` is more than"),
+        (&["--blocked-tools", "Read"], "has more than routine triage"),
+        (&["--timeout", "1h"], "`--timeout 1h` is more"),
+        (&["--timeout", ""], "not a span of time"),
+        (&[], "nobody can use an editor inside a job"),
+    ] {
+        let words: Vec<&str> = ["reminder", "edit", "own"].iter().chain(words).copied().collect();
+        let shown = in_fork(&bot, token, &words);
+        assert!(shown.starts_with("exit: 1") && shown.contains(part), "{words:?}: {shown}");
+    }
+    assert!(
+        in_fork(&bot, token, &["reminder", "edit", "persons", "-m", "x"]).contains("was not made by routine triage")
+    );
+    assert!(bot.read("reminders/own.md").unwrap().contains("allowed_tools: [Read]"));
+    let set = ["reminder", "edit", "own", "-m", "Look harder.", "--allowed-tools", "", "--timeout", "5m"];
+    assert!(in_fork(&bot, token, &set).starts_with("exit: 0"));
+    let own = bot.read("reminders/own.md").unwrap();
+    assert!(own.contains("Look harder.") && own.contains("allowed_tools: []") && own.contains("timeout: 5m"), "{own}");
+
     // What failed comes back only to whom it belongs.
     bot.write("reminders/failed/mine.md", &file(&format!("{narrow}created_by: triage\nfailed_reason: x\n")));
     bot.write("reminders/failed/theirs.md", &file(&format!("{narrow}failed_reason: x\n")));

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
-use ollim_bot::journal::{Claim, Denial, Finish, Journal, NewClaim, NewMessage, Occurrence, Purpose, RunState};
+use ollim_bot::journal::{
+    Claim, Denial, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Purpose, RunState,
+};
 
 use crate::cli::shown;
 use crate::support::bot::TestBot;
@@ -141,12 +143,14 @@ fn the_keys_that_others_build_on() {
     routine["next"] = serde_json::json!(null);
     insta::assert_snapshot!(serde_json::to_string_pretty(&routine).unwrap(), @r#"
     {
+      "agent": null,
       "allow_ping": false,
       "allowed_tools": [
         "Bash(ollim-bot help)",
         "Read"
       ],
       "background": true,
+      "created_by": null,
       "cron": "30 8 * * 1-5",
       "description": "Sort the mail",
       "disallowed_tools": null,
@@ -173,11 +177,13 @@ fn the_keys_that_others_build_on() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&bot.json(["reminder", "list"])).unwrap(), @r#"
     [
       {
+        "agent": null,
         "allow_ping": true,
         "allowed_tools": null,
         "background": false,
         "chain_depth": 0,
         "chain_parent": "dentist",
+        "created_by": null,
         "description": "",
         "disallowed_tools": null,
         "enabled": true,
@@ -397,6 +403,15 @@ async fn record(home: &Path) -> String {
         .await
         .unwrap();
     journal.finish(&run, Finish::closed(RunState::Failed, Some("the client ended early".into()))).await.unwrap();
+    let session = NewSession {
+        id: DefinitionId::new("spawn-1f0c9a2b"),
+        by: Some(run.clone()),
+        caller: "routine triage".into(),
+        caller_agent: None,
+        definition: "---\nrun_at: 2021-11-20T13:31:00Z\nbackground: true\nagent: Explore\n---\nRead the logs.\n".into(),
+        spawn_tool_policy: Some(r#"{"deny":["Bash(git *)"]}"#.into()),
+    };
+    journal.start_session(session, 8, 8).await.unwrap();
     journal.close().await;
     run.to_string()
 }
@@ -461,6 +476,15 @@ async fn what_ran_and_what_was_said() {
     Two things.
     See above.
     ");
+    let sessions = typed(&bot, &["sessions", "show", "spawn-1f0c9a2b"]);
+    assert!(
+        sessions.contains("waiting") && sessions.contains("Explore") && sessions.contains("Read the logs."),
+        "{sessions}"
+    );
+    assert!(typed(&bot, &["sessions", "list"]).contains("routine triage"));
+    let json = bot.json(["sessions", "list"]);
+    let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
+    insta::assert_snapshot!(format!("{keys:?}"), @r#"["agent", "answer", "created", "error", "kind", "prompt", "run", "session", "spawnToolPolicy", "spawned_by", "spawned_by_run", "state"]"#);
     let json = bot.json(["runs"]);
     let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
     insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "cost_usd", "denials", "ended", "error", "id", "kind", "late_ms", "outcome", "run", "scheduled", "started", "turns"]"#);
@@ -468,7 +492,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 36] = [
+const COMMANDS: [(&str, Option<&str>); 40] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     ("budget", Some("budget")),
@@ -505,6 +529,10 @@ const COMMANDS: [(&str, Option<&str>); 36] = [
     ("run", None),
     ("runs", Some("runs")),
     ("runs show", Some("runs show RUN")),
+    ("sessions list", Some("sessions list")),
+    ("sessions patch", None),
+    ("sessions show", Some("sessions show spawn-1f0c9a2b")),
+    ("spawn", None),
     ("status", Some("status")),
 ];
 

@@ -92,10 +92,6 @@ fn every_mistake_is_located_and_every_other_file_loads() {
       --> routines/not-utf8.md:4:4
     hint: save it as UTF-8
 
-    error: routine `not-yet`: `agent` is not supported by this version
-      --> routines/not-yet.md:4:1
-    hint: remove it, or use a newer version
-
     error: routine `twice`: the id is also that of `reminders/same-id-too.md`, so none of them fires
       --> routines/same-id.md:2:1
     hint: give each file an `id` of its own, or remove one of them

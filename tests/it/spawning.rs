@@ -101,6 +101,10 @@ fn a_job_spawns_an_agent_that_has_no_more_than_it_and_spawns_none() {
     assert!(results[0].text.contains("`Bash(git *)` is more than"), "{:?}", results[0]);
     assert!(caller.tools().contains(&"mcp__discord__spawn_agent".to_owned()));
     assert!(!caller.tools().contains(&"mcp__discord__sessions_spawn".to_owned()), "only where it is asked for");
+    let run = bot.json(["runs", "show", bot.runs("job")[0]["run"].as_str().unwrap()]);
+    let refused: Vec<&str> =
+        run["denials"].as_array().unwrap().iter().filter_map(|denial| denial["reason"].as_str()).collect();
+    assert!(refused.iter().any(|reason| reason.contains("`Bash(git *)` is more than")), "{refused:#?}");
 
     let child = of_child(&api);
     assert_eq!(child.tools(), ["Bash"], "no agents, no spawning");
@@ -299,6 +303,38 @@ fn a_spawned_agent_is_started_again_after_a_crash_and_has_one_outcome() {
     let service = bot.start();
     service.stop();
     assert_eq!(bot.runs(id).len(), 2);
+}
+
+#[test]
+fn a_job_spawns_by_the_command_line_where_that_is_granted() {
+    let api = api(
+        vec![
+            Reply::bash("ollim-bot spawn -m 'Look.' --allow 'Bash(ls *)' --timeout 1m"),
+            Reply::bash("ollim-bot spawn -m 'Look.' --allow Read"),
+            Reply::bash("ollim-bot spawn -m 'Look.' --timeout 2h"),
+            Reply::bash("ollim-bot sessions list"),
+            Reply::bash("ollim-bot sessions patch main --deny Bash"),
+        ],
+        vec![Reply::bash("ls"), Reply::bash("cat notes.txt"), Reply::bash("ollim-bot spawn -m again")],
+    );
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("work/notes.txt", "the notes");
+    let granted = "  - Bash(ls *)\n  - Bash(cat *)\n  - Bash(ollim-bot spawn *)\n  - Bash(ollim-bot sessions *)\n";
+    bot.write("reminders/job.md", &job(&format!("allowed_tools:\n{granted}")));
+    let service = bot.start();
+    let run = service.until_ended("job", 1).remove(0);
+    let children = until_children_ended(&service, &bot, 1);
+    assert_eq!(children.len(), 1, "{children:#?}");
+    let requests = api.requests();
+    let results = requests.iter().rfind(|request| !is_child(request)).unwrap().results();
+    assert_eq!(errors(&results), [false, true, true, false, true], "{results:#?}");
+    assert!(results[0].text.contains("spawned spawn-"), "{:?}", results[0]);
+    assert!(results[1].text.contains("`Read` is more than reminder job"), "{:?}", results[1]);
+    assert!(results[2].text.contains("`--timeout 2h` is more than reminder job"), "{:?}", results[2]);
+    assert!(results[4].text.contains("the person's alone"), "{:?}", results[4]);
+    assert_eq!(errors(&of_child(&api).results()), [false, true, true]);
+    let denials = bot.json(["runs", "show", run["run"].as_str().unwrap()])["denials"].as_array().unwrap().len();
+    assert_eq!(denials, 3, "what was refused is in the record");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod life;
 #[path = "../it/support/processes.rs"]
 #[allow(dead_code, reason = "the other tests need more of it")]
 mod processes;
+mod refusing;
 mod rng;
 mod world;
 

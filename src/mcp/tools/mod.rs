@@ -85,6 +85,8 @@ mod tests {
         discord_embed ["buttons", "color", "critical", "description", "fields", "title"] required ["title"]
         report_updates ["message"] required ["message"]
         follow_up_chain ["minutes_from_now"] required ["minutes_from_now"]
+        spawn_agent ["agent", "prompt", "timeout_minutes", "tools"] required ["prompt"]
+        sessions_spawn ["agent", "prompt", "timeout_minutes", "tools"] required ["prompt"]
         "#);
     }
 }

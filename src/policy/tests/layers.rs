@@ -141,3 +141,29 @@ fn named_agents_narrow_and_never_widen() {
     assert_eq!(as_explore("Edit", json!({"file_path": "x"})), Verdict::Deny);
     assert_eq!(job.decide(&call("Edit", json!({"file_path": "x"}))).verdict, Verdict::Allow);
 }
+
+#[test]
+fn an_agent_is_called_into_this_session_and_nowhere_else() {
+    let job = allowing(&["Agent(Explore)"]);
+    let main = Policy::main_session(&default_main_tools(), &places());
+    let explore = |more: Value| {
+        let mut input = json!({"subagent_type": "Explore", "description": "x", "prompt": "x", "model": "haiku"});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        call("Agent", input)
+    };
+    for policy in [&job, &main] {
+        assert_eq!(policy.decide(&explore(json!({"run_in_background": true, "mode": null}))).verdict, Verdict::Allow);
+        for more in [
+            json!({"isolation": "remote"}),
+            json!({"isolation": "worktree"}),
+            json!({"mode": "bypassPermissions"}),
+            json!({"mode": "default"}),
+            json!({"isolation": 7}),
+        ] {
+            let decision = policy.decide(&explore(more.clone()));
+            assert_eq!((decision.verdict, decision.layer), (Verdict::Deny, Layer::System), "{more}");
+        }
+        let task = ToolCall { tool: "Task".into(), ..explore(json!({"isolation": "remote"})) };
+        assert_eq!(policy.decide(&task).verdict, Verdict::Deny);
+    }
+}

@@ -6,6 +6,7 @@ mod held;
 mod hostile;
 mod layers;
 mod properties;
+mod spawned;
 mod tools;
 
 use serde_json::{Value, json};

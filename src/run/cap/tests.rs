@@ -3,15 +3,15 @@ use crate::definition::{Background, Kind, Mode, When, parse};
 use crate::policy::{Places, UpdateMode};
 use crate::run::prompt::tests::reminder;
 
-fn settings() -> RunSettings {
+pub(in crate::run) fn settings() -> RunSettings {
     RunSettings {
         main_tools: crate::policy::default_main_tools(),
         model: None,
         thinking: crate::definition::Thinking::Adaptive,
         timeout: Duration::from_secs(1800),
         inactivity_timeout: Duration::from_secs(60),
-        require_sandbox: false,
         notify_chain_delay: Duration::from_secs(3600),
+        require_sandbox: false,
         person: "the user".into(),
         bot_name: "ollim-bot".into(),
         spawned_tools: SpawnTools::default(),
@@ -132,6 +132,28 @@ fn what_is_more_is_refused_with_its_name() {
 }
 
 #[test]
+fn a_chain_is_not_begun_anew_by_its_own_links() {
+    let link = |depth| {
+        job(&["Read"], |own| {
+            let chain = Chain { max: 3, depth, parent: DefinitionId::new("oven") };
+            own.trigger = Trigger::Reminder { run_at: chrono::DateTime::UNIX_EPOCH.fixed_offset(), chain: Some(chain) };
+        })
+    };
+    refused(&link(3), |draft| draft.max_chain = 1, "`--max-chain 1` is more than reminder oven has itself (0 left)");
+    refused(&link(1), |draft| draft.max_chain = 99, "`--max-chain 99` is more");
+    refused(&job(&["Read"], |_| {}), |draft| draft.max_chain = 1, "`--max-chain 1` is more");
+    let mut shorter = draft();
+    shorter.max_chain = 2;
+    link(1).narrow(&mut shorter).unwrap();
+    let routine = job(&["Read"], |own| {
+        own.trigger = Trigger::Routine { cron: "@daily".into(), on_overlap: crate::definition::OnOverlap::Skip };
+    });
+    let mut any = draft();
+    any.max_chain = 9;
+    routine.narrow(&mut any).unwrap();
+}
+
+#[test]
 fn an_agent_may_be_taken_on_but_not_off() {
     let mut made = draft();
     made.agent = Some("Explore".into());
@@ -214,4 +236,89 @@ fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
     cap.may_spawn(Some(&tools(&[]))).unwrap();
     cap.may_spawn(Some(&tools(&["Bash(ollim-bot gmail unread)"]))).unwrap();
     assert!(cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().contains("`Bash` is more than"));
+}
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PATTERNS: [&str; 10] = [
+        "Read",
+        "Read(notes/**)",
+        "Edit(notes/**)",
+        "Bash",
+        "Bash(ollim-bot *)",
+        "Bash(ollim-bot gmail *)",
+        "Bash(ollim-bot gmail unread)",
+        "WebFetch",
+        "mcp__discord",
+        "mcp__discord__ping_user",
+    ];
+
+    fn list() -> impl Strategy<Value = Vec<&'static str>> {
+        proptest::collection::vec(proptest::sample::select(PATTERNS.as_slice()), 0..4)
+    }
+
+    /// Which list there is, if any.
+    fn lists() -> impl Strategy<Value = (Option<Vec<&'static str>>, Option<Vec<&'static str>>)> {
+        (0..3, list()).prop_map(|(which, list)| match which {
+            0 => (None, None),
+            1 => (Some(list), None),
+            _ => (None, Some(list)),
+        })
+    }
+
+    proptest! {
+        /// What was made may be changed by its maker, and does nothing that its maker may not do.
+        #[test]
+        fn what_is_made_is_within_its_makers_reach(
+            own in lists(),
+            asked in lists(),
+            (isolated, quiet, asked_quiet) in any::<(bool, bool, bool)>(),
+            (turns, asked_turns) in (proptest::option::of(1u32..9), proptest::option::of(1u32..9)),
+            seconds in proptest::option::of(1u64..4000),
+        ) {
+            let mut restrictions = config(own.0.as_deref(), own.1.as_deref());
+            restrictions.allow_ping = !quiet;
+            let maker = Background { isolated, restrictions, ..Background::default() };
+            let mut definition = reminder(Mode::Background(maker), None);
+            (definition.timeout, definition.max_turns) = (None, turns);
+            let cap = of(&definition);
+            let mut made = draft();
+            let words = |list: Option<Vec<&str>>| list.map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>());
+            (made.allowed_tools, made.disallowed_tools) = (words(asked.0), words(asked.1));
+            (made.allow_ping, made.max_turns) = (!asked_quiet, asked_turns);
+            made.timeout = seconds.map(Duration::from_secs);
+            prop_assume!(cap.narrow(&mut made).is_ok());
+            let mut again = made.clone();
+            prop_assert_eq!(cap.narrow(&mut again), Ok(()));
+            prop_assert_eq!(&again, &made);
+
+            let parse = |list: &Option<Vec<String>>| {
+                list.as_ref().map(|list| list.iter().map(|text| ToolPattern::parse(text).unwrap()).collect())
+            };
+            let (allow, deny) = (parse(&made.allowed_tools), parse(&made.disallowed_tools));
+            let child = BgForkConfig::new(made.update_main_session, made.allow_ping, allow, deny).unwrap();
+            let tools = settings().main_tools;
+            let child = Policy::background("child", &child, &tools, &places());
+            let parent = &cap.policy;
+            for (tool, input) in [
+                ("Bash", serde_json::json!({"command": "ollim-bot gmail unread"})),
+                ("Bash", serde_json::json!({"command": "ollim-bot cal today"})),
+                ("Bash", serde_json::json!({"command": "touch x"})),
+                ("Read", serde_json::json!({"file_path": "notes/a"})),
+                ("Read", serde_json::json!({"file_path": "b"})),
+                ("Edit", serde_json::json!({"file_path": "notes/a"})),
+                ("WebFetch", serde_json::json!({"url": "https://docs.rs"})),
+                ("mcp__discord__ping_user", serde_json::json!({})),
+                ("mcp__discord__report_updates", serde_json::json!({})),
+            ] {
+                let call = ToolCall { tool: tool.into(), input, cwd: places().work, agent_type: None };
+                if child.decide(&call).verdict == Verdict::Allow {
+                    prop_assert_eq!(parent.decide(&call).verdict, Verdict::Allow, "{:?}", call);
+                }
+            }
+        }
+    }
 }

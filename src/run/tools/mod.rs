@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::host::Host;
 use crate::agent::ToolAnswer;
-use crate::journal::NewMessage;
+use crate::journal::{Denial, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
 use crate::policy::SpawnTools;
 use crate::run::spawn::SpawnRequest;
@@ -117,12 +117,19 @@ async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
 }
 
 async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
-    let SpawnAgent { prompt, agent, tools, timeout_minutes } = read(SPAWN_AGENT, arguments)?;
+    let SpawnAgent { prompt, agent, tools, timeout_minutes } = read(SPAWN_AGENT, arguments.clone())?;
     let tools = tools.map(|tools| SpawnTools::parse(tools.allow.as_deref(), tools.deny.as_deref())).transpose();
     let tools = tools.map_err(|error| format!("{SPAWN_AGENT}: {error}; no agent was started."))?;
     let timeout = timeout_minutes.map(|minutes| Duration::from_secs(60 * u64::from(minutes.max(1))));
-    let session = host.spawn_agent(SpawnRequest { prompt, agent, tools, timeout }).await;
-    let session = session.map_err(|why| format!("No agent was started: {why}."))?;
+    let session = match host.spawn_agent(SpawnRequest { prompt, agent, tools, timeout }).await {
+        Ok(session) => session,
+        Err(why) => {
+            let tool = format!("mcp__discord__{SPAWN_AGENT}");
+            let denial = Denial { tool, input: arguments, layer: "cap".into(), rule: None, reason: why.clone() };
+            host.record(denial).await;
+            return Err(format!("No agent was started: {why}."));
+        }
+    };
     Ok(format!("Started: session {session}. It works by itself from now on, and its result is kept there."))
 }
 

@@ -11,6 +11,7 @@ struct Case {
     late: bool,
     cut_off: bool,
     knows: bool,
+    spawned_by: Option<&'static str>,
     tools: &'static [&'static str],
     busy: bool,
     budget: u32,
@@ -30,6 +31,7 @@ const LITTLE: Case = Case {
     late: false,
     cut_off: false,
     knows: false,
+    spawned_by: None,
     tools: &[],
     busy: false,
     budget: 5,
@@ -96,7 +98,7 @@ fn paragraphs(case: Case) -> Vec<String> {
         prompt.fork = Some(ForkFacts {
             tools: &tools,
             limits: &limits,
-            spawned_by: None,
+            spawned_by: case.spawned_by,
             knows_main_session: case.knows,
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
@@ -145,9 +147,10 @@ fn head() {
 
 #[test]
 fn place() {
-    let cases: Vec<_> = [false, true]
+    let mut cases: Vec<_> = [false, true]
         .map(|knows| case(format!("knows the main session {knows}"), move |case| case.knows = knows))
         .into();
+    cases.push(case("spawned", |case| case.spawned_by = Some("routine mail")));
     check("place", 1, 2, &cases);
 }
 

@@ -1,0 +1,99 @@
+use super::*;
+use crate::definition::{Defaults, Kind, parse};
+
+fn settings() -> RunSettings {
+    crate::run::cap::tests::settings()
+}
+
+fn places() -> Places {
+    Places { root: "/home/u/.ollim-bot".into(), work: "/home/u/.ollim-bot/work".into(), user_home: "/home/u".into() }
+}
+
+fn definition(fields: &str) -> Definition {
+    let text = format!("---\ncron: '@daily'\n{fields}---\nWork.\n");
+    let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+    parse(Kind::Routine, std::path::Path::new("routines/job.md"), text.as_bytes(), &defaults).definition.unwrap()
+}
+
+fn of(fields: &str) -> Setup {
+    Setup::of(&definition(fields), None, &settings(), &places(), &Agents::built_in()).unwrap()
+}
+
+fn words(patterns: &[ToolPattern]) -> Vec<String> {
+    patterns.iter().map(ToString::to_string).collect()
+}
+
+/// Of the three walls that hold it, the two that do not look at a call: what the client shows and denies, and what the
+/// kernel's wall is made from.
+#[test]
+fn a_read_only_agent_is_granted_nothing_that_writes() {
+    for agent in ["Explore", "Plan"] {
+        let setup = of(&format!("background: true\nagent: {agent}\n"));
+        assert!(setup.read_only);
+        let visible = setup.policy.visible_tools();
+        for tool in ["Write", "Edit", "NotebookEdit", "Agent"] {
+            assert!(!visible.iter().any(|shown| shown == tool), "{tool}: {visible:?}");
+            assert!(setup.deny_rules.iter().any(|rule| rule == tool), "{tool}: {:?}", setup.deny_rules);
+        }
+        assert_eq!(words(&setup.granted), ["Read", "Glob", "Grep"], "{agent}");
+        assert_eq!(setup.options.agents, None);
+        assert!(setup.options.append_system_prompt.is_some());
+    }
+}
+
+#[test]
+fn a_wall_is_made_from_what_all_grant_and_nobody_denies_whole() {
+    let setup = of("background: true\ndisallowed_tools: [Edit, 'Bash(git *)', WebFetch]\n");
+    let granted = words(&setup.granted);
+    assert!(granted.contains(&"Bash".into()) && !granted.contains(&"Edit".into()), "{granted:?}");
+    let list = |texts: &[&str]| Some(texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect());
+    let spawned = Spawned {
+        tools: SpawnTools { allow: list(&["Read", "Edit(notes/**)", "Bash(git *)"]), deny: list(&["Bash"]) },
+        ..Spawned::default()
+    };
+    let job = definition("background: true\nallowed_tools: [Edit, WebFetch, 'Bash(git log *)']\n");
+    let setup = Setup::of(&job, Some(&spawned), &settings(), &places(), &Agents::built_in()).unwrap();
+    assert_eq!(words(&setup.granted), ["Read", "Edit(notes/**)", "Read(notes/**)"]);
+    assert!(setup.policy.is_spawned());
+}
+
+/// Its own many agents must not keep the main session from working: those that fit are handed over, the client's own
+/// stay hidden all the same.
+#[test]
+fn the_main_session_gets_as_many_agents_as_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = crate::home::Home::new(folder.path());
+    std::fs::create_dir(home.agents()).unwrap();
+    for (name, size) in [("small", 100), ("Explore", 60_000), ("large", 90_000)] {
+        let text = format!("---\nname: {name}\ndescription: d\n---\n{}\n", "x".repeat(size));
+        std::fs::write(home.agents().join(format!("{name}.md")), text).unwrap();
+    }
+    let agents = Agents::load(&home, None);
+    let setup = Setup::of(&definition(""), None, &settings(), &places(), &agents).unwrap();
+    let handed: serde_json::Value = serde_json::from_str(&setup.options.agents.unwrap()).unwrap();
+    let names: Vec<&String> = handed.as_object().unwrap().keys().collect();
+    assert!(names.iter().any(|name| *name == "small") && names.iter().any(|name| *name == "Explore"), "{names:?}");
+    assert!(!names.iter().any(|name| *name == "large"), "{names:?}");
+    // A job that names it is told.
+    let job = definition("background: true\nallowed_tools: [Agent(Explore), Agent(large)]\n");
+    let error = Setup::of(&job, None, &settings(), &places(), &agents).unwrap_err();
+    assert!(matches!(error, AgentError::TooLong { .. }), "{error}");
+}
+
+#[test]
+fn agents_are_handed_over_where_the_file_names_them() {
+    let setup = of("background: true\nallowed_tools: [Read, Agent(Explore), Agent(Nobody), Agent(statusline-setup)]\n");
+    let agents: serde_json::Value = serde_json::from_str(&setup.options.agents.unwrap()).unwrap();
+    assert_eq!(agents.as_object().unwrap().keys().collect::<Vec<_>>(), ["Explore"]);
+    for hidden in ["Agent(Plan)", "Agent(claude)", "Agent(statusline-setup)"] {
+        assert!(setup.deny_rules.iter().any(|rule| rule == hidden), "{hidden}: {:?}", setup.deny_rules);
+    }
+    assert!(!setup.deny_rules.iter().any(|rule| rule == "Agent(Explore)" || rule == "Agent"));
+    // With no list, or as an agent whose own file names some, a job calls none.
+    for fields in ["background: true\n", "background: true\nagent: general-purpose\n"] {
+        let setup = of(fields);
+        assert_eq!(setup.options.agents, None, "{fields}");
+        assert!(setup.deny_rules.iter().any(|rule| rule == "Agent"), "{fields}");
+    }
+    assert_eq!(setup.options.model, None);
+}
