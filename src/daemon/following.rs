@@ -1,14 +1,16 @@
 //! Follows the folders: what a file now says goes to the schedule, what is wrong with one is said.
 //!
 //! The watch begins before the first reading, so that nothing falls in between; a full re-reading now and then is
-//! the net beneath it.
+//! the net beneath it. What is wrong is said by a task of its own, since that is recorded: a journal that cannot be
+//! written must not keep an edit from counting when it can be again.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 
 use super::problems::Problems;
-use crate::definition::{Change, Changed, Defaults, DefinitionId, Store, Watch};
+use crate::definition::{Change, Changed, Defaults, DefinitionId, Problem, Store, Watch};
 use crate::schedule::{Loaded, Schedule};
 
 /// The definitions as they are, shared with whoever asks for one.
@@ -19,7 +21,8 @@ pub type Definitions = Arc<Mutex<Store>>;
 pub struct Following {
     definitions: Definitions,
     schedule: Schedule,
-    problems: Problems,
+    /// All problems of a file, to whoever says them.
+    problems: mpsc::UnboundedSender<(PathBuf, Vec<Problem>)>,
 }
 
 impl Following {
@@ -31,12 +34,18 @@ impl Following {
         schedule: Schedule,
         problems: Problems,
     ) -> Self {
-        let following = Self { definitions, schedule, problems };
+        let (sender, mut found) = mpsc::unbounded_channel::<(PathBuf, Vec<Problem>)>();
+        let following = Self { definitions, schedule, problems: sender };
         let (mut loaded, wrong) = following.with_store(|store| (all(store), store.problems())).await;
         tracing::info!(definitions = loaded.len(), "definitions read");
         loaded.extend(sessions);
         following.schedule.replace(loaded);
-        following.problems.all(wrong).await;
+        problems.all(wrong).await;
+        tokio::spawn(async move {
+            while let Some((file, wrong)) = found.recv().await {
+                problems.of_file(&file, wrong).await;
+            }
+        });
         following
     }
 
@@ -72,12 +81,14 @@ impl Following {
             match change {
                 Change::Upsert(definition) => self.say(&definition.id).await,
                 Change::Removed(id) => self.say(&id).await,
-                Change::Problems { file, problems } => self.problems.of_file(&file, problems).await,
+                // Nobody listens any more when the service is ending.
+                Change::Problems { file, problems } => drop(self.problems.send((file, problems))),
             }
         }
     }
 
     async fn say(&self, id: &DefinitionId) {
+        tracing::debug!(%id, "its file has changed");
         let store = self.definitions.lock().await;
         match loaded(&store, id) {
             Some(loaded) => self.schedule.upsert(loaded),

@@ -191,6 +191,30 @@ fn a_journal_that_another_process_holds_is_waited_for() {
 }
 
 #[test]
+fn what_is_edited_while_nothing_can_be_recorded_counts_when_it_can_be() {
+    let bot = TestBot::new().env("OLLIM_LOG", "ollim_bot=debug");
+    bot.write("reminders/r0.md", &text(far(), "what it said before."));
+    let service = bot.start();
+    let other = Connection::open(bot.path("state/journal.db")).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    disk::overwrite(&bot.path("reminders/r0.md"), &time(now()));
+    service.until("it is said", || service.said().contains("locked by another process").then_some(()));
+    // A bad file is to be told, which cannot be recorded either.
+    bot.write("reminders/bad.md", "---\nrun_at: never\n---\nx\n");
+    service.until("it is seen", || service.said().contains("bad.md").then_some(()));
+    let changes = || service.said().matches("its file has changed id=r0").count();
+    let before = changes();
+    let due = bot.read("reminders/r0.md").unwrap();
+    bot.write("reminders/r0.md", &due.replace("what it said before.", "word 0."));
+    service.until("the edit is followed", || (changes() > before).then_some(()));
+    other.execute_batch("ROLLBACK").unwrap();
+    service.until("its file is dealt with", || (bot.names("reminders") == ["bad.md"]).then_some(()));
+    assert!(!service.said().contains("what it said before"), "{}", service.said());
+    each_ran_once(1, &bot.json(["runs"]), &bot.json(["inbox"]));
+    service.stop();
+}
+
+#[test]
 fn a_data_folder_that_is_moved_away_is_waited_for() {
     let bot = TestBot::new();
     bot.write("reminders/done.md", &text(now(), "the one before."));
