@@ -2,7 +2,7 @@
 //!
 //! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks.
 
-use std::io::{self, Write};
+use std::io;
 
 use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
@@ -96,14 +96,28 @@ impl Output {
             Color::Always => anstream::ColorChoice::Always,
             Color::Never => anstream::ColorChoice::Never,
         };
-        let out = write_all(anstream::AutoStream::new(io::stdout(), choice), &self.stdout);
-        let err = write_all(anstream::AutoStream::new(io::stderr(), choice), &self.stderr);
+        let out = write_all(io::stdout(), choice, &self.stdout);
+        let err = write_all(io::stderr(), choice, &self.stderr);
         out.and(err)
     }
 }
 
-fn write_all(mut stream: impl Write, text: &str) -> io::Result<()> {
-    match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
+/// In one piece: a long list is one system call, not one for every line.
+fn write_all(
+    mut stream: impl anstream::stream::RawStream,
+    wanted: anstream::ColorChoice,
+    text: &str,
+) -> io::Result<()> {
+    let choice = match wanted {
+        anstream::ColorChoice::Auto => anstream::AutoStream::choice(&stream),
+        other => other,
+    };
+    let written = if choice == anstream::ColorChoice::Never {
+        stream.write_all(anstream::adapter::strip_str(text).to_string().as_bytes())
+    } else {
+        stream.write_all(text.as_bytes())
+    };
+    match written.and_then(|()| stream.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

@@ -40,6 +40,8 @@ pub struct Hangups(Signal);
 /// # Errors
 /// When the system gives no handler.
 pub fn catch() -> std::io::Result<(Signals, Hangups)> {
+    // A file that may not grow any more (`ulimit -f`) is a disk that refuses, which is said and waited for.
+    let _handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let hangups = Hangups(signal(SignalKind::hangup())?);
     Ok((Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? }, hangups))
 }

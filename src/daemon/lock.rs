@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -97,6 +97,21 @@ impl Lock {
             .map_err(failed)?;
         Ok(Self { file })
     }
+
+    /// Takes the data folder again where the lock's file was deleted or replaced. `false`: it is where it was.
+    ///
+    /// # Errors
+    /// As [`Self::take`]; then the old lock is kept, which holds nobody off any more.
+    pub fn renew(&mut self, home: &Home) -> Result<bool, LockError> {
+        let failed = |source| LockError::Io { path: home.lock(), source };
+        let ours = self.file.metadata().map_err(failed)?;
+        let there = std::fs::metadata(home.lock());
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+            return Ok(false);
+        }
+        *self = Self::take(home)?;
+        Ok(true)
+    }
 }
 
 /// Whether the process that the lock's file names runs. A zombie does not: it holds no lock.
@@ -173,6 +188,21 @@ mod tests {
         child.stdout.take().unwrap().read_exact(&mut held).unwrap();
         let _lock = Lock::take(&home).unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_deleted_lock_is_taken_anew_unless_another_has_it() {
+        let (_folder, home) = home();
+        let mut lock = Lock::take(&home).unwrap();
+        assert!(!lock.renew(&home).unwrap());
+        std::fs::remove_dir_all(home.state()).unwrap();
+        assert!(matches!(lock.renew(&home), Err(LockError::Io { .. })));
+        std::fs::create_dir(home.state()).unwrap();
+        assert!(lock.renew(&home).unwrap());
+        assert!(matches!(Lock::take(&home), Err(LockError::Taken { .. })));
+        std::fs::remove_file(home.lock()).unwrap();
+        let _other = Lock::take(&home).unwrap();
+        assert!(matches!(lock.renew(&home), Err(LockError::Taken { .. })));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Knows every part; no part knows it. Who may ask what of it is decided by a token that is presented, never
 //! guessed from processes: [`wire`] says how. Knows nothing of how answers are shown.
 
+mod belongings;
 pub mod call;
 mod client;
 pub mod control;

@@ -17,6 +17,9 @@ const SETTING: &str = "told_problems";
 /// More files than this at once are told in one message.
 const ONE_BY_ONE: usize = 3;
 
+/// More problems than this at once are counted in the log.
+const LOGGED: usize = 100;
+
 /// Files whose errors were told, and in which words.
 type Told = BTreeMap<PathBuf, String>;
 
@@ -55,10 +58,12 @@ impl Problems {
 
     async fn tell(&self, told: &mut Told, files: BTreeMap<PathBuf, Vec<Problem>>) {
         let mut fresh = Vec::new();
+        let all: usize = files.values().map(Vec::len).sum();
+        if all > LOGGED {
+            tracing::warn!("{all} things are wrong with files or odd about them; the first {LOGGED} are:");
+        }
+        files.values().flatten().take(LOGGED).for_each(log);
         for (file, problems) in files {
-            for problem in &problems {
-                log(problem);
-            }
             let words = words(&problems);
             if words.is_empty() {
                 if told.remove(&file).is_some() {

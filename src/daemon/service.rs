@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
+use super::belongings::Belongings;
 use super::client::{self, Chosen, Wish};
 use super::control::Control;
 use super::delivery::{self, Show};
@@ -104,9 +104,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Settings { config, defaults } = settings;
     // From here on a signal ends the service in order.
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
-    let lock = Lock::take(&home)?;
+    let lock = Arc::new(std::sync::Mutex::new(Lock::take(&home)?));
     fail_point!(Locked);
-    let _unlimited = outlive_limits().map_err(failed("catch signals"))?;
     // Of a service that is started for one run by somebody else's, nobody is told.
     let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;
@@ -133,7 +132,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         user_home: user_home.clone(),
         clock: clock.clone(),
         journal: journal.clone(),
-        settings: for_runs.clone(),
+        settings: Arc::clone(&for_runs),
         defaults,
         schedule: OnceLock::new(),
         going: tokio::sync::Mutex::default(),
@@ -169,7 +168,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         paused: None,
         waiting_for_login: None,
     };
-    let control = Control::open(&home, tokens).map_err(failed("open the control socket"))?;
+    let control = Control::open(&home, tokens.clone()).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
     let following = Following::start(definitions, sessions, schedule.clone(), problems).await;
     let in_force = InForce {
@@ -216,7 +215,15 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         }
     });
     tasks.spawn(following.follow(watch));
-    tasks.spawn(control.serve(Arc::new(verbs)));
+    let belongings = Belongings {
+        home: home.clone(),
+        lock: Arc::clone(&lock),
+        tokens: tokens.clone(),
+        journal: journal.clone(),
+        schedule: schedule.clone(),
+        answers: Arc::new(verbs),
+    };
+    tasks.spawn(belongings.keep(control));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
     tasks.spawn(supervisor.clone().pulse(schedule.clone()));
     tasks.spawn(supervisor.clone().status(schedule.clone()));
@@ -243,11 +250,6 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
     move |source| DaemonError::Io { what, source }
-}
-
-/// A file that may not grow any more (`ulimit -f`) is a disk that refuses, not the end of the process.
-fn outlive_limits() -> std::io::Result<Signal> {
-    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
 async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {

@@ -39,24 +39,37 @@ pub use write::{
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Utc};
 use chrono_tz::Tz;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::BgForkConfig;
 
-/// A definition's identity: what `id` says, else the file's stem. Always a string, never empty.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DefinitionId(String);
+/// A definition's identity: what `id` says, else the file's stem. Always a string, never empty. Its clones share the
+/// text: every definition is known by it in half a dozen places.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DefinitionId(Arc<str>);
+
+impl Serialize for DefinitionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for DefinitionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}
 
 impl DefinitionId {
     /// `text` is taken as it is.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(text.into().into())
     }
     /// The identity as text.
     #[must_use]

@@ -100,7 +100,7 @@ impl Store {
         let mut store = Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() };
         for (file, state) in store.read_all() {
             if let Some(definition) = &state.definition {
-                store.claims.entry(definition.id.clone()).or_default().push(file.clone());
+                store.claim(definition.id.clone(), file.clone());
             }
             store.files.insert(file, state);
         }
@@ -220,7 +220,7 @@ impl Store {
                 self.unclaim(&id, &file);
             }
             if let Some(id) = new {
-                self.claims.entry(id).or_default().push(file.clone());
+                self.claim(id, file.clone());
             }
             match state {
                 Some(state) => self.files.insert(file, state),
@@ -239,6 +239,11 @@ impl Store {
         for file in self.claims.get(id).into_iter().flatten() {
             before.problems.entry(file.clone()).or_insert_with(|| self.problems_of(file));
         }
+    }
+
+    /// One file is the rule: no room is made for more.
+    fn claim(&mut self, id: DefinitionId, file: File) {
+        self.claims.entry(id).or_insert_with(|| Vec::with_capacity(1)).push(file);
     }
 
     fn unclaim(&mut self, id: &DefinitionId, file: &OsStr) {

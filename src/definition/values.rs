@@ -278,7 +278,10 @@ impl Value<'_> {
                 Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
-        self.texts()?.iter().enumerate().map(pattern).collect()
+        let mut patterns: Vec<ToolPattern> = self.texts()?.iter().enumerate().map(pattern).collect::<Result<_, _>>()?;
+        // They are kept as long as the definition.
+        patterns.shrink_to_fit();
+        Ok(patterns)
     }
 }
 

@@ -4,7 +4,7 @@
 //! definitions, one on each of skills/ and agents/ and on every folder in them.
 //! What always holds: a watch is set before "everything may have changed" is told, so that whoever then reads the
 //! folders misses nothing; events that were lost are told as that too. Nothing is polled, save while the data folder
-//! itself is missing.
+//! or one of the two is missing.
 //!
 //! inotify(7) is asked for changes alone. (The `notify` crate also asks to be told of every file that is opened, our
 //! own reading included: 45 % more work in reading 100,000 files, measured.)
@@ -14,6 +14,7 @@ use std::ffi::OsStr;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub struct Watch {
     inotify: AsyncFd<OwnedFd>,
     /// The watch on the data folder; `None` while it is gone.
     root: Option<i32>,
+    /// Which folder is watched there, by device and inode.
+    identity: Option<(u64, u64)>,
     /// The watches on routines/ and reminders/; `None` for one that is not there.
     folders: [Option<i32>; 2],
     /// The watches on each of [`named`] and on the folders in it.
@@ -107,6 +110,7 @@ impl Watch {
             home: home.clone(),
             inotify,
             root: None,
+            identity: None,
             folders: [None; 2],
             named: Default::default(),
             files: BTreeSet::new(),
@@ -136,9 +140,19 @@ impl Watch {
             tokio::select! {
                 events = events(&self.inotify) => events.into_iter().for_each(|event| self.take(event)),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
-                () = sleep(LOST), if self.root.is_none() => self.look_again(),
+                () = sleep(LOST), if self.is_incomplete() => {
+                    if self.root.is_none() || self.identity != identity(self.home.root()) {
+                        self.look_again();
+                    }
+                }
             }
         }
+    }
+
+    /// Whether the data folder, or one of the two in it, is not there. The kernel does not tell of the end of a folder
+    /// as long as a file that was in it is open: when the two are gone, their folder may be so too.
+    fn is_incomplete(&self) -> bool {
+        self.root.is_none() || self.folders.contains(&None)
     }
 
     /// Sets every watch anew.
@@ -148,6 +162,8 @@ impl Watch {
             // It may be gone by itself.
             let _ = inotify::remove_watch(fd, old);
         }
+        // Looked up first: should another folder come in between, that is seen at the next look.
+        self.identity = identity(self.home.root());
         self.root = watch(fd, self.home.root(), IN_ROOT)?;
         for (kind, folder) in KINDS.iter().zip(&mut self.folders) {
             if read::is_inside(&self.home, *kind) {
@@ -242,6 +258,10 @@ impl Watch {
 #[allow(deprecated)]
 fn registered(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(fd)
+}
+
+fn identity(folder: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(folder).ok().map(|about| (about.dev(), about.ino()))
 }
 
 /// Watches a folder. `None`: there is no such folder.

@@ -3,6 +3,8 @@
 //! A routine's missed occurrences count only from when the journal first saw it with this cron expression, zone
 //! and `enabled`: a new, edited or re-enabled one never has a backlog.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -54,7 +56,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the commit cannot be made.
-    pub async fn see(&self, sightings: Vec<Sighting>) -> Result<Vec<DateTime<Utc>>, JournalError> {
+    pub async fn see(&self, sightings: Arc<[Sighting]>) -> Result<Vec<DateTime<Utc>>, JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {

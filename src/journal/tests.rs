@@ -190,7 +190,7 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     let start = desk.clock.now();
     let see = async |trigger: &str| {
         let sighting = Sighting { id: DefinitionId::new("mail"), trigger: trigger.to_owned() };
-        (journal.see(vec![sighting]).await.unwrap()[0] - start).num_minutes()
+        (journal.see([sighting].into()).await.unwrap()[0] - start).num_minutes()
     };
     let minutes = async |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count)).await;
     assert_eq!(see("30 8 * * *").await, 0);

@@ -236,6 +236,8 @@ impl Writer {
                 file.connection.execute("VACUUM INTO ?1", [path])?;
                 *file = open(&self.path, self.clock.now())?;
                 tracing::warn!(path = %self.path.display(), "the journal was deleted; it was written back");
+                // Told though it is over: more than this file may be gone.
+                self.trouble.send_replace(Some(JournalError::Gone(self.path.clone())));
                 Ok(())
             }
         }

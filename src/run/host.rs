@@ -49,14 +49,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
-    pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
-        fail_point!(BeforeMark);
-        self.journal.mark_effect(&self.run, what).await?;
-        fail_point!(Marked);
-        Ok(())
-    }
-
     /// What it may do now.
     pub(super) fn policy(&self) -> &Policy {
         self.narrowed.get().unwrap_or(&self.policy)
@@ -79,6 +71,14 @@ impl Host {
         let marked = self.mark(tools::SPAWN_AGENT).await;
         marked.map_err(|error| format!("no agent was started, since it could not be recorded: {error}"))?;
         self.spawner.spawn(request, Some((&self.run, &self.cap))).await
+    }
+
+    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
+    pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
+        fail_point!(BeforeMark);
+        self.journal.mark_effect(&self.run, what).await?;
+        fail_point!(Marked);
+        Ok(())
     }
 
     /// Puts something refused into the run's record.

@@ -210,3 +210,43 @@ fn a_data_folder_that_is_moved_away_is_waited_for() {
     assert!(runs.as_array().unwrap().iter().all(|run| run["outcome"] == "completed"), "{runs:#}");
     service.stop();
 }
+
+#[test]
+fn a_deleted_state_folder_is_said_and_made_anew_with_all_that_was_in_it() {
+    let bot = TestBot::new();
+    bot.write("reminders/r0.md", &text(now(), "word 0."));
+    let service = bot.start();
+    service.until("its file is removed", || bot.names("reminders").is_empty().then_some(()));
+    fs::remove_dir_all(bot.path("state")).unwrap();
+    bot.write("reminders/r1.md", &text(now(), "word 1."));
+    service.until("it is said", || service.said().contains("is gone; bring its folder back").then_some(()));
+    assert!(!service.said().contains("word 1"), "{}", service.said());
+    fs::create_dir(bot.path("state")).unwrap();
+    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
+    each_ran_once(2, &bot.json(["runs"]), &bot.json(["inbox"]));
+    // It is still the one service of this folder, and answers.
+    let pid = service.pid();
+    service.until("it answers", || (bot.json(["status"])["daemon"]["pid"] == pid).then_some(()));
+    let second = bot.run(["run"]);
+    assert_eq!(second.code, 2, "{second:?}");
+    assert!(second.stderr.contains(&format!("(pid {pid})")), "{second:?}");
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+}
+
+#[test]
+fn a_data_folder_that_is_deleted_and_made_again_is_followed() {
+    let bot = TestBot::new();
+    bot.write("reminders/r0.md", &text(now(), "word 0."));
+    let service = bot.start();
+    service.until("its file is removed", || bot.names("reminders").is_empty().then_some(()));
+    fs::remove_dir_all(bot.home()).unwrap();
+    for folder in ["routines", "reminders", "state"] {
+        fs::create_dir_all(bot.path(folder)).unwrap();
+    }
+    bot.write("reminders/r1.md", &text(now(), "word 1."));
+    service.until("it fires", || bot.names("reminders").is_empty().then_some(()));
+    each_ran_once(2, &bot.json(["runs"]), &bot.json(["inbox"]));
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+}

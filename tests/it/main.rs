@@ -33,6 +33,7 @@ mod main_session;
 mod many;
 mod misbehaving;
 mod policy_corpus;
+mod policy_fuzz;
 mod policy_shell;
 mod problems;
 mod reach;

@@ -20,6 +20,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use entry::{Case, HeldBy, load};
 use ground::{Ground, lacking};
 
+/// Every command line of both corpora, as it is written there.
+pub fn lines_of_the_corpora() -> Vec<String> {
+    let cases = load("attacks").into_iter().chain(load("ordinary"));
+    cases.filter_map(|case| case.entry.command().map(str::to_owned)).collect()
+}
+
 /// Does `work` for every case, on as many threads as the machine has cores.
 fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
     let next = AtomicUsize::new(0);

@@ -11,12 +11,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stdout, reason = "the histogram is what a person wants to see")]
 
+mod attacks;
 mod check;
 mod jobs;
 mod life;
 #[path = "../it/support/processes.rs"]
 #[allow(dead_code, reason = "the other tests need more of it")]
 mod processes;
+mod refusing;
 mod rng;
 mod world;
 

@@ -166,6 +166,22 @@ async fn a_git_checkout_is_followed() {
     bot.until(&many).await;
 }
 
+/// The kernel does not tell of the end of a folder while a file that was in it is open, as the journal is.
+#[tokio::test]
+async fn a_deleted_folder_of_which_a_file_is_open_comes_back() {
+    let mut bot = Followed::new();
+    fs::create_dir(bot.home.reminders()).unwrap();
+    bot.until(&["a: one"]).await;
+    fs::create_dir(bot.home.state()).unwrap();
+    let open = fs::File::create(bot.home.journal()).unwrap();
+    fs::remove_dir_all(bot.home.root()).unwrap();
+    bot.until(&[]).await;
+    fs::create_dir_all(bot.home.routines()).unwrap();
+    fs::write(bot.home.routines().join("b.md"), routine("b", "new")).unwrap();
+    bot.until(&["b: new"]).await;
+    drop(open);
+}
+
 #[tokio::test]
 async fn lost_events_are_everything() {
     let mut bot = Followed::new();

@@ -46,7 +46,7 @@ pub(super) struct Lexed {
     /// Those of them that get a number.
     pub numbers: Vec<String>,
     /// The line as the grammar is to see it, where that differs: every arithmetic command is a plain word in it.
-    masked: Option<String>,
+    pub(super) masked: Option<String>,
     /// Names that arithmetic evaluates.
     pub evaluated: Vec<String>,
 }
@@ -81,9 +81,6 @@ pub(super) fn lex(line: &str) -> Result<Lexed, Unreadable> {
 fn is_refused(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t') || ('\u{E000}'..='\u{E00F}').contains(&c)
 }
-
-/// What may stand behind an arithmetic command.
-const ENDS: [char; 9] = [' ', '\t', '\n', ';', '&', '|', ')', '<', '>'];
 
 pub(super) struct Lexer<'a> {
     pub(super) line: &'a str,
@@ -242,67 +239,6 @@ impl Lexer<'_> {
             return Err(Unreadable::new("a process substitution inside a word"));
         }
         Ok(())
-    }
-
-    /// `((…))` where a command begins, and `for ((…; …; …))`. Bash reads both as arithmetic exactly where the text ends in
-    /// `))`, and else as subshells: what is not plain arithmetic is refused. All that it does is to set names to numbers,
-    /// so the grammar gets `:` in its place, or `for i in 1`.
-    fn arithmetic_command(&mut self, in_case: bool) -> Result<(), Unreadable> {
-        let start = self.at;
-        let of_loop = self.follows(&["for"]);
-        let begins = self.out.tokens.is_empty()
-            || matches!(self.out.tokens.last(), Some(Token { kind: Kind::Operator(operator), .. })
-                if matches!(*operator, ";" | "&&" | "||" | "|" | "|&" | "&" | "\n" | "("))
-            || self.follows(&["if", "then", "elif", "else", "while", "until", "do", "{", "!"]);
-        if in_case || !(begins || of_loop) {
-            return Err(Unreadable::new(
-                "`((` where it may not be arithmetic; put a blank between the parentheses of a subshell",
-            ));
-        }
-        self.at += 2;
-        if of_loop { self.arithmetic_loop() } else { self.arithmetic() }?;
-        let text = self.rest().trim_start_matches([' ', '\t']);
-        let ends = if of_loop {
-            text.starts_with([';', '\n'])
-        } else {
-            self.rest().is_empty() || self.rest().starts_with(ENDS)
-        };
-        if !ends {
-            return Err(Unreadable::new("arithmetic that goes on behind its end"));
-        }
-        // `for((` has no blank that would keep the words apart.
-        let glued = of_loop && !self.line[..start].ends_with([' ', '\t']);
-        let stand_in = match (of_loop, glued) {
-            (true, true) => " i in 1",
-            (true, false) => "i in 1",
-            (false, _) => "x",
-        };
-        let text = &self.line[start..self.at];
-        let Some(rest) = text.len().checked_sub(stand_in.len()).filter(|_| !of_loop || text.matches(';').count() == 2)
-        else {
-            return Err(Unreadable::new("a loop over arithmetic that is not `for ((…; …; …))`"));
-        };
-        let mask = format!("{stand_in}{}", if of_loop { " " } else { "x" }.repeat(rest));
-        self.out.masked.get_or_insert_with(|| self.line.to_owned()).replace_range(start..self.at, &mask);
-        let from = start + usize::from(glued);
-        let words: &[(&str, usize, usize)] = if of_loop {
-            &[("i", from, 1), ("in", from + 2, 2), ("1", from + 5, 1)]
-        } else {
-            &[(":", start, self.at - start)]
-        };
-        for (text, start, length) in words {
-            let index = self.out.words.len();
-            self.out.words.push(Word::text(*text));
-            self.out.tokens.push(Token { kind: Kind::Word(index), start: *start, end: start + length });
-        }
-        Ok(())
-    }
-
-    /// Whether the last token is one of these words, plainly written.
-    fn follows(&self, words: &[&str]) -> bool {
-        let Some(Token { kind: Kind::Word(index), .. }) = self.out.tokens.last() else { return false };
-        let word = self.out.words.get(*index).filter(|word| !word.quoted);
-        word.and_then(Word::literal).is_some_and(|text| words.contains(&text))
     }
 
     /// `2>f` is a descriptor; `{fd}>f` assigns a variable, and a long number is no descriptor.

@@ -5,6 +5,7 @@
 //! command whose program or behaviour cannot be seen before it runs is marked [`Command::hidden`]. It knows nothing
 //! of patterns and decides nothing.
 
+mod arithmetic;
 mod builtins;
 mod expansion;
 mod find;

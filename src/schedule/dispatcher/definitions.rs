@@ -29,10 +29,10 @@ pub(super) struct Entry {
     pub(super) handled: Option<DateTime<Utc>>,
 }
 
-/// What the journal answered to a sighting.
+/// What the journal answered to sightings, in their order.
 pub(super) struct Seen {
-    sighting: Sighting,
-    accounted: DateTime<Utc>,
+    sightings: Arc<[Sighting]>,
+    accounted: Vec<DateTime<Utc>>,
 }
 
 /// When a definition fires after `after`, whether it is enabled or not: for a reminder its instant, once.
@@ -175,29 +175,26 @@ impl Dispatcher {
     fn see(&mut self, mut sightings: Vec<Sighting>) {
         while !sightings.is_empty() {
             let rest = sightings.split_off(sightings.len().min(SEEN_AT_ONCE));
-            let part = std::mem::replace(&mut sightings, rest);
+            let part: Arc<[Sighting]> = std::mem::replace(&mut sightings, rest).into();
             let journal = self.journal.clone();
             self.tasks.spawn(async move {
                 fail_point!(BeforeSight);
-                let answer = journal.see(part.clone()).await;
+                let answer = journal.see(Arc::clone(&part)).await;
                 fail_point!(Sighted);
-                Event::Seen(answer.map(|accounts| {
-                    let pairs = part.into_iter().zip(accounts);
-                    pairs.map(|(sighting, accounted)| Seen { sighting, accounted }).collect()
-                }))
+                Event::Seen(answer.map(|accounted| Seen { sightings: part, accounted }))
             });
         }
     }
 
-    pub(super) fn on_seen(&mut self, seen: Result<Vec<Seen>, JournalError>) -> Result<(), JournalError> {
+    pub(super) fn on_seen(&mut self, seen: Result<Seen, JournalError>) -> Result<(), JournalError> {
         let now = self.clock.now();
-        let seen = seen?;
+        let Seen { sightings, accounted } = seen?;
         let mut wound_back = false;
         let mut parsed = HashMap::new();
-        for Seen { sighting: seen, accounted } in seen {
+        for (seen, accounted) in sightings.iter().zip(accounted) {
             let Some(entry) = self.definitions.get_mut(&seen.id) else { continue };
             // Another edit may have overtaken the answer; that one gets its own.
-            if sighting(&entry.loaded.definition).is_some_and(|current| current == seen) {
+            if sighting(&entry.loaded.definition).is_some_and(|current| current == *seen) {
                 wound_back |= accounted > now;
                 entry.accounted = Some(accounted.min(now).max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
                 if self.recovered {

@@ -70,7 +70,7 @@ pub enum ScheduleError {
 /// What something that the dispatcher has started reports back.
 enum Event {
     Recovered(Result<recovery::Found, JournalError>),
-    Seen(Result<Vec<Seen>, JournalError>),
+    Seen(Result<Seen, JournalError>),
     Known(Result<Vec<DefinitionId>, JournalError>),
     Claimed(Claimed),
     Again(Again),

@@ -24,6 +24,15 @@ const EACH: usize = 12;
 /// A session's entries at most: a longer conversation is slower with every call.
 const LONGEST: usize = 60;
 
+/// Entries that are another call by the time it is made: the client takes `link/..` out of a path before it asks (so these
+/// are judged, and do, what the shorter path says), and our binary itself refuses `--json` in front of a command of
+/// one's own.
+const OTHERWISE: [&str; 3] = [
+    "paths and symlinks: writing through a link and back by dots",
+    "paths and symlinks: reading through a link and back by dots",
+    "mail and tasks: a global flag",
+];
+
 /// Bots side by side: each waits for its client most of the time.
 const BOTS: usize = 4;
 
@@ -124,6 +133,9 @@ fn fields(rules: &Rules, ground: &Ground) -> String {
             fields += &format!("{name}: {}\n", json!(list));
         }
     }
+    if rules.read_only {
+        fields += "agent: Plan\n";
+    }
     if !rules.allow_ping {
         fields += "allow_ping: false\n";
     }
@@ -139,9 +151,9 @@ fn chosen(corpus: &str) -> Vec<Case> {
     let mut of_class: BTreeMap<String, usize> = BTreeMap::new();
     let playable = |case: &Case| {
         let entry = &case.entry;
-        // Where the caller is a named agent, or the shell has moved before, is tried with the engine alone.
-        let elsewhere = case.rules.read_only || entry.agent_type.is_some() || entry.cwd.is_some();
-        !elsewhere && !entry.shape && lacking(entry).is_empty()
+        // Where the caller is a subagent, or the shell has moved before, is tried with the engine alone.
+        let elsewhere = entry.agent_type.is_some() || entry.cwd.is_some();
+        !elsewhere && !entry.shape && lacking(entry).is_empty() && !OTHERWISE.contains(&&*case.title())
     };
     let mut taken = |case: &Case| {
         let count = of_class.entry(case.class.clone()).or_default();
@@ -236,7 +248,7 @@ fn no_attack_has_its_effect_on_the_real_client() {
     let total: usize = played.values().sum();
     assert!(total >= 150, "only {total} attacks were played: {played:?}");
     let too_few: Vec<_> = played.iter().filter(|(_, count)| **count < 8).collect();
-    assert!(too_few.is_empty() && played.len() >= 13, "fewer than eight of {too_few:?}; {played:?}");
+    assert!(too_few.is_empty() && played.len() >= 14, "fewer than eight of {too_few:?}; {played:?}");
 }
 
 #[test]

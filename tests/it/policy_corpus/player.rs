@@ -132,7 +132,8 @@ pub fn clear(ground: &Ground, kept: &BTreeSet<PathBuf>) {
         empty(&ground.root().join(folder), kept);
     }
     for entry in fs::read_dir(ground.home()).expect("the home folder").flatten() {
-        if entry.path() != ground.data() {
+        // The client writes its own notes of MCP servers there while the session goes on.
+        if entry.path() != ground.data() && entry.file_name() != ".cache" {
             remove(&entry.path(), kept);
         }
     }

@@ -1,8 +1,9 @@
 //! Each wall alone, on the real client: what it stops of the attacks with the three others switched off.
 //!
-//! The program has no switch for a wall, so they are taken away from outside. Visibility: every tool is shown. Hook: a
-//! stand-in for the client's command strikes it out of our `initialize`. Client: the stand-in starts the client in its most
-//! permissive mode, with no rules. Kernel: the run is asked for without it. An attack counts only if it has its effect
+//! The program has no switch for a wall, so they are taken away from outside. Visibility: every tool is shown, and those of
+//! further servers. Hook: it says yes to all (behind the client's wall it is silent: a stand-in for the client's command
+//! strikes it out of our `initialize`). Client: the stand-in starts the client in its most permissive mode, with no
+//! rules. Kernel: the run is asked for without it. An attack counts only if it has its effect
 //! with all four off; `OLLIM_CORPUS=all` tries four times as many, and all that a read-only agent may not do. The figures stand in docs/policy.md; `OLLIM_BLESS=1` writes them there.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +15,10 @@ use ollim_bot::agents::Agents;
 use ollim_bot::home::Home;
 use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolPattern, Verdict};
 use ollim_bot::run::wall::WallPlan;
+use serde_json::json;
 
 use super::engine;
-use super::entry::{Case, HeldBy, load};
+use super::entry::{Case, HeldBy, fixtures, load};
 use super::ground::Ground;
 use super::player::Play;
 use crate::support::client;
@@ -25,10 +27,39 @@ use crate::support::turn::{self, Desk, Host, Say};
 
 /// How many attacks of a class are tried; of those on a read-only agent more.
 const EACH: usize = 5;
+const OF_NAMES: usize = 15;
 const OF_READ_ONLY: usize = 12;
 
 /// Sessions side by side.
 const AT_ONCE: usize = 4;
+
+/// Our server's tools.
+const OURS: [&str; 3] = ["ping_user", "discord_embed", "report_updates"];
+
+/// MCP servers that look like ours or like what a rule names, with their tools: without the first wall the client has them.
+const FOREIGN: [(&str, &[&str]); 5] = [
+    ("Discord", &["ping_user"]),
+    ("discord2", &["ping_user", "run"]),
+    ("discordx", &["ping_user"]),
+    ("discord_evil", &["run"]),
+    ("evil", &["ping_user", "run", "discord__run", "mcp__discord__ping_user"]),
+];
+
+/// The client's names of the tools of [`FOREIGN`].
+fn foreign_tools() -> impl Iterator<Item = String> {
+    FOREIGN.iter().flat_map(|(server, tools)| tools.iter().map(move |tool| format!("mcp__{server}__{tool}")))
+}
+
+/// The client's MCP configuration with all of them.
+fn every_server(log: &Path) -> String {
+    let script = fixtures().join("mcp-server");
+    let mut servers = json!({ "discord": { "type": "sdk", "name": "discord" } });
+    for (name, tools) in FOREIGN {
+        let args: Vec<&str> = [log.to_str().expect("a plain path")].iter().chain(tools).copied().collect();
+        servers[name] = json!({ "type": "stdio", "command": script, "args": args });
+    }
+    json!({ "mcpServers": servers }).to_string()
+}
 
 /// Everything that the client can show.
 const EVERY_TOOL: &[&str] = &[
@@ -55,16 +86,21 @@ enum Wall {
 
 const WALLS: [Wall; 4] = [Wall::Visibility, Wall::Hook, Wall::Client, Wall::Kernel];
 
-/// A stand-in for the client's command with what is switched off of it.
-fn stand_in(folder: &Path, wall: Option<Wall>) -> std::path::PathBuf {
+/// A stand-in for the client's command with what is switched off of it; with a log, it has the servers of [`FOREIGN`].
+fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path::PathBuf {
     let mode = if wall == Some(Wall::Client) { "dontAsk" } else { "bypassPermissions" };
-    // Under another name the client never calls it.
-    let hook = if wall == Some(Wall::Hook) { "" } else { "1s/\"PreToolUse\":/\"PreCompact\":/" };
+    // Behind the client's own wall the hook is silent: under another name the client never calls it. Else it says yes.
+    let hook = if wall == Some(Wall::Client) { "1s/\"PreToolUse\":/\"PreCompact\":/" } else { "" };
+    let servers = log.map(every_server).unwrap_or_default();
     client::script(
         folder,
         &format!(
-            "words=()\n\
-             for word; do [ \"$word\" = dontAsk ] && word={mode}; words+=(\"$word\"); done\n\
+            "words=() servers='{servers}'\n\
+             for word; do\n\
+             [ \"$word\" = dontAsk ] && word={mode}\n\
+             [ \"$last\" = --mcp-config ] && word=${{servers:-$word}}\n\
+             words+=(\"$word\") last=$word\n\
+             done\n\
              exec {} \"${{words[@]}}\" < <(exec sed -u '{hook}')",
             client::real().display()
         ),
@@ -107,7 +143,10 @@ fn key(case: &Case, wall: Option<Wall>, ground: &Ground) -> String {
     match wall {
         // The policy is asked call by call.
         None | Some(Wall::Hook) => String::new(),
-        Some(Wall::Visibility) => policy(case, ground).visible_tools().join(","),
+        Some(Wall::Visibility) => {
+            let policy = policy(case, ground);
+            [policy.visible_tools(), policy.visible_mcp(&OURS)].concat().join(",")
+        }
         Some(Wall::Client) => policy(case, ground).deny_rules().join(","),
         Some(Wall::Kernel) => {
             let wall = kernel_wall(case, ground);
@@ -128,7 +167,10 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     let api = MessagesApi::answering(move |request| {
         shared.lock().expect("no entry broke").as_mut().expect("a session is going").reply(request)
     });
-    let mut desk = Desk::at(&ground.home(), ground.data(), &stand_in(&root, wall), api.url());
+    let named = |case: &Case| case.entry.tool().starts_with("mcp__");
+    let servers = wall != Some(Wall::Visibility) && cases.iter().any(named);
+    let mut desk =
+        Desk::at(&ground.home(), ground.data(), &stand_in(&root, wall, servers.then_some(log.path())), api.url());
     let programs = [root.join("bin"), ground.data().join("bin")];
     desk.claude.surroundings.programs = programs.map(|path| path.display().to_string()).to_vec();
     desk.claude.surroundings.own.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
@@ -138,20 +180,22 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
         }
     }
     let first = policy(&cases[0], &ground);
-    let asked = play.clone();
+    let (asked, hooked) = (play.clone(), wall == Some(Wall::Hook));
     let place = Ground::within(root);
     let host = Arc::new(Host::new(move |call| {
         let play = asked.lock().expect("no entry broke");
         let Some((case, true)) = play.as_ref().and_then(Play::now) else { return Say::Allow };
-        let allowed = policy(case, &place).decide(call).verdict == Verdict::Allow;
+        let allowed = !hooked || policy(case, &place).decide(call).verdict == Verdict::Allow;
         if allowed { Say::Allow } else { Say::Deny }
     }));
-    let visible = first.visible_tools();
-    let visible: Vec<&str> = match wall {
-        Some(Wall::Visibility) => visible.iter().map(String::as_str).collect(),
-        _ => EVERY_TOOL.to_vec(),
-    };
-    let mut request = desk.request(&host, "do it", &visible);
+    let mut request = desk.request(&host, "do it", &[]);
+    if wall == Some(Wall::Visibility) {
+        request.visible_tools = first.visible_tools();
+        request.mcp_tools = first.visible_mcp(&OURS);
+    } else {
+        request.visible_tools = EVERY_TOOL.iter().map(ToString::to_string).chain(foreign_tools()).collect();
+        request.mcp_tools = OURS.map(str::to_owned).to_vec();
+    }
     if wall == Some(Wall::Client) {
         request.deny_rules = first.deny_rules();
     }
@@ -168,11 +212,6 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let seen = play.lock().expect("no entry broke").take().expect("the session's").seen;
     assert_eq!(seen.len(), count, "every call was made");
-    if std::env::var_os("OLLIM_CORPUS_SAYS").is_some() {
-        for one in &seen {
-            eprintln!("{wall:?} {}: {} {:?}", one.case.title(), one.had_its_effect(), one.result.text);
-        }
-    }
     seen.iter().filter(|one| one.had_its_effect()).map(|one| one.case.title()).collect()
 }
 
@@ -211,7 +250,10 @@ fn chosen() -> Vec<Case> {
         // What only our own binary can hold is tried in the whole program. Of the calls that show nothing outside the
         // client, those are tried that the client does at once.
         let tried = if entry.shape {
-            matches!(entry.tool(), "CronCreate" | "CronList")
+            let tool = entry.tool().to_owned();
+            matches!(&*tool, "CronCreate" | "CronList")
+                || foreign_tools().any(|foreign| foreign == tool)
+                || tool.strip_prefix("mcp__discord__").is_some_and(|ours| OURS.contains(&ours))
         } else {
             entry.held_by == HeldBy::Engine && entry.needs.is_empty()
         };
@@ -222,6 +264,8 @@ fn chosen() -> Vec<Case> {
     let some = |cases: Vec<Case>| {
         let most = match (cases[0].rules.read_only, long) {
             (true, false) => OF_READ_ONLY,
+            // They show what the first wall is for.
+            (false, false) if cases[0].class == "look-alike MCP names" => OF_NAMES,
             (false, false) => EACH,
             (true, true) => cases.len(),
             (false, true) => 4 * EACH,

@@ -1,0 +1,178 @@
+//! A data folder full of definitions, and the real program on it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Datelike as _, TimeDelta, Utc};
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub struct Bot {
+    folder: TempDir,
+    pub home: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+impl Bot {
+    /// Half routines, each with a cron expression of its own, half reminders, all due far away.
+    pub fn with(size: usize) -> Self {
+        let folder = TempDir::with_prefix("ollim-bench-").unwrap();
+        let home = folder.path().join("bot");
+        for name in ["routines", "reminders"] {
+            fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let bot = Self { folder, home, env: vec![("OLLIM_AGENT_CLIENT".into(), "notify".into())] };
+        let far = now() + TimeDelta::days(2000);
+        for n in 0..size / 2 {
+            let (minute, hour, day) = (n % 60, n / 60 % 24, n / 1440 % 28 + 1);
+            // Not this month, nor the next.
+            let month = (now().month0() as usize + 2 + n / 40_320 % 9) % 12 + 1;
+            let text = format!(
+                "---\ndescription: Routine number {n}\ncron: \"{minute} {hour} {day} {month} *\"\ntimezone: America/New_York\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n  - mcp__discord__ping_user\n---\nGo through the mail of account {n}.\n"
+            );
+            fs::write(bot.home.join(format!("routines/routine-{n}.md")), text).unwrap();
+            bot.reminder(&format!("reminder-{n}"), far + TimeDelta::seconds(n.try_into().unwrap()), "Not yet.");
+        }
+        bot
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// The folder above the data folder.
+    pub fn person(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn reminder(&self, name: &str, at: DateTime<Utc>, body: &str) {
+        self.reminder_with(name, at, "", body);
+    }
+
+    pub fn reminder_with(&self, name: &str, at: DateTime<Utc>, fields: &str, body: &str) {
+        let text = format!("---\nrun_at: \"{}\"\n{fields}---\n{body}\n", at.to_rfc3339());
+        let path = self.home.join(format!("reminders/{name}.md"));
+        let fresh = self.home.join(format!(".{name}"));
+        fs::write(&fresh, text).unwrap();
+        fs::rename(fresh, path).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ollim-bot"));
+        command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.person());
+        command.env("OLLIM_HOME", &self.home).env("TZ", "UTC").env("LANG", "C.UTF-8").env("IS_SANDBOX", "1");
+        command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
+        command
+    }
+
+    pub fn time(&self, args: &[&str]) -> Duration {
+        let start = Instant::now();
+        let output = self.command(args).output().unwrap();
+        let took = start.elapsed();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        took
+    }
+
+    pub fn json(&self, args: &[&str]) -> Value {
+        let output = self.command(args).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Starts the service and waits until something could fire.
+    pub fn start(&self) -> Service {
+        let path = self.person().join("notify");
+        // Of an earlier service on this folder.
+        let _absent = fs::remove_file(&path);
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let began = Instant::now();
+        let mut command = self.command(&["run"]);
+        command.env("NOTIFY_SOCKET", &path).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if send.send((Instant::now(), line)).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut service = Service { child, lines, ready: Duration::ZERO, cpu_at_ready: Duration::ZERO };
+        let mut buffer = [0; 4096];
+        socket.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
+        loop {
+            let length = socket.recv(&mut buffer).expect("the service becomes ready");
+            if buffer[..length].starts_with(b"READY=1") {
+                break;
+            }
+        }
+        service.ready = began.elapsed();
+        service.cpu_at_ready = service.cpu();
+        service
+    }
+}
+
+/// The running service; killed when dropped.
+pub struct Service {
+    child: Child,
+    lines: Receiver<(Instant, String)>,
+    /// From its start until something could fire.
+    pub ready: Duration,
+    /// Processor time until then.
+    pub cpu_at_ready: Duration,
+}
+
+impl Service {
+    /// When it said so.
+    pub fn when_said(&self, text: &str) -> Instant {
+        loop {
+            let (at, line) = self.lines.recv_timeout(Duration::from_secs(300)).expect("the service says it");
+            if line.contains(text) {
+                return at;
+            }
+        }
+    }
+
+    pub fn cpu(&self) -> Duration {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        // Nanoseconds on a processor, thread by thread: finer than the ticks of `stat`.
+        let nanoseconds = |task: fs::DirEntry| -> Option<u64> {
+            fs::read_to_string(task.path().join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
+        };
+        Duration::from_nanos(tasks.filter_map(|task| nanoseconds(task.ok()?)).sum())
+    }
+
+    /// MiB in memory: now, and at most so far.
+    pub fn memory(&self) -> (u64, u64) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let mib = |name: &str| -> u64 {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+        };
+        (mib("VmRSS:"), mib("VmHWM:"))
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn time(value: &Value) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(value.as_str()?).ok().map(|at| at.to_utc())
+}
+
+pub fn now() -> DateTime<Utc> {
+    ollim_bot::clock::Clock::system().now()
+}

@@ -1,0 +1,118 @@
+//! What a fork costs beyond its client: the same client by itself, behind ours, and behind the Python Agent SDK, in turns,
+//! against a stub of the model's API on loopback.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+use ollim_bot::agent::claude::options::{Surroundings, command_line, environment};
+use ollim_bot::agent::{ClientOptions, SessionMode};
+use serde_json::json;
+
+use super::bot::{Bot, now, time};
+use super::messages_api::MessagesApi;
+use super::{Plan, ms, peers, percentile, row};
+
+const ROUNDS: usize = 9;
+const KEY: &str = "sk-test-not-a-key";
+
+pub fn measure(_plan: &Plan) {
+    let what = "a fork, from its time to its recorded end, beyond its bare client";
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".claude-client/node_modules/.bin/claude");
+    let Ok(client) = installed.canonicalize() else {
+        return row(what, "20 ms", "not measured: `./scripts/test` installs the client", "");
+    };
+    let api = MessagesApi::script([]);
+    let bot = Bot::with(0)
+        .env("OLLIM_AGENT_CLIENT", "claude")
+        .env("OLLIM_CLAUDE", client.to_str().unwrap())
+        .env("ANTHROPIC_BASE_URL", api.url())
+        .env("ANTHROPIC_API_KEY", KEY);
+    let service = bot.start();
+    let (mut bare, mut ours, mut sdk) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        bare.push(by_itself(&client, bot.person(), api.url(), round));
+
+        let (name, at) = (format!("fork-{round}"), now() + TimeDelta::seconds(2));
+        bot.reminder_with(
+            &name,
+            at,
+            "background: true\nisolated: true\nallowed_tools: [Read]\n",
+            "Say that you are done.",
+        );
+        let ended = loop {
+            let runs = bot.json(&["runs", &name]);
+            if let Some(run) = runs.as_array().unwrap().iter().find(|run| !run["ended"].is_null()) {
+                assert_eq!(run["outcome"], "completed", "{run:#}");
+                break time(&run["ended"]).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        };
+        ours.push((ended - at).to_std().unwrap());
+        sdk.extend(peers::agent_sdk(&client, api.url(), bot.person()));
+    }
+    drop(service);
+    let of = |times: &mut Vec<Duration>| (percentile(times, 50), percentile(times, 0));
+    let (bare, ours) = (of(&mut bare), of(&mut ours));
+    let more = |times: (Duration, Duration)| {
+        let beyond = |with: Duration, without: Duration| (with.as_secs_f64() - without.as_secs_f64()) * 1000.0;
+        format!("{:+.0} ms (best against best {:+.0} ms)", beyond(times.0, bare.0), beyond(times.1, bare.1))
+    };
+    let beside = match sdk.len() {
+        ROUNDS => format!("Python Agent SDK: {}", more(of(&mut sdk))),
+        _ => "Python Agent SDK: not installed".into(),
+    };
+    row(what, "20 ms", &format!("{}, on top of {}", more(ours), ms(bare.0)), &beside);
+}
+
+/// The client alone, spoken to as briefly as it can be, until it has ended.
+fn by_itself(client: &Path, person: &Path, url: &str, round: usize) -> Duration {
+    let folder = |name: &str| -> PathBuf {
+        let path = person.join(format!("bare-{round}")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let (run, config, work) = (folder("run"), folder("config"), folder("work"));
+    let mut args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
+    // Without our tools.
+    let at = args.iter().position(|arg| arg == "--mcp-config").unwrap();
+    args.drain(at..at + 2);
+    let own = BTreeMap::from(
+        [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    let surroundings = Surroundings { own, ..Surroundings::default() };
+    let start = Instant::now();
+    let mut child = Command::new(client)
+        .args(args)
+        .env_clear()
+        .envs(environment(&surroundings, &config, &run, "none"))
+        .env("ANTHROPIC_BASE_URL", url)
+        .env("ANTHROPIC_API_KEY", KEY)
+        .current_dir(work)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut until = |kind: &str| {
+        let wanted = format!("\"type\":\"{kind}\"");
+        lines.find(|line| line.contains(&wanted)).unwrap_or_else(|| panic!("the client wrote no {kind}"))
+    };
+    writeln!(stdin, "{}", json!({"type": "control_request", "request_id": "1", "request": {"subtype": "initialize"}}))
+        .unwrap();
+    until("control_response");
+    let message = json!({"role": "user", "content": "Say that you are done."});
+    writeln!(stdin, "{}", json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""}))
+        .unwrap();
+    until("result");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    start.elapsed()
+}

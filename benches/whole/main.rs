@@ -1,0 +1,68 @@
+//! The table of what must be fast, measured on the whole program, peers beside it: `./scripts/bench`.
+//!
+//! Prints figures for reading side by side; asserts no time. `--quick` leaves out 100,000 definitions, `--only WORD` all
+//! sections but those whose name contains it. Peers that are not installed (by the script) are left out, and that is said.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that fails has no result")]
+#![allow(clippy::print_stdout, reason = "the table is what it is for")]
+
+mod bot;
+mod commands;
+mod decision;
+mod forks;
+mod lateness;
+#[path = "../../tests/it/support/messages_api.rs"]
+#[allow(dead_code, reason = "a part of it is enough here")]
+mod messages_api;
+mod peers;
+mod scale;
+
+/// How much is measured.
+struct Plan {
+    /// The larger number of definitions.
+    many: usize,
+    only: Option<String>,
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(waiting) = value_of(&args, peers::TOKIO_CRON_SCHEDULER) {
+        return peers::tokio_cron_scheduler(waiting.parse().unwrap());
+    }
+    let many = if args.iter().any(|arg| arg == "--quick") { 10_000 } else { 100_000 };
+    let plan = Plan { many, only: value_of(&args, "--only") };
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
+    println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
+    let sections: [(&str, fn(&Plan)); 6] = [
+        ("scale", scale::measure),
+        ("lateness", lateness::measure),
+        ("together", lateness::measure_together),
+        ("commands", commands::measure),
+        ("decision", decision::measure),
+        ("forks", forks::measure),
+    ];
+    for (name, measure) in sections {
+        if plan.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
+            measure(&plan);
+        }
+    }
+}
+
+fn value_of(args: &[String], name: &str) -> Option<String> {
+    args.iter().skip_while(|arg| *arg != name).nth(1).cloned()
+}
+
+fn row(what: &str, bar: &str, measured: &str, beside: &str) {
+    println!("| {what} | {bar} | {measured} | {beside} |");
+}
+
+fn ms(duration: std::time::Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
+}
+
+/// The value that so many percent of them do not exceed.
+fn percentile<T: Copy + Ord>(values: &mut [T], percent: usize) -> T {
+    values.sort_unstable();
+    values[(values.len() * percent).div_ceil(100).max(1) - 1]
+}

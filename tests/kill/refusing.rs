@@ -1,0 +1,94 @@
+//! A step that fails instead of killing: said, and gone on from.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use ollim_bot::failpoints::Step;
+use tempfile::TempDir;
+
+use crate::life::{Life, STUCK, Setting};
+
+/// A data folder on which `notify` does the work.
+struct Desk {
+    folder: TempDir,
+    setting: Setting,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = TempDir::with_prefix("ollim-kill-").unwrap();
+        let person = folder.path().canonicalize().unwrap();
+        let setting = Setting {
+            binary: PathBuf::from(env!("CARGO_BIN_EXE_ollim-bot")),
+            home: person.join("bot"),
+            client: person.join("no-client"),
+            person,
+        };
+        for name in ["routines", "reminders"] {
+            fs::create_dir_all(setting.home.join(name)).unwrap();
+        }
+        Self { folder, setting }
+    }
+
+    fn command(&self, args: &[&str], fail_at: Option<&str>) -> Command {
+        let mut command = self.setting.command(args, 0, None);
+        command.env("OLLIM_AGENT_CLIENT", "notify");
+        command.envs(fail_at.map(|wish| ("OLLIM_FAIL_AT", wish)));
+        command
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        crate::check::names(&self.setting.home.join(folder))
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Lives until `done`, then ends in order.
+    fn live(&self, fail_at: Option<&str>, done: impl Fn() -> bool) {
+        let (said, log) = (self.folder.path().join("said"), self.folder.path().join("log"));
+        let mut life = Life::start(self.command(&["run"], fail_at), &said, &log);
+        let start = std::time::Instant::now();
+        while !done() {
+            assert!(life.ended_within(std::time::Duration::from_millis(5)).is_none(), "it ended: {}", self.log());
+            assert!(start.elapsed() < STUCK, "waited in vain: {}", self.log());
+        }
+        life.terminate();
+        let ended = life.ended_within(STUCK);
+        assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {}", self.log());
+    }
+}
+
+#[test]
+fn a_reminder_that_cannot_be_written_is_said_and_leaves_nothing_half_written() {
+    let desk = Desk::new();
+    let wish = format!("{}:1:io", Step::Staged.name());
+    let refused = desk.command(&["reminder", "add", "-m", "Tea.", "--in", "5m"], Some(&wish)).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(words.starts_with("error: cannot write ") && words.contains("made to fail at staged"), "{words}");
+    assert_eq!(desk.names("reminders"), [""; 0]);
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_once_is_removed_a_moment_later_and_does_not_fire_again() {
+    let desk = Desk::new();
+    fs::write(desk.setting.home.join("reminders/tea.md"), "---\nrun_at: \"2026-03-01T12:00:00Z\"\n---\nTea.\n")
+        .unwrap();
+    let wish = format!("{}:1:io", Step::BeforeFile.name());
+    desk.live(Some(&wish), || desk.names("reminders").is_empty());
+    assert!(desk.log().contains("cannot be removed or moved; trying again"), "{}", desk.log());
+    let said = fs::read_to_string(desk.folder.path().join("said")).unwrap();
+    assert_eq!(said.matches("Tea.").count(), 1, "{said}");
+}
+
+/// The test's own tool: a step that there is not is refused, not passed over.
+#[test]
+fn an_unknown_step_ends_the_program() {
+    let desk = Desk::new();
+    let ended = desk.command(&["run", "--until-idle"], Some("nowhere")).output().unwrap();
+    assert!(!ended.status.success(), "{ended:?}");
+    assert!(String::from_utf8(ended.stderr).unwrap().contains("OLLIM_FAIL_AT=nowhere"));
+}
