@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stdout, reason = "the histogram is what a person wants to see")]
 
+mod attacks;
 mod check;
 mod jobs;
 mod life;

@@ -24,7 +24,7 @@ impl Rng {
 
     /// True once in so many times.
     pub fn once_in(&mut self, times: u64) -> bool {
-        self.word() % times == 0
+        self.word().is_multiple_of(times)
     }
 
     pub fn shuffle<T>(&mut self, items: &mut [T]) {

@@ -66,7 +66,7 @@ impl World {
     /// # Errors
     /// What is wrong, and where the folder was kept.
     pub fn live(mut self, steps: &[Step], tally: &Mutex<Tally>) -> Result<(), String> {
-        let lived = self.rounds(steps, tally).and_then(|()| self.come_to_rest()).and_then(|()| {
+        let lived = self.until_rest(steps, tally).and_then(|()| {
             let wrong = check::everything(&self, &mut tally.lock().unwrap());
             if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
         });
@@ -74,6 +74,15 @@ impl World {
             let kept = self.folder.keep();
             format!("folder {} (kept in {}):\n{wrong}", self.number, kept.display())
         })
+    }
+
+    /// Kills at each of the steps and at random moments, and lets it come to rest.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn until_rest(&mut self, steps: &[Step], tally: &Mutex<Tally>) -> Result<(), String> {
+        self.rounds(steps, tally)?;
+        self.come_to_rest()
     }
 
     fn rounds(&mut self, steps: &[Step], tally: &Mutex<Tally>) -> Result<(), String> {

@@ -1,0 +1,97 @@
+//! Whether the check sees what it is there for: a folder in which all is well, and then one thing after the other is not.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use ollim_bot::failpoints::Step;
+use rusqlite::Connection;
+
+use crate::world::World;
+use crate::{Binary, Tally, check};
+
+fn wrong(world: &World) -> String {
+    check::everything(world, &mut Tally::default()).join("\n")
+}
+
+/// The folder with the journal changed by `sql`, which must change something, seen as `words`; then as it was.
+#[track_caller]
+fn journal(world: &World, sql: &str, words: &str) {
+    let path = world.setting.home.join("state/journal.db");
+    let before = fs::read(&path).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    // One file, whose bytes can be put back.
+    connection.execute_batch("PRAGMA journal_mode = delete; PRAGMA foreign_keys = off;").unwrap();
+    assert!(connection.execute(sql, []).unwrap() > 0, "nothing was changed: {sql}");
+    drop(connection);
+    let seen = wrong(world);
+    fs::write(&path, before).unwrap();
+    assert!(seen.contains(words), "{sql}: not seen as `{words}`, but: {seen}");
+    assert_eq!(wrong(world), "", "all is well again");
+}
+
+/// The same with a file of the data folder that has another text, `None`: is not there.
+#[track_caller]
+fn file(world: &World, path: &Path, text: Option<&str>, words: &str) {
+    let before = fs::read(path).ok();
+    match text {
+        Some(text) => fs::write(path, text).unwrap(),
+        None => fs::remove_file(path).unwrap(),
+    }
+    let seen = wrong(world);
+    match before {
+        Some(before) => fs::write(path, before).unwrap(),
+        None => fs::remove_file(path).unwrap(),
+    }
+    assert!(seen.contains(words), "{}: not seen as `{words}`, but: {seen}", path.display());
+}
+
+#[test]
+fn the_check_sees_each_thing_that_is_not_as_it_must_be() {
+    let binary = Binary::take();
+    let mut world = World::new(&binary.path, 0, 7);
+    let steps = [Step::Staged, Step::BeforeMark, Step::MessageRecorded, Step::LinkMade, Step::FailedCopied];
+    world.until_rest(&steps, &Mutex::new(Tally::default())).unwrap();
+    assert_eq!(wrong(&world), "");
+
+    let one_completed = "(SELECT min(number) FROM occurrence WHERE kind = 'reminder' AND outcome = 'completed')";
+    journal(&world, &format!("UPDATE occurrence SET outcome = NULL WHERE number = {one_completed}"), "its outcome is");
+    journal(&world, &format!("DELETE FROM occurrence WHERE number = {one_completed}"), "has a folder, and no claim");
+    journal(
+        &world,
+        "DELETE FROM occurrence WHERE number IN (SELECT number FROM occurrence WHERE id = 'latest' ORDER BY at LIMIT 1 OFFSET 1)",
+        "not each minute once",
+    );
+    journal(&world, "UPDATE run SET effect = NULL WHERE effect = 'Bash'", "an effect without its mark");
+    journal(&world, "UPDATE message SET delivered = NULL WHERE number = 1", "delivered: false");
+    journal(&world, "DELETE FROM message WHERE text LIKE 'reminder % failed: %'", "told of a failure once");
+    journal(&world, "INSERT INTO message (at, text, delivered) SELECT at, text, delivered FROM message", "was shown");
+    // An attempt after one that had had an effect.
+    journal(
+        &world,
+        "UPDATE run SET attempt = 2 WHERE number IN (SELECT number FROM run WHERE effect = 'Bash' AND attempt = 1 LIMIT 1)",
+        "its attempts are counted",
+    );
+    journal(
+        &world,
+        "INSERT INTO run (run, occurrence, attempt, state)
+         SELECT 'ffffffff', occurrence, attempt + 1, state FROM run WHERE effect = 'Bash' LIMIT 1",
+        "it ran again after an effect",
+    );
+
+    let runs = world.setting.home.join("state/runs");
+    let with = |name: &str| {
+        let folders = check::names(&runs).into_iter().map(|run| runs.join(run).join(name));
+        folders.into_iter().find(|path| path.exists()).unwrap()
+    };
+    file(&world, &with("starts"), Some("started\nstarted\n"), "started its client more than once");
+    file(&world, &with("effects"), Some("effect\neffect\n"), "its effect happened more than once");
+    let reminders = world.setting.home.join("reminders");
+    file(&world, &reminders.join(".ollim-abc123.tmp"), Some("half"), "reminders/ holds");
+    let kept = check::names(&reminders.join("failed"));
+    let (kept, text) = (reminders.join("failed").join(&kept[0]), reminders.join("failed/copy.md"));
+    file(&world, &text, Some(&fs::read_to_string(&kept).unwrap()), "kept twice");
+    file(&world, &kept, None, "is not kept in failed/");
+    file(&world, &world.setting.home.join("routines/all.md"), None, "routines/ holds");
+    assert_eq!(wrong(&world), "");
+}
