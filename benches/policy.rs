@@ -23,6 +23,9 @@ use serde_json::json;
 /// How often a call is judged; the figure is the median.
 const TIMES: usize = 51;
 
+/// Lines that are made to take long: fewer.
+const TIMES_OF_LONG: usize = 3;
+
 /// The default stack of tokio's threads, on which the service judges calls.
 const STACK: usize = 2 * 1024 * 1024;
 
@@ -39,8 +42,8 @@ fn main() {
 }
 
 /// The median time of a decision.
-fn time(policy: &Policy, call: &ToolCall) -> Duration {
-    let mut times: Vec<Duration> = (0..TIMES)
+fn time(policy: &Policy, call: &ToolCall, times: usize) -> Duration {
+    let mut times: Vec<Duration> = (0..times)
         .map(|_| {
             let start = Instant::now();
             black_box(policy.decide(black_box(call)));
@@ -48,7 +51,7 @@ fn time(policy: &Policy, call: &ToolCall) -> Duration {
         })
         .collect();
     times.sort();
-    times[TIMES / 2]
+    times[times.len() / 2]
 }
 
 fn corpus(name: &str) {
@@ -57,7 +60,7 @@ fn corpus(name: &str) {
     let times = entry::load(name).into_iter().map(|case| {
         let config = engine::config(&case.rules, |text| ground.fill(text));
         let policy = Policy::background("routine t", &config, &engine::main_tools(), &places);
-        (time(&policy, &engine::call(&case, &ground)), case.title())
+        (time(&policy, &engine::call(&case, &ground), TIMES), case.title())
     });
     row(name, times.collect());
 }
@@ -95,7 +98,7 @@ fn hostile() {
                 cwd: "/b/work".into(),
                 agent_type: None,
             };
-            times.push((time(&policy, &call), (*name).to_owned()));
+            times.push((time(&policy, &call, TIMES_OF_LONG), (*name).to_owned()));
         }
         let deny = ["Bash(ollim-bot cal *)", "Bash(* --force * x)"].map(|text| ToolPattern::parse(text).unwrap());
         config = BgForkConfig::new(UpdateMode::OnPing, true, None, Some(deny.to_vec())).unwrap();

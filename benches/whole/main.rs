@@ -23,6 +23,9 @@ struct Plan {
     only: Option<String>,
 }
 
+/// A part of the table: its name, and what measures it and prints its rows.
+type Section = (&'static str, fn(&Plan));
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let Some(waiting) = value_of(&args, peers::TOKIO_CRON_SCHEDULER) {
@@ -34,7 +37,7 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [(&str, fn(&Plan)); 6] = [
+    let sections: [Section; 6] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),

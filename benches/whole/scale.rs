@@ -44,10 +44,12 @@ pub fn measure(plan: &Plan) {
             &ms(super::percentile(&mut edits, 50)),
             "40 ms of it wait for the editor to be done",
         );
-        std::thread::sleep(Duration::from_secs(2));
-        let before = service.cpu();
+        // Threads that were needed until now have ended.
+        std::thread::sleep(Duration::from_secs(15));
+        let before = service.cpu_of_threads();
         std::thread::sleep(IDLE);
-        let share = (service.cpu() - before).as_secs_f64() / IDLE.as_secs_f64() * 100.0;
+        let used = service.cpu_of_threads().saturating_sub(before);
+        let share = used.as_secs_f64() / IDLE.as_secs_f64() * 100.0;
         let (now, peak) = service.memory();
         row(
             &format!("idle with {size} definitions"),

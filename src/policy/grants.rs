@@ -42,7 +42,7 @@ pub fn without(granted: &[ToolPattern], denied: &[ToolPattern]) -> Vec<ToolPatte
         let reading = reading(pattern);
         // A denial of writing takes no reading along.
         let taken =
-            |what: &ToolPattern| denied.iter().any(|denial| covers(denial, what) && !(writes(denial) && !writes(what)));
+            |what: &ToolPattern| denied.iter().any(|denial| (writes(what) || !writes(denial)) && covers(denial, what));
         match reading {
             Some(reading) if taken(&reading) => {}
             Some(reading) if taken(pattern) => add(&mut left, reading),

@@ -47,6 +47,9 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
         ));
     }
     // `ls*` is told as what it is, and not as any program.
+    if specifier.ends_with(":*") {
+        return None;
+    }
     let start = program.strip_suffix('*').filter(|start| !start.is_empty() && !start.contains('*'))?;
     Some(format!("`{pattern}` grants every program whose name begins with `{start}`; write `Bash({start} *)` for one"))
 }

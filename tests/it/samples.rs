@@ -22,12 +22,15 @@ fn each_sample_fires_on_the_real_client() {
     assert_eq!(samples.len(), of_the_repository, "all of them were installed");
     assert!(samples.len() >= 4, "both kinds, both lists");
 
+    // A reminder falls due by itself, and its file is gone then.
+    let files: Vec<String> = samples.iter().map(|sample| bot.read(sample["file"].as_str().unwrap()).unwrap()).collect();
     let service = bot.start();
-    for sample in &samples {
+    for (sample, file) in samples.iter().zip(&files) {
         let id = sample["id"].as_str().unwrap();
-        let file = bot.read(sample["file"].as_str().unwrap()).unwrap();
         let body = file.rsplit("---\n").next().unwrap().trim().lines().next().unwrap().to_string();
-        bot.ok(["fire", id]);
+        if sample["kind"] == "routine" {
+            bot.ok(["fire", id]);
+        }
         let run = service.until_ended(id, 1).remove(0);
         assert_eq!(run["outcome"], "completed", "{id}: {run:#}\n{}", service.said());
         let asked = api.requests();

@@ -41,7 +41,9 @@ fn only_these_fire(bot: &TestBot, service: &Service<'_>, expected: impl Iterator
     service.until_ended("last", 1);
     expected.insert("the last".into(), 1);
     let mut delivered: BTreeMap<String, usize> = BTreeMap::new();
-    for message in bot.json(["inbox", "-n", "100000"]).as_array().unwrap() {
+    let messages = bot.json(["inbox", "-n", "100000"]);
+    // A file that was read between two writes of it has an error for a moment, and that may be told: by no run.
+    for message in messages.as_array().unwrap().iter().filter(|message| !message["run"].is_null()) {
         *delivered.entry(message["text"].as_str().unwrap().trim().to_owned()).or_default() += 1;
     }
     let surplus: Vec<_> = delivered.iter().filter(|found| expected.get(found.0) != Some(found.1)).collect();

@@ -111,7 +111,7 @@ fn protected_places_are_found() {
     assert_eq!(protected("/home/u/.ollim-bot/.env"), Some(Protected::DataFolder));
     assert_eq!(protected("/home/u/.ollim-bot/workx"), Some(Protected::DataFolder));
     assert_eq!(protected("/home/u/.ollim-bot/work/.git/config"), Some(Protected::Tooling));
-    assert_eq!(protected("/home/u/.claude/settings.json"), Some(Protected::Tooling));
+    assert_eq!(protected("/home/u/.claude/settings.json"), Some(Protected::Client));
     assert_eq!(protected("/srv/.GIT/hooks/x"), Some(Protected::Tooling));
     assert_eq!(protected("/proc/self/environ"), Some(Protected::Process));
     assert_eq!(protected("/proc/12/fd/3"), Some(Protected::Process));

@@ -15,8 +15,9 @@ use crate::journal::{JournalError, Sighting, Streak};
 /// How many definitions the journal is asked about at once.
 const SEEN_AT_ONCE: usize = 5000;
 
-/// How many expressions are kept parsed while many definitions are put into the queue: 12 MB at most.
-const KEPT_PARSED: usize = 2048;
+/// How many expressions are kept parsed while many definitions are put into the queue: 6 kB each. Many definitions share
+/// few; where each has its own, reading one costs little.
+const KEPT_PARSED: usize = 128;
 
 /// A definition as the dispatcher holds it.
 pub(super) struct Entry {

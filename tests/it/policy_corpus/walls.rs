@@ -212,11 +212,6 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let seen = play.lock().expect("no entry broke").take().expect("the session's").seen;
     assert_eq!(seen.len(), count, "every call was made");
-    if std::env::var_os("OLLIM_CORPUS_SAYS").is_some() {
-        for one in &seen {
-            eprintln!("{wall:?} {}: {} {:?}", one.case.title(), one.had_its_effect(), one.result.text);
-        }
-    }
     seen.iter().filter(|one| one.had_its_effect()).map(|one| one.case.title()).collect()
 }
 
