@@ -1,25 +1,12 @@
 //! Jobs and named agents on the real client: a job that runs as one, and one that may call some.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::agents::{call, listed, system_prompt};
 use crate::cli::shown;
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, ToolResult};
-
-/// Lets one background job live; its run as `runs show` has it.
-#[track_caller]
-fn live(bot: &TestBot, fields: &str) -> Value {
-    let fields = format!("background: true\nisolated: true\nretry: 0\n{fields}");
-    bot.write("reminders/job.md", &reminder(now(), &fields, "Do the thing."));
-    let service = bot.start();
-    let run = service.until_ended("job", 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
-    service.stop();
-    bot.until_nothing_is_left();
-    bot.json(["runs", "show", run["run"].as_str().unwrap()])
-}
 
 fn errors(results: &[ToolResult]) -> Vec<bool> {
     results.iter().map(|result| result.is_error).collect()
@@ -43,7 +30,7 @@ fn a_job_runs_as_its_agent_and_a_read_only_one_changes_nothing() {
     bot.write("work/notes.txt", "the notes");
     bot.command_of_ones_own("gmail", "#!/bin/sh\necho sent >> \"$OLLIM_HOME/tools/gmail/sent\"\n");
     let granted = "  - Read\n  - Edit\n  - Glob\n  - Bash\n  - WebSearch\n  - mcp__discord__report_updates\n";
-    let run = live(&bot, &format!("agent: Plan\nallowed_tools:\n{granted}"));
+    let run = bot.live(&format!("agent: Plan\nallowed_tools:\n{granted}"));
 
     let last = api.last();
     assert!(system_prompt(&last).contains(&prompt_of("Plan")), "it is told what the agent's file says");
@@ -221,7 +208,7 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
     bot.write("work/notes/a.txt", "a");
     bot.write("work/secret", "xyzzy");
     let granted = "  - Agent(Explore)\n  - Bash(ls *)\n  - Read(notes/**)\n  - Edit(notes/**)\n";
-    let run = live(&bot, &format!("allowed_tools:\n{granted}"));
+    let run = bot.live(&format!("allowed_tools:\n{granted}"));
 
     assert_eq!(listed(&api), ["Explore"], "our one, once, and none of the client's own");
     let requests = api.requests();
@@ -247,7 +234,7 @@ fn a_broken_agent_is_not_replaced_by_the_clients_own() {
     let api = MessagesApi::script([call("Explore"), call("Plan")]);
     let bot = TestBot::with_client(&client::real(), api.url());
     bot.write("agents/broken.md", "---\nname: Explore\ndescription: d\ntools: []\n---\nx\n");
-    live(&bot, "allowed_tools:\n  - Agent(Explore)\n  - Agent(Plan)\n  - Read\n");
+    bot.live("allowed_tools:\n  - Agent(Explore)\n  - Agent(Plan)\n  - Read\n");
     assert_eq!(listed(&api), ["Plan"]);
     let requests = api.requests();
     assert!(!requests.iter().any(|request| system_prompt(request).contains(&prompt)));

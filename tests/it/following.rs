@@ -3,7 +3,6 @@
 //! That a change was followed shows in what fires. That something did *not* fire shows by a later one that did.
 
 use std::fs;
-use std::process::Command;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -88,16 +87,7 @@ fn an_edited_cron_line_is_followed() {
 #[test]
 fn a_git_checkout_of_the_folder_is_followed() {
     let bot = TestBot::new();
-    let git = |args: &[&str]| {
-        let ran = Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
-            .args(args)
-            .current_dir(bot.home())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .output()
-            .unwrap();
-        assert!(ran.status.success(), "{args:?}: {ran:?}");
-    };
+    let git = |args: &[&str]| bot.git(args);
     let at = soon() + TimeDelta::seconds(2);
     git(&["init", "-q"]);
     bot.write(".gitignore", "state/\n");

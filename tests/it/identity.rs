@@ -13,17 +13,10 @@ use crate::support::messages_api::{MessagesApi, Reply};
 #[track_caller]
 fn attack(bot: &TestBot, api: &MessagesApi, granted: &str, script: &str) -> (String, Value) {
     bot.command_of_ones_own("gmail", &format!("#!/bin/bash\n{script}\nexit 0\n"));
-    let fields =
-        format!("background: true\nisolated: true\nretry: 0\nallowed_tools:\n  - Bash(ollim-bot gmail)\n{granted}");
-    bot.write("reminders/job.md", &reminder(now(), &fields, "Do the thing."));
-    let service = bot.start();
-    let run = service.until_ended("job", 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
-    service.stop();
-    bot.until_nothing_is_left();
+    let run = bot.live(&format!("allowed_tools:\n  - Bash(ollim-bot gmail)\n{granted}"));
     let results = api.last().results();
     assert!(!results[0].is_error, "{results:?}");
-    (results[0].text.clone(), bot.json(["runs", "show", run["run"].as_str().unwrap()]))
+    (results[0].text.clone(), run)
 }
 
 fn bot() -> (MessagesApi, TestBot) {

@@ -10,13 +10,7 @@ use crate::support::messages_api::{MessagesApi, Reply, ToolResult};
 #[track_caller]
 fn lines(bot: &TestBot, api: &MessagesApi, allowed: &[&str]) -> Vec<ToolResult> {
     let patterns: String = allowed.iter().map(|pattern| format!("  - {pattern}\n")).collect();
-    let fields = format!("background: true\nisolated: true\nretry: 0\nallowed_tools:\n{patterns}");
-    bot.write("reminders/job.md", &reminder(now(), &fields, "Do the thing."));
-    let service = bot.start();
-    let run = service.until_ended("job", 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
-    service.stop();
-    bot.until_nothing_is_left();
+    bot.live(&format!("allowed_tools:\n{patterns}"));
     api.last().results()
 }
 

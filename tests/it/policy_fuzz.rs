@@ -15,6 +15,7 @@ use ollim_bot::policy::{
 use serde_json::json;
 
 use crate::policy_corpus::lines_of_the_corpora;
+use crate::support::random::Random;
 
 /// The default of tokio's threads, on which the service judges calls.
 const STACK: usize = 2 * 1024 * 1024;
@@ -39,34 +40,23 @@ const JOINTS: &[&str] = &[
     " > ", "$((", "))", "((", " & ",
 ];
 
-/// Numbers that a seed repeats.
-struct Random(u64);
+/// Makes the lines.
+struct Lines(Random);
 
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).unwrap()
-    }
-
-    fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.below(of.len())]
-    }
-
+impl Lines {
     /// A part of a line, cut at any character.
     fn part<'a>(&mut self, of: &'a str) -> &'a str {
         let places: Vec<usize> = of.char_indices().map(|(at, _)| at).chain([of.len()]).collect();
-        let (a, b) = (places[self.below(places.len())], places[self.below(places.len())]);
+        let (a, b) = (places[self.0.below(places.len())], places[self.0.below(places.len())]);
         &of[a.min(b)..a.max(b)]
     }
 
     fn line(&mut self, seeds: &[&str]) -> String {
-        let mut line = self.one(seeds).to_owned();
-        for _ in 0..self.below(4) {
-            let other = self.one(seeds);
-            let joint = self.one(JOINTS);
-            line = match self.below(8) {
+        let mut line = self.0.one(seeds).to_owned();
+        for _ in 0..self.0.below(4) {
+            let other = self.0.one(seeds);
+            let joint = self.0.one(JOINTS);
+            line = match self.0.below(8) {
                 0 => format!("{line}{joint}{other}"),
                 1 => format!("{}{joint}{}", self.part(&line.clone()), self.part(other)),
                 2 => format!("{}{other}{}", self.part(&line.clone()), self.part(&line.clone())),
@@ -81,7 +71,7 @@ impl Random {
     }
 
     fn rules(&mut self, most: usize) -> Vec<ToolPattern> {
-        let chosen: BTreeSet<&str> = (0..self.below(most + 1)).map(|_| self.one(RULES)).collect();
+        let chosen: BTreeSet<&str> = (0..self.0.below(most + 1)).map(|_| self.0.one(RULES)).collect();
         chosen.into_iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
     }
 }
@@ -114,7 +104,7 @@ fn decide(policy: &Policy, line: &str) -> Decision {
 }
 
 /// What has to hold of one line under random rules; whether it was allowed.
-fn judge(random: &mut Random, line: &str) -> bool {
+fn judge(random: &mut Lines, line: &str) -> bool {
     let (allow, deny, more) = (random.rules(5), random.rules(3), random.rules(2));
     let said = decide(&policy(&allow, &deny), line);
     let allowed = said.verdict == Verdict::Allow;
@@ -147,7 +137,7 @@ fn lines_made_from_the_corpora_are_judged_consistently() {
     let work = move || {
         let lines = lines_of_the_corpora();
         let seeds: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let mut random = Random(seed);
+        let mut random = Lines(Random(seed));
         let mut allowed = 0;
         for _ in 0..count {
             let line = random.line(&seeds);

@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 
 use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, Verdict, default_main_tools};
 
+use crate::support::random::Random;
+
 /// Programs that only note that they ran.
 const STUBS: &[&str] = &["ga", "gb", "evil", "cat", "ls", "touch", "secret", "a", "b", "c", "x", "in", "v", "EOF"];
 /// Programs that run others, for real.
@@ -204,30 +206,19 @@ fn what_a_denylist_lets_through_never_runs_the_denied() {
 fn random_lines(count: usize) -> Vec<String> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let count = number("OLLIM_FUZZ_LINES").map_or(count, |lines| usize::try_from(lines).unwrap());
-    let mut random = Random(number("OLLIM_FUZZ_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Lines(Random(number("OLLIM_FUZZ_SEED").unwrap_or(0x9E37_79B9_7F4A_7C15) | 1));
     (0..count).map(|_| random.line()).collect()
 }
 
-/// A small generator of shell lines. Its own random numbers, so that a run can be had again.
-struct Random(u64);
+/// A small generator of shell lines.
+struct Lines(Random);
 
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).unwrap()
-    }
-
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
-    }
-
+impl Lines {
     fn line(&mut self) -> String {
-        let depth = self.below(4);
+        let depth = self.0.below(4);
         let mut line = self.script(depth);
-        if self.below(5) < 3 {
-            for _ in 0..=self.below(3) {
+        if self.0.below(5) < 3 {
+            for _ in 0..=self.0.below(3) {
                 self.mutate(&mut line);
             }
         }
@@ -236,9 +227,9 @@ impl Random {
 
     fn script(&mut self, depth: usize) -> String {
         let mut out = self.command(depth);
-        while self.below(3) == 0 {
+        while self.0.below(3) == 0 {
             out +=
-                self.one(&["; ", " && ", " || ", " | ", "\n", " & ", " |& ", ";", "&&", "|", " # c\n", "; # ' \"\n"]);
+                self.0.one(&["; ", " && ", " || ", " | ", "\n", " & ", " |& ", ";", "&&", "|", " # c\n", "; # ' \"\n"]);
             out += &self.command(depth);
         }
         out
@@ -250,7 +241,7 @@ impl Random {
         }
         let (inner, other) = (self.script(depth - 1), self.script(depth - 1));
         let word = self.word(depth - 1);
-        match self.below(24) {
+        match self.0.below(24) {
             20 => format!("(({inner}))"),
             21 => format!("((n = 1)); {inner}"),
             22 => format!("for ((n = 0; n < 2; n++)); do {inner}; done"),
@@ -276,6 +267,7 @@ impl Random {
 
     fn simple(&mut self, depth: usize) -> String {
         let mut out = self
+            .0
             .one(&[
                 "",
                 "",
@@ -292,16 +284,27 @@ impl Random {
                 "nohup ",
             ])
             .to_owned();
-        out += self.one(&["ga", "gb", "ga", "gb", "ga", "gb", "ga", "gb", "evil"]);
-        for _ in 0..self.below(4) {
+        out += self.0.one(&["ga", "gb", "ga", "gb", "ga", "gb", "ga", "gb", "evil"]);
+        for _ in 0..self.0.below(4) {
             out.push(' ');
             out += &self.word(depth);
         }
-        out + self.one(&["", "", "", " 2>&1", " >/dev/null", " > out/f", " > f", " &> out/g", " <<< x", " < /dev/null"])
+        out + self.0.one(&[
+            "",
+            "",
+            "",
+            " 2>&1",
+            " >/dev/null",
+            " > out/f",
+            " > f",
+            " &> out/g",
+            " <<< x",
+            " < /dev/null",
+        ])
     }
 
     fn word(&mut self, depth: usize) -> String {
-        if depth == 0 || self.below(3) == 0 {
+        if depth == 0 || self.0.below(3) == 0 {
             let plain = [
                 "a",
                 "-x",
@@ -340,11 +343,11 @@ impl Random {
                 "''",
                 "\"\"",
             ];
-            return self.one(&plain).to_owned();
+            return self.0.one(&plain).to_owned();
         }
         let inner = self.script(depth - 1);
         let word = self.word(depth - 1);
-        match self.below(8) {
+        match self.0.below(8) {
             0 => format!("$({inner})"),
             1 => format!("\"$({inner})\""),
             2 => format!("`{}`", inner.replace(['\\', '`'], "")),
@@ -414,9 +417,9 @@ impl Random {
             "for ((;;))",
         ];
         let places: Vec<usize> = line.char_indices().map(|(at, _)| at).chain([line.len()]).collect();
-        let at = places[self.below(places.len())];
-        if self.below(3) > 0 {
-            line.insert_str(at, self.one(&pieces));
+        let at = places[self.0.below(places.len())];
+        if self.0.below(3) > 0 {
+            line.insert_str(at, self.0.one(&pieces));
         } else if at < line.len() {
             line.remove(at);
         }

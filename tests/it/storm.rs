@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rustix::process::Signal;
@@ -138,16 +137,7 @@ fn a_storm_of_a_thousand_changes_is_followed() {
 #[test]
 fn a_git_checkout_of_a_thousand_files_is_followed() {
     let bot = TestBot::new();
-    let git = |args: &[&str]| {
-        let ran = Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
-            .args(args)
-            .current_dir(bot.home())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .output()
-            .unwrap();
-        assert!(ran.status.success(), "{args:?}: {ran:?}");
-    };
+    let git = |args: &[&str]| bot.git(args);
     let at = now() + TimeDelta::seconds(12);
     fs::write(bot.path(".gitignore"), "state/\n").unwrap();
     for n in 0..MANY {

@@ -185,6 +185,32 @@ impl TestBot {
         Service { bot: self, child, said, readers }
     }
 
+    /// `git` in the data folder, with no configuration of the machine's.
+    #[track_caller]
+    pub fn git(&self, args: &[&str]) {
+        let ran = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+            .args(args)
+            .current_dir(self.home())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{args:?}: {ran:?}");
+    }
+
+    /// Lets one isolated background job with these further fields live, once, to its good end; its run as `runs show` has it.
+    #[track_caller]
+    pub fn live(&self, fields: &str) -> Value {
+        let fields = format!("background: true\nisolated: true\nretry: 0\n{fields}");
+        self.write("reminders/job.md", &reminder(now(), &fields, "Do the thing."));
+        let service = self.start();
+        let run = service.until_ended("job", 1).remove(0);
+        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+        service.stop();
+        self.until_nothing_is_left();
+        self.json(["runs", "show", run["run"].as_str().unwrap()])
+    }
+
     /// The records of a definition's runs, as `runs ID --json` shows them, newest first.
     #[track_caller]
     pub fn runs(&self, id: &str) -> Vec<Value> {

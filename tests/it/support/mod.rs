@@ -5,5 +5,6 @@ pub mod client;
 pub mod disk;
 pub mod messages_api;
 pub mod processes;
+pub mod random;
 pub mod turn;
 pub mod wait;
