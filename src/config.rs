@@ -225,7 +225,7 @@ struct Given {
 
 impl Given {
     fn value(&self) -> Value<'_> {
-        Value { name: self.key, node: &self.node, block: &self.block, path: self.path.clone() }
+        Value { name: self.key, node: &self.node, block: &self.block, path: &self.path }
     }
 }
 

@@ -114,7 +114,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 fn all(store: &Store) -> Vec<Loaded> {
-    store.definitions().filter_map(|definition| loaded(store, &definition.id)).collect()
+    let all = store.with_texts();
+    all.map(|(definition, text)| Loaded { definition: Arc::clone(definition), text: Arc::clone(text) }).collect()
 }
 
 fn loaded(store: &Store, id: &DefinitionId) -> Option<Loaded> {

@@ -3,13 +3,11 @@
 //! `croner` accepts more than a definition may say (seconds, years, names anywhere), and parses dates that never
 //! come; what is accepted here is exactly the documented five fields.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, PoisonError, RwLock};
-
 use chrono::DateTime;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 
+use super::memo::Memo;
 use super::problem::quoted;
 
 /// Why a text is not a cron expression.
@@ -117,11 +115,7 @@ pub fn cron_fields(text: &str) -> Result<[&str; 5], CronError> {
 /// [`CronError`], never [`CronError::Never`].
 pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
     let fields = cron_fields(text)?;
-    let well_formed = FIELDS.iter().zip(fields).all(|(field, text)| field.is_well_formed(text));
-    match assembled::cron(fields).filter(|_| well_formed) {
-        Some(cron) => Ok(cron),
-        None => Err(CronError::Field(first_wrong_field(&parser(fields), &fields))),
-    }
+    assembled::cron(fields).ok_or_else(|| CronError::Field(first_wrong_field(&parser(fields), &fields)))
 }
 
 /// croner's own parser, set to our rules.
@@ -145,35 +139,31 @@ fn first_wrong_field(parser: &CronParser, fields: &[&str; 5]) -> String {
     "it is not a cron expression".into()
 }
 
-/// [`parse_cron`], and that some date matches. Remembers its last few thousand answers, for many definitions share
-/// few expressions.
+/// [`parse_cron`], and that some date matches. Remembers its last few thousand answers.
 ///
 /// # Errors
 /// [`CronError`].
 pub fn check_cron(text: &str) -> Result<(), CronError> {
-    const REMEMBERED: usize = 4096;
-    static SEEN: LazyLock<RwLock<HashMap<String, Result<(), CronError>>>> = LazyLock::new(RwLock::default);
-    if let Some(known) = SEEN.read().unwrap_or_else(PoisonError::into_inner).get(text) {
-        return known.clone();
-    }
-    let answer = parse_cron(text).and_then(|cron| {
-        if cron_fields(text).is_ok_and(always_comes) {
+    static ANSWERS: Memo<str, Result<(), CronError>> = Memo::new();
+    ANSWERS.get(text, || {
+        let fields = cron_fields(text)?;
+        if always_comes(fields) && assembled::is_valid(fields) {
             return Ok(());
         }
+        let cron = parse_cron(text)?;
         // Whether a date matches does not depend on when one asks: the calendar repeats every 400 years.
         cron.find_next_occurrence(&DateTime::UNIX_EPOCH, true).map(drop).map_err(|_| CronError::Never)
-    });
-    let mut seen = SEEN.write().unwrap_or_else(PoisonError::into_inner);
-    if seen.len() >= REMEMBERED {
-        seen.clear();
-    }
-    seen.insert(text.to_owned(), answer.clone());
-    answer
+    })
 }
 
-/// Whether it is plain that some date matches: every day of a month comes in some month, every weekday too.
+/// Whether it is plain that some date matches: every day comes in some month, and in every month a 28th and each weekday.
 fn always_comes([_, _, day, month, weekday]: [&str; 5]) -> bool {
-    month == "*" && (day == "*" || weekday == "*")
+    let in_every_month = |day: &str| day.parse().is_ok_and(|day: u32| (1..=28).contains(&day));
+    match (day, weekday) {
+        ("*", _) => month == "*" || weekday == "*" || is_number(weekday),
+        (_, "*") => month == "*" || in_every_month(day),
+        _ => false,
+    }
 }
 
 impl Field {
@@ -186,11 +176,11 @@ impl Field {
             return matches!(self.name, "day" | "weekday");
         }
         // Of these two croner drops the first.
-        let items: Vec<&str> = text.split(',').collect();
-        if items.contains(&"L") && items.contains(&"LW") {
+        let has = |word| text.split(',').any(|item| item == word);
+        if has("L") && has("LW") {
             return false;
         }
-        items.iter().all(|item| (self.own)(item) || self.is_range(item))
+        text.split(',').all(|item| (self.own)(item) || self.is_range(item))
     }
 
     /// A value, or `*` or a range, either with a step.

@@ -11,6 +11,7 @@ mod edit;
 mod error;
 mod fields;
 pub(crate) mod frontmatter;
+mod memo;
 mod parse;
 mod problem;
 mod read;

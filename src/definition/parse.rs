@@ -7,6 +7,7 @@ mod fields_of;
 mod rules;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::Path;
 
 use chrono_tz::Tz;
@@ -44,14 +45,10 @@ pub struct Parsed {
 /// Reads a routine's or a reminder's file. `file` is its path relative to the data folder; only its name is used.
 #[must_use]
 pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut problem = Problem::of_file(file, Severity::Error, "", None);
-    problem.id = Some(DefinitionId::new(stem));
-    let mut refuse = |message: String, hint: &str, line: u32, column: u32| {
-        problem.message = message;
-        problem.hint = Some(hint.to_owned());
-        (problem.line, problem.column) = (line, column);
-        Parsed { definition: None, problems: vec![problem.clone()] }
+    let id = DefinitionId::new(file.file_stem().map(OsStr::to_string_lossy).unwrap_or_default());
+    let refuse = |message: String, hint: &str, line: u32, column: u32| {
+        let problem = Problem::of_file(file, Severity::Error, message, Some(hint.to_owned()));
+        Parsed { definition: None, problems: vec![Problem { line, column, id: Some(id.clone()), ..problem }] }
     };
     if text.len() > LARGEST_FILE {
         return refuse("the file is over 1 MiB".into(), "keep long material in a file that the prompt names", 1, 1);
@@ -91,7 +88,7 @@ pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parse
             );
         }
     };
-    let mut reading = Reading::new(kind, file, text, &document, defaults, problem.id.clone());
+    let mut reading = Reading::new(kind, file, text, &document, defaults, id.clone());
     reading.sort(&entries);
     let definition = reading.definition();
     reading.finish(definition)
@@ -137,7 +134,8 @@ struct Reading<'a> {
     text: &'a str,
     document: &'a Document,
     defaults: &'a Defaults,
-    id: Option<DefinitionId>,
+    /// The file's stem, until it is known to say another.
+    id: DefinitionId,
     known: Vec<Known<'a>>,
     problems: Vec<Problem>,
 }
@@ -149,7 +147,7 @@ impl<'a> Reading<'a> {
         text: &'a str,
         document: &'a Document,
         defaults: &'a Defaults,
-        id: Option<DefinitionId>,
+        id: DefinitionId,
     ) -> Self {
         Self { kind, file, text, document, defaults, id, known: Vec::new(), problems: Vec::new() }
     }
@@ -205,9 +203,9 @@ impl<'a> Reading<'a> {
     }
 
     /// The value of a field, if the file has it.
-    fn value(&self, name: &'static str) -> Option<Value<'a>> {
+    fn value(&self, name: &'static str) -> Option<Value<'_>> {
         let known = self.entry(name)?;
-        Some(Value { name, node: known.node, block: &self.document.block, path: vec![known.index] })
+        Some(Value { name, node: known.node, block: &self.document.block, path: std::slice::from_ref(&known.index) })
     }
 
     /// What `read` makes of a field; a fault becomes an error. The outer `None`: there is a fault. The inner: the
@@ -277,9 +275,8 @@ impl<'a> Reading<'a> {
     }
 
     fn finish(mut self, definition: Option<Definition>) -> Parsed {
-        let id = definition.as_ref().map(|definition| definition.id.clone()).or(self.id);
         for problem in &mut self.problems {
-            problem.id.clone_from(&id);
+            problem.id = Some(self.id.clone());
         }
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         let failed = self.problems.iter().any(Problem::is_error);

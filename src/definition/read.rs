@@ -4,14 +4,17 @@
 //! folder. Only regular files are read, and never more than the limit, so that no pipe, device or huge file can
 //! hold the program up.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
 
 use super::problem::kind_of;
 use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
@@ -58,10 +61,12 @@ pub(super) fn relative(home: &Home, path: &Path) -> Option<PathBuf> {
     let mut parts = path.components();
     let (folder, name) = (parts.next()?, parts.next()?);
     kind_of(Path::new(&folder))?;
-    // A name that is not UTF-8 is kept: it is a problem to be shown.
-    let is_file =
-        name.as_os_str().to_str().map_or_else(|| name.as_os_str().to_string_lossy().ends_with(".md"), is_definition);
-    (parts.next().is_none() && is_file).then(|| path.to_owned())
+    (parts.next().is_none() && is_definition_name(name.as_os_str())).then(|| path.to_owned())
+}
+
+/// The same of a name as it stands in a folder. One that is not UTF-8 is kept: it is a problem to be shown.
+fn is_definition_name(name: &OsStr) -> bool {
+    name.to_str().map_or_else(|| name.as_encoded_bytes().ends_with(b".md"), is_definition)
 }
 
 /// The definition files of one kind. A folder that is not there is empty.
@@ -83,9 +88,9 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
         let mut files = Vec::new();
         for entry in fs::read_dir(home.root().join(folder))? {
             let entry = entry?;
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if let Some(path) = relative(home, &folder.join(entry.file_name())).filter(|_| !is_folder) {
-                files.push(path);
+            let name = entry.file_name();
+            if is_definition_name(&name) && !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                files.push(folder.join(name));
             }
         }
         files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
@@ -105,34 +110,63 @@ pub(super) fn is_inside(home: &Home, kind: Kind) -> bool {
 
 /// Reads and parses one file (relative path). `None`: it is not there.
 pub(super) fn read(home: &Home, file: &Path, defaults: &Defaults) -> Option<Parsed> {
-    read_whole(home, file, defaults).map(|(parsed, _)| parsed)
+    Reader::new(home, defaults).read(file).map(|(parsed, _)| parsed)
 }
 
-/// The same, with the text that was parsed, where it is text.
-pub(super) fn read_whole(home: &Home, file: &Path, defaults: &Defaults) -> Option<(Parsed, Option<Arc<str>>)> {
-    let kind = kind_of(file)?;
-    let mut whole = None;
-    let parsed = match bytes(home, file) {
-        // A defect of a parser in one file must not take the others along.
-        Ok(text) => {
-            let parsed = catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, &text, defaults))).map_err(|_| {
+/// Reads files one after the other.
+pub(super) struct Reader<'a> {
+    home: &'a Home,
+    defaults: &'a Defaults,
+    /// A folder that is open: its files are found by their names alone.
+    folder: Option<(Kind, OwnedFd)>,
+    /// The text of the file that is being read.
+    text: Vec<u8>,
+}
+
+impl<'a> Reader<'a> {
+    /// For a few files, of either folder.
+    pub(super) fn new(home: &'a Home, defaults: &'a Defaults) -> Self {
+        Self { home, defaults, folder: None, text: Vec::new() }
+    }
+
+    /// For many files of one folder.
+    pub(super) fn of_folder(home: &'a Home, defaults: &'a Defaults, kind: Kind) -> Self {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
+        // Where it cannot be opened each file says why.
+        let folder = rustix::fs::open(home.root().join(folder_of(kind)), flags, Mode::empty()).ok();
+        Self { folder: folder.map(|folder| (kind, folder)), ..Self::new(home, defaults) }
+    }
+
+    /// Reads and parses one file (relative path): what it says, and its text where that is a definition. `None`: it is
+    /// not there.
+    pub(super) fn read(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
+        let kind = kind_of(file)?;
+        let handle = match &self.folder {
+            Some((of, folder)) if *of == kind => file.file_name().map(|name| (folder.as_fd(), Path::new(name))),
+            _ => None,
+        };
+        let path = self.home.root().join(file);
+        let (folder, name) = handle.unwrap_or((CWD, &path));
+        let (home, defaults, text) = (self.home, self.defaults, &mut self.text);
+        let parsed = match bytes(home, folder, name, &path, text) {
+            // A defect of a parser in one file must not take the others along.
+            Ok(()) => catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, text, defaults))).map_err(|_| {
                 (
                     "the file could not be read because of a defect of ollim-bot".into(),
                     "please report it with the file".into(),
                 )
-            });
-            whole = String::from_utf8(text).ok().map(Arc::from);
-            parsed
-        }
-        Err(Unreadable::Gone) => return None,
-        Err(Unreadable::Because { message, hint }) => Err((message, hint)),
-    };
-    let parsed = parsed.unwrap_or_else(|(message, hint): (String, String)| {
-        let mut problem = Problem::of_file(file, Severity::Error, message, Some(hint));
-        problem.id = file.file_stem().map(|stem| super::DefinitionId::new(stem.to_string_lossy()));
-        Parsed { definition: None, problems: vec![problem] }
-    });
-    Some((parsed, whole))
+            }),
+            Err(Unreadable::Gone) => return None,
+            Err(Unreadable::Because { message, hint }) => Err((message, hint)),
+        };
+        let parsed = parsed.unwrap_or_else(|(message, hint): (String, String)| {
+            let mut problem = Problem::of_file(file, Severity::Error, message, Some(hint));
+            problem.id = file.file_stem().map(|stem| super::DefinitionId::new(stem.to_string_lossy()));
+            Parsed { definition: None, problems: vec![problem] }
+        });
+        let whole = parsed.definition.is_some().then(|| str::from_utf8(&self.text).ok().map(Arc::from)).flatten();
+        Some((parsed, whole))
+    }
 }
 
 /// What a file's text says, held against the skills and the agents that are there.
@@ -145,9 +179,11 @@ pub(super) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults
 
 /// The text of a file, by the same rules as for reading a definition. `None`: it is not there.
 pub(super) fn text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionError> {
-    let failed = |message: String| DefinitionError::io("read", &home.root().join(file))(io::Error::other(message));
-    match bytes(home, file) {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| failed("it is not UTF-8 text".into())),
+    let path = home.root().join(file);
+    let failed = |message: String| DefinitionError::io("read", &path)(io::Error::other(message));
+    let mut text = Vec::new();
+    match bytes(home, CWD, &path, &path, &mut text) {
+        Ok(()) => String::from_utf8(text).map(Some).map_err(|_| failed("it is not UTF-8 text".into())),
         Err(Unreadable::Gone) => Ok(None),
         Err(Unreadable::Because { message, .. }) => Err(failed(message)),
     }
@@ -155,52 +191,64 @@ pub(super) fn text(home: &Home, file: &Path) -> Result<Option<String>, Definitio
 
 /// Where a field stands in a file now.
 pub(super) fn position(home: &Home, file: &Path, field: &str) -> (u32, u32) {
-    bytes(home, file).map_or((1, 1), |text| super::parse::position(&text, field))
+    let (path, mut text) = (home.root().join(file), Vec::new());
+    bytes(home, CWD, &path, &path, &mut text).map_or((1, 1), |()| super::parse::position(&text, field))
 }
 
-/// The bytes of a file, at most one more than the limit.
-fn bytes(home: &Home, file: &Path) -> Result<Vec<u8>, Unreadable> {
+/// Reads a file's bytes into `text`, at most one more than the limit. It is `name` in `folder`, and `path` as a whole.
+fn bytes(
+    home: &Home,
+    folder: BorrowedFd<'_>,
+    name: &Path,
+    path: &Path,
+    text: &mut Vec<u8>,
+) -> Result<(), Unreadable> {
     let because = |message: String, hint: &str| Unreadable::Because { message, hint: hint.into() };
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unreadable::Gone,
         _ => because(format!("the file cannot be read: {error}"), "check its owner and permissions"),
     };
-    let path = home.root().join(file);
-    let opened = match open(&path) {
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            match leaves(home, &path) {
-                Ok(false) => fs::canonicalize(&path).and_then(|target| open(&target)).map_err(failed)?,
-                Ok(true) => {
-                    return Err(because(
-                        "the file is a symlink that leaves the data folder, and is not followed".into(),
-                        "copy the file here",
-                    ));
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_ok() => {
-                    return Err(because("the file is a symlink to nothing".into(), "remove it, or restore its target"));
-                }
-                Err(error) => return Err(failed(error)),
+    let opened = match open(folder, name) {
+        Err(Errno::LOOP) => match leaves(home, path) {
+            Ok(false) => fs::canonicalize(path).and_then(|target| Ok(open(CWD, &target)?)).map_err(failed)?,
+            Ok(true) => {
+                return Err(because(
+                    "the file is a symlink that leaves the data folder, and is not followed".into(),
+                    "copy the file here",
+                ));
             }
-        }
-        opened => opened.map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_ok() => {
+                return Err(because("the file is a symlink to nothing".into(), "remove it, or restore its target"));
+            }
+            Err(error) => return Err(failed(error)),
+        },
+        opened => opened.map_err(|error| failed(error.into()))?,
     };
-    let about = opened.metadata().map_err(failed)?;
-    if about.is_dir() {
-        return Err(Unreadable::Gone);
+    let about = rustix::fs::fstat(&opened).map_err(|error| failed(error.into()))?;
+    match FileType::from_raw_mode(about.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err(Unreadable::Gone),
+        _ => return Err(because("it is not a regular file".into(), "a definition is a plain text file")),
     }
-    if !about.is_file() {
-        return Err(because("it is not a regular file".into(), "a definition is a plain text file"));
+    let size = usize::try_from(about.st_size).unwrap_or_default();
+    text.clear();
+    // One more than there is: what is read then is seen to be all.
+    text.reserve(size.min(LARGEST_FILE) + 1);
+    loop {
+        let room = text.capacity() - text.len();
+        let read = retry_on_intr(|| rustix::io::read(&opened, spare_capacity(text)));
+        let read = read.map_err(|error| failed(error.into()))?;
+        if read == 0 || text.len() > LARGEST_FILE || (read < room && text.len() >= size) {
+            return Ok(());
+        }
+        text.reserve(1);
     }
-    let most = LARGEST_FILE as u64 + 1;
-    let mut text = Vec::with_capacity(usize::try_from(about.len().min(most)).unwrap_or_default() + 1);
-    opened.take(most).read_to_end(&mut text).map_err(failed)?;
-    Ok(text)
 }
 
 /// Opens without following a symlink in the last place, and without waiting (for a pipe's writer).
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+fn open(folder: BorrowedFd<'_>, name: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()))
 }
 
 /// Whether `path` leads out of the data folder.

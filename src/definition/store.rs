@@ -74,7 +74,7 @@ struct State {
 impl State {
     fn of((parsed, text): (Parsed, Option<Arc<str>>)) -> Self {
         let definition = parsed.definition.map(Arc::new);
-        Self { text: text.filter(|_| definition.is_some()), definition, problems: parsed.problems }
+        Self { text, definition, problems: parsed.problems }
     }
 }
 
@@ -98,18 +98,27 @@ impl Store {
             return Err(DefinitionError::NoHome { root: home.root().to_owned() });
         }
         let mut store = Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() };
-        for (file, state) in store.read_all() {
+        let all = store.read_all();
+        store.claims.reserve(all.len());
+        for (file, state) in &all {
             if let Some(definition) = &state.definition {
                 store.claim(definition.id.clone(), file.clone());
             }
-            store.files.insert(file, state);
         }
+        store.files = all.into_iter().collect();
         Ok(store)
     }
 
-    /// The definitions in force, in no order.
+    /// The definitions in force, by file.
     pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
-        self.claims.keys().filter_map(|id| self.get(id))
+        self.with_texts().map(|(definition, _)| definition)
+    }
+
+    /// The definitions in force and the texts of their files, by file.
+    pub fn with_texts(&self) -> impl Iterator<Item = (&Arc<Definition>, &Arc<str>)> {
+        let in_force = |state: &&State| state.definition.as_ref().is_some_and(|d| self.claims[&d.id].len() == 1);
+        let all = self.files.values().filter(in_force);
+        all.filter_map(|state| Some((state.definition.as_ref()?, state.text.as_ref()?)))
     }
 
     /// The definition in force of an identity.
@@ -133,7 +142,7 @@ impl Store {
     /// Every problem now, by file.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        self.files.keys().flat_map(|file| self.problems_of(file)).collect()
+        self.files.iter().flat_map(|(file, state)| self.problems_in(file, state)).collect()
     }
 
     /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.
@@ -191,7 +200,7 @@ impl Store {
         let mut all = Vec::new();
         for kind in [Kind::Routine, Kind::Reminder] {
             let listing = read::list(&self.home, kind);
-            all.extend(read_many(&self.home, &self.defaults, &listing.files));
+            all.extend(self.read_many(kind, &listing.files));
             if let Some(problem) = listing.problem {
                 let state = State { definition: None, text: None, problems: vec![problem] };
                 all.push((read::folder_of(kind).as_os_str().into(), state));
@@ -200,8 +209,28 @@ impl Store {
         all
     }
 
+    /// Reads many files of one folder, on as many threads as are worth it. Those that are gone by now are left out.
+    fn read_many(&self, kind: Kind, files: &[PathBuf]) -> Vec<(File, State)> {
+        /// Below this, starting a thread costs more than it saves.
+        const WORTH_A_THREAD: usize = 64;
+        let some = |files: &[PathBuf]| -> Vec<(File, State)> {
+            let mut reader = read::Reader::of_folder(&self.home, &self.defaults, kind);
+            files.iter().filter_map(|file| Some((file.as_os_str().into(), State::of(reader.read(file)?)))).collect()
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(files.len() / WORTH_A_THREAD);
+        if threads < 2 {
+            return some(files);
+        }
+        thread::scope(|scope| {
+            let share = files.len().div_ceil(threads);
+            let workers: Vec<_> = files.chunks(share).map(|files| (files, scope.spawn(move || some(files)))).collect();
+            // A worker does not panic (each file is read behind a guard); if one did, its files are read here.
+            workers.into_iter().flat_map(|(files, worker)| worker.join().unwrap_or_else(|_| some(files))).collect()
+        })
+    }
+
     fn read(&self, file: &OsStr) -> Option<State> {
-        read::read_whole(&self.home, Path::new(file), &self.defaults).map(State::of)
+        read::Reader::new(&self.home, &self.defaults).read(Path::new(file)).map(State::of)
     }
 
     fn apply(&mut self, fresh: BTreeMap<File, Option<State>>) -> Vec<Change> {
@@ -279,9 +308,12 @@ impl Store {
         changes
     }
 
-    /// What is wrong with a file by itself, and that its identity is another's too.
     fn problems_of(&self, file: &OsStr) -> Vec<Problem> {
-        let Some(state) = self.files.get(file) else { return Vec::new() };
+        self.files.get(file).map(|state| self.problems_in(file, state)).unwrap_or_default()
+    }
+
+    /// What is wrong with a file by itself, and that its identity is another's too.
+    fn problems_in(&self, file: &OsStr, state: &State) -> Vec<Problem> {
         let mut problems = state.problems.clone();
         if let Some(definition) = &state.definition
             && let Some(others) = self.claims.get(&definition.id).filter(|files| files.len() > 1)
@@ -305,26 +337,6 @@ impl Store {
         }
         problems
     }
-}
-
-/// Reads many files, on as many threads as are worth it. Those that are gone by now are left out.
-fn read_many(home: &Home, defaults: &Defaults, files: &[PathBuf]) -> Vec<(File, State)> {
-    /// Below this, starting a thread costs more than it saves.
-    const WORTH_A_THREAD: usize = 64;
-    let some = |files: &[PathBuf]| -> Vec<(File, State)> {
-        let one = |file: &PathBuf| Some((file.as_os_str().into(), State::of(read::read_whole(home, file, defaults)?)));
-        files.iter().filter_map(one).collect()
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(files.len() / WORTH_A_THREAD);
-    if threads < 2 {
-        return some(files);
-    }
-    thread::scope(|scope| {
-        let share = files.len().div_ceil(threads);
-        let workers: Vec<_> = files.chunks(share).map(|files| (files, scope.spawn(move || some(files)))).collect();
-        // A worker does not panic (each file is read behind a guard); if one did, its files are read here.
-        workers.into_iter().flat_map(|(files, worker)| worker.join().unwrap_or_else(|_| some(files))).collect()
-    })
 }
 
 #[cfg(test)]

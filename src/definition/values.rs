@@ -8,6 +8,7 @@ use chrono_tz::Tz;
 
 use super::Thinking;
 use super::frontmatter::{Block, Node, Spot};
+use super::memo::Memo;
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
 use crate::policy::{PatternError, ToolPattern};
@@ -33,7 +34,8 @@ pub(crate) struct Value<'a> {
     pub name: &'a str,
     pub node: &'a Node,
     pub block: &'a Block,
-    pub path: Vec<usize>,
+    /// Its place: among the file's entries, then within that one.
+    pub path: &'a [usize],
 }
 
 /// Longest timeout and the like: far beyond any use, far below what overflows a clock.
@@ -58,16 +60,14 @@ impl Value<'_> {
         match self.node {
             Node::Text(text) => Some(text.clone()),
             // YAML has made a number of them: `1234e567`, `0x10`, `True`.
-            Node::Bool(_) | Node::Int(_) | Node::Float(_) => self.block.raw(&self.path),
+            Node::Bool(_) | Node::Int(_) | Node::Float(_) => self.block.raw(self.path),
             _ => None,
         }
     }
 
     /// Where it stands in the file; `item` picks one of a list.
     pub(crate) fn spot(&self, item: Option<usize>) -> (u32, u32) {
-        let mut path = self.path.clone();
-        path.extend(item);
-        self.block.locate(&Spot::Value(path))
+        self.block.locate(&Spot::Value(self.path.iter().copied().chain(item).collect()))
     }
 
     /// Any scalar, as text.
@@ -91,16 +91,20 @@ impl Value<'_> {
 
     /// A whole number from `least` to `u32::MAX`.
     pub(crate) fn count(&self, least: u32) -> Result<u32, Fault> {
-        let hint = format!("write `{}: {}` or more", self.name, least.max(1));
-        match self.node {
-            Node::Int(n) if *n < 0 => Err(Fault::new(format!("`{}` cannot be negative, found {n}", self.name), hint)),
+        let wrong = match self.node {
+            Node::Int(n) if *n < 0 => format!("cannot be negative, found {n}"),
             Node::Int(n) => match u32::try_from(*n) {
-                Ok(n) if n >= least => Ok(n),
-                Ok(n) => Err(Fault::new(format!("`{}` must be at least {least}, found {n}", self.name), hint)),
-                Err(_) => Err(Fault::new(format!("`{}` is too large: {n}", self.name), hint)),
+                Ok(n) if n >= least => return Ok(n),
+                Ok(n) => format!("must be at least {least}, found {n}"),
+                Err(_) => format!("is too large: {n}"),
             },
-            _ => Err(self.must_be("a whole number", hint)),
-        }
+            _ => return Err(self.must_be("a whole number", self.count_hint(least))),
+        };
+        Err(Fault::new(format!("`{}` {wrong}", self.name), self.count_hint(least)))
+    }
+
+    fn count_hint(&self, least: u32) -> String {
+        format!("write `{}: {}` or more", self.name, least.max(1))
     }
 
     /// An amount of US dollars: finite, above zero.
@@ -123,32 +127,32 @@ impl Value<'_> {
 
     /// A span of time: `90s`, `10m`, `1h30m`.
     pub(crate) fn span(&self, least: Duration) -> Result<Duration, Fault> {
-        let hint = format!("write `{}: 10m`, `90s` or `1h30m`", self.name);
+        let hint = || format!("write `{}: 10m`, `90s` or `1h30m`", self.name);
         if let Node::Int(_) | Node::Float(_) = self.node {
             let number = self.scalar().unwrap_or_default();
             let message = format!("`{}` needs a unit, found {}", self.name, quoted(&number));
             return Err(Fault::new(message, format!("write `{}: {number}s` or `{0}: {number}m`", self.name)));
         }
-        let Node::Text(text) = self.node else { return Err(self.must_be("a span of time", hint)) };
+        let Node::Text(text) = self.node else { return Err(self.must_be("a span of time", hint())) };
         match humantime::parse_duration(text) {
-            Ok(span) if span > LONGEST => Err(Fault::new(format!("`{}` is longer than ten years", self.name), hint)),
+            Ok(span) if span > LONGEST => Err(Fault::new(format!("`{}` is longer than ten years", self.name), hint())),
             Ok(span) if span < least => {
                 let least = humantime::format_duration(least);
-                Err(Fault::new(format!("`{}` must be at least {least}, found {}", self.name, quoted(text)), hint))
+                Err(Fault::new(format!("`{}` must be at least {least}, found {}", self.name, quoted(text)), hint()))
             }
             Ok(span) => Ok(span),
-            Err(_) => Err(self.must_be("a span of time", hint)),
+            Err(_) => Err(self.must_be("a span of time", hint())),
         }
     }
 
     /// One of a few words; `-` and `_` are the same in them.
     pub(crate) fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Fault> {
-        let names: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        let hint = format!("write one of {}", names.join(", "));
         let written = self.scalar().unwrap_or_default();
         let found = words.iter().find(|(word, _)| *word == written.replace('-', "_"));
         found.map(|(_, value)| *value).ok_or_else(|| {
-            self.must_be(&format!("one of {}", names.join(", ")), nearest_word(&written, words).unwrap_or(hint))
+            let names: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let names = format!("one of {}", names.join(", "));
+            self.must_be(&names, nearest_word(&written, words).unwrap_or_else(|| format!("write {names}")))
         })
     }
 
@@ -203,6 +207,9 @@ impl Value<'_> {
     pub(crate) fn instant(&self, zone: Tz) -> Result<DateTime<FixedOffset>, Fault> {
         let text = self.text()?;
         let text = text.trim();
+        if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+            return Ok(at);
+        }
         for format in ["%Y-%m-%dT%H:%M:%S%.f%:z", "%Y-%m-%dT%H:%M%:z"] {
             // A blank in place of the T and a Z in place of +00:00 are RFC 3339 too.
             let spelled = text.replacen([' ', 't'], "T", 1).replace(['Z', 'z'], "+00:00");
@@ -265,8 +272,9 @@ impl Value<'_> {
 
     /// A list of tool patterns.
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
+        static ANSWERS: Memo<str, Result<ToolPattern, PatternError>> = Memo::new();
         let pattern = |(n, text): (usize, &String)| {
-            ToolPattern::parse(text).map_err(|error| {
+            ANSWERS.get(text, || ToolPattern::parse(text)).map_err(|error| {
                 let said = error.to_string();
                 let (what, hint) = match said.split_once("; ") {
                     Some((what, hint)) => (what, hint),

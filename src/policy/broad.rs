@@ -139,7 +139,7 @@ pub fn warnings(pattern: &ToolPattern) -> Vec<String> {
     if pattern.canonical_tool() == "Agent" && rule.is_all() {
         out.push(format!("`{pattern}` grants nothing in a job: name the agent, as in `Agent(Explore)`"));
     }
-    out.extend(misread(pattern));
+    out.extend(misread(&rule));
     out
 }
 

@@ -5,8 +5,8 @@ use super::shell::is_name;
 use super::{ToolPattern, attenuate, known};
 
 /// What a person should know about a pattern in an allowlist that they may have meant otherwise.
-pub(super) fn misread(pattern: &ToolPattern) -> Vec<String> {
-    let rule = Rule::new(pattern, Origin::MainTools);
+pub(super) fn misread(rule: &Rule) -> Vec<String> {
+    let pattern = &rule.pattern;
     let specifier = pattern.specifier().unwrap_or_default();
     let mut out = Vec::new();
     let tool = pattern.canonical_tool();
@@ -80,6 +80,9 @@ fn in_path(pattern: &ToolPattern, specifier: &str) -> Option<String> {
 pub fn together(list: &[ToolPattern]) -> Vec<(usize, String)> {
     let edits: Vec<&ToolPattern> = list.iter().filter(|pattern| pattern.canonical_tool() == "Edit").collect();
     let mut out = Vec::new();
+    if edits.is_empty() {
+        return out;
+    }
     for (at, pattern) in list.iter().enumerate() {
         let Matcher::Command(command) = Rule::new(pattern, Origin::MainTools).matcher else { continue };
         for word in command.granting.fixed_words() {

@@ -4,6 +4,7 @@
 //! restriction or a grant and would not be one (a mistyped tool, a chain of commands in one Bash pattern) is an error.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::known;
 
@@ -12,8 +13,8 @@ use super::known;
 /// `Bash(ollim-bot gmail *)` has the tool `Bash` and the specifier `ollim-bot gmail *`; `Read` has none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ToolPattern {
-    tool: String,
-    specifier: Option<String>,
+    tool: Arc<str>,
+    specifier: Option<Arc<str>>,
 }
 
 /// Why a text is not a tool pattern.

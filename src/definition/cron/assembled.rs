@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 
 use croner::{Cron, CronComponent, CronPattern};
 
-use super::{MONTHS, WEEKDAYS, parser};
+use super::super::memo::Memo;
+use super::{FIELDS, MONTHS, WEEKDAYS, parser};
 
 /// Whether the day is a star, and the weekday; neither; neither, and one of them begins with one.
 static MODELS: LazyLock<Option<[Cron; 5]>> = LazyLock::new(|| {
@@ -16,12 +17,15 @@ static MODELS: LazyLock<Option<[Cron; 5]>> = LazyLock::new(|| {
     Some([model("*", "*")?, model("*", "1")?, model("1", "*")?, model("1", "1")?, model("*/2", "1")?])
 });
 
-/// `None`: some field is wrong. Each must have its form: names stand where names may stand.
+/// Components that nothing is read into yet.
+static EMPTY: LazyLock<CronPattern> = LazyLock::new(|| CronPattern::new(""));
+
+/// `None`: some field is wrong.
 pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
-    let [minute, hour, day, month, weekday] = fields;
-    let (day, weekday) = (day.replace('?', "*"), weekday.replace('?', "*"));
+    let [_, _, day, _, weekday] = fields;
+    let (day, weekday) = (if day == "?" { "*" } else { day }, if weekday == "?" { "*" } else { weekday });
     let [both, day_only, weekday_only, neither, begins] = MODELS.as_ref()?;
-    let model = match (day.as_str(), weekday.as_str()) {
+    let model = match (day, weekday) {
         ("*", "*") => both,
         ("*", _) => day_only,
         (_, "*") => weekday_only,
@@ -29,24 +33,47 @@ pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
         _ => neither,
     };
     let mut cron = model.clone();
-    let empty = CronPattern::new("");
-    cron.pattern.minutes = read(empty.minutes, minute)?;
-    cron.pattern.hours = read(empty.hours, hour)?;
-    cron.pattern.days = read(empty.days, &day.to_ascii_uppercase())?;
-    cron.pattern.months = read(empty.months, &numbers(month, &MONTHS, 1))?;
-    let weekday = numbers(&weekday.to_ascii_uppercase().replace("-SUN", "-7"), &WEEKDAYS, 0);
-    cron.pattern.days_of_week = sunday_is_zero(read(empty.days_of_week, &weekday)?)?;
+    cron.pattern.minutes = component(0, fields)?;
+    cron.pattern.hours = component(1, fields)?;
+    cron.pattern.days = component(2, fields)?;
+    cron.pattern.months = component(3, fields)?;
+    cron.pattern.days_of_week = component(4, fields)?;
     Some(cron)
 }
 
-fn read(mut component: CronComponent, field: &str) -> Option<CronComponent> {
-    component.parse(field).ok()?;
-    Some(component)
+/// Whether each field is right by itself.
+pub(super) fn is_valid(fields: [&str; 5]) -> bool {
+    (0..5).all(|nth| component(nth, fields).is_some())
 }
 
-/// In capitals, with numbers instead of names.
-fn numbers(field: &str, names: &[&str], first: usize) -> String {
-    let mut field = field.to_ascii_uppercase();
+/// The `nth` field, read. However many expressions there are, they are made of few fields.
+fn component(nth: usize, fields: [&str; 5]) -> Option<CronComponent> {
+    static ANSWERS: [Memo<str, Option<CronComponent>>; 5] = [const { Memo::new() }; 5];
+    ANSWERS[nth].get(fields[nth], || FIELDS[nth].is_well_formed(fields[nth]).then(|| read(nth, fields[nth]))?)
+}
+
+/// `field` has its form: names stand where names may stand.
+fn read(nth: usize, field: &str) -> Option<CronComponent> {
+    let field = if field == "?" { "*".to_owned() } else { field.to_ascii_uppercase() };
+    let parsed = |empty: &CronComponent, field: &str| {
+        let mut component = empty.clone();
+        component.parse(field).ok()?;
+        Some(component)
+    };
+    match nth {
+        0 => parsed(&EMPTY.minutes, &field),
+        1 => parsed(&EMPTY.hours, &field),
+        2 => parsed(&EMPTY.days, &field),
+        3 => parsed(&EMPTY.months, &numbers(field, &MONTHS, 1)),
+        _ => {
+            let field = numbers(field.replace("-SUN", "-7"), &WEEKDAYS, 0);
+            sunday_is_zero(parsed(&EMPTY.days_of_week, &field)?)
+        }
+    }
+}
+
+/// With numbers instead of names.
+fn numbers(mut field: String, names: &[&str], first: usize) -> String {
     if field.bytes().any(|byte| byte.is_ascii_alphabetic()) {
         for (index, name) in names.iter().enumerate() {
             field = field.replace(name, &(index + first).to_string());

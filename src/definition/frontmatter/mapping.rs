@@ -10,16 +10,18 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
+use super::plain;
+
 /// How many values one file may have, after aliases are followed: far more than any person writes, and few enough
 /// that an alias bomb is refused before it takes memory or time.
-const MOST_VALUES: u32 = 1_000;
+pub(super) const MOST_VALUES: u32 = 1_000;
 
 /// How long a YAML text may be, in bytes. The parser takes time by the square of what is nested in it: a megabyte of
 /// `[` keeps it busy for minutes.
 const LONGEST: usize = 64 << 10;
 
 /// How many entries a mapping may have: each unknown one is located, by reading again.
-const MOST_ENTRIES: usize = 100;
+pub(super) const MOST_ENTRIES: usize = 100;
 
 /// How many `[` and `{` a YAML text may have, for the same reason.
 const MOST_BRACKETS: usize = 2_000;
@@ -80,13 +82,23 @@ pub(super) struct Fault {
     pub column: u32,
 }
 
-pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
-    let refuse = |message: &str| Err(Fault { message: message.into(), line: 1, column: 1 });
-    if yaml.len() > LONGEST {
-        return refuse("it is longer than 64 KiB");
+impl Fault {
+    fn at_start(message: String) -> Self {
+        Self { message, line: 1, column: 1 }
     }
+}
+
+pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
+    if yaml.len() > LONGEST {
+        return Err(Fault::at_start("it is longer than 64 KiB".into()));
+    }
+    plain::read(yaml).map_or_else(|| read_with_library(yaml), Ok)
+}
+
+/// The same for any YAML that is not too long.
+pub(super) fn read_with_library(yaml: &str) -> Result<Vec<Entry>, Fault> {
     if yaml.bytes().filter(|b| matches!(b, b'[' | b'{')).count() > MOST_BRACKETS {
-        return refuse("it has more than 2000 brackets");
+        return Err(Fault::at_start("it has more than 2000 brackets".into()));
     }
     let left = Cell::new(MOST_VALUES);
     let root = serde_yaml::Deserializer::from_str(yaml);
@@ -97,8 +109,7 @@ pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
         Ok(Node::Map(entries)) => Ok(entries),
         Ok(Node::Null) => Ok(Vec::new()),
         Ok(other) => {
-            let message = format!("expected `key: value` lines, found {}", other.describe());
-            Err(Fault { message, line: 1, column: 1 })
+            Err(Fault::at_start(format!("expected `key: value` lines, found {}", other.describe())))
         }
         Err(error) => Err(fault(&error)),
     }

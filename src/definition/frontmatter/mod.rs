@@ -6,6 +6,7 @@
 
 mod emit;
 mod mapping;
+mod plain;
 
 pub(crate) use emit::yaml_text;
 pub(crate) use mapping::{Entry, Node, Spot};

@@ -79,30 +79,30 @@ impl Reading<'_> {
 
     fn id(&mut self) -> Option<DefinitionId> {
         let id = match self.read_or_empty("id", |v| v.text())? {
-            Some(text) => text,
-            // Set before: the file's stem.
-            None => self.id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
+            Some(text) => DefinitionId::new(text),
+            None => self.id.clone(),
         };
-        let wrong = if id.trim().is_empty() {
+        let text = id.as_str();
+        let wrong = if text.trim().is_empty() {
             Some("is empty")
-        } else if id.len() > LONGEST_ID {
+        } else if text.len() > LONGEST_ID {
             Some("is longer than 120 bytes")
-        } else if id.starts_with(['-', '.']) {
+        } else if text.starts_with(['-', '.']) {
             Some("begins with `-` or `.`")
-        } else if id.trim() != id {
+        } else if text.trim() != text {
             Some("begins or ends with a blank")
-        } else if id.contains(['/', '\\', '\u{fffd}']) || id.chars().any(char::is_control) {
+        } else if text.contains(['/', '\\', '\u{fffd}']) || text.chars().any(char::is_control) {
             Some("holds a character that cannot stand in a file name")
         } else {
             None
         };
         if let Some(wrong) = wrong {
             let hint = "set `id` to letters and digits, for example `id: check-the-oven`";
-            self.at_field(Severity::Error, "id", format!("the id {} {wrong}", quoted(&id)), hint);
+            self.at_field(Severity::Error, "id", format!("the id {} {wrong}", quoted(text)), hint);
             return None;
         }
-        self.id = Some(DefinitionId::new(id));
-        self.id.clone()
+        self.id = id.clone();
+        Some(id)
     }
 
     fn trigger(&mut self, zone: Tz, id: Option<&DefinitionId>) -> Option<Trigger> {

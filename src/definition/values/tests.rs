@@ -6,7 +6,7 @@ use super::*;
 fn check<T: std::fmt::Debug>(yaml: &str, read: impl Fn(&Value) -> Result<T, Fault>) -> String {
     let block = Block::of_file(&format!("key: {yaml}\n"));
     let entries = block.entries().unwrap();
-    let value = Value { name: "key", node: &entries[0].value, block: &block, path: vec![0] };
+    let value = Value { name: "key", node: &entries[0].value, block: &block, path: &[0] };
     match read(&value) {
         Ok(value) => format!("{value:?}"),
         Err(Fault { message, hint, item }) => {

@@ -15,8 +15,8 @@ use crate::journal::{JournalError, Sighting, Streak};
 /// How many definitions the journal is asked about at once.
 const SEEN_AT_ONCE: usize = 5000;
 
-/// How many expressions are kept parsed while many definitions are put into the queue: 6 kB each. Many definitions share
-/// few; where each has its own, reading one costs little.
+/// How many expressions are kept parsed while many are asked for their next time: 6 kB each. Many definitions share few;
+/// where each has its own, reading one costs little.
 const KEPT_PARSED: usize = 128;
 
 /// A definition as the dispatcher holds it.
@@ -30,10 +30,28 @@ pub(super) struct Entry {
     pub(super) handled: Option<DateTime<Utc>>,
 }
 
-/// What the journal answered to sightings, in their order.
+/// What the journal answered to a sighting.
 pub(super) struct Seen {
-    sightings: Arc<[Sighting]>,
-    accounted: Vec<DateTime<Utc>>,
+    /// What was seen.
+    pub(super) definition: Arc<Definition>,
+    accounted: DateTime<Utc>,
+    /// When it falls due next after that, if it is a routine.
+    next: Option<DateTime<Utc>>,
+}
+
+/// The same for many, in their order. A hundred thousand expressions take a while: not on the dispatcher's time.
+fn answered(definitions: Vec<Arc<Definition>>, accounted: Vec<DateTime<Utc>>) -> Vec<Seen> {
+    let mut parsed: HashMap<String, Option<Times>> = HashMap::new();
+    let mut next = |definition: &Definition, accounted| {
+        let Trigger::Routine { cron, .. } = &definition.trigger else { return None };
+        if parsed.len() >= KEPT_PARSED {
+            parsed.clear();
+        }
+        let times = parsed.entry(cron.clone()).or_insert_with(|| Times::parse(cron));
+        times.as_ref()?.next(definition.zone, accounted)
+    };
+    let seen = definitions.into_iter().zip(accounted);
+    seen.map(|(definition, accounted)| Seen { next: next(&definition, accounted), definition, accounted }).collect()
 }
 
 /// When a definition fires after `after`, whether it is enabled or not: for a reminder its instant, once.
@@ -70,11 +88,14 @@ fn sighting(definition: &Definition) -> Option<Sighting> {
 
 impl Dispatcher {
     pub(super) fn replace(&mut self, all: Vec<Loaded>) {
-        let present: HashSet<&DefinitionId> = all.iter().map(|loaded| &loaded.definition.id).collect();
-        let gone: Vec<_> = self.definitions.keys().filter(|id| !present.contains(id)).cloned().collect();
-        for id in gone {
-            self.let_go(&id);
+        if !self.definitions.is_empty() {
+            let present: HashSet<&DefinitionId> = all.iter().map(|loaded| &loaded.definition.id).collect();
+            let gone: Vec<_> = self.definitions.keys().filter(|id| !present.contains(id)).cloned().collect();
+            for id in gone {
+                self.let_go(&id);
+            }
         }
+        self.definitions.reserve(all.len().saturating_sub(self.definitions.len()));
         let mut sightings = Vec::new();
         for loaded in all {
             self.take_definition(loaded, &mut sightings);
@@ -94,7 +115,7 @@ impl Dispatcher {
         self.see(sightings);
     }
 
-    fn take_definition(&mut self, loaded: Loaded, sightings: &mut Vec<Sighting>) {
+    fn take_definition(&mut self, loaded: Loaded, sightings: &mut Vec<(Arc<Definition>, Sighting)>) {
         let id = loaded.definition.id.clone();
         let old = self.definitions.remove(&id);
         if let Some(due) = old.as_ref().and_then(|old| old.due) {
@@ -115,11 +136,11 @@ impl Dispatcher {
         };
         let unknown = entry.accounted.is_none();
         let enabled_reminder = new.is_none();
-        self.definitions.insert(id.clone(), entry);
         // A routine waits for the journal's word; what is unchanged has it already.
         if let Some(sighting) = new.filter(|_| unknown) {
-            sightings.push(sighting);
+            sightings.push((Arc::clone(&entry.loaded.definition), sighting));
         }
+        self.definitions.insert(id.clone(), entry);
         if edited && self.streaks.get(&id).is_some_and(|streak| streak.paused.is_some()) {
             self.end_pause(&id);
         }
@@ -173,35 +194,45 @@ impl Dispatcher {
     }
 
     /// Asks the journal since when each is accounted for; in parts, so that a hundred thousand need little at once.
-    fn see(&mut self, mut sightings: Vec<Sighting>) {
+    fn see(&mut self, mut sightings: Vec<(Arc<Definition>, Sighting)>) {
         while !sightings.is_empty() {
             let rest = sightings.split_off(sightings.len().min(SEEN_AT_ONCE));
-            let part: Arc<[Sighting]> = std::mem::replace(&mut sightings, rest).into();
+            let (definitions, part): (Vec<_>, Vec<_>) = std::mem::replace(&mut sightings, rest).into_iter().unzip();
             let journal = self.journal.clone();
             self.tasks.spawn(async move {
                 fail_point!(BeforeSight);
-                let answer = journal.see(Arc::clone(&part)).await;
+                let answer = journal.see(part.into()).await;
                 fail_point!(Sighted);
-                Event::Seen(answer.map(|accounted| Seen { sightings: part, accounted }))
+                let accounted = match answer {
+                    Ok(accounted) => accounted,
+                    Err(error) => return Event::Seen(Err(error)),
+                };
+                match tokio::task::spawn_blocking(move || answered(definitions, accounted)).await {
+                    Ok(seen) => Event::Seen(Ok(seen)),
+                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                }
             });
         }
     }
 
-    pub(super) fn on_seen(&mut self, seen: Result<Seen, JournalError>) -> Result<(), JournalError> {
+    pub(super) fn on_seen(&mut self, seen: Result<Vec<Seen>, JournalError>) -> Result<(), JournalError> {
         let now = self.clock.now();
-        let Seen { sightings, accounted } = seen?;
+        let seen = seen?;
         let mut wound_back = false;
-        let mut parsed = HashMap::new();
-        for (seen, accounted) in sightings.iter().zip(accounted) {
-            let Some(entry) = self.definitions.get_mut(&seen.id) else { continue };
+        for seen in &seen {
+            let Some(entry) = self.definitions.get_mut(&seen.definition.id) else { continue };
             // Another edit may have overtaken the answer; that one gets its own.
-            if sighting(&entry.loaded.definition).is_some_and(|current| current == *seen) {
-                wound_back |= accounted > now;
-                entry.accounted = Some(accounted.min(now).max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
+            let current = &entry.loaded.definition;
+            if Arc::ptr_eq(current, &seen.definition) || sighting(current) == sighting(&seen.definition) {
+                wound_back |= seen.accounted > now;
+                entry.accounted = Some(seen.accounted.min(now).max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
                 if self.recovered {
-                    self.arm_with(&seen.id, &mut parsed);
+                    self.arm_with(&seen.definition.id, Some(seen));
                 }
             }
+        }
+        if !self.recovered {
+            self.seen_early.extend(seen);
         }
         if wound_back {
             self.wind_back(now);
@@ -230,23 +261,20 @@ impl Dispatcher {
 
     /// Puts a definition where it belongs in the queue.
     pub(super) fn arm(&mut self, id: &DefinitionId) {
-        self.arm_with(id, &mut HashMap::new());
+        self.arm_with(id, None);
     }
 
-    /// As [`Self::arm`], keeping expressions that were read: many definitions share few.
-    pub(super) fn arm_with(&mut self, id: &DefinitionId, parsed: &mut HashMap<String, Option<Times>>) {
+    /// The same, with a next time that was worked out: it holds if nothing has changed since.
+    pub(super) fn arm_with(&mut self, id: &DefinitionId, seen: Option<&Seen>) {
         let claiming = self.claiming.contains(id);
         let paused = self.streaks.get(id).is_some_and(|streak| streak.paused.is_some());
         let Some(entry) = self.definitions.get_mut(id) else { return };
         let definition = &entry.loaded.definition;
         let due = match &definition.trigger {
             _ if !definition.enabled || claiming || paused => None,
-            Trigger::Routine { cron, .. } => entry.accounted.and_then(|accounted| {
-                if parsed.len() >= KEPT_PARSED {
-                    parsed.clear();
-                }
-                let times = parsed.entry(cron.clone()).or_insert_with(|| Times::parse(cron));
-                times.as_ref()?.next(definition.zone, accounted)
+            Trigger::Routine { cron, .. } => entry.accounted.and_then(|accounted| match seen {
+                Some(seen) if seen.accounted == accounted && Arc::ptr_eq(&seen.definition, definition) => seen.next,
+                _ => Times::parse(cron)?.next(definition.zone, accounted),
             }),
             Trigger::Reminder { .. } | Trigger::Session { .. } => {
                 due_at(definition).filter(|due| entry.handled != Some(*due))

@@ -70,7 +70,7 @@ pub enum ScheduleError {
 /// What something that the dispatcher has started reports back.
 enum Event {
     Recovered(Result<recovery::Found, JournalError>),
-    Seen(Result<Seen, JournalError>),
+    Seen(Result<Vec<Seen>, JournalError>),
     Known(Result<Vec<DefinitionId>, JournalError>),
     Claimed(Claimed),
     Again(Again),
@@ -133,6 +133,8 @@ pub struct Dispatcher {
     /// What an earlier life left has been taken up.
     recovered: bool,
     recovering: bool,
+    /// What the journal said of definitions before that.
+    seen_early: Vec<Seen>,
     /// What was asked to fire before that; it is answered afterwards.
     early: Vec<(DefinitionId, oneshot::Sender<Result<RunId, FireError>>)>,
     paused: Option<DateTime<Utc>>,
@@ -183,6 +185,7 @@ impl Dispatcher {
             able_since: clock.now(),
             recovered: false,
             recovering: false,
+            seen_early: Vec::new(),
             early: Vec::new(),
             paused: None,
             waiting_for_login: None,

@@ -58,14 +58,17 @@ impl Dispatcher {
             }
             self.clean_up(recorded);
         }
-        let ids: Vec<DefinitionId> = self.definitions.keys().cloned().collect();
-        let mut parsed = std::collections::HashMap::new();
-        for id in ids {
-            let enabled = self.definitions.get(&id).is_some_and(|entry| entry.loaded.definition.enabled);
+        for seen in std::mem::take(&mut self.seen_early) {
+            self.arm_with(&seen.definition.id, Some(&seen));
+        }
+        let unarmed = self.definitions.iter().filter(|(_, entry)| entry.due.is_none());
+        let unarmed: Vec<(DefinitionId, bool)> =
+            unarmed.map(|(id, entry)| (id.clone(), entry.loaded.definition.enabled)).collect();
+        for (id, enabled) in unarmed {
             if enabled && self.were_disabled.contains(&id) {
                 self.enabled_again(&id);
             }
-            self.arm_with(&id, &mut parsed);
+            self.arm(&id);
         }
         for (id, reply) in std::mem::take(&mut self.early) {
             self.fire(&id, reply);
