@@ -52,7 +52,7 @@ pub fn check(files: &[PathBuf], context: &Context, output: &mut Output) -> Resul
         counted(errors, "error"),
         counted(warnings, "warning")
     );
-    output.line(if errors == 0 && warnings == 0 { paint(GOOD, &summary) } else { summary });
+    output.line(if errors == 0 && warnings == 0 { paint(GOOD, &summary) } else { summary.as_str().into() });
     Ok(())
 }
 

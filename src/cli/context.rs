@@ -15,7 +15,7 @@ use super::external;
 use crate::agents::known_agents;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::definition::{self, Defaults, Loaded};
+use crate::definition::{self, Defaults, KnownCommands, Loaded};
 use crate::home::Home;
 use crate::policy::Places;
 use crate::run::tokens::RunAuthority;
@@ -120,11 +120,14 @@ impl Context {
     }
 
     pub(super) fn defaults_in(&self, zone: Tz) -> Defaults {
-        let own = external::names(&self.home, &self.env);
-        let ours = Cli::command();
-        let ours = ours.get_subcommands().map(|command| command.get_name().to_owned());
-        let agents = known_agents(&self.home, self.env.path("HOME"));
-        Defaults { zone, commands: own.into_iter().chain(ours).collect(), agents }
+        let path = self.env.search_path();
+        let others = move || {
+            let ours = Cli::command();
+            let ours = ours.get_subcommands().map(|command| command.get_name().to_owned());
+            ours.chain(external::names_in(&path)).collect()
+        };
+        let commands = KnownCommands::new(external::names_in(&[self.home.bin()]), others);
+        Defaults { zone, commands, agents: known_agents(&self.home, self.env.path("HOME")) }
     }
 
     /// All definitions.

@@ -43,8 +43,13 @@ pub fn find(name: &str, home: &Home, env: &Environment) -> Result<PathBuf, CliEr
 /// The names of all that there are, sorted.
 #[must_use]
 pub fn names(home: &Home, env: &Environment) -> Vec<String> {
+    names_in(&folders(home, env)).into_iter().collect()
+}
+
+/// The same of these folders.
+pub(super) fn names_in(folders: &[PathBuf]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for folder in folders(home, env) {
+    for folder in folders {
         let Ok(entries) = std::fs::read_dir(folder) else { continue };
         for entry in entries.flatten() {
             let file = entry.file_name();
@@ -56,7 +61,7 @@ pub fn names(home: &Home, env: &Environment) -> Vec<String> {
             }
         }
     }
-    names.into_iter().collect()
+    names
 }
 
 /// Becomes the command: this process is replaced. Returns only when that fails.

@@ -185,7 +185,7 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
         .filter(|definition| definition.kind() == kind)
         .map(|definition| (firsts.of(definition), definition))
         .collect();
-    found.sort_by_key(|(at, definition)| (at.is_none(), *at, definition.id.clone()));
+    found.sort_by_key(|(at, definition)| (at.is_none(), *at, &definition.id));
     if context.json {
         output.json(&found.iter().map(|(at, definition)| as_json(definition, *at)).collect::<Vec<_>>());
         return Ok(());

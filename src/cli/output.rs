@@ -2,6 +2,7 @@
 //!
 //! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks.
 
+use std::borrow::Cow;
 use std::io;
 
 use anstyle::{AnsiColor, Style};
@@ -66,14 +67,15 @@ impl Output {
             }
         }
         for row in rows {
-            let mut line = String::new();
             for (index, cell) in row.iter().enumerate() {
-                line.push_str(&cell.styled());
+                self.stdout.push_str(&paint(cell.style, &cell.text));
                 if index + 1 < row.len() {
-                    line.push_str(&" ".repeat(widths.get(index).copied().unwrap_or(0) - cell.width() + 2));
+                    let blanks = widths.get(index).copied().unwrap_or(0) - cell.width() + 2;
+                    self.stdout.extend(std::iter::repeat_n(' ', blanks));
                 }
             }
-            self.line(line.trim_end());
+            self.stdout.truncate(self.stdout.trim_end_matches(' ').len());
+            self.stdout.push('\n');
         }
     }
 
@@ -139,10 +141,6 @@ impl Cell {
     fn width(&self) -> usize {
         self.text.chars().count()
     }
-
-    fn styled(&self) -> String {
-        paint(self.style, &self.text)
-    }
 }
 
 impl<T: AsRef<str>> From<T> for Cell {
@@ -153,8 +151,8 @@ impl<T: AsRef<str>> From<T> for Cell {
 
 /// Text in a style.
 #[must_use]
-pub fn paint(style: Style, text: &str) -> String {
-    if style == Style::new() || text.is_empty() { text.to_owned() } else { format!("{style}{text}{style:#}") }
+pub fn paint(style: Style, text: &str) -> Cow<'_, str> {
+    if style == Style::new() || text.is_empty() { text.into() } else { format!("{style}{text}{style:#}").into() }
 }
 
 #[cfg(test)]

@@ -7,9 +7,14 @@ use chrono_tz::Tz;
 #[must_use]
 pub fn local(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     let there = at.with_timezone(&zone);
-    let year = if there.year() == now.with_timezone(&zone).year() { "" } else { " %Y" };
-    let clock = if there.timestamp() % 60 == 0 { "%H:%M" } else { "%H:%M:%S" };
-    there.format(&format!("%a %-d %b{year} {clock} %Z")).to_string()
+    let (same_year, whole_minute) = (there.year() == now.with_timezone(&zone).year(), there.timestamp() % 60 == 0);
+    let shown = there.format(match (same_year, whole_minute) {
+        (true, true) => "%a %-d %b %H:%M %Z",
+        (true, false) => "%a %-d %b %H:%M:%S %Z",
+        (false, true) => "%a %-d %b %Y %H:%M %Z",
+        (false, false) => "%a %-d %b %Y %H:%M:%S %Z",
+    });
+    shown.to_string()
 }
 
 /// `in 2h 5m`, `3d 4h ago`, `now`.

@@ -4,6 +4,7 @@
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
 
 mod agent;
+mod commands;
 pub mod cron;
 mod draft;
 mod durable;
@@ -23,6 +24,7 @@ mod watch;
 mod write;
 
 pub use agent::{AgentWord, KnownAgents};
+pub use commands::KnownCommands;
 pub use draft::{Draft, When};
 pub use edit::FieldValue;
 pub use error::DefinitionError;

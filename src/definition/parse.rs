@@ -6,7 +6,6 @@
 mod fields_of;
 mod rules;
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use super::fields::{self, Field};
 use super::frontmatter::{self, Document, Entry, NoFrontmatter, Node, Spot};
 use super::problem::quoted;
 use super::values::{Fault, Value};
-use super::{Definition, DefinitionId, Kind, KnownAgents, Problem, Severity};
+use super::{Definition, DefinitionId, Kind, KnownAgents, KnownCommands, Problem, Severity};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_FILE: usize = 1 << 20;
@@ -26,9 +25,8 @@ pub const LARGEST_FILE: usize = 1 << 20;
 pub struct Defaults {
     /// The zone of definitions that name none: the configured one, else the system's.
     pub zone: Tz,
-    /// Every NAME for which `ollim-bot NAME` is a command here, the built-in ones included. A rule that names
-    /// another is warned of.
-    pub commands: BTreeSet<String>,
+    /// The built-in commands and the person's own. A rule that names another is warned of.
+    pub commands: KnownCommands,
     /// The named agents that there are.
     pub agents: KnownAgents,
 }

@@ -117,8 +117,8 @@ pub(super) fn read(home: &Home, file: &Path, defaults: &Defaults) -> Option<Pars
 pub(super) struct Reader<'a> {
     home: &'a Home,
     defaults: &'a Defaults,
-    /// A folder that is open: its files are found by their names alone.
-    folder: Option<(Kind, OwnedFd)>,
+    /// Folders that are open: files in them are found by their names alone.
+    folders: Vec<(Kind, OwnedFd)>,
     /// The text of the file that is being read.
     text: Vec<u8>,
 }
@@ -126,27 +126,29 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// For a few files, of either folder.
     pub(super) fn new(home: &'a Home, defaults: &'a Defaults) -> Self {
-        Self { home, defaults, folder: None, text: Vec::new() }
+        Self { home, defaults, folders: Vec::new(), text: Vec::new() }
     }
 
-    /// For many files of one folder.
-    pub(super) fn of_folder(home: &'a Home, defaults: &'a Defaults, kind: Kind) -> Self {
-        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
-        // Where it cannot be opened each file says why.
-        let folder = rustix::fs::open(home.root().join(folder_of(kind)), flags, Mode::empty()).ok();
-        Self { folder: folder.map(|folder| (kind, folder)), ..Self::new(home, defaults) }
+    /// For many files.
+    pub(super) fn of_many(home: &'a Home, defaults: &'a Defaults) -> Self {
+        let open = |kind| {
+            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
+            // Where it cannot be opened each file says why.
+            Some((kind, rustix::fs::open(home.root().join(folder_of(kind)), flags, Mode::empty()).ok()?))
+        };
+        let folders = [Kind::Routine, Kind::Reminder].into_iter().filter_map(open).collect();
+        Self { folders, ..Self::new(home, defaults) }
     }
 
     /// Reads and parses one file (relative path): what it says, and its text where that is a definition. `None`: it is
     /// not there.
     pub(super) fn read(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
         let kind = kind_of(file)?;
-        let handle = match &self.folder {
-            Some((of, folder)) if *of == kind => file.file_name().map(|name| (folder.as_fd(), Path::new(name))),
-            _ => None,
-        };
         let path = self.home.root().join(file);
-        let (folder, name) = handle.unwrap_or((CWD, &path));
+        let (folder, name) = match (self.folders.iter().find(|(of, _)| *of == kind), file.file_name()) {
+            (Some((_, folder)), Some(name)) => (folder.as_fd(), Path::new(name)),
+            _ => (CWD, path.as_path()),
+        };
         let (home, defaults, text) = (self.home, self.defaults, &mut self.text);
         let parsed = match bytes(home, folder, name, &path, text) {
             // A defect of a parser in one file must not take the others along.
@@ -196,13 +198,7 @@ pub(super) fn position(home: &Home, file: &Path, field: &str) -> (u32, u32) {
 }
 
 /// Reads a file's bytes into `text`, at most one more than the limit. It is `name` in `folder`, and `path` as a whole.
-fn bytes(
-    home: &Home,
-    folder: BorrowedFd<'_>,
-    name: &Path,
-    path: &Path,
-    text: &mut Vec<u8>,
-) -> Result<(), Unreadable> {
+fn bytes(home: &Home, folder: BorrowedFd<'_>, name: &Path, path: &Path, text: &mut Vec<u8>) -> Result<(), Unreadable> {
     let because = |message: String, hint: &str| Unreadable::Because { message, hint: hint.into() };
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unreadable::Gone,

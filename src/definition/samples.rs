@@ -22,7 +22,7 @@ mod tests {
     use std::path::Path;
 
     fn load() -> Vec<Definition> {
-        let defaults = Defaults { zone: chrono_tz::UTC, commands: BTreeSet::new(), agents: Default::default() };
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
         let one = |(path, text): &(&str, &str)| {
             let path = Path::new(path);
             let parsed = parse(crate::definition::problem::kind_of(path).unwrap(), path, text.as_bytes(), &defaults);

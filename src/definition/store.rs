@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::problem::quoted;
@@ -197,36 +198,49 @@ impl Store {
 
     /// Every file there is now. A folder that cannot be read stands for its files.
     fn read_all(&self) -> Vec<(File, State)> {
-        let mut all = Vec::new();
-        for kind in [Kind::Routine, Kind::Reminder] {
+        let mut files = Vec::new();
+        let mut problems = Vec::new();
+        for kind in [Kind::Reminder, Kind::Routine] {
             let listing = read::list(&self.home, kind);
-            all.extend(self.read_many(kind, &listing.files));
-            if let Some(problem) = listing.problem {
-                let state = State { definition: None, text: None, problems: vec![problem] };
-                all.push((read::folder_of(kind).as_os_str().into(), state));
-            }
+            files.extend(listing.files);
+            let problem = |problem| State { definition: None, text: None, problems: vec![problem] };
+            problems.extend(listing.problem.map(|said| (read::folder_of(kind).as_os_str().into(), problem(said))));
         }
+        let mut all = self.read_many(&files);
+        all.extend(problems);
         all
     }
 
-    /// Reads many files of one folder, on as many threads as are worth it. Those that are gone by now are left out.
-    fn read_many(&self, kind: Kind, files: &[PathBuf]) -> Vec<(File, State)> {
-        /// Below this, starting a thread costs more than it saves.
-        const WORTH_A_THREAD: usize = 64;
-        let some = |files: &[PathBuf]| -> Vec<(File, State)> {
-            let mut reader = read::Reader::of_folder(&self.home, &self.defaults, kind);
-            files.iter().filter_map(|file| Some((file.as_os_str().into(), State::of(reader.read(file)?)))).collect()
+    /// Reads many files, on as many threads as are worth it. Those that are gone by now are left out.
+    fn read_many(&self, files: &[PathBuf]) -> Vec<(File, State)> {
+        /// So many are read at a time: for these, starting a thread costs more than it saves.
+        const PART: usize = 32;
+        let parts: Vec<&[PathBuf]> = files.chunks(PART).collect();
+        let next = AtomicUsize::new(0);
+        // Takes parts until there are none: some take longer than others.
+        let some = || {
+            let mut reader = read::Reader::of_many(&self.home, &self.defaults);
+            let mut one = |file: &PathBuf| Some((file.as_os_str().into(), State::of(reader.read(file)?)));
+            let mut done: Vec<(usize, Vec<(File, State)>)> = Vec::new();
+            while let part = next.fetch_add(1, Ordering::Relaxed)
+                && let Some(files) = parts.get(part)
+            {
+                done.push((part, files.iter().filter_map(&mut one).collect()));
+            }
+            done
         };
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(files.len() / WORTH_A_THREAD);
-        if threads < 2 {
-            return some(files);
-        }
-        thread::scope(|scope| {
-            let share = files.len().div_ceil(threads);
-            let workers: Vec<_> = files.chunks(share).map(|files| (files, scope.spawn(move || some(files)))).collect();
-            // A worker does not panic (each file is read behind a guard); if one did, its files are read here.
-            workers.into_iter().flat_map(|(files, worker)| worker.join().unwrap_or_else(|_| some(files))).collect()
-        })
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(parts.len());
+        let mut done = thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+            let mut done = some();
+            for other in others {
+                // A thread does not panic: each file is read behind a guard.
+                done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            done
+        });
+        done.sort_unstable_by_key(|(part, _)| *part);
+        done.into_iter().flat_map(|(_, part)| part).collect()
     }
 
     fn read(&self, file: &OsStr) -> Option<State> {

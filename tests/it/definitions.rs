@@ -16,8 +16,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 fn every_mistake_is_located_and_every_other_file_loads() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/definitions");
     let before = files(&root);
-    let defaults =
-        Defaults { zone: chrono_tz::Europe::Vienna, commands: ["help".to_owned()].into(), agents: Default::default() };
+    let defaults = Defaults { zone: chrono_tz::Europe::Vienna, commands: ["help"].into(), agents: Default::default() };
     let loaded = load(&Home::new(&root), &defaults).unwrap();
     let fires: Vec<String> =
         loaded.definitions.values().map(|d| format!("{} from {}: {:?}", d.title(), d.file.display(), d.body)).collect();

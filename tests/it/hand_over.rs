@@ -16,7 +16,7 @@ use ollim_bot::run::follow_up::Reminders as _;
 use proptest::prelude::*;
 
 fn defaults() -> Defaults {
-    Defaults { zone: chrono_tz::UTC, commands: ["gmail".to_owned()].into(), agents: Default::default() }
+    Defaults { zone: chrono_tz::UTC, commands: ["gmail"].into(), agents: Default::default() }
 }
 
 fn pattern() -> impl Strategy<Value = String> {

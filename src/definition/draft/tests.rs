@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn defaults() -> Defaults {
-    Defaults { zone: chrono_tz::Europe::Vienna, commands: ["gmail".to_string()].into(), agents: Default::default() }
+    Defaults { zone: chrono_tz::Europe::Vienna, commands: ["gmail"].into(), agents: Default::default() }
 }
 
 fn file(draft: &Draft) -> &'static Path {

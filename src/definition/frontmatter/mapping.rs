@@ -108,9 +108,7 @@ pub(super) fn read_with_library(yaml: &str) -> Result<Vec<Entry>, Fault> {
     match (Walk { left: &left }).deserialize(root) {
         Ok(Node::Map(entries)) => Ok(entries),
         Ok(Node::Null) => Ok(Vec::new()),
-        Ok(other) => {
-            Err(Fault::at_start(format!("expected `key: value` lines, found {}", other.describe())))
-        }
+        Ok(other) => Err(Fault::at_start(format!("expected `key: value` lines, found {}", other.describe()))),
         Err(error) => Err(fault(&error)),
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn split(text: &str) -> Result<Document, NoFrontmatter> {
         return Err(NoFrontmatter::Missing);
     }
     // A block that is never closed looks like a body to gray_matter.
-    if !rest.lines().any(|line| line.trim_end() == "---") {
+    if !rest.split('\n').any(|line| line.starts_with("---") && line.trim_end() == "---") {
         return Err(NoFrontmatter::Unclosed(skipped + 1));
     }
     // The raw engine cannot fail; a file that it could not split has no frontmatter.
@@ -87,7 +87,7 @@ pub(crate) fn split(text: &str) -> Result<Document, NoFrontmatter> {
     // indentation, which YAML needs, is given back.
     let lead = &rest[..rest.len() - rest.trim_start().len()];
     let indent = lead.rfind('\n').map_or(lead, |newline| &lead[newline + 1..]);
-    let yaml = parsed.data.map(|block| format!("{indent}{block}\n")).unwrap_or_default();
+    let yaml = parsed.data.map(|block| [indent, &block, "\n"].concat()).unwrap_or_default();
     let above = if yaml.is_empty() { 0 } else { newlines(lead) };
     Ok(Document { block: Block { yaml, first_line: skipped + 2 + above }, body: parsed.content })
 }

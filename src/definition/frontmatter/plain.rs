@@ -8,7 +8,8 @@ use super::mapping::{Entry, MOST_ENTRIES, MOST_VALUES, Node};
 
 /// The entries, where every line is plain.
 pub(super) fn read(yaml: &str) -> Option<Vec<Entry>> {
-    if !yaml.chars().all(is_plain_char) {
+    let ascii = |byte: u8| matches!(byte, b'\n' | b' '..=b'~');
+    if !yaml.bytes().all(ascii) && !yaml.chars().all(is_plain_char) {
         return None;
     }
     let mut entries: Vec<Entry> = Vec::with_capacity(12);
@@ -74,7 +75,8 @@ fn scalar(text: &str) -> Option<Node> {
         let inner = text[1..].strip_suffix(char::from(first))?;
         return (!inner.contains([char::from(first), '\\'])).then(|| Node::Text(inner.to_owned()));
     }
-    let ends = text.contains(": ") || text.contains(" #") || text.ends_with(':');
+    let pair = |pair: &[u8]| matches!(pair, b": " | b" #");
+    let ends = text.as_bytes().windows(2).any(pair) || text.ends_with(':');
     // Every mark that means something to YAML is ASCII.
     if ends || (first.is_ascii() && !first.is_ascii_alphanumeric()) {
         return None;

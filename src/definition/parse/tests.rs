@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn defaults() -> Defaults {
     Defaults {
         zone: chrono_tz::Europe::Vienna,
-        commands: ["gmail", "tasks", "cal", "help", "follow-up-chain"].map(String::from).into(),
+        commands: ["gmail", "tasks", "cal", "help", "follow-up-chain"].into(),
         agents: Default::default(),
     }
 }

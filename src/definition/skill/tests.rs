@@ -17,7 +17,7 @@ fn write(home: &Home, file: &str, text: &str) {
 }
 
 fn defaults() -> Defaults {
-    Defaults { zone: chrono_tz::Tz::UTC, commands: ["gmail".to_owned()].into(), agents: Default::default() }
+    Defaults { zone: chrono_tz::Tz::UTC, commands: ["gmail"].into(), agents: Default::default() }
 }
 
 /// The problems of a background routine with these fields, where `skills/mail/SKILL.md` is `skill`.

@@ -36,7 +36,7 @@ impl Folder {
 }
 
 fn defaults() -> Defaults {
-    Defaults { zone: chrono_tz::UTC, commands: BTreeSet::new(), agents: Default::default() }
+    Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() }
 }
 
 fn routine(id: &str, body: &str) -> String {

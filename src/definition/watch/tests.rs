@@ -23,7 +23,7 @@ impl Followed {
         fs::create_dir_all(home.routines()).unwrap();
         fs::write(home.routines().join("a.md"), routine("a", "one")).unwrap();
         let watch = Watch::start(&home).unwrap();
-        let defaults = Defaults { zone: chrono_tz::UTC, commands: BTreeSet::new(), agents: Default::default() };
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
         let store = Store::open(&home, defaults).unwrap();
         Self { dir, home, store, watch }
     }

@@ -49,7 +49,7 @@ impl Folder {
 }
 
 fn defaults() -> Defaults {
-    Defaults { zone: chrono_tz::UTC, commands: ["gmail".to_owned()].into(), agents: Default::default() }
+    Defaults { zone: chrono_tz::UTC, commands: ["gmail"].into(), agents: Default::default() }
 }
 
 fn at(hour: u32) -> DateTime<FixedOffset> {

@@ -225,7 +225,8 @@ impl Dispatcher {
             let current = &entry.loaded.definition;
             if Arc::ptr_eq(current, &seen.definition) || sighting(current) == sighting(&seen.definition) {
                 wound_back |= seen.accounted > now;
-                entry.accounted = Some(seen.accounted.min(now).max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
+                entry.accounted =
+                    Some(seen.accounted.min(now).max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
                 if self.recovered {
                     self.arm_with(&seen.definition.id, Some(seen));
                 }
