@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,9 +24,13 @@ impl Bot {
     pub fn with(size: usize) -> Self {
         let folder = TempDir::with_prefix("ollim-bench-").unwrap();
         let home = folder.path().join("bot");
-        for name in ["routines", "reminders"] {
+        for name in ["routines", "reminders", "bin"] {
             fs::create_dir_all(home.join(name)).unwrap();
         }
+        // The command that the routines may use: without it every one of them is warned of.
+        let command = home.join("bin/ollim-bot-gmail");
+        fs::write(&command, "#!/bin/sh\necho no mail\n").unwrap();
+        fs::set_permissions(command, fs::Permissions::from_mode(0o755)).unwrap();
         let bot = Self { folder, home, env: vec![("OLLIM_AGENT_CLIENT".into(), "notify".into())] };
         let far = now() + TimeDelta::days(2000);
         for n in 0..size / 2 {
