@@ -15,6 +15,7 @@ pub mod failpoints;
 pub mod clock;
 pub mod config;
 pub mod home;
+mod parallel;
 
 pub mod policy;
 

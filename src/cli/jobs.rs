@@ -15,6 +15,7 @@ use crate::definition::{
     self, Background, Chain, Definition, DefinitionId, Kind, Loaded, Mode, OnMissed, OnOverlap, Problem, Thinking,
     Trigger,
 };
+use crate::parallel;
 use crate::policy::{BgForkConfig, ToolPattern};
 
 /// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
@@ -178,13 +179,10 @@ fn words(patterns: &[ToolPattern]) -> Vec<String> {
 pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
     let now = context.now();
-    let mut firsts = Firsts::after(now);
-    let mut found: Vec<(Option<DateTime<Utc>>, &Arc<Definition>)> = loaded
-        .definitions
-        .values()
-        .filter(|definition| definition.kind() == kind)
-        .map(|definition| (firsts.of(definition), definition))
-        .collect();
+    let all: Vec<&Arc<Definition>> = loaded.definitions.values().filter(|one| one.kind() == kind).collect();
+    let firsts = || Firsts::after(now);
+    let mut found: Vec<(Option<DateTime<Utc>>, &Arc<Definition>)> =
+        parallel::filter_map(&all, firsts, |firsts, definition| Some((firsts.of(definition), *definition)));
     found.sort_by_key(|(at, definition)| (at.is_none(), *at, &definition.id));
     if context.json {
         output.json(&found.iter().map(|(at, definition)| as_json(definition, *at)).collect::<Vec<_>>());
@@ -193,9 +191,10 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
     if found.is_empty() {
         output.note(format!("no {kind}s"));
     }
-    let rows: Vec<Vec<Cell>> = found
-        .iter()
-        .map(|(at, definition)| {
+    let rows = parallel::filter_map(
+        &found,
+        || (),
+        |(), (at, definition)| {
             let when = match (at, definition.enabled) {
                 (Some(at), _) => times::local(*at, now, definition.zone),
                 (None, false) => "disabled".to_owned(),
@@ -208,9 +207,9 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
             }
             row.push(Cell::new(place(definition), FAINT));
             row.push(summary(definition).into());
-            row
-        })
-        .collect();
+            Some(row)
+        },
+    );
     output.table(&rows);
     if kind == Kind::Reminder {
         for failed in definition::failed_reminders(&context.home, &context.defaults()?)? {

@@ -139,17 +139,17 @@ fn first_wrong_field(parser: &CronParser, fields: &[&str; 5]) -> String {
     "it is not a cron expression".into()
 }
 
-/// [`parse_cron`], and that some date matches. Remembers its last few thousand answers.
+/// [`parse_cron`], and that some date matches. What takes long to find out is remembered.
 ///
 /// # Errors
 /// [`CronError`].
 pub fn check_cron(text: &str) -> Result<(), CronError> {
     static ANSWERS: Memo<str, Result<(), CronError>> = Memo::new();
+    let fields = cron_fields(text)?;
+    if always_comes(fields) && assembled::is_valid(fields) {
+        return Ok(());
+    }
     ANSWERS.get(text, || {
-        let fields = cron_fields(text)?;
-        if always_comes(fields) && assembled::is_valid(fields) {
-            return Ok(());
-        }
         let cron = parse_cron(text)?;
         // Whether a date matches does not depend on when one asks: the calendar repeats every 400 years.
         cron.find_next_occurrence(&DateTime::UNIX_EPOCH, true).map(drop).map_err(|_| CronError::Never)

@@ -153,20 +153,19 @@ impl<'a> Reading<'a> {
     /// Tells the known keys from the unknown and the repeated ones.
     fn sort(&mut self, entries: &'a [Entry]) {
         for (index, entry) in entries.iter().enumerate() {
-            let twice = match fields::named(&entry.key) {
+            let field = fields::named(&entry.key);
+            let twice = match field {
                 Some(field) => self.known.iter().any(|known| known.field.name == field.name),
                 None => entries[..index].iter().any(|other| other.key == entry.key),
             };
             if twice {
-                let name = fields::named(&entry.key).map_or(entry.key.as_str(), |field| field.name);
+                let name = field.map_or(entry.key.as_str(), |field| field.name);
                 let message = format!("{} is set twice", quoted(name));
                 self.at_key(Severity::Error, index, name, message, "keep one of the two");
                 continue;
             }
-            match fields::named(&entry.key) {
-                Some(field) => {
-                    self.known.push(Known { field, index, node: &entry.value });
-                }
+            match field {
+                Some(field) => self.known.push(Known { field, index, node: &entry.value }),
                 None => self.unknown(index, &entry.key),
             }
         }

@@ -144,13 +144,9 @@ impl<'a> Reader<'a> {
     /// not there.
     pub(super) fn read(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
         let kind = kind_of(file)?;
-        let path = self.home.root().join(file);
-        let (folder, name) = match (self.folders.iter().find(|(of, _)| *of == kind), file.file_name()) {
-            (Some((_, folder)), Some(name)) => (folder.as_fd(), Path::new(name)),
-            _ => (CWD, path.as_path()),
-        };
         let (home, defaults, text) = (self.home, self.defaults, &mut self.text);
-        let parsed = match bytes(home, folder, name, &path, text) {
+        let folder = self.folders.iter().find(|(of, _)| *of == kind).map(|(_, folder)| folder.as_fd());
+        let parsed = match bytes(home, folder, file, text) {
             // A defect of a parser in one file must not take the others along.
             Ok(()) => catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, text, defaults))).map_err(|_| {
                 (
@@ -181,10 +177,9 @@ pub(super) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults
 
 /// The text of a file, by the same rules as for reading a definition. `None`: it is not there.
 pub(super) fn text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionError> {
-    let path = home.root().join(file);
-    let failed = |message: String| DefinitionError::io("read", &path)(io::Error::other(message));
+    let failed = |message: String| DefinitionError::io("read", &home.root().join(file))(io::Error::other(message));
     let mut text = Vec::new();
-    match bytes(home, CWD, &path, &path, &mut text) {
+    match bytes(home, None, file, &mut text) {
         Ok(()) => String::from_utf8(text).map(Some).map_err(|_| failed("it is not UTF-8 text".into())),
         Err(Unreadable::Gone) => Ok(None),
         Err(Unreadable::Because { message, .. }) => Err(failed(message)),
@@ -193,31 +188,39 @@ pub(super) fn text(home: &Home, file: &Path) -> Result<Option<String>, Definitio
 
 /// Where a field stands in a file now.
 pub(super) fn position(home: &Home, file: &Path, field: &str) -> (u32, u32) {
-    let (path, mut text) = (home.root().join(file), Vec::new());
-    bytes(home, CWD, &path, &path, &mut text).map_or((1, 1), |()| super::parse::position(&text, field))
+    let mut text = Vec::new();
+    bytes(home, None, file, &mut text).map_or((1, 1), |()| super::parse::position(&text, field))
 }
 
-/// Reads a file's bytes into `text`, at most one more than the limit. It is `name` in `folder`, and `path` as a whole.
-fn bytes(home: &Home, folder: BorrowedFd<'_>, name: &Path, path: &Path, text: &mut Vec<u8>) -> Result<(), Unreadable> {
+/// Reads the bytes of a file (relative path) into `text`, not many more than the limit. `folder`: its folder, where that is
+/// open.
+fn bytes(home: &Home, folder: Option<BorrowedFd<'_>>, file: &Path, text: &mut Vec<u8>) -> Result<(), Unreadable> {
     let because = |message: String, hint: &str| Unreadable::Because { message, hint: hint.into() };
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unreadable::Gone,
         _ => because(format!("the file cannot be read: {error}"), "check its owner and permissions"),
     };
-    let opened = match open(folder, name) {
-        Err(Errno::LOOP) => match leaves(home, path) {
-            Ok(false) => fs::canonicalize(path).and_then(|target| Ok(open(CWD, &target)?)).map_err(failed)?,
-            Ok(true) => {
-                return Err(because(
-                    "the file is a symlink that leaves the data folder, and is not followed".into(),
-                    "copy the file here",
-                ));
+    let opened = match (folder, file.file_name()) {
+        (Some(folder), Some(name)) => open(folder, Path::new(name)),
+        _ => open(CWD, &home.root().join(file)),
+    };
+    let opened = match opened {
+        Err(Errno::LOOP) => {
+            let path = home.root().join(file);
+            match leaves(home, &path) {
+                Ok(false) => fs::canonicalize(&path).and_then(|target| Ok(open(CWD, &target)?)).map_err(failed)?,
+                Ok(true) => {
+                    return Err(because(
+                        "the file is a symlink that leaves the data folder, and is not followed".into(),
+                        "copy the file here",
+                    ));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_ok() => {
+                    return Err(because("the file is a symlink to nothing".into(), "remove it, or restore its target"));
+                }
+                Err(error) => return Err(failed(error)),
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_ok() => {
-                return Err(because("the file is a symlink to nothing".into(), "remove it, or restore its target"));
-            }
-            Err(error) => return Err(failed(error)),
-        },
+        }
         opened => opened.map_err(|error| failed(error.into()))?,
     };
     let about = rustix::fs::fstat(&opened).map_err(|error| failed(error.into()))?;

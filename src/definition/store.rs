@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::problem::quoted;
 use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, read, skill};
 use crate::home::Home;
+use crate::parallel;
 
 /// Everything that two folders say at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,7 +89,7 @@ struct Before {
 }
 
 impl Store {
-    /// Reads both folders, on several threads where there are many files.
+    /// Reads both folders.
     ///
     /// # Errors
     /// [`DefinitionError::NoHome`] when there is no data folder.
@@ -206,41 +205,13 @@ impl Store {
             let problem = |problem| State { definition: None, text: None, problems: vec![problem] };
             problems.extend(listing.problem.map(|said| (read::folder_of(kind).as_os_str().into(), problem(said))));
         }
-        let mut all = self.read_many(&files);
+        let reader = || read::Reader::of_many(&self.home, &self.defaults);
+        // Those that are gone by now are left out.
+        let mut all = parallel::filter_map(&files, reader, |reader, file| {
+            Some((file.as_os_str().into(), State::of(reader.read(file)?)))
+        });
         all.extend(problems);
         all
-    }
-
-    /// Reads many files, on as many threads as are worth it. Those that are gone by now are left out.
-    fn read_many(&self, files: &[PathBuf]) -> Vec<(File, State)> {
-        /// So many are read at a time: for these, starting a thread costs more than it saves.
-        const PART: usize = 32;
-        let parts: Vec<&[PathBuf]> = files.chunks(PART).collect();
-        let next = AtomicUsize::new(0);
-        // Takes parts until there are none: some take longer than others.
-        let some = || {
-            let mut reader = read::Reader::of_many(&self.home, &self.defaults);
-            let mut one = |file: &PathBuf| Some((file.as_os_str().into(), State::of(reader.read(file)?)));
-            let mut done: Vec<(usize, Vec<(File, State)>)> = Vec::new();
-            while let part = next.fetch_add(1, Ordering::Relaxed)
-                && let Some(files) = parts.get(part)
-            {
-                done.push((part, files.iter().filter_map(&mut one).collect()));
-            }
-            done
-        };
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(8).min(parts.len());
-        let mut done = thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
-            let mut done = some();
-            for other in others {
-                // A thread does not panic: each file is read behind a guard.
-                done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            done
-        });
-        done.sort_unstable_by_key(|(part, _)| *part);
-        done.into_iter().flat_map(|(_, part)| part).collect()
     }
 
     fn read(&self, file: &OsStr) -> Option<State> {

@@ -28,7 +28,10 @@ impl Times {
     pub fn parse(expression: &str) -> Option<Self> {
         let [minute, hour, ..] = cron_fields(expression).ok()?;
         let fixed_time = !minute.starts_with('*') && !hour.starts_with('*');
-        Some(Self { cron: parse_cron(expression).ok()?, fixed_time })
+        let mut cron = parse_cron(expression).ok()?;
+        // croner counts to see whether it is a fixed time, each time it is asked; without a zone it makes no difference.
+        cron.pattern.seconds.from_wildcard = true;
+        Some(Self { cron, fixed_time })
     }
 
     /// The first time after `after`, which it never is itself. `None`: there is none before the year 5000.

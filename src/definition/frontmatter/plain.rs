@@ -18,7 +18,7 @@ pub(super) fn read(yaml: &str) -> Option<Vec<Entry>> {
     // How far the items of the list that is being read are indented.
     let mut indent = None;
     for line in yaml.split('\n') {
-        let text = line.trim_matches(' ');
+        let text = line.trim_ascii();
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
@@ -26,10 +26,10 @@ pub(super) fn read(yaml: &str) -> Option<Vec<Entry>> {
         if values > MOST_VALUES {
             return None;
         }
-        let lead = line.len() - line.trim_start_matches(' ').len();
+        let lead = line.len() - line.trim_ascii_start().len();
         if let Some(item) = text.strip_prefix("- ") {
             let list = entries.last_mut().map(|entry| &mut entry.value)?;
-            let item = scalar(item.trim_start_matches(' '))?;
+            let item = scalar(item.trim_ascii_start())?;
             match list {
                 Node::Null if indent.is_none() => {
                     indent = Some(lead);
@@ -45,7 +45,7 @@ pub(super) fn read(yaml: &str) -> Option<Vec<Entry>> {
             return None;
         }
         let value = match value.strip_prefix(' ') {
-            Some(value) => scalar(value.trim_start_matches(' '))?,
+            Some(value) => scalar(value.trim_ascii_start())?,
             // Nothing, or a list that follows.
             None if value.is_empty() => {
                 indent = None;
