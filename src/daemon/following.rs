@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
 
 use super::problems::Problems;
-use crate::definition::{Change, Changed, Defaults, DefinitionId, Problem, Store, Watch};
+use crate::definition::{Change, Changed, Defaults, Definition, DefinitionId, Problem, Store, Watch};
 use crate::schedule::{Loaded, Schedule};
 
 /// The definitions as they are, shared with whoever asks for one.
@@ -53,13 +53,16 @@ impl Following {
     pub async fn follow(self, mut watch: Watch) {
         loop {
             match watch.next().await {
-                Changed::Files(paths) => {
-                    let changes = self.with_store(move |store| store.refresh(&paths)).await;
-                    self.take(changes).await;
-                }
+                Changed::Files(paths) => self.reread_files(paths).await,
                 Changed::Everything => self.reread().await,
             }
         }
+    }
+
+    /// Reads these files again.
+    pub async fn reread_files(&self, paths: Vec<PathBuf>) {
+        let changes = self.with_store(move |store| store.refresh(&paths)).await;
+        self.take(changes).await;
     }
 
     /// Reads everything again.
@@ -72,6 +75,11 @@ impl Following {
     pub async fn reread_with(&self, defaults: Defaults) {
         let changes = self.with_store(|store| store.reload_with(defaults)).await;
         self.take(changes).await;
+    }
+
+    /// A definition in force for which `wanted` holds, as its file was read last.
+    pub async fn find(&self, wanted: impl Fn(&Definition) -> bool + Send + 'static) -> Option<Arc<Definition>> {
+        self.with_store(move |store| store.definitions().find(|definition| wanted(definition)).cloned()).await
     }
 
     /// Says how things are now, not how they were when the change was found: of two that look at the folders at once,
