@@ -25,6 +25,7 @@ use super::upkeep::Upkeep;
 use super::verbs::{Commands, Verbs};
 use super::wire::{Sandbox, ServiceStatus};
 use crate::agent::wall::{self, Held};
+use crate::agents;
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
 use crate::clock::Clock;
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
@@ -118,7 +119,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Chosen { client, status: client_status } = client::choose(wish).await;
 
     // The watch comes first: what happens from here on is told, what was before is read.
-    let watch = Watch::start(&home)?;
+    let own_agents = env.get("HOME").map(|person| agents::user_folder(Path::new(person)));
+    let watch = Watch::start(&home, own_agents.as_deref())?;
     let definitions = Arc::new(Mutex::new(read_all(&home, defaults.clone()).await?));
 
     let tokens = Tokens::default();
