@@ -158,3 +158,26 @@ async fn a_file_that_cannot_be_removed_is_tried_again() {
         life.stop(Duration::ZERO).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_by_hand_that_does_well_ends_a_pause_and_brings_no_backlog() {
+    let world = World::new();
+    let works = Arc::new(AtomicBool::new(false));
+    let script = Arc::clone(&works);
+    world.script(move |_| match script.load(Ordering::SeqCst) {
+        true => vec![],
+        false => vec![fails(FailureClass::ErrorResult)],
+    });
+    let life = world.begin(&[routine("mail")]);
+    minutes(20 * 60 + 10).await;
+    assert_eq!(world.starts().len(), 10, "paused after ten");
+    works.store(true, Ordering::SeqCst);
+    life.schedule.fire(routine("mail").id).await.unwrap();
+    minutes(30).await;
+    assert_eq!(world.starts().len(), 11, "the one by hand: {:?}", &world.started()[10..]);
+    minutes(60).await;
+    assert_eq!(world.starts().len(), 12, "no backlog: {:?}", &world.started()[10..]);
+    let outcomes = world.reader().occurrences(None).unwrap();
+    assert_eq!(outcomes.len(), 12, "{outcomes:?}");
+    life.stop(Duration::ZERO).await;
+}
