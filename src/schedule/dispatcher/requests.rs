@@ -25,7 +25,8 @@ impl Dispatcher {
                 // Who asked may have gone away.
                 let _gone = reply.send(self.cancel(&run));
             }
-            Command::Pause => self.set_paused(Some(self.clock.now())),
+            // Who asks again has it paused since before.
+            Command::Pause => self.set_paused(self.paused.or_else(|| Some(self.clock.now()))),
             Command::Resume => {
                 self.able_since = self.clock.now();
                 self.waiting_for_login = None;
