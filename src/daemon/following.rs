@@ -89,8 +89,13 @@ impl Following {
             match change {
                 Change::Upsert(definition) => self.say(&definition.id).await,
                 Change::Removed(id) => self.say(&id).await,
-                // Nobody listens any more when the service is ending.
-                Change::Problems { file, problems } => drop(self.problems.send((file, problems))),
+                Change::Problems { file, problems } => {
+                    if problems.is_empty() {
+                        self.schedule.look_again(file.clone());
+                    }
+                    // Nobody listens any more when the service is ending.
+                    drop(self.problems.send((file, problems)));
+                }
             }
         }
     }

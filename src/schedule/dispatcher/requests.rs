@@ -20,6 +20,7 @@ impl Dispatcher {
             Command::Replace(all) => self.replace(all),
             Command::Upsert(loaded) => self.upsert(loaded),
             Command::Remove(id) => self.remove(&id),
+            Command::LookAgain(file) => self.look_again(&file),
             Command::Fire(id, reply) => self.fire(&id, reply),
             Command::Cancel(run, reply) => {
                 // Who asked may have gone away.
