@@ -111,7 +111,11 @@ impl Dispatcher {
         let entry = Entry {
             due: None,
             accounted: old.as_ref().filter(|_| same).and_then(|old| old.accounted),
-            handled: old.as_ref().and_then(|old| old.handled),
+            // One that was renamed while its file was being dealt with is looked at again, or it would be left over.
+            handled: old
+                .as_ref()
+                .filter(|old| old.loaded.definition.file == loaded.definition.file)
+                .and_then(|old| old.handled),
             loaded,
         };
         let unknown = entry.accounted.is_none();

@@ -1,7 +1,9 @@
 //! Edits: what counts is the file at the moment of firing, and no edit loses a reminder.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::Loaded;
 use super::support::*;
 use crate::agent::FailureClass;
 use crate::definition::{Definition, DefinitionId, OnOverlap};
@@ -172,6 +174,32 @@ async fn a_file_that_is_another_reminders_when_a_run_ends_stays() {
         assert_eq!(world.files_left(), ["reminders/tea.md"], "{end:?}");
         minutes(90).await;
         assert_eq!(world.started(), ["tea 01T13:00:00", "milk 01T15:00:00"]);
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
+    for end in [vec![], vec![fails(FailureClass::NeedsClaude)]] {
+        let world = World::new();
+        let script = end.clone();
+        world.script(move |_| script.clone());
+        let tea = reminder("tea");
+        let life = world.begin(std::slice::from_ref(&tea));
+        minutes(59).await;
+        // Nobody has told of it when the run is over.
+        let renamed = Definition { file: "reminders/renamed/tea.md".into(), ..tea.clone() };
+        let mut files = std::mem::take(&mut *world.files.files.lock().unwrap());
+        files.remove(&tea.file);
+        files.insert(renamed.file.clone(), text(&tea));
+        *world.files.files.lock().unwrap() = files;
+        minutes(2).await;
+        assert_eq!(world.files_left(), ["reminders/renamed/tea.md"]);
+        life.schedule.upsert(Loaded { definition: Arc::new(renamed), text: text(&tea).into() });
+        minutes(1).await;
+        assert_eq!(world.files_left(), [""; 0], "{end:?}");
+        assert_eq!(world.files_failed().len(), end.len(), "{end:?}");
+        assert_eq!(world.starts().len(), 1);
         life.stop(Duration::ZERO).await;
     }
 }
