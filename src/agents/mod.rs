@@ -12,7 +12,7 @@ mod resolve;
 mod tool_list;
 
 pub use client_json::{LONGEST_ARGUMENT, agents_argument, agents_json, hidden_agents};
-pub use resolve::{AgentEntry, Agents};
+pub use resolve::{AgentEntry, Agents, user_folder};
 
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 mod folder;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::definition::{Problem, Severity};
 use crate::home::Home;
@@ -61,15 +61,22 @@ impl AgentEntry {
     }
 }
 
+/// Where the agents are that a person has for every program, in their home folder.
+#[must_use]
+pub fn user_folder(user_home: &Path) -> PathBuf {
+    user_home.join(".claude/agents")
+}
+
 impl Agents {
-    /// Reads `$OLLIM_HOME/agents` and `.claude/agents` in the person's home folder (`None`: there is none). A folder
-    /// that does not exist is empty. Nothing fails: what cannot be read is a problem, and hides what is below it.
+    /// Reads `$OLLIM_HOME/agents` and [`user_folder`] in the person's home folder (`None`: there is none). A folder that
+    /// does not exist is empty. Every run has this done for it, since what counts is what the files say at that moment; it
+    /// costs a few small files, and nothing is kept that could be out of date. Nothing fails: what cannot be read is a problem, and hides what is below it.
     #[must_use]
     pub fn load(home: &Home, user_home: Option<&Path>) -> Self {
         let mut agents = Self::default();
         agents.folder(Scope::Project, &home.agents(), Some(home.root()));
         if let Some(user_home) = user_home {
-            agents.folder(Scope::User, &user_home.join(".claude/agents"), None);
+            agents.folder(Scope::User, &user_folder(user_home), None);
         }
         agents.add(Scope::Builtin, builtin::all().map(Found::File).collect());
         agents.name_files_from(home.root());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use chrono_tz::Tz;
 
-use super::args::{JobArgs, ReminderAdd, RoutineAdd};
+use super::args::{JobArgs, ReminderAdd, RoutineAdd, Terms};
 use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
@@ -95,33 +95,31 @@ fn zone(name: &str) -> Result<Tz, CliError> {
 fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
     let JobArgs {
         message,
-        description,
-        timezone,
         background,
         isolated,
-        model,
+        terms,
+        max_cost_usd,
         thinking,
         no_thinking,
-        update_main_session,
-        no_ping,
-        allowed_tools,
-        blocked_tools,
-        agent,
         skills,
-        timeout,
-        max_turns,
-        max_cost_usd,
+        timezone,
         on_missed,
         retry,
         created_by,
     } = args;
-    if message.trim().is_empty() {
-        return Err(CliError::user("the message is empty").hint("say what is to be done: `-m 'Check the oven'`"));
-    }
-    if allowed_tools.is_some() && blocked_tools.is_some() {
-        return Err(CliError::user("`--allowed-tools` and `--blocked-tools` cannot be used together")
-            .hint("`--allowed-tools` lists the only tools the job has, `--blocked-tools` takes tools away"));
-    }
+    let message = task(message)?;
+    terms.one_list()?;
+    let Terms {
+        description,
+        model,
+        agent,
+        allowed_tools,
+        blocked_tools,
+        update_main_session,
+        no_ping,
+        timeout,
+        max_turns,
+    } = terms;
     let only_background = [
         (allowed_tools.is_some(), "--allowed-tools"),
         (blocked_tools.is_some(), "--blocked-tools"),
@@ -161,6 +159,25 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
     draft.retry = retry;
     draft.created_by = created_by.map(DefinitionId::new);
     Ok(draft)
+}
+
+/// The prompt, which says something.
+pub(super) fn task(message: String) -> Result<String, CliError> {
+    if message.trim().is_empty() {
+        return Err(CliError::user("the message is empty").hint("say what is to be done: `-m 'Check the oven'`"));
+    }
+    Ok(message)
+}
+
+impl Terms {
+    /// That at most one of the two lists is given.
+    pub(super) fn one_list(&self) -> Result<(), CliError> {
+        if self.allowed_tools.is_some() && self.blocked_tools.is_some() {
+            return Err(CliError::user("`--allowed-tools` and `--blocked-tools` cannot be used together")
+                .hint("`--allowed-tools` lists the only tools the job has, `--blocked-tools` takes tools away"));
+        }
+        Ok(())
+    }
 }
 
 /// One empty value is the empty list.

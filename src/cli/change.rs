@@ -7,7 +7,7 @@ use chrono::Timelike as _;
 use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
-use super::{add, jobs};
+use super::{add, jobs, restore, runs};
 use crate::channel::terminal::plain;
 use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind};
 
@@ -82,10 +82,12 @@ pub fn snooze(id: &str, span: Duration, context: &Context, output: &mut Output) 
 pub fn retry(id: &str, context: &Context, output: &mut Output) -> Result<(), CliError> {
     context.require_home()?;
     let now = context.now();
-    let now = now.with_nanosecond(0).unwrap_or(now).with_timezone(&context.zone()?).fixed_offset();
     let id = DefinitionId::new(id);
     may_bring_back(&id, context)?;
-    let written = match definition::restore_failed(&context.home, &id, now, &context.defaults()?) {
+    restore::nobody_is(&id, context)?;
+    let at = restore::unused(&id, now.with_nanosecond(0).unwrap_or(now), &runs::open(context)?)?;
+    let at = at.with_timezone(&context.zone()?).fixed_offset();
+    let written = match definition::restore_failed(&context.home, &id, at, &context.defaults()?) {
         Err(DefinitionError::NotFound { .. }) => {
             let failed = definition::failed_reminders(&context.home, &context.defaults()?)?;
             let error = CliError::user(format!("there is no failed reminder `{id}`"));

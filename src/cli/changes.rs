@@ -3,7 +3,7 @@
 //! The way for whoever has no editor: a run changes by it what it has made.
 
 use super::add;
-use super::args::Changes;
+use super::args::{Changes, Terms};
 use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::Output;
@@ -32,10 +32,8 @@ pub(super) fn change(
     let loaded: Loaded = context.load()?;
     let found = super::jobs::named(id, kind, &loaded)?;
     context.may_change([&*found])?;
-    let body = changes.message.clone();
-    if body.as_ref().is_some_and(|body| body.trim().is_empty()) {
-        return Err(CliError::user("the message is empty").hint("say what is to be done: `-m 'Check the oven'`"));
-    }
+    changes.terms.one_list()?;
+    let body = changes.message.clone().map(add::task).transpose()?;
     let fields = fields(changes, &found, context)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
     let old = definition::read_text(&context.home, &found.file)?.ok_or_else(gone)?;
@@ -59,21 +57,18 @@ fn fields(
     found: &Definition,
     context: &Context,
 ) -> Result<Vec<(&'static str, Option<FieldValue>)>, CliError> {
-    let Changes {
-        message: _,
+    let Changes { message: _, cron, span, at, terms } = changes;
+    let Terms {
         description,
-        cron,
-        span,
-        at,
         model,
+        agent,
         allowed_tools,
         blocked_tools,
-        agent,
         update_main_session,
         no_ping,
         timeout,
         max_turns,
-    } = changes;
+    } = terms;
     let now = context.now();
     let run_at = match (span, at) {
         (Some(span), _) => Some(add::later(now, span, found.zone)?),
@@ -102,13 +97,11 @@ fn fields(
     text("update_main_session", update_main_session.map(word));
     let list = |values: Vec<String>| Some(FieldValue::Texts(add::list(values)));
     // The two lists exclude each other: the one that is given takes the other's place.
-    match (allowed_tools, blocked_tools) {
-        (Some(_), Some(_)) => {
-            return Err(CliError::user("`--allowed-tools` and `--blocked-tools` cannot be used together"));
-        }
-        (Some(values), None) => fields.extend([("disallowed_tools", None), ("allowed_tools", list(values))]),
-        (None, Some(values)) => fields.extend([("allowed_tools", None), ("disallowed_tools", list(values))]),
-        (None, None) => {}
+    if let Some(values) = allowed_tools {
+        fields.extend([("disallowed_tools", None), ("allowed_tools", list(values))]);
+    }
+    if let Some(values) = blocked_tools {
+        fields.extend([("allowed_tools", None), ("disallowed_tools", list(values))]);
     }
     if no_ping {
         fields.push(("allow_ping", Some(FieldValue::Flag(false))));

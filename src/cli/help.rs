@@ -96,7 +96,7 @@ pub fn help(topic: &[String], context: &Context, output: &mut Output) -> Result<
             }
         };
     }
-    output.stdout.push_str(&command.render_long_help().ansi().to_string());
+    output.stdout.push_str(&command.render_help().ansi().to_string());
     Ok(())
 }
 

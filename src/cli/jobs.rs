@@ -9,6 +9,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::next::Firsts;
 use super::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
+use super::paused::paused;
 use super::times;
 use crate::channel::terminal::{plain, plain_lines};
 use crate::definition::{
@@ -179,10 +180,13 @@ fn words(patterns: &[ToolPattern]) -> Vec<String> {
 pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
     let now = context.now();
+    let paused = paused(&loaded, context);
     let all: Vec<&Arc<Definition>> = loaded.definitions.values().filter(|one| one.kind() == kind).collect();
     let firsts = || Firsts::after(now);
     let mut found: Vec<(Option<DateTime<Utc>>, &Arc<Definition>)> =
-        parallel::filter_map(&all, firsts, |firsts, definition| Some((firsts.of(definition), *definition)));
+        parallel::filter_map(&all, firsts, |firsts, definition| {
+            Some((firsts.of(definition).filter(|_| !paused.contains(&definition.id)), *definition))
+        });
     found.sort_by_key(|(at, definition)| (at.is_none(), *at, &definition.id));
     if context.json {
         output.json(&found.iter().map(|(at, definition)| as_json(definition, *at)).collect::<Vec<_>>());
@@ -198,6 +202,7 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
             let when = match (at, definition.enabled) {
                 (Some(at), _) => times::local(*at, now, definition.zone),
                 (None, false) => "disabled".to_owned(),
+                (None, true) if paused.contains(&definition.id) => "paused".to_owned(),
                 (None, true) => "never".to_owned(),
             };
             let mut row = vec![Cell::new(definition.id.as_str(), STRONG), when.into()];
@@ -211,6 +216,9 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
         },
     );
     output.table(&rows);
+    if kind == Kind::Routine && !paused.is_empty() {
+        output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
+    }
     if kind == Kind::Reminder {
         for failed in definition::failed_reminders(&context.home, &context.defaults()?)? {
             let Some(reminder) = &failed.parsed.definition else { continue };
@@ -270,8 +278,10 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
     let loaded = context.load()?;
     let definition = find(id, Some(kind), &loaded)?;
     let now = context.now();
+    let paused = paused(&loaded, context).contains(&definition.id);
+    let next = next(&definition, now).filter(|_| !paused);
     if context.json {
-        output.json(&as_json(&definition, next(&definition, now)));
+        output.json(&as_json(&definition, next));
         return Ok(());
     }
     let mut fact = |name: &str, value: String| {
@@ -286,7 +296,12 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
     match &definition.trigger {
         Trigger::Routine { cron, on_overlap } => {
             fact("cron", format!("{cron} in {}", definition.zone));
-            fact("next", next(&definition, now).map_or_else(|| "never: it is disabled".to_owned(), when));
+            let never = if paused && definition.enabled {
+                format!("paused after failures, until `ollim-bot resume {}` or an edit", definition.id)
+            } else {
+                "never: it is disabled".to_owned()
+            };
+            fact("next", next.map_or(never, when));
             match on_overlap {
                 OnOverlap::Skip => {}
                 OnOverlap::Queue => fact("on_overlap", "queue".into()),

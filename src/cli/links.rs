@@ -1,7 +1,6 @@
 //! The links of chains: made by the same code as a reminder that a person types.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use chrono::{DateTime, Timelike as _, Utc};
 use clap::Parser as _;
@@ -10,13 +9,14 @@ use super::add;
 use super::args::{Cli, Command, Reminder};
 use super::context::InForce;
 use super::error::CliError;
-use crate::definition::{self, Definition, DefinitionError, DefinitionId, FieldValue, Trigger};
-use crate::run::follow_up::{Added, Reminders};
+use crate::daemon::links::WriteReminders;
+use crate::definition::{self, DefinitionError, FieldValue};
+use crate::run::follow_up::Added;
 
 /// Makes links in the service's surroundings.
 pub struct Links(pub InForce);
 
-impl Reminders for Links {
+impl WriteReminders for Links {
     fn add(&self, arguments: &[String]) -> Result<Added, String> {
         let words = std::iter::once("ollim-bot").chain(arguments.iter().map(String::as_str));
         let typed = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
@@ -38,18 +38,6 @@ impl Reminders for Links {
             Err(DefinitionError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.to_string()),
         }
-    }
-
-    fn waiting_link(&self, root: &DefinitionId, depth: u32) -> Result<Option<Added>, String> {
-        let context = self.0.context();
-        let defaults = context.defaults().map_err(|error| said(&error))?;
-        let loaded = definition::load(&context.home, &defaults).map_err(|error| error.to_string())?;
-        let is_link = |definition: &&Arc<Definition>| {
-            let Trigger::Reminder { chain: Some(chain), .. } = &definition.trigger else { return false };
-            chain.parent == *root && chain.depth == depth
-        };
-        let link = loaded.definitions.values().find(is_link);
-        Ok(link.map(|link| Added { id: link.id.clone(), file: link.file.clone() }))
     }
 }
 

@@ -24,6 +24,7 @@ mod jobs;
 pub mod links;
 mod next;
 pub mod output;
+mod paused;
 mod policy;
 mod restore;
 mod run;

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::args::NextArgs;
 use super::context::Context;
 use super::error::CliError;
-use super::output::{Cell, FAINT, Output, STRONG};
-use super::{jobs, times, when};
+use super::output::{Cell, FAINT, HINT, Output, STRONG, paint};
+use super::{jobs, paused, times, when};
+use crate::channel::terminal::plain;
 use crate::definition::{Definition, Trigger};
 use crate::schedule::cron::Times;
 
@@ -26,10 +27,12 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
     let from = args.from.as_deref().map(|text| when::any(text, now, zone)).transpose()?;
     let until = args.until.as_deref().map(|text| when::any(text, now, zone)).transpose()?;
     let (from, until) = (from.map(|at| at.to_utc()), until.map(|at| at.to_utc()));
+    let paused = paused::paused(&loaded, context);
     let chosen: Vec<Arc<Definition>> = if args.ids.is_empty() {
-        loaded.definitions.values().cloned().collect()
+        paused::others(&loaded, &paused)
     } else {
-        args.ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?
+        let named: Vec<_> = args.ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?;
+        named.into_iter().filter(|definition| !paused.contains(&definition.id)).collect()
     };
     let coming = coming(&chosen, from, now, until, args.count.into());
     if context.json {
@@ -40,6 +43,10 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
         output.note("nothing is coming");
     }
     output.table(&rows(&coming, now));
+    for id in &paused {
+        output.note(format!("paused after failures: {}", plain(id.as_str())));
+        output.note(format!("{}: `ollim-bot resume {}`", paint(HINT, "hint"), plain(id.as_str())));
+    }
     Ok(())
 }
 

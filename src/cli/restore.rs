@@ -9,8 +9,8 @@ use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::Output;
 use super::{add, runs, when};
-use crate::definition::{self, Definition, Kind, parse};
-use crate::journal::{JournalReader, RunFilter, RunRecord};
+use crate::definition::{self, Definition, DefinitionId, Kind, parse};
+use crate::journal::{JournalReader, RunRecord};
 
 /// Writes the reminder of a run into `reminders/` again; due as it was where that is to come, else as it is said.
 ///
@@ -32,7 +32,7 @@ pub fn restore(
     let Some(text) = &record.definition else {
         return Err(CliError::user(format!("the journal has no text of reminder `{}`", record.id)));
     };
-    not_there(&record, context)?;
+    is_gone(&record.id, context)?;
     let defaults = context.defaults()?;
     // Only for its zone and time: whether it is valid otherwise is found when it is written.
     let read = parse(Kind::Reminder, Path::new("reminders/fired.md"), text.as_bytes(), &defaults).definition;
@@ -59,8 +59,7 @@ pub fn restore(
 }
 
 /// Nothing is written beside a file with the same identity: neither would fire.
-fn not_there(record: &RunRecord, context: &Context) -> Result<(), CliError> {
-    let id = &record.id;
+pub(super) fn nobody_is(id: &DefinitionId, context: &Context) -> Result<(), CliError> {
     let loaded = context.load()?;
     let there = || CliError::user(format!("there is a job `{id}` already; it stays as it is"));
     if let Some(definition) = loaded.definitions.get(id) {
@@ -69,6 +68,12 @@ fn not_there(record: &RunRecord, context: &Context) -> Result<(), CliError> {
     if let Some(problem) = loaded.problems.iter().find(|problem| problem.id.as_ref() == Some(id)) {
         return Err(there().hint(format!("its file has an error: `ollim-bot check {}`", problem.file.display())));
     }
+    Ok(())
+}
+
+/// It is neither waiting nor kept as failed.
+fn is_gone(id: &DefinitionId, context: &Context) -> Result<(), CliError> {
+    nobody_is(id, context)?;
     let failed = definition::failed_reminders(&context.home, &context.defaults()?)?;
     if failed.iter().any(|failed| failed.parsed.definition.as_ref().is_some_and(|failed| failed.id == *id)) {
         return Err(CliError::user(format!("reminder `{id}` has failed and is kept in reminders/failed/"))
@@ -77,8 +82,7 @@ fn not_there(record: &RunRecord, context: &Context) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Its own time, if that is to come (it was fired by hand). An occurrence has one outcome, so the time that it has
-/// had is not used twice: it falls due a second later.
+/// Its own time, if that is to come (it was fired by hand).
 fn as_it_was(
     read: Option<&Definition>,
     record: &RunRecord,
@@ -90,11 +94,21 @@ fn as_it_was(
         CliError::user(format!("the time of reminder `{}` has passed", record.id))
             .hint("say when it is to fire: `--in 20m` or `--at 'tomorrow 9am'`")
     })?;
-    let had = journal.runs(&RunFilter { id: Some(record.id.clone()), ..RunFilter::default() })?;
-    let mut at = coming;
-    while had.iter().any(|run| run.scheduled.timestamp_millis() == at.timestamp_millis()) {
-        at += TimeDelta::seconds(1);
-    }
+    let at = unused(&record.id, coming, journal)?;
     let zone = read.map_or(chrono_tz::Tz::UTC, |read| read.zone);
     Ok(at.with_timezone(&zone).fixed_offset())
+}
+
+/// `at`, or the first second after it that the reminder has not had: an occurrence has one outcome, and what falls due
+/// for one that has its own would only be cleaned up.
+pub(super) fn unused(
+    id: &DefinitionId,
+    mut at: DateTime<Utc>,
+    journal: &JournalReader,
+) -> Result<DateTime<Utc>, CliError> {
+    let had = journal.occurrences(Some(id))?;
+    while had.iter().any(|record| record.occurrence.at.timestamp_millis() == at.timestamp_millis()) {
+        at += TimeDelta::seconds(1);
+    }
+    Ok(at)
 }

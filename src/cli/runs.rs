@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
 use super::times;
-use crate::channel::terminal::plain_lines;
+use crate::channel::terminal::{plain, plain_lines};
 use crate::definition::DefinitionId;
 use crate::journal::{Denial, JournalReader, Message, RunFilter, RunId, RunRecord, RunState};
 
@@ -31,7 +31,9 @@ pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(
         return Ok(());
     }
     if runs.is_empty() {
-        output.note("no runs yet");
+        let failed = if args.failed { " that failed" } else { "" };
+        let whose = args.id.as_ref().map(|id| format!(" of `{}`", plain(id))).unwrap_or_default();
+        output.note(format!("no runs{whose}{failed} yet"));
         return Ok(());
     }
     let mut rows = vec![header(&["RUN", "JOB", "SCHEDULED", "LATE", "TOOK", "OUTCOME", ""])];

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::error::CliError;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
-use super::{budget, next, runs, times};
+use super::{budget, next, paused, runs, times};
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
@@ -41,7 +41,7 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
     let journal = runs::open(context)?;
     let now = context.now();
     let service = service(context)?;
-    let definitions: Vec<Arc<Definition>> = loaded.definitions.values().cloned().collect();
+    let definitions = paused::others(&loaded, &paused::paused(&loaded, context));
     let status = Status {
         // What an ended service has left as running is not going any more.
         running: match &service {
@@ -67,7 +67,7 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
 #[must_use]
 pub fn line(context: &Context) -> Option<String> {
     let loaded = context.load().ok()?;
-    let definitions: Vec<Arc<Definition>> = loaded.definitions.values().cloned().collect();
+    let definitions = paused::others(&loaded, &paused::paused(&loaded, context));
     let now = context.now();
     let running = match service(context) {
         Ok(Some(status)) => format!("running (pid {})", status.pid),
@@ -81,7 +81,7 @@ pub fn line(context: &Context) -> Option<String> {
     };
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     let errors = if errors > 0 { format!(", {errors} with errors (`ollim-bot check`)") } else { String::new() };
-    Some(plain(&format!("The service is {running}; {} jobs{errors}; {next}", definitions.len())))
+    Some(plain(&format!("The service is {running}; {} jobs{errors}; {next}", loaded.definitions.len())))
 }
 
 /// What the service says of itself; `None`: it does not run. A run may not ask it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
 
 use super::problems::Problems;
-use crate::definition::{Change, Changed, Defaults, DefinitionId, Problem, Store, Watch};
+use crate::definition::{Change, Changed, Defaults, Definition, DefinitionId, Problem, Store, Watch};
 use crate::schedule::{Loaded, Schedule};
 
 /// The definitions as they are, shared with whoever asks for one.
@@ -53,13 +53,16 @@ impl Following {
     pub async fn follow(self, mut watch: Watch) {
         loop {
             match watch.next().await {
-                Changed::Files(paths) => {
-                    let changes = self.with_store(move |store| store.refresh(&paths)).await;
-                    self.take(changes).await;
-                }
+                Changed::Files(paths) => self.reread_files(paths).await,
                 Changed::Everything => self.reread().await,
             }
         }
+    }
+
+    /// Reads these files again.
+    pub async fn reread_files(&self, paths: Vec<PathBuf>) {
+        let changes = self.with_store(move |store| store.refresh(&paths)).await;
+        self.take(changes).await;
     }
 
     /// Reads everything again.
@@ -74,6 +77,11 @@ impl Following {
         self.take(changes).await;
     }
 
+    /// A definition in force for which `wanted` holds, as its file was read last.
+    pub async fn find(&self, wanted: impl Fn(&Definition) -> bool + Send + 'static) -> Option<Arc<Definition>> {
+        self.with_store(move |store| store.definitions().find(|definition| wanted(definition)).cloned()).await
+    }
+
     /// Says how things are now, not how they were when the change was found: of two that look at the folders at once,
     /// the later word is the true one.
     async fn take(&self, changes: Vec<Change>) {
@@ -81,8 +89,13 @@ impl Following {
             match change {
                 Change::Upsert(definition) => self.say(&definition.id).await,
                 Change::Removed(id) => self.say(&id).await,
-                // Nobody listens any more when the service is ending.
-                Change::Problems { file, problems } => drop(self.problems.send((file, problems))),
+                Change::Problems { file, problems } => {
+                    if problems.is_empty() {
+                        self.schedule.look_again(file.clone());
+                    }
+                    // Nobody listens any more when the service is ending.
+                    drop(self.problems.send((file, problems)));
+                }
             }
         }
     }

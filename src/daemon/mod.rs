@@ -11,6 +11,7 @@ pub mod delivery;
 pub mod ending;
 mod files;
 mod following;
+pub mod links;
 pub mod lock;
 mod problems;
 mod secrets;

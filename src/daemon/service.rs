@@ -15,6 +15,7 @@ use super::delivery::{self, Show};
 use super::ending::{self, Ending, Hangups, Until};
 use super::files::HomeFiles;
 use super::following::Following;
+use super::links::{Links, WriteReminders};
 use super::lock::{Lock, LockError};
 use super::problems::Problems;
 use super::secrets::{self, SecretsError};
@@ -24,12 +25,12 @@ use super::upkeep::Upkeep;
 use super::verbs::{Commands, Verbs};
 use super::wire::{Sandbox, ServiceStatus};
 use crate::agent::wall::{self, Held};
+use crate::agents;
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
 use crate::clock::Clock;
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
-use crate::run::follow_up::Reminders;
 use crate::run::neighbours::Neighbours;
 use crate::run::runner::Runner;
 use crate::run::spawn::Spawner;
@@ -55,7 +56,7 @@ pub struct Start {
     /// Executes what is typed in forks.
     pub commands: Arc<dyn Commands>,
     /// Makes the links of chains.
-    pub reminders: Arc<dyn Reminders>,
+    pub reminders: Arc<dyn WriteReminders>,
     /// Shows messages to the person.
     pub show: Show,
 }
@@ -118,11 +119,13 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Chosen { client, status: client_status } = client::choose(wish).await;
 
     // The watch comes first: what happens from here on is told, what was before is read.
-    let watch = Watch::start(&home)?;
+    let own_agents = env.get("HOME").map(|person| agents::user_folder(Path::new(person)));
+    let watch = Watch::start(&home, own_agents.as_deref())?;
     let definitions = Arc::new(Mutex::new(read_all(&home, defaults.clone()).await?));
 
     let tokens = Tokens::default();
     let neighbours = Neighbours::default();
+    let links = Arc::new(Links::new(reminders));
     let budget = SharedBudget::new(journal.clone());
     let for_runs = Arc::new(RwLock::new(settings::of_runs(&config)));
     let user_home = env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
@@ -147,7 +150,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         client,
         tokens: tokens.clone(),
         bot: Bot { main: main.clone(), budget: budget.clone() },
-        reminders,
+        reminders: links.clone(),
         neighbours: neighbours.clone(),
         spawner: spawner.clone(),
     };
@@ -171,6 +174,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let control = Control::open(&home, tokens.clone()).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
     let following = Following::start(definitions, sessions, schedule.clone(), problems).await;
+    links.ask(following.clone());
     let in_force = InForce {
         source: rereads,
         started: Arc::clone(&config),

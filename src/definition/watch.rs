@@ -1,13 +1,16 @@
 //! Tells which definition files changed, as soon as they do.
 //!
 //! One watch on the data folder (for its folders coming, going and being replaced), one on each of the two with
-//! definitions, one on each of skills/ and agents/ and on every folder in them.
+//! definitions, one on each of skills/ and agents/ and on every folder in them; and those that [`elsewhere`] sets for the
+//! person's own agents.
 //! What always holds: a watch is set before "everything may have changed" is told, so that whoever then reads the
 //! folders misses nothing; events that were lost are told as that too. Nothing is polled, save while the data folder
 //! or one of the two is missing.
 //!
 //! inotify(7) is asked for changes alone. (The `notify` crate also asks to be told of every file that is opened, our
 //! own reading included: 45 % more work in reading 100,000 files, measured.)
+
+mod elsewhere;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,6 +28,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{DefinitionError, Kind, agent, read, skill};
 use crate::home::Home;
+use elsewhere::Elsewhere;
 
 /// What may have changed. Files are read to find out; a notice may be of nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +66,9 @@ const IN_ROOT: WatchFlags = WatchFlags::CREATE
 const ITSELF: ReadFlags =
     ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::UNMOUNT).union(ReadFlags::IGNORED);
 
+/// How deep agents are looked for in folders of their folder.
+const DEEPEST: usize = 8;
+
 const KINDS: [Kind; 2] = [Kind::Routine, Kind::Reminder];
 
 /// Follows the two folders of a data folder.
@@ -77,6 +84,8 @@ pub struct Watch {
     folders: [Option<i32>; 2],
     /// The watches on each of [`named`] and on the folders in it.
     named: [Vec<i32>; 2],
+    /// Agents that definitions name and that are not in the data folder.
+    elsewhere: Elsewhere,
     files: BTreeSet<PathBuf>,
     everything: bool,
     /// The first and the last event that is not told yet.
@@ -96,12 +105,12 @@ struct Event {
 }
 
 impl Watch {
-    /// Starts watching. What happens from now on is told by [`Watch::next`]; read the folders after this. Must be
-    /// called within a tokio runtime.
+    /// Starts watching; `agents` is a folder with more of them, there or not, outside the data folder. What happens
+    /// from now on is told by [`Watch::next`]; read the folders after this. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`DefinitionError::NoHome`]; [`DefinitionError::Watch`] when the kernel allows no (more) watches.
-    pub fn start(home: &Home) -> Result<Self, DefinitionError> {
+    pub fn start(home: &Home, agents: Option<&Path>) -> Result<Self, DefinitionError> {
         let failed = |source: std::io::Error| DefinitionError::Watch { path: home.root().to_owned(), source };
         let inotify =
             inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
@@ -113,6 +122,7 @@ impl Watch {
             identity: None,
             folders: [None; 2],
             named: Default::default(),
+            elsewhere: Elsewhere::new(agents.filter(|folder| *folder != home.agents())),
             files: BTreeSet::new(),
             everything: false,
             since: None,
@@ -170,7 +180,18 @@ impl Watch {
                 *folder = watch(fd, &self.home.root().join(read::folder_of(*kind)), IN_FOLDER)?;
             }
         }
-        (0..self.named.len()).try_for_each(|which| self.arm_named(which))
+        (0..self.named.len()).try_for_each(|which| self.arm_named(which))?;
+        self.arm_elsewhere();
+        Ok(())
+    }
+
+    /// Sets the watches on agents that are elsewhere anew.
+    fn arm_elsewhere(&mut self) {
+        let own: Vec<i32> =
+            self.root.iter().chain(self.folders.iter().flatten()).chain(self.named.iter().flatten()).copied().collect();
+        if let Err(error) = self.elsewhere.arm(self.inotify.get_ref(), &own) {
+            tracing::warn!(%error, "your own agents cannot be watched: edits are seen late");
+        }
     }
 
     /// Sets the watches on one of [`named`] and the folders in it anew.
@@ -180,13 +201,7 @@ impl Watch {
             // It may be gone by itself.
             let _ = inotify::remove_watch(fd, old);
         }
-        let top = self.home.root().join(&named()[which]);
-        let Some(watched) = watch(fd, &top, IN_FOLDER)? else { return Ok(()) };
-        self.named[which].push(watched);
-        for entry in std::fs::read_dir(&top).into_iter().flatten().flatten() {
-            self.named[which].extend(watch(fd, &entry.path(), IN_FOLDER)?);
-        }
-        Ok(())
+        watch_tree(fd, &self.home.root().join(&named()[which]), DEEPEST, &mut self.named[which])
     }
 
     /// Skills or agents have changed: who names them is read again.
@@ -217,6 +232,12 @@ impl Watch {
             self.note();
             self.everything = true;
             return;
+        }
+        // Their parents may be folders of ours too: the event goes on.
+        if self.elsewhere.concerns(&event) {
+            self.note();
+            self.files.insert(agent::folder());
+            self.arm_elsewhere();
         }
         let ours = |name: &Path| KINDS.iter().any(|kind| read::folder_of(*kind) == name);
         if self.root == Some(event.watch) {
@@ -271,6 +292,21 @@ fn watch(fd: &OwnedFd, folder: &Path, what: WatchFlags) -> Result<Option<i32>, E
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Watches a folder and those in it, as far down as agents are looked for.
+fn watch_tree(fd: &OwnedFd, folder: &Path, deeper: usize, watches: &mut Vec<i32>) -> Result<(), Errno> {
+    let Some(watched) = watch(fd, folder, IN_FOLDER)? else { return Ok(()) };
+    watches.push(watched);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && deeper > 0 => watch_tree(fd, &entry.path(), deeper - 1, watches)?,
+            // It could lead round in circles.
+            Ok(kind) if kind.is_symlink() => watches.extend(watch(fd, &entry.path(), IN_FOLDER)?),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Waits for events and takes all there are.

@@ -1,5 +1,6 @@
 //! Talking to the dispatcher from elsewhere in the daemon.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,7 @@ pub(super) enum Command {
     Replace(Vec<Loaded>),
     Upsert(Loaded),
     Remove(DefinitionId),
+    LookAgain(PathBuf),
     Fire(DefinitionId, oneshot::Sender<Result<RunId, FireError>>),
     Cancel(RunId, oneshot::Sender<Result<(), CancelError>>),
     Pause,
@@ -161,6 +163,11 @@ impl Schedule {
     /// A definition's file is gone, or no longer valid. A run of it that is going goes on.
     pub fn remove(&self, id: DefinitionId) {
         self.send(Command::Remove(id));
+    }
+
+    /// A file that held no valid definition is gone, or was put right: what waited for it looks at it again.
+    pub fn look_again(&self, file: PathBuf) {
+        self.send(Command::LookAgain(file));
     }
 
     /// Runs a definition now, paused or disabled as it may be. A reminder's own occurrence is brought forward: when

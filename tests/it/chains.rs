@@ -475,3 +475,30 @@ fn without_an_agent_a_link_that_cannot_be_made_fails_the_run_and_nothing_is_deli
     assert!(run["error"].as_str().unwrap().contains("within a year"), "{run:#}");
     assert_eq!(bot.names("reminders/failed").len(), 1);
 }
+
+#[test]
+fn a_run_after_a_failed_one_moves_the_link_that_it_made() {
+    let asks = Mutex::new(vec![by_tool(), Reply::Error(400, "invalid_request_error"), by_tool(), Reply::say("done")]);
+    let api = MessagesApi::answering(move |_| {
+        let mut left = asks.lock().unwrap();
+        if left.is_empty() { Reply::say("done") } else { left.remove(0) }
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let fields =
+        "background: true\nisolated: true\nretry: 0\nmax_chain: 1\nallowed_tools:\n  - mcp__discord__follow_up_chain\n";
+    bot.write("reminders/first.md", &reminder(now(), fields, "Is the oven off?"));
+    let service = bot.start();
+    assert_eq!(service.until_ended("first", 1)[0]["outcome"], "failed", "{}", service.said());
+    service.until("its file is among the failed", || bot.read("reminders/failed/first.md"));
+    let links = || -> Vec<String> { bot.names("reminders").into_iter().filter(|name| name.ends_with(".md")).collect() };
+    let made = links();
+    assert_eq!(made.len(), 1, "{made:?}");
+    bot.ok(["reminder", "retry", "first"]);
+    service
+        .until("it has run again", || bot.runs("first").iter().any(|run| run["outcome"] == "completed").then_some(()));
+    let results = api.last().results();
+    assert!(results.last().unwrap().text.starts_with("Moved: check 2 of 2"), "{results:#?}");
+    service.until("its file is gone", || bot.read("reminders/first.md").is_none().then_some(()));
+    assert_eq!(links(), made, "there is one link");
+    service.stop();
+}

@@ -74,6 +74,42 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
 }
 
 #[test]
+fn the_flags_of_a_command_come_before_those_of_every_command() {
+    let bot = TestBot::new();
+    insta::assert_snapshot!(bot.ok(["help", "reminder", "edit"]), @"
+    Edit a reminder's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is
+    written
+
+    Usage: ollim-bot reminder edit [OPTIONS] <ID>
+
+    Arguments:
+      <ID>  Its id, or its file
+
+    Options:
+      -m, --message <TEXT>              What the agent is to do: the prompt
+          --cron <EXPR>                 A routine's times: `30 8 * * 1-5`, or `@daily`
+          --in <SPAN>                   A reminder's time from now: `20m`, `1h30m`
+          --at <WHEN>                   A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
+      -d, --description <TEXT>          One line for lists
+          --model <MODEL>               Model alias or full name
+          --agent <NAME>                The named agent that it runs as
+          --allowed-tools <PATTERN>...  Only these tools exist for it; '' for none
+          --blocked-tools <PATTERN>...  Everything the main session has, except these [alias:
+                                        --disallowed-tools]
+          --update-main-session <MODE>  How it reports to the main session
+          --no-ping                     It may not reach you directly
+          --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
+          --max-turns <N>               At most so many turns of the model
+      -h, --help                        Print help
+
+    Global options:
+          --home <DIR>    The data folder [default: $OLLIM_HOME, else ~/.ollim-bot]
+          --json          Print one JSON document instead of text
+          --color <WHEN>  When to colour: auto, always, never [default: auto]
+    ");
+}
+
+#[test]
 fn help_is_the_same_for_everybody() {
     let bot = TestBot::new();
     let help = bot.ok(["help"]);

@@ -424,6 +424,11 @@ async fn what_ran_and_what_was_said() {
     -- stderr
     no runs yet
     ");
+    insta::assert_snapshot!(typed(&bot, &["runs", "triage", "--failed"]), @"
+    exit: 0
+    -- stderr
+    no runs of `triage` that failed yet
+    ");
     insta::assert_snapshot!(typed(&bot, &["inbox"]), @"
     exit: 0
     -- stderr

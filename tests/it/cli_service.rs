@@ -375,3 +375,48 @@ fn status_names_the_sockets_that_lead_around_the_wall() {
     assert!(!named());
     service.stop();
 }
+
+#[test]
+fn a_routine_that_is_paused_after_failures_is_shown_as_such_and_has_no_coming_times() {
+    let bot = TestBot::new();
+    // Without an agent a job with tools fails at once.
+    let file = "---\ncron: 0 0 1 1 *\nbackground: true\nallowed_tools: [Read]\n---\nLook.\n";
+    bot.write("routines/flaky.md", file);
+    let service = bot.start();
+    for runs in 1..=10 {
+        bot.ok(["fire", "flaky"]);
+        service.until_ended("flaky", runs);
+    }
+    let paused = service.until("it is paused", || {
+        let status = bot.json(["status"]);
+        (!status["failures"][0]["paused"].is_null()).then_some(status)
+    });
+    assert_eq!(paused["next"], serde_json::json!([]), "{paused:#}");
+    assert_eq!(bot.json(["next"]), serde_json::json!([]));
+    insta::assert_snapshot!(shown(&bot, &bot.run(["next"])), @"
+    exit: 0
+    -- stderr
+    nothing is coming
+    paused after failures: flaky
+    hint: `ollim-bot resume flaky`
+    ");
+    insta::assert_snapshot!(shown(&bot, &bot.run(["routine", "list"])), @"
+    exit: 0
+    -- stdout
+    flaky  paused    0 0 1 1 *  background  Look.
+    -- stderr
+    hint: `ollim-bot resume ID` ends a pause after failures
+    ");
+    let one = bot.ok(["routine", "show", "flaky"]);
+    assert!(one.contains("paused after failures, until `ollim-bot resume flaky` or an edit"), "{one}");
+    // An edit ends it, though no service has seen it yet.
+    service.stop();
+    bot.write("routines/flaky.md", &file.replace("Look.", "Look again."));
+    assert!(!bot.json(["next"])[0].is_null());
+    bot.write("routines/flaky.md", file);
+    assert!(bot.json(["next"])[0].is_null());
+    let service = bot.start();
+    bot.ok(["resume", "flaky"]);
+    assert!(!bot.json(["routine", "show", "flaky"])["next"].is_null());
+    service.stop();
+}

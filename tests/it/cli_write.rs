@@ -3,7 +3,7 @@
 use ollim_bot::clock::Clock;
 
 use crate::cli::shown;
-use crate::support::bot::TestBot;
+use crate::support::bot::{TestBot, now, reminder};
 
 /// What was typed, with each generated id as `ID`.
 #[track_caller]
@@ -377,9 +377,41 @@ fn a_failed_reminder_comes_back() {
     insta::assert_snapshot!(typed(&bot, &["reminder", "retry", "tea"]), @"
     exit: 1
     -- stderr
+    error: there is a job `tea` already; it stays as it is
+    hint: it is in reminders/tea.md
+    ");
+    // One that failed and one that waits would be two of one name, and neither would fire.
+    let failed = "---\nid: tea\nrun_at: 2021-05-04T09:00:00Z\n---\nTea.\n";
+    bot.write("reminders/failed/tea-2.md", failed);
+    assert_eq!(bot.run(["reminder", "retry", "tea"]).code, 1);
+    assert_eq!(bot.read("reminders/failed/tea-2.md").as_deref(), Some(failed));
+    bot.ok(["reminder", "cancel", "tea"]);
+    insta::assert_snapshot!(typed(&bot, &["reminder", "retry", "tea"]).lines().next().unwrap(), @"exit: 0");
+    bot.ok(["reminder", "cancel", "tea"]);
+    insta::assert_snapshot!(typed(&bot, &["reminder", "retry", "tea"]), @"
+    exit: 1
+    -- stderr
     error: there is no failed reminder `tea`
     hint: no reminder has failed
     ");
+}
+
+#[test]
+fn a_reminder_is_brought_back_as_often_as_it_fails_within_a_second_too() {
+    let bot = TestBot::new();
+    // Without an agent a job with tools fails at once.
+    bot.write("reminders/job.md", &reminder(now(), "background: true\nallowed_tools: [Read]\n", "Look."));
+    let service = bot.start();
+    for runs in 1..=4 {
+        service.until_ended("job", runs);
+        service.until("it is kept among the failed", || {
+            (bot.read("reminders/failed/job.md").is_some() && bot.read("reminders/job.md").is_none()).then_some(())
+        });
+        if runs < 4 {
+            bot.ok(["reminder", "retry", "job"]);
+        }
+    }
+    service.stop();
 }
 
 /// What a chain hands on is read by the same code as what a person types.

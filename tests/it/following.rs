@@ -7,6 +7,7 @@ use std::fs;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
 
 fn soon() -> DateTime<Utc> {
     now() + TimeDelta::seconds(2)
@@ -126,4 +127,40 @@ fn the_folder_itself_may_be_replaced() {
     let_time_pass(&bot, &service, "later");
     assert!(bot.runs("old").is_empty());
     service.stop();
+}
+
+#[test]
+fn what_waits_for_a_broken_file_ends_when_that_goes_or_becomes_another_job() {
+    let scripts = tempfile::TempDir::new().unwrap();
+    let until_told = "until [ -e \"$OLLIM_HOME/work/go\" ]; do sleep 0.05; done\nexit 3";
+    let client = client::script(scripts.path(), until_told);
+    let bot = TestBot::with_client(&client, "http://127.0.0.1:9").env("OLLIM_MAX_CONCURRENT_RUNS", "1");
+    let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: []\n";
+    bot.write("reminders/first.md", &reminder(now(), fields, "Do the thing."));
+    let service = bot.start();
+    let outcome = |id: &str| bot.runs(id).first().map(|run| run["outcome"].as_str().unwrap().to_owned());
+    let until = |id: &str, expected: &str| {
+        service.until(&format!("{id} is {expected}"), || (outcome(id).as_deref() == Some(expected)).then_some(()));
+    };
+    until("first", "running");
+    for id in ["gone", "another"] {
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), fields, "Wait."));
+        until(id, "claimed");
+        bot.write(&format!("reminders/{id}.md"), "broken");
+    }
+    service.until("both are said to be broken", || {
+        (bot.json(["inbox"]).to_string().matches("there is no frontmatter").count() == 2).then_some(())
+    });
+    bot.write("work/go", "");
+    service.until("both wait for their files", || {
+        (service.said().matches("it waits until its file is valid again").count() == 2).then_some(())
+    });
+    fs::remove_file(bot.path("reminders/gone.md")).unwrap();
+    until("gone", "skipped");
+    let other = reminder(never(), &format!("id: other\n{fields}"), "Later.");
+    bot.write("reminders/another.md", &other);
+    until("another", "skipped");
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+    assert_eq!(bot.read("reminders/another.md"), Some(other), "it is another job's by now");
 }

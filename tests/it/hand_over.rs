@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use ollim_bot::cli::context::{Caller, Context, Environment, InForce};
 use ollim_bot::cli::links::Links;
+use ollim_bot::daemon::links::WriteReminders as _;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
 use ollim_bot::home::Home;
 use ollim_bot::policy::UpdateMode;
 use ollim_bot::run::chain::ChainContext;
-use ollim_bot::run::follow_up::Reminders as _;
 use proptest::prelude::*;
 
 fn defaults() -> Defaults {

@@ -1,7 +1,7 @@
 //! Real folders, real events: what a store that follows them ends up with.
 
 use super::*;
-use crate::definition::{Defaults, DefinitionId, Store};
+use crate::definition::{Defaults, DefinitionId, KnownAgents, Store};
 use std::fs;
 use std::process::Command;
 
@@ -22,8 +22,13 @@ impl Followed {
         let home = Home::new(dir.path().join("bot"));
         fs::create_dir_all(home.routines()).unwrap();
         fs::write(home.routines().join("a.md"), routine("a", "one")).unwrap();
-        let watch = Watch::start(&home).unwrap();
-        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+        let watch = Watch::start(&home, Some(&dir.path().join(".claude/agents"))).unwrap();
+        let folders = [home.agents(), dir.path().join(".claude/agents"), dir.path().join(".claude/agents/more")];
+        let agents = KnownAgents::new(move |name| {
+            let there = folders.iter().any(|folder| folder.join(format!("{name}.md")).exists());
+            if there { Ok(None) } else { Err(("there is none".into(), "make one".into())) }
+        });
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents };
         let store = Store::open(&home, defaults).unwrap();
         Self { dir, home, store, watch }
     }
@@ -43,6 +48,12 @@ impl Followed {
             };
         }
     }
+}
+
+/// What happens together may be told in parts.
+async fn until_told(watch: &mut Watch, expected: &Changed) {
+    let told = async { while watch.next().await != *expected {} };
+    tokio::time::timeout(Duration::from_secs(60), told).await.unwrap_or_else(|_| panic!("never {expected:?}"));
 }
 
 #[tokio::test]
@@ -95,6 +106,56 @@ async fn skills_are_followed() {
     bot.until(&["a: one", "s: skilled"]).await;
     fs::remove_file(mail.join("SKILL.md")).unwrap();
     bot.until(&["a: one"]).await;
+}
+
+#[tokio::test]
+async fn agents_of_the_person_are_followed_from_before_they_are_there() {
+    let mut bot = Followed::new();
+    let named = "---\nid: s\ncron: 0 9 * * *\nbackground: true\nagent: scout\n---\nscouted\n";
+    fs::write(bot.home.routines().join("s.md"), named).unwrap();
+    bot.until(&["a: one"]).await;
+    // The folders above it, it and its file come one after the other.
+    let (top, folder) = (bot.dir.path().join(".claude"), bot.dir.path().join(".claude/agents"));
+    fs::create_dir(&top).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("scout.md"), "").unwrap();
+    bot.until(&["a: one", "s: scouted"]).await;
+    for gone in [folder.join("scout.md"), folder.clone(), top.clone()] {
+        let away = bot.dir.path().join("away");
+        fs::rename(&gone, &away).unwrap();
+        bot.until(&["a: one"]).await;
+        fs::rename(&away, &gone).unwrap();
+        bot.until(&["a: one", "s: scouted"]).await;
+    }
+    // In a folder of the folder.
+    fs::create_dir(folder.join("more")).unwrap();
+    fs::rename(folder.join("scout.md"), bot.dir.path().join("scout.md")).unwrap();
+    bot.until(&["a: one"]).await;
+    fs::rename(bot.dir.path().join("scout.md"), folder.join("more/scout.md")).unwrap();
+    bot.until(&["a: one", "s: scouted"]).await;
+    fs::remove_file(folder.join("more/scout.md")).unwrap();
+    bot.until(&["a: one"]).await;
+    // The data folder's own are followed as before.
+    fs::create_dir(bot.home.agents()).unwrap();
+    fs::write(bot.home.agents().join("scout.md"), "").unwrap();
+    bot.until(&["a: one", "s: scouted"]).await;
+}
+
+#[tokio::test]
+async fn agents_in_the_folder_above_the_data_folder_share_its_watch() {
+    // `--home ~/.claude/..`: the folder above the agents is the data folder itself.
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::new(dir.path());
+    fs::create_dir_all(home.routines()).unwrap();
+    let folder = dir.path().join(".claude/agents");
+    let mut watch = Watch::start(&home, Some(&folder)).unwrap();
+    let agents = Changed::Files(vec![PathBuf::from("agents")]);
+    fs::create_dir_all(&folder).unwrap();
+    until_told(&mut watch, &agents).await;
+    fs::create_dir(home.reminders()).unwrap();
+    until_told(&mut watch, &Changed::Everything).await;
+    fs::write(folder.join("scout.md"), "").unwrap();
+    until_told(&mut watch, &agents).await;
 }
 
 #[tokio::test]
@@ -207,6 +268,6 @@ async fn other_files_are_no_news() {
 #[tokio::test]
 async fn without_a_data_folder_there_is_nothing_to_watch() {
     let dir = tempfile::tempdir().unwrap();
-    let error = Watch::start(&Home::new(dir.path().join("nowhere"))).unwrap_err();
+    let error = Watch::start(&Home::new(dir.path().join("nowhere")), None).unwrap_err();
     assert!(matches!(error, DefinitionError::NoHome { .. }), "{error}");
 }

@@ -37,7 +37,7 @@ enum Deed {
     RemoveIfAsFired,
     Remove,
     MoveToFailed(String),
-    /// It is another occurrence's now.
+    /// It is another occurrence's now, or another job's.
     Leave,
 }
 
@@ -51,6 +51,7 @@ impl Dispatcher {
         };
         let mut file = recorded.file.clone();
         let deed = match self.definitions.get(id).map(|entry| &entry.loaded) {
+            None if self.is_somebodys(&file) => Deed::Leave,
             None if recorded.outcome == RunState::Completed => Deed::RemoveIfAsFired,
             None => Deed::MoveToFailed(why),
             Some(loaded) if due_at(&loaded.definition) != Some(recorded.occurrence.at) => Deed::Leave,

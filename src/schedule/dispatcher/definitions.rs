@@ -1,13 +1,14 @@
 //! Following the definitions: taking them in, letting them go, and knowing when each falls due next.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::command::Loaded;
 use super::super::cron::Times;
-use super::super::open::Stage;
+use super::super::open::{Open, Stage};
 use super::{Dispatcher, Event};
 use crate::definition::{Definition, DefinitionId, Trigger};
 use crate::journal::{JournalError, Sighting, Streak};
@@ -131,7 +132,11 @@ impl Dispatcher {
         let entry = Entry {
             due: None,
             accounted: old.as_ref().filter(|_| same).and_then(|old| old.accounted),
-            handled: old.as_ref().and_then(|old| old.handled),
+            // One that was renamed while its file was being dealt with is looked at again, or it would be left over.
+            handled: old
+                .as_ref()
+                .filter(|old| old.loaded.definition.file == loaded.definition.file)
+                .and_then(|old| old.handled),
             loaded,
         };
         let unknown = entry.accounted.is_none();
@@ -308,16 +313,35 @@ impl Dispatcher {
         self.arm(id);
     }
 
-    /// A definition is (again) there: what waited for its file goes on.
-    fn file_is_back(&mut self, id: &DefinitionId) {
+    /// Whether a file is that of a valid definition, whichever.
+    pub(super) fn is_somebodys(&self, file: &Path) -> bool {
+        // As text: part by part takes longer, and there may be many.
+        let file = file.as_os_str();
+        self.definitions.values().any(|entry| entry.loaded.definition.file.as_os_str() == file)
+    }
+
+    /// What waits for this file takes another look.
+    pub(super) fn look_again(&mut self, file: &Path) {
+        self.unpark(|open| open.file == file);
+    }
+
+    fn unpark(&mut self, concerns: impl Fn(&Open) -> bool) {
         let parked: Vec<u64> = self
             .open
-            .of(id)
-            .filter(|(_, open)| matches!(open.stage, Stage::Missing { parked: true }))
+            .iter()
+            .filter(|(_, open)| matches!(open.stage, Stage::Missing { parked: true }) && concerns(open))
             .map(|(number, _)| number)
             .collect();
         for number in parked {
             self.open.set_stage(number, Stage::Waiting);
+        }
+    }
+
+    /// A definition is (again) there: what waited for its file goes on.
+    fn file_is_back(&mut self, id: &DefinitionId) {
+        let parked = |open: &Open| matches!(open.stage, Stage::Missing { parked: true });
+        if self.open.of(id).any(|(_, open)| parked(open)) {
+            self.unpark(|open| open.occurrence.id == *id);
         }
         if let Some(recorded) = self.uncleaned.remove(id) {
             self.clean_up(recorded);

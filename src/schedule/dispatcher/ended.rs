@@ -74,7 +74,12 @@ impl Dispatcher {
         let (journal, run) = (self.journal.clone(), open.run.clone());
         // The next occurrence may end before this is on the disk, and has to know of it.
         if let Some(streak) = &finish.streak {
-            self.keep_streak(&streak.clone());
+            let was_paused = self.streak(&streak.id).paused.is_some();
+            self.keep_streak(streak);
+            if was_paused && streak.paused.is_none() {
+                // It was fired by hand, and works again: as when a person resumes it.
+                self.end_pause(&streak.id);
+            }
         }
         self.open.set_stage(number, Stage::Recording);
         self.tasks.spawn(async move {

@@ -145,6 +145,8 @@ impl Dispatcher {
         }
         if self.definitions.contains_key(&open.occurrence.id) {
             self.open.set_stage(found.number, Stage::Waiting);
+        } else if found.there && self.is_somebodys(&open.file) {
+            self.close_unlaunched(found.number, "its file now says something else");
         } else if found.there {
             tracing::warn!(id = %open.occurrence.id, "it waits until its file is valid again");
             self.open.set_stage(found.number, Stage::Missing { parked: true });

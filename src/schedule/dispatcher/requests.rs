@@ -20,12 +20,14 @@ impl Dispatcher {
             Command::Replace(all) => self.replace(all),
             Command::Upsert(loaded) => self.upsert(loaded),
             Command::Remove(id) => self.remove(&id),
+            Command::LookAgain(file) => self.look_again(&file),
             Command::Fire(id, reply) => self.fire(&id, reply),
             Command::Cancel(run, reply) => {
                 // Who asked may have gone away.
                 let _gone = reply.send(self.cancel(&run));
             }
-            Command::Pause => self.set_paused(Some(self.clock.now())),
+            // Who asks again has it paused since before.
+            Command::Pause => self.set_paused(self.paused.or_else(|| Some(self.clock.now()))),
             Command::Resume => {
                 self.able_since = self.clock.now();
                 self.waiting_for_login = None;

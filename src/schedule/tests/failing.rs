@@ -8,6 +8,17 @@ use super::support::*;
 use crate::agent::{AttemptEnd, FailureClass};
 use crate::definition::{Definition, OnMissed, OnOverlap};
 
+/// Every attempt fails so, until the flag is set.
+fn fails_until_it_works(world: &World, class: FailureClass) -> Arc<AtomicBool> {
+    let works = Arc::new(AtomicBool::new(false));
+    let script = Arc::clone(&works);
+    world.script(move |_| match script.load(Ordering::SeqCst) {
+        true => vec![],
+        false => vec![fails(class)],
+    });
+    works
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
     let world = World::new();
@@ -64,12 +75,7 @@ async fn what_does_not_pass_is_not_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn a_streak_is_told_once_and_paused_until_an_edit_or_resume() {
     let world = World::new();
-    let works = Arc::new(AtomicBool::new(false));
-    let script = Arc::clone(&works);
-    world.script(move |_| match script.load(Ordering::SeqCst) {
-        true => vec![],
-        false => vec![fails(FailureClass::ErrorResult)],
-    });
+    let works = fails_until_it_works(&world, FailureClass::ErrorResult);
     let life = world.begin(&[routine("mail")]);
     minutes(20 * 60).await;
     assert_eq!(world.starts().len(), 10, "paused after ten");
@@ -119,12 +125,7 @@ async fn a_recovery_is_told() {
 #[tokio::test(start_paused = true)]
 async fn without_a_login_jobs_wait_and_one_tries() {
     let world = World::new();
-    let logged_in = Arc::new(AtomicBool::new(false));
-    let script = Arc::clone(&logged_in);
-    world.script(move |_| match script.load(Ordering::SeqCst) {
-        true => vec![],
-        false => vec![fails(FailureClass::NotLoggedIn)],
-    });
+    let logged_in = fails_until_it_works(&world, FailureClass::NotLoggedIn);
     let all = Definition { on_missed: OnMissed::All, ..with_cron(routine("mail"), "*/10 * * * *", OnOverlap::Skip) };
     let life = world.begin(&[reminder("tea"), all, at_time(reminder("milk"), march("01T13:05:00"))]);
     minutes(60 + 31).await;
@@ -157,4 +158,22 @@ async fn a_file_that_cannot_be_removed_is_tried_again() {
         assert_eq!(world.starts().len(), 1);
         life.stop(Duration::ZERO).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_by_hand_that_does_well_ends_a_pause_and_brings_no_backlog() {
+    let world = World::new();
+    let works = fails_until_it_works(&world, FailureClass::ErrorResult);
+    let life = world.begin(&[routine("mail")]);
+    minutes(20 * 60 + 10).await;
+    assert_eq!(world.starts().len(), 10, "paused after ten");
+    works.store(true, Ordering::SeqCst);
+    life.schedule.fire(routine("mail").id).await.unwrap();
+    minutes(30).await;
+    assert_eq!(world.starts().len(), 11, "the one by hand: {:?}", &world.started()[10..]);
+    minutes(60).await;
+    assert_eq!(world.starts().len(), 12, "no backlog: {:?}", &world.started()[10..]);
+    let outcomes = world.reader().occurrences(None).unwrap();
+    assert_eq!(outcomes.len(), 12, "{outcomes:?}");
+    life.stop(Duration::ZERO).await;
 }

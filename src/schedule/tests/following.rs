@@ -1,9 +1,12 @@
 //! Edits: what counts is the file at the moment of firing, and no edit loses a reminder.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::Loaded;
 use super::support::*;
-use crate::definition::{Definition, OnOverlap};
+use crate::agent::FailureClass;
+use crate::definition::{Definition, DefinitionId, OnOverlap};
 
 fn slow(world: &World) {
     world.script(|_| vec![Act::Take(Duration::from_secs(600))]);
@@ -113,7 +116,7 @@ async fn what_waits_for_a_slot_follows_its_file() {
         _ => vec![],
     });
     let first = at_time(reminder("first"), march("01T12:59:59"));
-    let names = ["deleted", "disabled", "moved", "broken"];
+    let names = ["deleted", "disabled", "moved", "broken", "broken-deleted", "broken-another"];
     let waiting: Vec<Definition> = names.iter().map(|id| reminder(id)).collect();
     let life = world.begin(&[vec![first], waiting.clone()].concat());
     minutes(65).await;
@@ -122,14 +125,24 @@ async fn what_waits_for_a_slot_follows_its_file() {
     edit(&world, &life, &Definition { enabled: false, ..waiting[1].clone() });
     edit(&world, &life, &at_time(waiting[2].clone(), march("01T14:00:00")));
     // Not valid just now, but there.
-    life.schedule.remove(waiting[3].id.clone());
-    minutes(10).await;
+    for broken in &waiting[3..] {
+        life.schedule.remove(broken.id.clone());
+    }
+    minutes(7).await;
+    delete(&world, &life, &waiting[4]);
+    life.schedule.look_again(waiting[4].file.clone());
+    let another = Definition { id: DefinitionId::new("another"), ..waiting[5].clone() };
+    edit(&world, &life, &at_time(another, march("01T15:00:00")));
+    life.schedule.look_again(waiting[5].file.clone());
+    minutes(3).await;
     let mut attempts = world.attempts();
     attempts.sort();
     assert_eq!(
         attempts,
         [
             "broken 01T13:00 claimed",
+            "broken-another 01T13:00 skipped: its file now says something else",
+            "broken-deleted 01T13:00 skipped: its file was deleted before it could run",
             "deleted 01T13:00 skipped: its file was deleted before it could run",
             "disabled 01T13:00 skipped: disabled: it was disabled before it could run",
             "first 01T12:59 completed",
@@ -141,8 +154,54 @@ async fn what_waits_for_a_slot_follows_its_file() {
     minutes(60).await;
     assert_eq!(world.started()[1..], ["broken 01T13:15:00", "moved 01T14:00:00"]);
     assert_eq!(world.starts()[1].body, "mended");
-    assert_eq!(world.files_left(), [""; 0]);
+    assert_eq!(world.files_left(), ["reminders/broken-another.md"], "another reminder's by now, whose time is to come");
     life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_another_reminders_when_a_run_ends_stays() {
+    let ends = [vec![], vec![fails(FailureClass::NeedsClaude)]];
+    for end in ends {
+        let world = World::new();
+        let script = end.clone();
+        world.script(move |_| [vec![Act::Take(Duration::from_secs(600))], script.clone()].concat());
+        let life = world.begin(&[reminder("tea")]);
+        minutes(65).await;
+        let milk = Definition { id: DefinitionId::new("milk"), ..at_time(reminder("tea"), march("01T15:00:00")) };
+        life.schedule.remove(reminder("tea").id);
+        edit(&world, &life, &milk);
+        minutes(30).await;
+        assert_eq!(world.files_left(), ["reminders/tea.md"], "{end:?}");
+        minutes(90).await;
+        assert_eq!(world.started(), ["tea 01T13:00:00", "milk 01T15:00:00"]);
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
+    for end in [vec![], vec![fails(FailureClass::NeedsClaude)]] {
+        let world = World::new();
+        let script = end.clone();
+        world.script(move |_| script.clone());
+        let tea = reminder("tea");
+        let life = world.begin(std::slice::from_ref(&tea));
+        minutes(59).await;
+        // Nobody has told of it when the run is over.
+        let renamed = Definition { file: "reminders/renamed/tea.md".into(), ..tea.clone() };
+        let mut files = std::mem::take(&mut *world.files.files.lock().unwrap());
+        files.remove(&tea.file);
+        files.insert(renamed.file.clone(), text(&tea));
+        *world.files.files.lock().unwrap() = files;
+        minutes(2).await;
+        assert_eq!(world.files_left(), ["reminders/renamed/tea.md"]);
+        life.schedule.upsert(Loaded { definition: Arc::new(renamed), text: text(&tea).into() });
+        minutes(1).await;
+        assert_eq!(world.files_left(), [""; 0], "{end:?}");
+        assert_eq!(world.files_failed().len(), end.len(), "{end:?}");
+        assert_eq!(world.starts().len(), 1);
+        life.stop(Duration::ZERO).await;
+    }
 }
 
 /// An editor or a sync tool takes the file away and puts it back.

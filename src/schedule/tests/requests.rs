@@ -93,9 +93,13 @@ async fn paused_nothing_starts_in_this_life_or_the_next() {
     minutes(200).await;
     life.crash().await;
     let life = world.start(&[routine("mail"), reminder("tea")]);
-    minutes(60).await;
+    minutes(59).await;
     assert_eq!(world.started(), [""; 0]);
-    assert!(life.schedule.snapshot(0).await.paused.is_some());
+    let since = life.schedule.snapshot(0).await.paused;
+    assert!(since.is_some());
+    minutes(1).await;
+    life.schedule.pause();
+    assert_eq!(life.schedule.snapshot(0).await.paused, since, "it has been paused since the first time");
     // By hand is by hand.
     life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
     minutes(1).await;

@@ -1,0 +1,243 @@
+//! What can be typed: every command and flag, as clap reads them. No behaviour.
+
+mod agents;
+mod effect;
+mod jobs;
+mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use agents::{Agents, Sessions, SpawnArgs, ToolArgs};
+pub use effect::Effect;
+pub use jobs::{Changes, JobArgs, Reminder, ReminderAdd, Routine, RoutineAdd, Terms};
+use values::{minutes, span};
+
+use crate::bot::budget::CAPACITY;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ollim-bot",
+    version,
+    about = "A background job scheduler for a personal bot",
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Flags that stand before or after the command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do; nothing: a short help.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Flags of every command. Under a heading of their own: they would stand between a command's own.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// The data folder [default: $OLLIM_HOME, else ~/.ollim-bot]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub home: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to colour: auto, always, never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: Color,
+}
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// Where it goes to a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Every command with an example each
+    Help {
+        /// Show one command's flags instead: `help reminder add`
+        command: Vec<String>,
+    },
+    /// Run the service in the foreground
+    Run(RunArgs),
+    /// Make the data folder, with configuration and samples
+    Init {
+        /// Also into a folder that has something in it; files that are there stay as they are
+        #[arg(long)]
+        force: bool,
+    },
+    /// Check definitions, all or those named
+    Check {
+        /// Files or ids
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// How the service is doing
+    Status,
+    /// The coming occurrences
+    Next(NextArgs),
+    /// Recurring jobs
+    #[command(subcommand)]
+    Routine(Routine),
+    /// One-shot jobs
+    #[command(subcommand)]
+    Reminder(Reminder),
+    /// Run a job now
+    Fire {
+        /// The job's id
+        id: String,
+        /// Show the prompt, the policy and the client's command instead
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// What ran, newest first
+    #[command(args_conflicts_with_subcommands = true)]
+    Runs(RunsArgs),
+    /// End a run that is going
+    CancelRun {
+        /// The run's id, as `runs` shows it
+        run: String,
+    },
+    /// Stop starting jobs until `resume`
+    Pause,
+    /// Start jobs again
+    Resume {
+        /// Only this routine, paused after failures
+        id: Option<String>,
+    },
+    /// Inside a chain reminder's run: schedule the next check
+    #[command(alias = "follow_up_chain")]
+    FollowUpChain {
+        /// Minutes from now, or a span: `30`, `10s`, `1h30m`
+        #[arg(long = "in", value_name = "MINUTES", value_parser = minutes)]
+        delay: Duration,
+    },
+    /// What a job may do, and why
+    #[command(subcommand)]
+    Policy(Policy),
+    /// Named agents
+    #[command(subcommand)]
+    Agents(Agents),
+    /// Start an agent for one task, in a session of its own
+    Spawn(SpawnArgs),
+    /// The main session, and those of spawned agents
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// What the bot said
+    Inbox {
+        /// How many messages, newest last
+        #[arg(short = 'n', default_value_t = 20)]
+        count: usize,
+    },
+    /// How many messages background jobs may still send
+    Budget {
+        /// Set what is left
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(CAPACITY)))]
+        set: Option<u32>,
+    },
+    /// The settings in force and where each came from
+    Config,
+    /// A completion script for your shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Any other name: `ollim-bot-NAME`
+    #[command(external_subcommand)]
+    External(Vec<OsString>),
+}
+
+/// `run`.
+#[derive(Debug, Default, Args)]
+pub struct RunArgs {
+    /// End when no run is going and nothing is due within a minute
+    #[arg(long)]
+    pub until_idle: bool,
+    /// End after this time: `10m`, `1h30m`
+    #[arg(long = "for", value_name = "DURATION", value_parser = span)]
+    pub duration: Option<Duration>,
+}
+
+/// `next`.
+#[derive(Debug, Args)]
+pub struct NextArgs {
+    /// How many, at most 10,000: there is no last occurrence
+    #[arg(short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub count: u16,
+    /// Not before this time
+    #[arg(long, value_name = "WHEN")]
+    pub from: Option<String>,
+    /// Not after this time
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// Only these jobs
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+}
+
+/// `runs`.
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    /// Only this job's
+    pub id: Option<String>,
+    /// Only those that did not do their work
+    #[arg(long)]
+    pub failed: bool,
+    /// How many
+    #[arg(short = 'n', default_value_t = 20)]
+    pub count: usize,
+    /// `runs show`.
+    #[command(subcommand)]
+    pub command: Option<Runs>,
+}
+
+/// `runs …`.
+#[derive(Debug, Subcommand)]
+pub enum Runs {
+    /// One run, with its denials and the file as it fired
+    Show {
+        /// The run's id
+        run: String,
+    },
+}
+
+/// `policy …`.
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// Would this call be allowed, and which rule says so? Exit 0: allowed, 1: denied
+    Explain(ExplainArgs),
+    /// The effective policy, and where each entry came from
+    Show {
+        /// A job's id, or a file
+        definition: String,
+    },
+}
+
+/// `policy explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A job's id, or a file
+    pub definition: String,
+    /// The tool's name
+    #[arg(long, default_value = "Bash")]
+    pub tool: String,
+    /// The tool's input as JSON: `{"file_path": "notes/a.md"}`
+    #[arg(long, value_name = "JSON", conflicts_with = "line")]
+    pub input: Option<String>,
+    /// A command line for Bash
+    #[arg(long = "command", id = "line", value_name = "LINE")]
+    pub line: Option<String>,
+}
