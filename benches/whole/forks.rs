@@ -77,10 +77,7 @@ fn by_itself(client: &Path, person: &Path, url: &str, round: usize) -> Duration 
         path
     };
     let (run, config, work) = (folder("run"), folder("config"), folder("work"));
-    let mut args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
-    // Without our tools.
-    let at = args.iter().position(|arg| arg == "--mcp-config").unwrap();
-    args.drain(at..at + 2);
+    let args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
     let own = BTreeMap::from(
         [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),

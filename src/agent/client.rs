@@ -123,6 +123,8 @@ pub struct ToolAnswer {
 pub trait RunHost: Send + Sync {
     /// The verdict on a call, before it runs. Effects are durably marked before an allow is returned.
     async fn decide(&self, call: ToolCall) -> Decision;
+    /// Whether [`stop`](Self::stop) may keep the turn of this run going; if not, it is not asked.
+    fn may_hold_up(&self) -> bool;
     /// The client is about to end its turn. `Some(reason)` keeps it going. `again`: it was kept going before.
     async fn stop(&self, again: bool) -> Option<String>;
     /// Serves one of our MCP tools, by its bare name. The hook has approved the call.

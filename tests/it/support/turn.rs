@@ -80,6 +80,9 @@ impl RunHost for Host {
         };
         Decision { verdict, layer: Layer::AllowedTools, rule: None, reason, commands: vec![], read_only: false }
     }
+    fn may_hold_up(&self) -> bool {
+        self.go_on.is_some()
+    }
     async fn stop(&self, again: bool) -> Option<String> {
         self.stops.lock().unwrap().push(again);
         self.go_on.clone().filter(|_| !again)
