@@ -239,6 +239,8 @@ impl AttemptReport {
 pub trait AgentClient: Send + Sync {
     /// `claude` or `notify`.
     fn name(&self) -> &'static str;
+    /// A run is about to be asked for: what takes time and depends on none may be made ready.
+    fn get_ready(&self) {}
     /// Does the turn. Never panics; every fault is in the report.
     async fn run(&self, request: Request) -> AttemptReport;
 }
