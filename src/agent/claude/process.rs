@@ -107,6 +107,11 @@ impl Waiting {
         Ok(Self { socket: UnixStream::from_std(ours)?, wrapper, stdout, stderr })
     }
 
+    /// `None`: it has ended.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.wrapper.id()
+    }
+
     /// Whether it is still there.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.wrapper.try_wait(), Ok(None))
@@ -117,8 +122,8 @@ impl Process {
     /// # Errors
     /// The wrapper has ended. (A client that cannot be started shows by [`Exit::code`].)
     pub(super) async fn start(waiting: Waiting, launch: &Launch) -> io::Result<Self> {
+        let pid = waiting.pid().ok_or_else(|| io::Error::other("the wrapper has ended"))?;
         let Waiting { wrapper, mut socket, stdout, stderr } = waiting;
-        let pid = wrapper.id().ok_or_else(|| io::Error::other("the wrapper has ended"))?;
         let (read, write) = io::pipe()?;
         let (queue, waiting) = mpsc::channel(QUEUE);
         let close = CancellationToken::new();

@@ -38,3 +38,31 @@ impl Ready {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn there_is_one_at_most_and_a_dead_one_is_none() {
+        // Any program that lives until nobody reads what it says.
+        let lives = Path::new("yes");
+        let ready = Ready::default();
+        let waits = async || ready.0.lock().await.as_ref().and_then(Waiting::pid);
+        ready.fill(lives).await;
+        let first = waits().await;
+        ready.fill(lives).await;
+        assert_eq!(waits().await, first);
+        assert_eq!(ready.take(lives).await.unwrap().pid(), first);
+        assert_eq!(waits().await, None);
+        assert!(ready.take(lives).await.unwrap().pid().is_some());
+        // It ends at once.
+        ready.fill(Path::new("true")).await;
+        while ready.0.lock().await.as_mut().unwrap().is_alive() {
+            tokio::task::yield_now().await;
+        }
+        assert!(ready.take(lives).await.unwrap().is_alive());
+        ready.fill(Path::new("/no/such/program")).await;
+        assert_eq!(waits().await, None);
+    }
+}
