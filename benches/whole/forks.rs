@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chrono::TimeDelta;
 use ollim_bot::agent::claude::options::{Surroundings, command_line, environment};
 use ollim_bot::agent::{ClientOptions, SessionMode};
 use serde_json::json;
@@ -18,6 +17,8 @@ use super::messages_api::MessagesApi;
 use super::{Plan, ms, peers, percentile, row};
 
 const ROUNDS: usize = 15;
+/// Before each start, so that all begin on a machine that has come to rest.
+const REST: Duration = Duration::from_secs(2);
 const KEY: &str = "sk-test-not-a-key";
 
 pub fn measure(_plan: &Plan) {
@@ -35,11 +36,13 @@ pub fn measure(_plan: &Plan) {
     let service = bot.start();
     let (mut bare, mut ours, mut with_tools, mut sdk) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
+        std::thread::sleep(REST);
         let alone = by_itself(&client, bot.person(), api.url(), round);
         bare.push(alone);
         ours.push(fork(&bot, &format!("fork-{round}"), "Read", alone));
         let tools = "Read, mcp__discord__ping_user, mcp__discord__report_updates";
         with_tools.push(fork(&bot, &format!("fork-with-tools-{round}"), tools, alone));
+        std::thread::sleep(REST);
         sdk.extend(peers::agent_sdk(&client, api.url(), bot.person()));
     }
     drop(service);
@@ -60,7 +63,7 @@ pub fn measure(_plan: &Plan) {
 
 /// A background job with these tools, from its time to its recorded end.
 fn fork(bot: &Bot, name: &str, tools: &str, alone: Duration) -> Duration {
-    let at = now() + TimeDelta::seconds(2);
+    let at = now() + REST;
     let fields = format!("background: true\nisolated: true\nallowed_tools: [{tools}]\n");
     bot.reminder_with(name, at, &fields, "Say that you are done.");
     // Whoever asks takes processor time from the client: nobody does while it is at work.
