@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chrono::TimeDelta;
 use ollim_bot::agent::claude::options::{Surroundings, command_line, environment};
 use ollim_bot::agent::{ClientOptions, SessionMode};
 use serde_json::json;
@@ -17,7 +16,9 @@ use super::bot::{Bot, now, time};
 use super::messages_api::MessagesApi;
 use super::{Plan, ms, peers, percentile, row};
 
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
+/// Before each start, so that all begin on a machine that has come to rest.
+const REST: Duration = Duration::from_secs(2);
 const KEY: &str = "sk-test-not-a-key";
 
 pub fn measure(_plan: &Plan) {
@@ -33,31 +34,20 @@ pub fn measure(_plan: &Plan) {
         .env("ANTHROPIC_BASE_URL", api.url())
         .env("ANTHROPIC_API_KEY", KEY);
     let service = bot.start();
-    let (mut bare, mut ours, mut sdk) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bare, mut ours, mut with_tools, mut sdk) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        bare.push(by_itself(&client, bot.person(), api.url(), round));
-
-        let (name, at) = (format!("fork-{round}"), now() + TimeDelta::seconds(2));
-        bot.reminder_with(
-            &name,
-            at,
-            "background: true\nisolated: true\nallowed_tools: [Read]\n",
-            "Say that you are done.",
-        );
-        let ended = loop {
-            let runs = bot.json(&["runs", &name]);
-            if let Some(run) = runs.as_array().unwrap().iter().find(|run| !run["ended"].is_null()) {
-                assert_eq!(run["outcome"], "completed", "{run:#}");
-                break time(&run["ended"]).unwrap();
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        };
-        ours.push((ended - at).to_std().unwrap());
+        std::thread::sleep(REST);
+        let alone = by_itself(&client, bot.person(), api.url(), round);
+        bare.push(alone);
+        ours.push(fork(&bot, &format!("fork-{round}"), "Read", alone));
+        let tools = "Read, mcp__discord__ping_user, mcp__discord__report_updates";
+        with_tools.push(fork(&bot, &format!("fork-with-tools-{round}"), tools, alone));
+        std::thread::sleep(REST);
         sdk.extend(peers::agent_sdk(&client, api.url(), bot.person()));
     }
     drop(service);
     let of = |times: &mut Vec<Duration>| (percentile(times, 50), percentile(times, 0));
-    let (bare, ours) = (of(&mut bare), of(&mut ours));
+    let (bare, ours, with_tools) = (of(&mut bare), of(&mut ours), of(&mut with_tools));
     let more = |times: (Duration, Duration)| {
         let beyond = |with: Duration, without: Duration| (with.as_secs_f64() - without.as_secs_f64()) * 1000.0;
         format!("{:+.0} ms (best against best {:+.0} ms)", beyond(times.0, bare.0), beyond(times.1, bare.1))
@@ -67,6 +57,26 @@ pub fn measure(_plan: &Plan) {
         _ => "Python Agent SDK: not installed".into(),
     };
     row(what, "20 ms", &format!("{}, on top of {}", more(ours), ms(bare.0)), &beside);
+    let what = "the same with two tools of ours, which the client asks for, and a question before its end";
+    row(what, "", &more(with_tools), "");
+}
+
+/// A background job with these tools, from its time to its recorded end.
+fn fork(bot: &Bot, name: &str, tools: &str, alone: Duration) -> Duration {
+    let at = now() + REST;
+    let fields = format!("background: true\nisolated: true\nallowed_tools: [{tools}]\n");
+    bot.reminder_with(name, at, &fields, "Say that you are done.");
+    // Whoever asks takes processor time from the client: nobody does while it is at work.
+    std::thread::sleep((at - now()).to_std().unwrap() + 2 * alone);
+    let ended = loop {
+        let runs = bot.json(&["runs", name]);
+        if let Some(run) = runs.as_array().unwrap().iter().find(|run| !run["ended"].is_null()) {
+            assert_eq!(run["outcome"], "completed", "{run:#}");
+            break time(&run["ended"]).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    (ended - at).to_std().unwrap()
 }
 
 /// The client alone, spoken to as briefly as it can be, until it has ended.
@@ -77,10 +87,7 @@ fn by_itself(client: &Path, person: &Path, url: &str, round: usize) -> Duration 
         path
     };
     let (run, config, work) = (folder("run"), folder("config"), folder("work"));
-    let mut args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
-    // Without our tools.
-    let at = args.iter().position(|arg| arg == "--mcp-config").unwrap();
-    args.drain(at..at + 2);
+    let args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
     let own = BTreeMap::from(
         [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),

@@ -123,6 +123,8 @@ pub struct ToolAnswer {
 pub trait RunHost: Send + Sync {
     /// The verdict on a call, before it runs. Effects are durably marked before an allow is returned.
     async fn decide(&self, call: ToolCall) -> Decision;
+    /// Whether [`stop`](Self::stop) may keep the turn of this run going; if not, it is not asked.
+    fn may_hold_up(&self) -> bool;
     /// The client is about to end its turn. `Some(reason)` keeps it going. `again`: it was kept going before.
     async fn stop(&self, again: bool) -> Option<String>;
     /// Serves one of our MCP tools, by its bare name. The hook has approved the call.
@@ -237,6 +239,8 @@ impl AttemptReport {
 pub trait AgentClient: Send + Sync {
     /// `claude` or `notify`.
     fn name(&self) -> &'static str;
+    /// A run is about to be asked for: what takes time and depends on none may be made ready.
+    fn get_ready(&self) {}
     /// Does the turn. Never panics; every fault is in the report.
     async fn run(&self, request: Request) -> AttemptReport;
 }

@@ -1,12 +1,13 @@
-//! What the wrapper is told to start, and how it is told: over the socket that is its standard input.
+//! What is to be started, and how it is told: over the socket that is the wrapper's standard input, and from there over
+//! the one that is the second stage's.
 //!
 //! One line of JSON comes with one file descriptor, the read end of the client's standard input. So nothing
-//! secret stands in an argument or a wrapper's environment, and no other process ever inherits a descriptor: the service
-//! has many threads and never makes one inheritable. The socket then stays open for as long as the service
+//! secret stands in an argument or a stage's environment, and no other process ever inherits a descriptor: the service
+//! has many threads and never makes one inheritable. The wrapper's socket then stays open for as long as the service
 //! wants the client to live.
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
@@ -61,7 +62,7 @@ pub(super) async fn send(socket: &mut UnixStream, launch: &Launch, stdin: OwnedF
     line.push(b'\n');
     let sent = loop {
         socket.writable().await?;
-        let tried = socket.try_io(Interest::WRITABLE, || send_first(socket, &line, &stdin));
+        let tried = socket.try_io(Interest::WRITABLE, || send_first(&*socket, &line, &stdin));
         match tried {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             tried => break tried?,
@@ -72,7 +73,17 @@ pub(super) async fn send(socket: &mut UnixStream, launch: &Launch, stdin: OwnedF
     socket.write_all(&line[sent..]).await
 }
 
-fn send_first(socket: &UnixStream, line: &[u8], stdin: &OwnedFd) -> io::Result<usize> {
+/// Hands on what [`receive`] gave.
+///
+/// # Errors
+/// The second stage has ended, or the system refuses.
+pub(super) fn hand_on(socket: &mut BlockingStream, line: &[u8], stdin: OwnedFd) -> io::Result<()> {
+    let sent = send_first(&*socket, line, &stdin)?;
+    drop(stdin);
+    socket.write_all(&line[sent..])
+}
+
+fn send_first(socket: impl AsFd, line: &[u8], stdin: &OwnedFd) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let descriptors = [stdin.as_fd()];
@@ -82,11 +93,11 @@ fn send_first(socket: &UnixStream, line: &[u8], stdin: &OwnedFd) -> io::Result<u
     Ok(sendmsg(socket, &[IoSlice::new(line)], &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// The other end of [`send`].
+/// The other end of [`send`] and [`hand_on`]: the line that [`read`] understands, and the client's standard input.
 ///
 /// # Errors
-/// The service has ended, or what came is not what it sends.
-pub(super) fn receive(socket: &mut BlockingStream) -> io::Result<(Launch, OwnedFd)> {
+/// The sender has ended, or what came is not what it sends.
+pub(super) fn receive(socket: &mut BlockingStream) -> io::Result<(Vec<u8>, OwnedFd)> {
     let mut first = vec![0; 64 * 1024];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -105,7 +116,13 @@ pub(super) fn receive(socket: &mut BlockingStream) -> io::Result<(Launch, OwnedF
     if first.last() != Some(&b'\n') {
         read_line(socket, &mut first)?;
     }
-    Ok((serde_json::from_slice(&first)?, stdin))
+    Ok((first, stdin))
+}
+
+/// # Errors
+/// The line names no client.
+pub(super) fn read(line: &[u8]) -> io::Result<Launch> {
+    Ok(serde_json::from_slice(line)?)
 }
 
 fn read_line(socket: &mut BlockingStream, line: &mut Vec<u8>) -> io::Result<()> {
@@ -142,10 +159,18 @@ mod tests {
         let (ours, mut theirs) = BlockingStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let mut ours = UnixStream::from_std(ours).unwrap();
-        let receiving = tokio::task::spawn_blocking(move || receive(&mut theirs).unwrap());
+        // By way of the wrapper, as it always comes.
+        let (mut from, mut to) = BlockingStream::pair().unwrap();
+        let receiving = tokio::task::spawn_blocking(move || receive(&mut to).unwrap());
+        let handing_on = tokio::task::spawn_blocking(move || {
+            let (line, stdin) = receive(&mut theirs).unwrap();
+            hand_on(&mut from, &line, stdin).unwrap();
+        });
         let (reader, mut writer) = std::io::pipe().unwrap();
         send(&mut ours, &launch(args.clone()), reader.into()).await.unwrap();
-        let (got, stdin) = receiving.await.unwrap();
+        handing_on.await.unwrap();
+        let (line, stdin) = receiving.await.unwrap();
+        let got = read(&line).unwrap();
         assert_eq!((got.args, got.env["A"].as_str(), got.secret.unwrap().value.as_str()), (args, "b\nc", "hush"));
         writer.write_all(b"words").unwrap();
         drop(writer);
@@ -169,6 +194,7 @@ mod tests {
             drop(ours);
             assert!(receive(&mut theirs).is_err(), "{sent:?}");
         }
+        assert!(read(b"{}\n").is_err());
     }
 
     #[test]

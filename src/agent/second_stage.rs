@@ -1,17 +1,22 @@
 //! The second stage: the process that puts the kernel's wall around itself and becomes the client.
 //!
 //! It has one thread, starts nothing, and dies with the wrapper. It is apart from the wrapper because a wall cannot
-//! be taken down, and because what is within it may not signal what is outside.
+//! be taken down, and because what is within it may not signal what is outside. It is started before it is told what to
+//! become, and is told over the socket that is its standard input.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{
+    DumpableBehavior, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal, setsid,
+};
 
-use super::launch::Launch;
-use super::wall::Wall;
+use super::launch::{self, Secret};
 use super::wrapper::CANNOT_START;
 
 /// The hidden command that enters it.
@@ -20,122 +25,80 @@ pub(super) const COMMAND: &str = "__stage2";
 /// The wall cannot be raised, or holds less than is required.
 pub(super) const NO_WALL: u8 = 126;
 
-/// The command line of the second stage for this client: nothing of it is secret.
-pub(super) fn arguments(launch: &Launch) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec![COMMAND.into(), std::process::id().to_string().into()];
-    if let Some(wall) = &launch.wall {
-        words.push(if wall.required { "--wall-required".into() } else { "--wall".into() });
-        for (option, paths) in [("--hidden", &wall.hidden), ("--read", &wall.read), ("--write", &wall.write)] {
-            for path in paths {
-                words.extend([option.into(), path.into()]);
-            }
-        }
-    }
-    words.extend(["--".into(), launch.program.clone().into()]);
-    words.extend(launch.args.iter().map(OsString::from));
-    words
+/// The command line of the calling wrapper's second stage.
+pub(super) fn arguments() -> [OsString; 2] {
+    [COMMAND.into(), std::process::id().to_string().into()]
 }
 
-struct Stage {
-    wrapper: String,
-    wall: Option<Wall>,
-    client: Vec<OsString>,
-}
-
-/// The way back from [`arguments`], without the command's own name. `None`: not what that writes.
-fn read(mut words: impl Iterator<Item = OsString>) -> Option<Stage> {
-    let wrapper = words.next()?.into_string().ok()?;
-    let mut wall: Option<Wall> = None;
-    loop {
-        let word = words.next()?;
-        match word.to_str()? {
-            "--" => break,
-            "--wall" => wall = Some(Wall::default()),
-            "--wall-required" => wall = Some(Wall { required: true, ..Wall::default() }),
-            option => {
-                let wall = wall.as_mut()?;
-                let list = match option {
-                    "--hidden" => &mut wall.hidden,
-                    "--read" => &mut wall.read,
-                    "--write" => &mut wall.write,
-                    _ => return None,
-                };
-                list.push(words.next()?.into());
-            }
-        }
-    }
-    let client: Vec<OsString> = words.collect();
-    (!client.is_empty()).then_some(Stage { wrapper, wall, client })
-}
-
-/// Becomes the client, or says on standard error why not.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let (code, error) = match read(args) {
-        Some(stage) => become_client(&stage),
-        None => (CANNOT_START, "this command is for ollim-bot itself".to_string()),
+/// Becomes the client, or says on standard error why not. `args`: those of [`arguments`] without the command's own name.
+pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let (code, error) = match (args.next().and_then(|word| word.into_string().ok()), args.next()) {
+        (Some(wrapper), None) => become_client(&wrapper),
+        _ => (CANNOT_START, "this command is for ollim-bot itself".to_string()),
     };
     // Nobody may be listening any more; there is nobody else to tell.
     let _ = writeln!(io::stderr(), "ollim-bot: {error}");
     ExitCode::from(code)
 }
 
-fn become_client(stage: &Stage) -> (u8, String) {
+fn become_client(wrapper: &str) -> (u8, String) {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return (CANNOT_START, format!("cannot be tied to the wrapper: {error}"));
     }
     // The wrapper may have ended before that was set.
-    if getppid().map(|pid| pid.to_string()) != Some(stage.wrapper.clone()) {
+    if getppid().is_none_or(|pid| pid.to_string() != wrapper) {
         return (CANNOT_START, "the wrapper has ended".into());
     }
     // No terminal: keys and job control are the service's. It fails only for a leader, which this is not.
     if let Err(error) = setsid() {
         return (CANNOT_START, format!("no session of its own: {error}"));
     }
-    if let Some(wall) = &stage.wall
+    let (launch, stdin) = match told() {
+        Ok(told) => told,
+        Err(error) => return (CANNOT_START, format!("was not told what to start: {error}")),
+    };
+    if let Some(wall) = &launch.wall
         && let Err(error) = wall.raise()
     {
         return (NO_WALL, error.to_string());
     }
-    let (program, args) = (&stage.client[0], &stage.client[1..]);
-    let error = Command::new(program).args(args).exec();
-    (CANNOT_START, format!("cannot start {}: {error}", program.display()))
+    let mut command = Command::new(&launch.program);
+    command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.work_dir).stdin(stdin);
+    let error = match launch.secret.map(|secret| hold_ready(secret, &mut command)).transpose() {
+        Ok(_held) => command.exec(),
+        Err(error) => error,
+    };
+    (CANNOT_START, format!("cannot start {}: {error}", launch.program.display()))
+}
+
+fn told() -> io::Result<(launch::Launch, OwnedFd)> {
+    // It holds the login for a moment; nobody of the same user may look into it.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let (line, stdin) = launch::receive(&mut UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))?;
+    Ok((launch::read(&line)?, stdin))
+}
+
+/// A pipe that holds the secret, for the client alone to inherit.
+fn hold_ready(secret: Secret, client: &mut Command) -> io::Result<io::PipeReader> {
+    let (read, mut write) = io::pipe()?;
+    // A pipe takes a page at once without a reader; more would block for ever.
+    if secret.value.len() > 4096 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the login is longer than 4096 bytes"));
+    }
+    write.write_all(secret.value.as_bytes())?;
+    fcntl_setfd(&read, FdFlags::empty())?;
+    client.env(secret.variable, read.as_raw_fd().to_string());
+    Ok(read)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
-        let wall = Wall {
-            hidden: vec!["/home/ann".into(), "--".into()],
-            read: vec![],
-            write: vec!["--read".into()],
-            required: true,
-        };
-        for wall in [None, Some(Wall::default()), Some(wall)] {
-            let launch = Launch {
-                program: "/bin/claude".into(),
-                args: vec!["--".into(), String::new(), "--wall".into()],
-                env: BTreeMap::new(),
-                work_dir: "/".into(),
-                secret: None,
-                wall: wall.clone(),
-            };
-            let stage = read(arguments(&launch).into_iter().skip(1)).unwrap();
-            assert_eq!(stage.wall, wall);
-            assert_eq!(stage.client, ["/bin/claude", "--", "", "--wall"]);
-        }
-    }
-
-    #[test]
     fn anything_else_starts_nothing() {
-        for words in
-            [&[][..], &["1"], &["1", "--"], &["1", "--read", "/", "--", "x"], &["1", "--wall", "--read"], &["1", "x"]]
-        {
-            assert!(read(words.iter().map(OsString::from)).is_none(), "{words:?}");
+        for words in [&[][..], &["1", "--"], &["1", "/bin/true"]] {
+            assert_eq!(run(words.iter().map(OsString::from)), ExitCode::from(CANNOT_START), "{words:?}");
         }
     }
 }

@@ -9,20 +9,18 @@
 //! It knows nothing of the client's protocol: standard output and error are handed through by inheritance.
 
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     DumpableBehavior, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior, wait,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::launch::{self, Launch};
-use super::{second_stage, tree};
+use super::{launch, second_stage, tree};
 
 /// The hidden command that enters it.
 pub(super) const COMMAND: &str = "__fork";
@@ -50,27 +48,29 @@ fn hold() -> io::Result<ExitCode> {
     // It holds the login for a moment; nobody of the same user may look into it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let (launch, stdin) = launch::receive(&mut socket)?;
+    let (client, mut stage) = start()?;
+    let (line, stdin) = launch::receive(&mut socket)?;
+    // One that has ended shows by its exit code.
+    let _ = launch::hand_on(&mut stage, &line, stdin);
+    drop((stage, line));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        // Before the client starts, so that no end goes unseen.
         let mut children = signal(SignalKind::child())?;
         let mut told = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
             .into_iter()
             .map(signal)
             .collect::<io::Result<Vec<Signal>>>()?;
-        let client = start(launch, stdin.into())?;
         socket.set_nonblocking(true)?;
         let mut socket = tokio::net::UnixStream::from_std(socket)?;
-        let mut ended = None;
+        let mut ended;
         loop {
+            // It may have ended before its end could be signalled.
+            ended = reap(client)?.of_client;
+            if ended.is_some() {
+                break;
+            }
             tokio::select! {
-                _ = children.recv() => {
-                    if let Some(status) = reap(client)?.of_client {
-                        ended = Some(status);
-                        break;
-                    }
-                }
+                _ = children.recv() => {}
                 () = closed(&mut socket) => break,
                 () = any(&mut told) => break,
             }
@@ -88,30 +88,14 @@ fn hold() -> io::Result<ExitCode> {
     })
 }
 
-/// Starts the second stage, which becomes the client. It is the only child that is ever started from here.
-fn start(launch: Launch, stdin: Stdio) -> io::Result<u32> {
+/// Starts the second stage, which becomes the client, and gives the socket over which it is told which. It is the only
+/// child that is ever started from here; it is there before the service says what it wants, so that its start costs a run no time.
+fn start() -> io::Result<(u32, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new("/proc/self/exe");
-    command.args(second_stage::arguments(&launch)).env_clear().envs(&launch.env).current_dir(&launch.work_dir);
-    command.stdin(stdin);
-    let secret = match launch.secret {
-        None => None,
-        Some(secret) => {
-            let (read, mut write) = io::pipe()?;
-            // A pipe takes a page at once without a reader; more would block for ever.
-            if secret.value.len() > 4096 {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the login is longer than 4096 bytes"));
-            }
-            write.write_all(secret.value.as_bytes())?;
-            // One thread, one child: nobody else can inherit it.
-            fcntl_setfd(&read, FdFlags::empty())?;
-            command.env(secret.variable, read.as_raw_fd().to_string());
-            Some(read)
-        }
-    };
-    let child = command.spawn();
-    drop(secret);
+    command.args(second_stage::arguments()).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
     // Its end is seen by `reap`.
-    Ok(child?.id())
+    Ok((command.spawn()?.id(), ours))
 }
 
 struct Reaped {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::wire::ClientStatus;
 use crate::agent::claude::login::LoginSources;
 use crate::agent::claude::options::Surroundings;
-use crate::agent::claude::{self, Limits};
+use crate::agent::claude::{self, Limits, Ready};
 use crate::agent::{AgentClient, Claude, Notify};
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
@@ -86,6 +86,7 @@ fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
             credentials: wish.env.get("HOME").map(|home| Path::new(home).join(".claude/.credentials.json")),
         },
         own_binary: wish.own_binary,
+        ready: Ready::default(),
         serve_tools: crate::mcp::serve,
         clock: wish.clock,
         limits: Limits::default(),

@@ -121,6 +121,9 @@ mod tests {
                 read_only: false,
             }
         }
+        fn may_hold_up(&self) -> bool {
+            false
+        }
         async fn stop(&self, _again: bool) -> Option<String> {
             None
         }

@@ -61,6 +61,21 @@ impl Host {
         }
     }
 
+    /// What keeps its agent from ending without a report; `sent`: it has sent the person something.
+    fn owes_report(&self, sent: bool) -> Option<&'static str> {
+        let background = self.definition.background()?;
+        if !self.tools.iter().any(|tool| tool == tools::REPORT_UPDATES) {
+            return None;
+        }
+        match background.restrictions.update_main_session {
+            UpdateMode::Always => Some("Before you finish, call report_updates once and say what you did and found."),
+            UpdateMode::OnPing if sent => {
+                Some("You sent a message: before you finish, call report_updates once and say what you sent and why.")
+            }
+            _ => None,
+        }
+    }
+
     /// Starts an agent for this run.
     ///
     /// # Errors
@@ -142,22 +157,17 @@ impl RunHost for Host {
         decision
     }
 
+    fn may_hold_up(&self) -> bool {
+        let sends = [tools::PING_USER, tools::DISCORD_EMBED];
+        self.owes_report(self.tools.iter().any(|tool| sends.contains(&tool.as_str()))).is_some()
+    }
+
     async fn stop(&self, again: bool) -> Option<String> {
-        let background = self.definition.background()?;
         let reach = self.reach.lock().await;
-        let has_report = self.tools.iter().any(|tool| tool == tools::REPORT_UPDATES);
-        if again || reach.reported || !has_report {
+        if again || reach.reported {
             return None;
         }
-        match background.restrictions.update_main_session {
-            UpdateMode::Always => {
-                Some("Before you finish, call report_updates once and say what you did and found.".into())
-            }
-            UpdateMode::OnPing if reach.sent => Some(
-                "You sent a message: before you finish, call report_updates once and say what you sent and why.".into(),
-            ),
-            _ => None,
-        }
+        self.owes_report(reach.sent).map(Into::into)
     }
 
     async fn call_tool(&self, name: &str, arguments: Value) -> ToolAnswer {

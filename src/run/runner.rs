@@ -91,6 +91,10 @@ pub struct Runner {
 
 #[async_trait]
 impl Launcher for Runner {
+    fn get_ready(&self) {
+        self.client.get_ready();
+    }
+
     async fn launch(&self, job: Job) -> AttemptReport {
         let attempt = match &job.definition.mode {
             Mode::Background(background) => self.background(&job, background).await,

@@ -36,6 +36,8 @@ pub struct Job {
 /// it started has ended.
 #[async_trait]
 pub trait Launcher: Send + Sync {
+    /// An attempt is about to be asked for: what takes time and depends on none may be made ready.
+    fn get_ready(&self) {}
     /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;
 }

@@ -350,6 +350,38 @@ async fn a_wrapper_that_is_told_to_end_ends_the_client() {
     failed(&run.await.unwrap(), FailureClass::ExitedEarly, "code 137");
 }
 
+/// A wrapper is started before its run is there. Killed meanwhile it is replaced, and one that no run takes ends with us.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrapper_that_waits_is_the_next_runs_and_leaves_nothing() {
+    let mut fake = Fake::new(&format!("{GREETING}{INIT}{RESULT}"));
+    // By a name of this test's own, so that it is told apart.
+    let own_binary = fake.folder.path().join("ollim-bot");
+    std::os::unix::fs::symlink(&fake.desk.claude.own_binary, &own_binary).unwrap();
+    fake.desk.claude.own_binary = own_binary;
+    let fake = Arc::new(fake);
+    for killed in [false, true] {
+        fake.desk.claude.get_ready();
+        until(&fake, "a wrapper waits", |fake| fake.processes().len() == 1).await;
+        let waiting = fake.processes()[0].pid;
+        if killed {
+            let waiting = rustix::process::Pid::from_raw(i32::try_from(waiting).unwrap()).unwrap();
+            rustix::process::kill_process(waiting, rustix::process::Signal::KILL).unwrap();
+            until(&fake, "it has ended", |fake| fake.processes().is_empty()).await;
+        }
+        let report = fake.run(|_| {}).await;
+        assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
+        let pid = std::mem::take(&mut *fake.host.started.lock().unwrap())[0].0;
+        assert_eq!(pid == waiting, !killed);
+    }
+    fake.desk.claude.get_ready();
+    until(&fake, "a wrapper waits", |fake| fake.processes().len() == 1).await;
+    let Fake { folder, desk, host: _ } = Arc::into_inner(fake).unwrap();
+    drop(desk);
+    let left = move || processes::naming(folder.path());
+    let gone = move || wait::until("it has ended", || left().is_empty().then_some(()), String::new);
+    tokio::task::spawn_blocking(gone).await.unwrap();
+}
+
 async fn until(fake: &Arc<Fake>, what: &'static str, ask: impl Fn(&Fake) -> bool + Send + 'static) {
     let fake = fake.clone();
     let waiting = move || wait::until(what, || ask(&fake).then_some(()), || format!("{:#?}", fake.processes()));

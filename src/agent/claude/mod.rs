@@ -11,6 +11,7 @@ pub mod options;
 mod outcome;
 mod process;
 mod protocol;
+mod ready;
 mod session;
 
 use std::ffi::OsStr;
@@ -28,6 +29,7 @@ use self::login::{Login, LoginSources, find_login};
 use self::options::{Surroundings, command_line, environment};
 use self::outcome::Cut;
 use self::process::Process;
+pub use self::ready::Ready;
 use self::session::{End, Heard};
 use super::client::{AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, SessionId, SessionMode};
 use super::launch::{Launch, Secret};
@@ -79,6 +81,8 @@ pub struct Claude {
     pub command: PathBuf,
     /// Our own binary: it is the wrapper.
     pub own_binary: PathBuf,
+    /// The next run's wrapper.
+    pub ready: Ready,
     /// The main session's own configuration folder (`CLAUDE_CONFIG_DIR`).
     pub main_config: PathBuf,
     /// What every client's environment is made of.
@@ -207,7 +211,8 @@ impl Claude {
     /// One process, from its start until nothing of it is left.
     async fn once(&self, request: &Request, launch: &Launch, config_dir: &Path, deadline: Instant) -> AttemptReport {
         fail_point!(BeforeSpawn);
-        let mut process = match Process::start(&self.own_binary, launch).await {
+        let started = async { Process::start(self.ready.take(&self.own_binary).await?, launch).await };
+        let mut process = match started.await {
             Ok(process) => process,
             Err(error) => {
                 let message = format!("cannot start the wrapper {}: {error}", self.own_binary.display());
@@ -286,6 +291,11 @@ fn transcript(config_dir: &Path, session: &SessionId) -> Option<PathBuf> {
 impl AgentClient for Claude {
     fn name(&self) -> &'static str {
         "claude"
+    }
+
+    fn get_ready(&self) {
+        let (ready, own_binary) = (self.ready.clone(), self.own_binary.clone());
+        tokio::spawn(async move { ready.fill(&own_binary).await });
     }
 
     async fn run(&self, request: Request) -> AttemptReport {

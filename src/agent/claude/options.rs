@@ -9,9 +9,6 @@ use std::path::Path;
 use crate::agent::{ClientOptions, SessionMode};
 use crate::definition::Thinking;
 
-/// The name of our MCP server, for the client.
-pub const SERVER: &str = "discord";
-
 /// The client's arguments, without the program.
 #[must_use]
 pub fn command_line(
@@ -21,7 +18,6 @@ pub fn command_line(
     deny_rules: &[String],
 ) -> Vec<String> {
     let main = matches!(session, SessionMode::Main(_));
-    let servers = serde_json::json!({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}});
     let mut line = Line(Vec::new());
     line.flag("--print");
     line.flag("--verbose");
@@ -33,8 +29,8 @@ pub fn command_line(
         line.option("--permission-prompt-tool", "stdio");
     }
     line.option("--setting-sources", "");
+    // None but ours, which `initialize` names.
     line.flag("--strict-mcp-config");
-    line.option("--mcp-config", servers);
     line.option("--tools", visible_tools.join(","));
     if !deny_rules.is_empty() {
         line.flag("--disallowedTools");
@@ -185,7 +181,7 @@ mod tests {
             &[],
             &[],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
---setting-sources '' --strict-mcp-config --mcp-config {"mcpServers":{"discord":{"name":"discord","type":"sdk"}}} --tools ''"#,
+--setting-sources '' --strict-mcp-config --tools ''"#,
         );
         check(
             &SessionMode::ForkOfMain { transcript: "/d/state/runs/1/main.jsonl".into() },
@@ -202,7 +198,7 @@ mod tests {
             &["Bash", "Read"],
             &["WebFetch", "Bash(ollim-bot cal *)"],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
---setting-sources '' --strict-mcp-config --mcp-config {"mcpServers":{"discord":{"name":"discord","type":"sdk"}}} --tools Bash,Read
+--setting-sources '' --strict-mcp-config --tools Bash,Read
 --disallowedTools WebFetch Bash(ollim-bot cal *) --agents {"a":{}} --model haiku --max-thinking-tokens 2000 --max-turns 7 --max-budget-usd 0.5
 --append-system-prompt be brief --resume=/d/state/runs/1/main.jsonl --fork-session"#,
         );
@@ -218,7 +214,7 @@ mod tests {
             &[],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode default
 --permission-prompt-tool stdio --setting-sources '' --strict-mcp-config
---mcp-config {"mcpServers":{"discord":{"name":"discord","type":"sdk"}}} --tools Bash --thinking disabled --resume=0f"#,
+--tools Bash --thinking disabled --resume=0f"#,
         );
     }
 

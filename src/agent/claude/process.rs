@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -77,10 +77,19 @@ pub(super) struct Exit {
     pub stderr: String,
 }
 
-impl Process {
+/// A wrapper that waits to be told what to start. Dropped, it ends.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    wrapper: Child,
+    socket: UnixStream,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+impl Waiting {
     /// # Errors
-    /// Our own binary cannot be started. (A client that cannot be shows by [`Exit::code`].)
-    pub(super) async fn start(own_binary: &Path, launch: &Launch) -> io::Result<Self> {
+    /// Our own binary cannot be started.
+    pub(super) fn start(own_binary: &Path) -> io::Result<Self> {
         let (ours, theirs) = BlockingStream::pair()?;
         let mut wrapper = Command::new(own_binary)
             .arg(wrapper::COMMAND)
@@ -91,13 +100,31 @@ impl Process {
             // Keys of a terminal go to the service, which ends its clients itself.
             .process_group(0)
             .spawn()?;
-        let pid = wrapper.id().ok_or_else(|| io::Error::other("the wrapper has no process id"))?;
         let piped = || io::Error::other("the wrapper has no pipes");
         let stdout = wrapper.stdout.take().ok_or_else(piped)?;
         let stderr = wrapper.stderr.take().ok_or_else(piped)?;
-        let (read, write) = io::pipe()?;
         ours.set_nonblocking(true)?;
-        let mut socket = UnixStream::from_std(ours)?;
+        Ok(Self { socket: UnixStream::from_std(ours)?, wrapper, stdout, stderr })
+    }
+
+    /// `None`: it has ended.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.wrapper.id()
+    }
+
+    /// Whether it is still there.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.wrapper.try_wait(), Ok(None))
+    }
+}
+
+impl Process {
+    /// # Errors
+    /// The wrapper has ended. (A client that cannot be started shows by [`Exit::code`].)
+    pub(super) async fn start(waiting: Waiting, launch: &Launch) -> io::Result<Self> {
+        let pid = waiting.pid().ok_or_else(|| io::Error::other("the wrapper has ended"))?;
+        let Waiting { wrapper, mut socket, stdout, stderr } = waiting;
+        let (read, write) = io::pipe()?;
         let (queue, waiting) = mpsc::channel(QUEUE);
         let close = CancellationToken::new();
         rustix::io::ioctl_fionbio(&write, true)?;

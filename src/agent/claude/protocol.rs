@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 pub(super) const BEFORE_TOOL: &str = "hook_0";
 /// The callback that is asked before a turn ends.
 pub(super) const BEFORE_STOP: &str = "hook_1";
+/// The name of our MCP server.
+pub(super) const SERVER: &str = "discord";
 
 /// One message of the client.
 #[derive(Debug)]
@@ -244,13 +246,21 @@ pub(super) fn text_of(content: &Value) -> String {
     }
 }
 
-/// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies.
-pub(super) fn initialize(id: &str, timeout: u64) -> Value {
-    let hooks = json!({
-        "PreToolUse": [{"matcher": null, "hookCallbackIds": [BEFORE_TOOL], "timeout": timeout}],
-        "Stop": [{"matcher": null, "hookCallbackIds": [BEFORE_STOP]}],
-    });
-    ours(id, json!({"subtype": "initialize", "hooks": hooks}))
+/// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies. `server`: our
+/// MCP server, if the client is to have it. `ask_to_stop`: whether it asks before it ends its turn.
+///
+/// Each costs the client time, so neither is there for nothing. A server that is named here is greeted once; one in
+/// `--mcp-config` is greeted when the client starts and again after this message.
+pub(super) fn initialize(id: &str, timeout: u64, server: Option<&str>, ask_to_stop: bool) -> Value {
+    let mut hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": [BEFORE_TOOL], "timeout": timeout}]});
+    if ask_to_stop {
+        hooks["Stop"] = json!([{"matcher": null, "hookCallbackIds": [BEFORE_STOP]}]);
+    }
+    let mut request = json!({"subtype": "initialize", "hooks": hooks});
+    if let Some(server) = server {
+        request["sdkMcpServers"] = json!([server]);
+    }
+    ours(id, request)
 }
 
 /// Asks the client to break off its turn.
@@ -338,6 +348,21 @@ mod tests {
                 .collect(),
             other => format!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn the_client_is_given_no_server_and_no_question_that_it_does_not_need() {
+        let shown = [(None, false), (Some(SERVER), false), (None, true), (Some(SERVER), true)].map(|(server, stop)| {
+            let message = initialize("1", 30, server, stop);
+            let hooks: Vec<&String> = message["request"]["hooks"].as_object().unwrap().keys().collect();
+            format!("{hooks:?} {}", message["request"]["sdkMcpServers"])
+        });
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        ["PreToolUse"] null
+        ["PreToolUse"] ["discord"]
+        ["PreToolUse", "Stop"] null
+        ["PreToolUse", "Stop"] ["discord"]
+        "#);
     }
 
     /// Lines of a real session.

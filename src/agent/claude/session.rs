@@ -16,9 +16,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Limits;
 use super::ledger::{AtServer, Verdicts};
 use super::lines::LineError;
-use super::options::SERVER;
 use super::process::{Process, Sender};
-use super::protocol::{self, Block, Call, Form, Incoming, Init, TurnResult};
+use super::protocol::{self, Block, Call, Form, Incoming, Init, SERVER, TurnResult};
 use crate::agent::{Request, RunHost, SessionId, SessionMode, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
@@ -74,7 +73,9 @@ pub(super) async fn drive(
 ) -> End {
     let mut turn = Turn::new(request, limits, process.sender(), process.pid(), heard);
     let initialized_by = Instant::now() + limits.initialize;
-    turn.out.send(&protocol::initialize(INITIALIZE, turn.client_waits().as_secs()));
+    let server = (!request.mcp_tools.is_empty()).then_some(SERVER);
+    let waits = turn.client_waits().as_secs();
+    turn.out.send(&protocol::initialize(INITIALIZE, waits, server, request.host.may_hold_up()));
     let mut last_heard = Instant::now();
     let end = loop {
         let silent_at = last_heard + request.inactivity_timeout;

@@ -141,7 +141,12 @@ impl Dispatcher {
 
     pub(super) fn claim(&mut self, claims: Vec<NewClaim>, reply: Option<oneshot::Sender<Result<RunId, FireError>>>) {
         let (journal, asked) = (self.journal.clone(), Instant::now());
+        let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
+        let launcher = Arc::clone(&self.launcher);
         self.tasks.spawn(async move {
+            if runs {
+                launcher.get_ready();
+            }
             fail_point!(BeforeClaim);
             let answers = journal.claim(claims.clone()).await;
             fail_point!(Claimed);

@@ -53,7 +53,7 @@ fn foreign_tools() -> impl Iterator<Item = String> {
 /// The client's MCP configuration with all of them.
 fn every_server(log: &Path) -> String {
     let script = fixtures().join("mcp-server");
-    let mut servers = json!({ "discord": { "type": "sdk", "name": "discord" } });
+    let mut servers = json!({});
     for (name, tools) in FOREIGN {
         let args: Vec<&str> = [log.to_str().expect("a plain path")].iter().chain(tools).copied().collect();
         servers[name] = json!({ "type": "stdio", "command": script, "args": args });
@@ -98,9 +98,9 @@ fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path:
             "words=() servers='{servers}'\n\
              for word; do\n\
              [ \"$word\" = dontAsk ] && word={mode}\n\
-             [ \"$last\" = --mcp-config ] && word=${{servers:-$word}}\n\
-             words+=(\"$word\") last=$word\n\
+             words+=(\"$word\")\n\
              done\n\
+             [ -n \"$servers\" ] && words+=(--mcp-config \"$servers\")\n\
              exec {} \"${{words[@]}}\" < <(exec sed -u '{hook}')",
             client::real().display()
         ),

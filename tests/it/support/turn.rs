@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ollim_bot::agent::claude::login::LoginSources;
 use ollim_bot::agent::claude::options::Surroundings;
-use ollim_bot::agent::claude::{Claude, Limits};
+use ollim_bot::agent::claude::{Claude, Limits, Ready};
 use ollim_bot::agent::wall::Held;
 use ollim_bot::agent::{
     AgentClient, AttemptReport, ClientOptions, Request, RunHost, SessionId, SessionMode, ToolAnswer, Wall,
@@ -80,6 +80,9 @@ impl RunHost for Host {
         };
         Decision { verdict, layer: Layer::AllowedTools, rule: None, reason, commands: vec![], read_only: false }
     }
+    fn may_hold_up(&self) -> bool {
+        self.go_on.is_some()
+    }
     async fn stop(&self, again: bool) -> Option<String> {
         self.stops.lock().unwrap().push(again);
         self.go_on.clone().filter(|_| !again)
@@ -135,6 +138,7 @@ impl Desk {
         let claude = Claude {
             command: command.to_path_buf(),
             own_binary,
+            ready: Ready::default(),
             main_config: root.join("state/main"),
             surroundings: Surroundings {
                 own,
