@@ -170,7 +170,7 @@ pub enum FailureClass {
     ExitedEarly,
     /// The session to resume does not exist.
     MainSessionMissing,
-    /// It shows tools that the policy does not.
+    /// It shows tools that the policy does not, or none of ours that it does.
     SurfaceMismatch,
     /// The job asks for what only an agent can do, and there is none.
     NeedsClaude,

@@ -391,6 +391,22 @@ async fn a_surplus_tool_ends_the_run() {
     assert!(host.asked_tools().is_empty());
 }
 
+/// A client that does not know how our server is named to it would run jobs that can reach nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_without_our_tools_runs_nothing() {
+    let api = MessagesApi::script([]);
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("sed -u 's/\"sdkMcpServers\"/\"unknown\"/' | {} \"$@\"", client::real().display());
+    let older = client::script(folder.path(), &script);
+    let desk = Desk::new(&older, api.url());
+    let host = Arc::new(Host::new(|_| Say::Allow));
+    let mut request = desk.request(&host, "do it", &["Bash"]);
+    request.mcp_tools = vec!["ping_user".into()];
+    let AttemptEnd::Failed(failure) = desk.run(request).await.end else { panic!("it ran") };
+    assert_eq!(failure.class, FailureClass::SurfaceMismatch, "{failure:?}");
+    assert!(failure.message.contains("none of our tools"), "{failure:?}");
+}
+
 /// In the client's `default` mode, as the main session has it: the hook decides all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_session_asks_the_host_too() {

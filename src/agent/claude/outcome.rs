@@ -55,6 +55,13 @@ fn of_fault(end: End, exit: &Exit) -> Failure {
             );
             (FailureClass::SurfaceMismatch, message)
         }
+        End::WithoutOurs(version) => {
+            let message = format!(
+                "the agent client (version {version}) shows none of our tools, so the job could reach nobody; nothing was \
+                 run. Update it: `claude update`"
+            );
+            (FailureClass::SurfaceMismatch, message)
+        }
         End::Malformed(fault) => (
             FailureClass::Garbage,
             format!("the agent client wrote over 100 lines that are no messages (last: {fault})"),

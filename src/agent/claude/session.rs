@@ -55,6 +55,8 @@ pub(super) enum End {
     Unauthorized,
     /// It shows tools that it must not show.
     Surface(Vec<String>),
+    /// It shows none of our tools. Its version.
+    WithoutOurs(String),
     /// Too many lines that are no messages; the last one's fault.
     Malformed(String),
     /// Its output cannot be read, or a line has no end.
@@ -195,6 +197,9 @@ impl<'a> Turn<'a> {
         let surplus = surplus(&init.tools, &self.request.visible_tools, &self.request.mcp_tools);
         if !surplus.is_empty() {
             return Some(End::Surface(surplus));
+        }
+        if lacks_ours(&init.tools, &self.request.mcp_tools) {
+            return Some(End::WithoutOurs(init.claude_code_version));
         }
         self.checked = true;
         self.heard.version = Some(init.claude_code_version).filter(|version| !version.is_empty());
@@ -393,6 +398,12 @@ fn surplus(shown: &[String], visible: &[String], ours: &[String]) -> Vec<String>
         visible.iter().any(same) || name.strip_prefix(&prefix).is_some_and(|tool| ours.iter().any(|our| our == tool))
     };
     shown.iter().filter(|name| !known(name)).cloned().collect()
+}
+
+/// Whether none of our tools is shown that the job has: it could reach nobody.
+fn lacks_ours(shown: &[String], ours: &[String]) -> bool {
+    let is_shown = |tool: &String| shown.contains(&format!("mcp__{SERVER}__{tool}"));
+    !ours.is_empty() && !ours.iter().any(is_shown)
 }
 
 /// For the host of a run that never came to a turn.
