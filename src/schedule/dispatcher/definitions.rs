@@ -204,6 +204,7 @@ impl Dispatcher {
             let rest = sightings.split_off(sightings.len().min(SEEN_AT_ONCE));
             let (definitions, part): (Vec<_>, Vec<_>) = std::mem::replace(&mut sightings, rest).into_iter().unzip();
             let journal = self.journal.clone();
+            self.seeing += 1;
             self.tasks.spawn(async move {
                 fail_point!(BeforeSight);
                 let answer = journal.see(part.into()).await;
@@ -221,6 +222,7 @@ impl Dispatcher {
     }
 
     pub(super) fn on_seen(&mut self, seen: Result<Vec<Seen>, JournalError>) -> Result<(), JournalError> {
+        self.seeing -= 1;
         let now = self.clock.now();
         let seen = seen?;
         let mut wound_back = false;
@@ -243,6 +245,7 @@ impl Dispatcher {
         if wound_back {
             self.wind_back(now);
         }
+        self.take_up_found();
         Ok(())
     }
 

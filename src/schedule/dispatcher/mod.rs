@@ -133,7 +133,11 @@ pub struct Dispatcher {
     /// What an earlier life left has been taken up.
     recovered: bool,
     recovering: bool,
-    /// What the journal said of definitions before that.
+    /// What is to be taken up.
+    found: Option<recovery::Found>,
+    /// How many answers of the journal to sightings are awaited.
+    seeing: usize,
+    /// Those that came before anything was taken up.
     seen_early: Vec<Seen>,
     /// What was asked to fire before that; it is answered afterwards.
     early: Vec<(DefinitionId, oneshot::Sender<Result<RunId, FireError>>)>,
@@ -185,6 +189,8 @@ impl Dispatcher {
             able_since: clock.now(),
             recovered: false,
             recovering: false,
+            found: None,
+            seeing: 0,
             seen_early: Vec::new(),
             early: Vec::new(),
             paused: None,

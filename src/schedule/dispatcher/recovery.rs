@@ -42,7 +42,17 @@ impl Dispatcher {
     }
 
     pub(super) fn on_recovered(&mut self, found: Result<Found, JournalError>) -> Result<(), JournalError> {
-        let Found { recovered, paused } = found?;
+        self.found = Some(found?);
+        self.take_up_found();
+        Ok(())
+    }
+
+    /// Takes up what was found, once it is known up to when everything is accounted for: a pause that is over has to know.
+    pub(super) fn take_up_found(&mut self) {
+        if self.seeing > 0 {
+            return;
+        }
+        let Some(Found { recovered, paused }) = self.found.take() else { return };
         self.recovered = true;
         // A time that cannot be read still means paused.
         self.paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
@@ -73,7 +83,6 @@ impl Dispatcher {
         for (id, reply) in std::mem::take(&mut self.early) {
             self.fire(&id, reply);
         }
-        Ok(())
     }
 
     fn take_streaks(&mut self, streaks: Vec<(Streak, Option<Arc<str>>)>) {
