@@ -9,10 +9,11 @@ use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::{client, processes};
 
 /// Says hello, and then does what its job is called in capitals; without that it does its job.
-const CLIENT: &str = r#"read -r _
+const CLIENT: &str = r#"read -r hello
 echo '{"type":"control_response","response":{"subtype":"success","request_id":"ollim-initialize","response":{}}}'
 read -r prompt
-echo '{"type":"system","subtype":"init","session_id":"s-1","tools":[]}'
+[[ $hello == *sdkMcpServers* ]] && ours='"mcp__discord__discord_embed"'
+echo '{"type":"system","subtype":"init","session_id":"s-1","tools":['"$ours"']}'
 forever='while true; do sleep 1000; done'
 deaf="trap '' TERM INT HUP; $forever"
 case $prompt in

@@ -212,7 +212,7 @@ async fn a_client_behind_the_wall_cannot_end_its_wrapper() {
 async fn every_question_is_answered() {
     let questions = [
         r#"{"type":"control_request","request_id":"q1","request":{"subtype":"hook_callback","callback_id":"hook_0","input":{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"early"}}}}"#,
-        r#"{"type":"system","subtype":"init","session_id":"s-1","tools":[]}"#,
+        r#"{"type":"system","subtype":"init","session_id":"s-1","tools":["mcp__discord__ping_user"]}"#,
         r#"{"type":"control_request","request_id":"q2","request":{"subtype":"brew_tea"}}"#,
         r#"{"type":"control_request","request_id":"q3","request":{"subtype":"hook_callback","callback_id":"hook_0","input":{"hook_event_name":"PreToolUse","tool_name":7}}}"#,
         r#"{"type":"control_request","request_id":"q4","request":{"subtype":"hook_callback","callback_id":"hook_9","input":{"hook_event_name":"PreToolUse","tool_name":"Bash"}}}"#,
@@ -269,8 +269,9 @@ async fn two_conversations_with_our_server_are_kept_apart() {
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     let all = [("a", hello), ("b", hello), ("a2", ready), ("b2", ready), ("a3", list), ("b3", list)]
         .map(|(id, message)| ask(id, message));
+    let init = INIT.replace("[]", r#"["mcp__discord__ping_user"]"#);
     let fake = Fake::new(&format!(
-        "{GREETING}{INIT}{}\nfor i in 1 2 3 4 5 6; do read -r a; echo \"$a\" >> $HERE/answers; done\n{RESULT}",
+        "{GREETING}{init}{}\nfor i in 1 2 3 4 5 6; do read -r a; echo \"$a\" >> $HERE/answers; done\n{RESULT}",
         all.concat()
     ));
     let report = fake.run(|request| request.mcp_tools = vec!["ping_user".into()]).await;

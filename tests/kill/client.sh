@@ -57,12 +57,21 @@ ends() {
   exit 0
 }
 
-IFS= read -r _ || exit 1
+IFS= read -r hello || exit 1
 echo '{"type":"control_response","response":{"subtype":"success","request_id":"ollim-initialize","response":{}}}'
 IFS= read -r prompt || exit 1
 [[ $prompt =~ kind=([a-z]+)\ token=([a-z0-9-]+) ]] || exit 9
 kind=${BASH_REMATCH[1]} token=${BASH_REMATCH[2]}
-echo '{"type":"system","subtype":"init","session_id":"s-1","tools":[]}'
+ours=
+if [[ $hello == *sdkMcpServers* ]]; then
+  case $kind in
+    ping) ours='"mcp__discord__ping_user"' ;;
+    chain) ours='"mcp__discord__follow_up_chain"' ;;
+    # In the foreground.
+    *) ours='"mcp__discord__discord_embed"' ;;
+  esac
+fi
+echo '{"type":"system","subtype":"init","session_id":"s-1","tools":['"$ours"']}'
 
 nap 6
 case $kind in

@@ -56,6 +56,7 @@ fn of_fault(end: End, exit: &Exit) -> Failure {
             (FailureClass::SurfaceMismatch, message)
         }
         End::WithoutOurs(version) => {
+            let version = if version.is_empty() { "unknown" } else { &version };
             let message = format!(
                 "the agent client (version {version}) shows none of our tools, so the job could reach nobody; nothing was \
                  run. Update it: `claude update`"
