@@ -7,23 +7,14 @@ use serde_json::json;
 use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::{BAD, GOOD, HINT, Output, WARN, paint};
-use crate::config::{Config, ConfigError};
-use crate::definition::{self, DefinitionId, Loaded, Problem};
+use crate::definition::{DefinitionId, Loaded, Problem};
 
 /// Checks the whole folder and shows the problems of `files`, or all. Exit 1 if any is an error.
 ///
 /// # Errors
 /// When a file is not one of the data folder's.
 pub fn check(files: &[PathBuf], context: &Context, output: &mut Output) -> Result<(), CliError> {
-    context.require_home()?;
-    // Settings that are wrong are problems like any other; the definitions are then read without them.
-    let (zone, of_settings) = match Config::load(&context.home, &context.env.texts()) {
-        Ok(config) => (config.timezone, Vec::new()),
-        Err(ConfigError::Invalid { problems }) => (context.zone_without_settings(), problems),
-        Err(error) => return Err(error.into()),
-    };
-    let mut loaded = definition::load(&context.home, &context.defaults_in(zone))?;
-    loaded.problems.splice(0..0, of_settings);
+    let loaded = context.load_without_settings()?;
     let chosen = files.iter().map(|file| relative(file, context, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let problems: Vec<&Problem> =
         loaded.problems.iter().filter(|problem| chosen.is_empty() || chosen.contains(&problem.file)).collect();

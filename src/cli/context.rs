@@ -14,7 +14,7 @@ use super::error::{CliError, NO_HOME};
 use super::external;
 use crate::agents::known_agents;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::definition::{self, Defaults, KnownCommands, Loaded};
 use crate::home::Home;
 use crate::policy::Places;
@@ -137,6 +137,22 @@ impl Context {
     pub fn load(&self) -> Result<Loaded, CliError> {
         self.require_home()?;
         Ok(definition::load(&self.home, &self.defaults()?)?)
+    }
+
+    /// The same, whatever is wrong with the settings: that is a problem like any other, and they do not count.
+    ///
+    /// # Errors
+    /// When there is no data folder, or the settings cannot be read.
+    pub fn load_without_settings(&self) -> Result<Loaded, CliError> {
+        self.require_home()?;
+        let (zone, of_settings) = match Config::load(&self.home, &self.env.texts()) {
+            Ok(config) => (config.timezone, Vec::new()),
+            Err(ConfigError::Invalid { problems }) => (self.zone_without_settings(), problems),
+            Err(error) => return Err(error.into()),
+        };
+        let mut loaded = definition::load(&self.home, &self.defaults_in(zone))?;
+        loaded.problems.splice(0..0, of_settings);
+        Ok(loaded)
     }
 
     /// # Errors

@@ -37,7 +37,7 @@ struct Status {
 /// # Errors
 /// When there is no data folder, or something in it cannot be read.
 pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let loaded = context.load()?;
+    let loaded = context.load_without_settings()?;
     let journal = runs::open(context)?;
     let now = context.now();
     let service = service(context)?;
@@ -66,7 +66,7 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
 /// One line for where nothing was typed; `None` where there is no data folder.
 #[must_use]
 pub fn line(context: &Context) -> Option<String> {
-    let loaded = context.load().ok()?;
+    let loaded = context.load_without_settings().ok()?;
     let definitions = paused::others(&loaded, &paused::paused(&loaded, context));
     let now = context.now();
     let running = match service(context) {

@@ -116,9 +116,14 @@ impl Store {
 
     /// The definitions in force and the texts of their files, by file.
     pub fn with_texts(&self) -> impl Iterator<Item = (&Arc<Definition>, &Arc<str>)> {
-        let in_force = |state: &&State| state.definition.as_ref().is_some_and(|d| self.claims[&d.id].len() == 1);
-        let all = self.files.values().filter(in_force);
-        all.filter_map(|state| Some((state.definition.as_ref()?, state.text.as_ref()?)))
+        let unrivalled = self.unrivalled();
+        let all = self.files.values().filter_map(|state| Some((state.definition.as_ref()?, state.text.as_ref()?)));
+        all.filter(move |(definition, _)| unrivalled || self.claims[&definition.id].len() == 1)
+    }
+
+    /// Whether no two files claim the same identity, so that none needs to be looked up.
+    fn unrivalled(&self) -> bool {
+        self.claims.values().all(|files| files.len() == 1)
     }
 
     /// The definition in force of an identity.
@@ -142,7 +147,9 @@ impl Store {
     /// Every problem now, by file.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        self.files.iter().flat_map(|(file, state)| self.problems_in(file, state)).collect()
+        let unrivalled = self.unrivalled();
+        let told = self.files.iter().filter(|(_, state)| !unrivalled || !state.problems.is_empty());
+        told.flat_map(|(file, state)| self.problems_in(file, state)).collect()
     }
 
     /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.

@@ -356,6 +356,18 @@ fn a_reader_that_has_gone_is_no_error() {
 }
 
 #[test]
+fn status_answers_although_the_settings_are_wrong() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    bot.write("config.yaml", "timezon: Europe/Berlin\n");
+    let status = bot.json(["status"]);
+    assert_eq!(status["daemon"]["pid"], service.pid());
+    assert_eq!(status["problems"][0]["file"], "config.yaml");
+    assert_eq!(status["problems"][0]["line"], 1);
+    service.stop();
+}
+
+#[test]
 fn status_names_the_sockets_that_lead_around_the_wall() {
     let bot = TestBot::new();
     let path = bot.path("work/tmux");
