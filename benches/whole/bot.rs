@@ -43,6 +43,8 @@ impl Bot {
             fs::write(bot.home.join(format!("routines/routine-{n}.md")), text).unwrap();
             bot.reminder(&format!("reminder-{n}"), far + TimeDelta::seconds(n.try_into().unwrap()), "Not yet.");
         }
+        // What was written is on the disk before anything is measured.
+        rustix::fs::sync();
         bot
     }
 
