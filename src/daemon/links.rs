@@ -177,6 +177,8 @@ mod tests {
             let store = Arc::new(Mutex::new(Store::open(&home, defaults).unwrap()));
             let problems = Problems::load(journal).await.unwrap();
             links.ask(Following::start(store, Vec::new(), schedule.clone(), problems).await);
+            // Before that nothing has a place in the schedule.
+            assert!(schedule.activity().wait_for(|now| now.loaded).await.is_ok());
             Self { folder, pen, links, schedule }
         }
 
