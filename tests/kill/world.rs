@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ollim_bot::clock::Clock;
 use ollim_bot::failpoints::Step;
 use rusqlite::{Connection, OpenFlags};
@@ -194,9 +194,8 @@ impl World {
         let token = format!("w{}-{}", self.number, self.jobs.len());
         // Staged is not there, placed is.
         let job = Job { token, kind: Kind::Quiet, there: step == Step::Placed };
-        let at = (self.now() + TimeDelta::seconds(2)).to_rfc3339_opts(SecondsFormat::Secs, true);
         let body = job.body();
-        let words = ["reminder", "add", "-m", &body, "--at", &at, "--background", "--isolated", "--allowed-tools", ""];
+        let words = ["reminder", "add", "-m", &body, "--in", "2s", "--background", "--isolated", "--allowed-tools", ""];
         let status = self.setting.command(&words, self.ahead, Some((step, 1))).stdout(Stdio::null()).status().unwrap();
         assert_eq!(status.signal(), Some(9), "`reminder add` was to be killed at {}: {status}", step.name());
         *tally.lock().unwrap().steps.entry(step).or_default() += 1;
