@@ -1,5 +1,6 @@
 //! Definitions as the command line finds and shows them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -180,7 +181,8 @@ fn words(patterns: &[ToolPattern]) -> Vec<String> {
 pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), CliError> {
     let loaded = context.load()?;
     let now = context.now();
-    let paused = paused(&loaded, context);
+    // Only routines are ever paused.
+    let paused = if kind == Kind::Routine { paused(&loaded, context) } else { BTreeSet::new() };
     let all: Vec<&Arc<Definition>> = loaded.definitions.values().filter(|one| one.kind() == kind).collect();
     let firsts = || Firsts::after(now);
     let mut found: Vec<(Option<DateTime<Utc>>, &Arc<Definition>)> =
