@@ -66,10 +66,10 @@ pub(super) fn parse(file: &AgentFile) -> Parsed {
             Some((text, line)) => {
                 let document = frontmatter::split(&text).ok();
                 let entries = document.as_ref().and_then(|document| document.block.entries().ok());
-                let (Some(document), Some(entries)) = (document, entries) else {
+                let (Some(document), Some(entries)) = (&document, entries) else {
                     return whole(&not_yaml(&error.message), &hint_of(error.hint), error.line, error.column);
                 };
-                let mut reading = Reading::new(file, &document, &entries);
+                let mut reading = Reading::new(file, document, &entries);
                 let message = "`description` is not valid YAML; it is read as plain text, as the client does".into();
                 let hint = Some("put the whole description in quotes".into());
                 reading.problem(Severity::Warning, Some("description"), message, hint, (line, 1));
@@ -91,13 +91,13 @@ fn hint_of(hint: Option<String>) -> String {
 /// A file being read: its fields, and what was found wrong so far.
 struct Reading<'a> {
     file: &'a AgentFile<'a>,
-    document: &'a Document,
-    entries: &'a [Entry],
+    document: &'a Document<'a>,
+    entries: &'a [Entry<'a>],
     problems: Vec<Problem>,
 }
 
 impl<'a> Reading<'a> {
-    fn new(file: &'a AgentFile<'a>, document: &'a Document, entries: &'a [Entry]) -> Self {
+    fn new(file: &'a AgentFile<'a>, document: &'a Document<'a>, entries: &'a [Entry<'a>]) -> Self {
         let mut reading = Self { file, document, entries, problems: Vec::new() };
         for (index, entry) in entries.iter().enumerate() {
             reading.key(index, &entry.key);
@@ -331,7 +331,7 @@ impl Mode {
 }
 
 fn mode(value: &Value) -> Result<Mode, Fault> {
-    match value.text()?.as_str() {
+    match &*value.letters()? {
         "default" => Ok(Mode::Default),
         "dontAsk" => Ok(Mode::DontAsk),
         "plan" => Ok(Mode::Plan),

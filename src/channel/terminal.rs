@@ -4,7 +4,7 @@
 /// On one line: what is not to be shown becomes a blank.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    if !text.contains(unsafe_to_show) {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(unsafe_to_show) {
         return text.to_owned();
     }
     text.chars().map(|c| if unsafe_to_show(c) { ' ' } else { c }).collect()

@@ -15,7 +15,7 @@ use super::external;
 use crate::agents::known_agents;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
-use crate::definition::{self, Defaults, KnownCommands, Loaded};
+use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded};
 use crate::home::Home;
 use crate::policy::Places;
 use crate::run::tokens::RunAuthority;
@@ -139,7 +139,16 @@ impl Context {
         Ok(definition::load(&self.home, &self.defaults()?)?)
     }
 
-    /// The same, whatever is wrong with the settings: that is a problem like any other, and they do not count.
+    /// All definitions of a kind.
+    ///
+    /// # Errors
+    /// When there is no data folder, or the settings cannot be read.
+    pub fn load_kind(&self, kind: Kind) -> Result<Loaded, CliError> {
+        self.require_home()?;
+        Ok(definition::load_kind(&self.home, kind, &self.defaults()?)?)
+    }
+
+    /// [`Context::load`], whatever is wrong with the settings: that is a problem like any other, and they do not count.
     ///
     /// # Errors
     /// When there is no data folder, or the settings cannot be read.

@@ -179,44 +179,27 @@ fn words(patterns: &[ToolPattern]) -> Vec<String> {
 /// # Errors
 /// When the definitions cannot be read.
 pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let loaded = context.load()?;
+    let loaded = context.load_kind(kind)?;
     let now = context.now();
     // Only routines are ever paused.
     let paused = if kind == Kind::Routine { paused(&loaded, context) } else { BTreeSet::new() };
-    let all: Vec<&Arc<Definition>> = loaded.definitions.values().filter(|one| one.kind() == kind).collect();
+    let all: Vec<&Arc<Definition>> = loaded.definitions.values().collect();
     let firsts = || Firsts::after(now);
-    let mut found: Vec<(Option<DateTime<Utc>>, &Arc<Definition>)> =
-        parallel::filter_map(&all, firsts, |firsts, definition| {
-            Some((firsts.of(definition).filter(|_| !paused.contains(&definition.id)), *definition))
-        });
-    found.sort_by_key(|(at, definition)| (at.is_none(), *at, &definition.id));
+    let mut found = parallel::filter_map(&all, firsts, |firsts, definition| {
+        let paused = paused.contains(&definition.id);
+        let at = firsts.of(definition).filter(|_| !paused);
+        let cells = if context.json { Vec::new() } else { cells(definition, at, paused, now) };
+        Some((at, *definition, cells))
+    });
+    found.sort_by_key(|(at, definition, _)| (at.is_none(), *at, &definition.id));
     if context.json {
-        output.json(&found.iter().map(|(at, definition)| as_json(definition, *at)).collect::<Vec<_>>());
+        output.json(&found.iter().map(|(at, definition, _)| as_json(definition, *at)).collect::<Vec<_>>());
         return Ok(());
     }
     if found.is_empty() {
         output.note(format!("no {kind}s"));
     }
-    let rows = parallel::filter_map(
-        &found,
-        || (),
-        |(), (at, definition)| {
-            let when = match (at, definition.enabled) {
-                (Some(at), _) => times::local(*at, now, definition.zone),
-                (None, false) => "disabled".to_owned(),
-                (None, true) if paused.contains(&definition.id) => "paused".to_owned(),
-                (None, true) => "never".to_owned(),
-            };
-            let mut row = vec![Cell::new(definition.id.as_str(), STRONG), when.into()];
-            row.push(Cell::new(at.map(|at| times::relative(at, now)).unwrap_or_default(), FAINT));
-            if let Trigger::Routine { cron, .. } = &definition.trigger {
-                row.push(cron.into());
-            }
-            row.push(Cell::new(place(definition), FAINT));
-            row.push(summary(definition).into());
-            Some(row)
-        },
-    );
+    let rows: Vec<Vec<Cell>> = found.into_iter().map(|(.., cells)| cells).collect();
     output.table(&rows);
     if kind == Kind::Routine && !paused.is_empty() {
         output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
@@ -244,6 +227,26 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
         output.note("hint: `ollim-bot check` says what to do");
     }
     Ok(())
+}
+
+/// A line of a list.
+fn cells(definition: &Definition, at: Option<DateTime<Utc>>, paused: bool, now: DateTime<Utc>) -> Vec<Cell> {
+    let when = match (at, definition.enabled) {
+        (Some(at), _) => times::local(at, now, definition.zone),
+        (None, false) => "disabled".to_owned(),
+        (None, true) if paused => "paused".to_owned(),
+        (None, true) => "never".to_owned(),
+    };
+    let cron = match &definition.trigger {
+        Trigger::Routine { cron, .. } => Some(cron),
+        _ => None,
+    };
+    let mut cells = Vec::with_capacity(6);
+    cells.extend([Cell::new(definition.id.as_str(), STRONG), when.into()]);
+    cells.push(Cell::new(at.map(|at| times::relative(at, now)).unwrap_or_default(), FAINT));
+    cells.extend(cron.map(Cell::from));
+    cells.extend([Cell::new(place(definition), FAINT), summary(definition).into()]);
+    cells
 }
 
 /// Where it runs, where that is not the main session.

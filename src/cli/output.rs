@@ -2,7 +2,7 @@
 //!
 //! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks.
 
-use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io;
 
 use anstyle::{AnsiColor, Style};
@@ -63,14 +63,14 @@ impl Output {
         let mut widths = vec![0; columns];
         for row in rows {
             for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.width());
+                *width = (*width).max(cell.width);
             }
         }
         for row in rows {
             for (index, cell) in row.iter().enumerate() {
-                self.stdout.push_str(&paint(cell.style, &cell.text));
+                paint_into(&mut self.stdout, cell.style, &cell.text);
                 if index + 1 < row.len() {
-                    let blanks = widths.get(index).copied().unwrap_or(0) - cell.width() + 2;
+                    let blanks = widths.get(index).copied().unwrap_or(0) - cell.width + 2;
                     self.stdout.extend(std::iter::repeat_n(' ', blanks));
                 }
             }
@@ -129,17 +129,15 @@ fn write_all(
 #[derive(Clone, Debug)]
 pub struct Cell {
     text: String,
+    width: usize,
     style: Style,
 }
 
 impl Cell {
     /// Text from anywhere, made safe to show, in one style.
     pub fn new(text: impl AsRef<str>, style: Style) -> Self {
-        Self { text: plain(text.as_ref()), style }
-    }
-
-    fn width(&self) -> usize {
-        self.text.chars().count()
+        let text = plain(text.as_ref());
+        Self { width: text.chars().count(), text, style }
     }
 }
 
@@ -151,8 +149,19 @@ impl<T: AsRef<str>> From<T> for Cell {
 
 /// Text in a style.
 #[must_use]
-pub fn paint(style: Style, text: &str) -> Cow<'_, str> {
-    if style == Style::new() || text.is_empty() { text.into() } else { format!("{style}{text}{style:#}").into() }
+pub fn paint(style: Style, text: &str) -> String {
+    let mut painted = String::new();
+    paint_into(&mut painted, style, text);
+    painted
+}
+
+fn paint_into(painted: &mut String, style: Style, text: &str) {
+    if style == Style::new() || text.is_empty() {
+        painted.push_str(text);
+    } else {
+        // A String takes everything.
+        let _ = write!(painted, "{style}{text}{style:#}");
+    }
 }
 
 #[cfg(test)]

@@ -1,20 +1,24 @@
 //! How times are shown: local, with the weekday, and how far off they are.
 
+use std::sync::LazyLock;
+
+use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use chrono_tz::Tz;
+
+/// The forms of [`local`], read once: that takes longer than writing a time.
+static FORMS: LazyLock<[Vec<Item<'static>>; 4]> = LazyLock::new(|| {
+    ["%a %-d %b %H:%M %Z", "%a %-d %b %H:%M:%S %Z", "%a %-d %b %Y %H:%M %Z", "%a %-d %b %Y %H:%M:%S %Z"]
+        .map(|form| StrftimeItems::new(form).collect())
+});
 
 /// `Sun 22 Nov 09:00 CET`; the year where it is not the present one, seconds where there are some.
 #[must_use]
 pub fn local(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     let there = at.with_timezone(&zone);
     let (same_year, whole_minute) = (there.year() == now.with_timezone(&zone).year(), there.timestamp() % 60 == 0);
-    let shown = there.format(match (same_year, whole_minute) {
-        (true, true) => "%a %-d %b %H:%M %Z",
-        (true, false) => "%a %-d %b %H:%M:%S %Z",
-        (false, true) => "%a %-d %b %Y %H:%M %Z",
-        (false, false) => "%a %-d %b %Y %H:%M:%S %Z",
-    });
-    shown.to_string()
+    let form = &FORMS[usize::from(!same_year) * 2 + usize::from(!whole_minute)];
+    there.format_with_items(form.iter()).to_string()
 }
 
 /// `in 2h 5m`, `3d 4h ago`, `now`.
@@ -46,15 +50,16 @@ pub fn span(span: TimeDelta) -> String {
         _ => (seconds, &[(86_400, "d"), (3_600, "h")]),
     };
     let mut rest = whole;
-    let mut words = Vec::new();
+    let mut text = String::new();
     for (size, letter) in units {
         let count = rest / size;
         rest %= size;
         if count > 0 {
-            words.push(format!("{count}{letter}"));
+            let blank = if text.is_empty() { "" } else { " " };
+            text += &format!("{blank}{count}{letter}");
         }
     }
-    words.join(" ")
+    text
 }
 
 /// A time as JSON has it: RFC 3339 with the zone's offset.

@@ -270,7 +270,7 @@ fn variables(value: &Value) -> Result<Vec<String>, Fault> {
             return Err(Fault { item: Some(item), ..fault(message, "remove it from the list") });
         }
     }
-    Ok(names)
+    Ok(names.into_iter().map(str::to_owned).collect())
 }
 
 /// `tools: { subagents: { tools: { allow: […], deny: […] } } }`.
@@ -292,7 +292,7 @@ fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
     };
     let mut tools = SpawnTools::default();
     for entry in entries {
-        let list = match entry.key.as_str() {
+        let list = match &*entry.key {
             "allow" => &mut tools.allow,
             "deny" => &mut tools.deny,
             other => {
@@ -337,7 +337,7 @@ fn channel(value: &Value) -> Result<ChannelKind, Fault> {
     };
     match kind {
         Node::Text(kind) if kind == "console" => Ok(ChannelKind::Console),
-        Node::Text(kind) if LATER_CHANNELS.contains(&kind.as_str()) => {
+        Node::Text(kind) if LATER_CHANNELS.contains(&&**kind) => {
             Err(fault(format!("the channel `{kind}` is not supported by this version"), hint))
         }
         _ => Err(fault("`channel.kind` must be `console`".into(), hint)),

@@ -101,8 +101,14 @@ pub fn cron_fields(text: &str) -> Result<[&str; 5], CronError> {
         },
         None => text,
     };
-    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-    fields.try_into().map_err(|fields: Vec<&str>| CronError::Fields(fields.len()))
+    let mut words = text.split_ascii_whitespace();
+    let fields = [(); 5].map(|()| words.next());
+    match (fields, words.next()) {
+        ([Some(minute), Some(hour), Some(day), Some(month), Some(weekday)], None) => {
+            Ok([minute, hour, day, month, weekday])
+        }
+        _ => Err(CronError::Fields(text.split_ascii_whitespace().count())),
+    }
 }
 
 /// Parses five fields or an `@name`. Both day fields restricted means either of them, unless one begins with a

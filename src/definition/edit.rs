@@ -21,12 +21,12 @@ pub enum FieldValue {
 }
 
 impl FieldValue {
-    fn node(&self) -> Node {
+    fn node(&self) -> Node<'_> {
         match self {
             Self::Flag(flag) => Node::Bool(*flag),
             Self::Count(n) => Node::Int((*n).into()),
-            Self::Text(text) => Node::Text(text.clone()),
-            Self::Texts(texts) => Node::List(texts.iter().cloned().map(Node::Text).collect()),
+            Self::Text(text) => Node::Text(text.into()),
+            Self::Texts(texts) => Node::List(texts.iter().map(|text| Node::Text(text.into())).collect()),
         }
     }
 
@@ -143,10 +143,12 @@ fn quoted_end(value: &str) -> Option<usize> {
 fn proves(body: &str, entries: &[Entry], changed: &str, field: &str, value: Option<&FieldValue>) -> bool {
     let Ok(after) = frontmatter::split(changed) else { return false };
     let Ok(found) = after.block.entries() else { return false };
-    let others = |entries: &[Entry]| -> Vec<Entry> { entries.iter().filter(|e| !is(&e.key, field)).cloned().collect() };
+    let others = |entry: &&Entry| !is(&entry.key, field);
     let set: Vec<&Node> = found.iter().filter(|entry| is(&entry.key, field)).map(|entry| &entry.value).collect();
     let wanted = value.map(FieldValue::node);
-    after.body == body && others(entries) == others(&found) && set == wanted.iter().collect::<Vec<_>>()
+    after.body == body
+        && entries.iter().filter(others).eq(found.iter().filter(others))
+        && set == wanted.iter().collect::<Vec<_>>()
 }
 
 #[cfg(test)]

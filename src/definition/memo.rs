@@ -21,15 +21,21 @@ where
 
     /// The answer for `asked`: the one that is remembered, else what `work_out` says.
     pub(super) fn get(&self, asked: &Q, work_out: impl FnOnce() -> A) -> A {
+        self.view(asked, work_out, A::clone)
+    }
+
+    /// What `look` sees in that answer.
+    pub(super) fn view<V>(&self, asked: &Q, work_out: impl FnOnce() -> A, look: impl Fn(&A) -> V) -> V {
         if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(asked) {
-            return known.clone();
+            return look(known);
         }
         let answer = work_out();
+        let seen = look(&answer);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(asked.to_owned(), answer.clone());
-        answer
+        known.insert(asked.to_owned(), answer);
+        seen
     }
 }

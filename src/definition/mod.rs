@@ -33,7 +33,7 @@ pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 pub use samples::samples;
 pub use skill::{Skill, load_skills};
-pub use store::{Change, Loaded, Store, load};
+pub use store::{Change, Loaded, Store, load, load_kind};
 pub use watch::{Changed, Watch};
 pub use write::{
     FailedReminder, Written, changed_text, create, create_text, failed_reminders, move_to_failed, read_text, remove,

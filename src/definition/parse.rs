@@ -4,7 +4,10 @@
 //! line and column of the field it is about.
 
 mod fields_of;
+mod own_id;
 mod rules;
+
+pub(super) use own_id::may_have_id;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -122,7 +125,7 @@ struct Known<'a> {
     field: &'static Field,
     /// Its place among the file's entries.
     index: usize,
-    node: &'a Node,
+    node: &'a Node<'a>,
 }
 
 /// A file being read: what is known of it, and what was found wrong so far.
@@ -130,7 +133,7 @@ struct Reading<'a> {
     kind: Kind,
     file: &'a Path,
     text: &'a str,
-    document: &'a Document,
+    document: &'a Document<'a>,
     defaults: &'a Defaults,
     /// The file's stem, until it is known to say another.
     id: DefinitionId,
@@ -143,7 +146,7 @@ impl<'a> Reading<'a> {
         kind: Kind,
         file: &'a Path,
         text: &'a str,
-        document: &'a Document,
+        document: &'a Document<'a>,
         defaults: &'a Defaults,
         id: DefinitionId,
     ) -> Self {
@@ -151,7 +154,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Tells the known keys from the unknown and the repeated ones.
-    fn sort(&mut self, entries: &'a [Entry]) {
+    fn sort(&mut self, entries: &'a [Entry<'a>]) {
+        self.known.reserve_exact(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let field = fields::named(&entry.key);
             let twice = match field {
@@ -159,7 +163,7 @@ impl<'a> Reading<'a> {
                 None => entries[..index].iter().any(|other| other.key == entry.key),
             };
             if twice {
-                let name = field.map_or(entry.key.as_str(), |field| field.name);
+                let name = field.map_or(&*entry.key, |field| field.name);
                 let message = format!("{} is set twice", quoted(name));
                 self.at_key(Severity::Error, index, name, message, "keep one of the two");
                 continue;

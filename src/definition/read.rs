@@ -4,7 +4,7 @@
 //! folder. Only regular files are read, and never more than the limit, so that no pipe, device or huge file can
 //! hold the program up.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -16,6 +16,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::parse::may_have_id;
 use super::problem::kind_of;
 use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
 use crate::home::Home;
@@ -85,12 +86,15 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
         Err(error) => return refuse(format!("the folder cannot be read: {error}"), "check its owner and permissions"),
     }
     let read = || -> io::Result<Vec<PathBuf>> {
-        let mut files = Vec::new();
+        let mut files: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(home.root().join(folder))? {
             let entry = entry?;
             let name = entry.file_name();
             if is_definition_name(&name) && !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                files.push(folder.join(name));
+                // In one piece: `join` would make it in two.
+                let mut file = OsString::with_capacity(folder.as_os_str().len() + 1 + name.len());
+                file.extend([folder.as_os_str(), OsStr::new("/"), &name]);
+                files.push(file.into());
             }
         }
         files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
@@ -143,10 +147,20 @@ impl<'a> Reader<'a> {
     /// Reads and parses one file (relative path): what it says, and its text where that is a definition. `None`: it is
     /// not there.
     pub(super) fn read(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
+        self.read_if(file, |_| true)
+    }
+
+    /// The same of a file that may have an identity other than its name; `None` too where it has not.
+    pub(super) fn read_if_it_may_have_an_id(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
+        self.read_if(file, may_have_id)
+    }
+
+    fn read_if(&mut self, file: &Path, wanted: impl Fn(&[u8]) -> bool) -> Option<(Parsed, Option<Arc<str>>)> {
         let kind = kind_of(file)?;
         let (home, defaults, text) = (self.home, self.defaults, &mut self.text);
         let folder = self.folders.iter().find(|(of, _)| *of == kind).map(|(_, folder)| folder.as_fd());
         let parsed = match bytes(home, folder, file, text) {
+            Ok(()) if !wanted(text) => return None,
             // A defect of a parser in one file must not take the others along.
             Ok(()) => catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, text, defaults))).map_err(|_| {
                 (

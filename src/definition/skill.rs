@@ -80,7 +80,7 @@ fn load(home: &Home, name: &str) -> Result<Skill, DefinitionError> {
         at(&format!("its frontmatter is not valid YAML: {}", error.message), (error.line, error.column))
     })?;
     let value = |keys: [&str; 2]| {
-        let found = entries.iter().enumerate().find(|(_, entry)| keys.contains(&entry.key.as_str()));
+        let found = entries.iter().enumerate().find(|(_, entry)| keys.contains(&&*entry.key));
         found.map(|(index, entry)| (index, &entry.value))
     };
     let description = match value(["description"; 2]) {

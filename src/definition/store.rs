@@ -3,12 +3,12 @@
 //! What one file says is kept apart from what the files together mean: an identity that two valid files claim
 //! belongs to neither, and comes back by itself when one of them goes. A changed file costs that file alone.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::problem::quoted;
+use super::problem::{kind_of, quoted};
 use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, read, skill};
 use crate::home::Home;
 use crate::parallel;
@@ -30,6 +30,20 @@ pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError>
     let store = Store::open(home, defaults.clone())?;
     let problems = store.problems();
     Ok(Loaded { definitions: store.definitions().map(|d| (d.id.clone(), d.clone())).collect(), problems })
+}
+
+/// [`load`], of one folder. Of the other only those files are parsed that may have an identity of this one's.
+///
+/// # Errors
+/// [`DefinitionError::NoHome`] when there is no data folder.
+pub fn load_kind(home: &Home, kind: Kind, defaults: &Defaults) -> Result<Loaded, DefinitionError> {
+    let mut store = Store::empty(home, defaults.clone())?;
+    store.fill(store.read_kind(kind));
+    let of_kind = |definition: &&Arc<Definition>| definition.kind() == kind;
+    let definitions = store.definitions().filter(of_kind).map(|d| (d.id.clone(), d.clone())).collect();
+    let mut problems = store.problems();
+    problems.retain(|problem| problem.file.starts_with(read::folder_of(kind)));
+    Ok(Loaded { definitions, problems })
 }
 
 /// What a change of files means.
@@ -61,6 +75,10 @@ pub struct Store {
 /// A path relative to the data folder. Not a `PathBuf`: those compare part by part, which for many files takes
 /// longer than reading them.
 type File = Arc<OsStr>;
+
+fn key(file: &Path) -> File {
+    file.as_os_str().into()
+}
 
 /// What one file says by itself. For a folder that cannot be read: its problem.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,19 +112,26 @@ impl Store {
     /// # Errors
     /// [`DefinitionError::NoHome`] when there is no data folder.
     pub fn open(home: &Home, defaults: Defaults) -> Result<Self, DefinitionError> {
+        let mut store = Self::empty(home, defaults)?;
+        store.fill(store.read_all());
+        Ok(store)
+    }
+
+    fn empty(home: &Home, defaults: Defaults) -> Result<Self, DefinitionError> {
         if !home.root().is_dir() {
             return Err(DefinitionError::NoHome { root: home.root().to_owned() });
         }
-        let mut store = Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() };
-        let all = store.read_all();
-        store.claims.reserve(all.len());
-        for (file, state) in &all {
+        Ok(Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() })
+    }
+
+    fn fill(&mut self, files: BTreeMap<File, State>) {
+        self.claims.reserve(files.len());
+        for (file, state) in &files {
             if let Some(definition) = &state.definition {
-                store.claim(definition.id.clone(), file.clone());
+                self.claim(definition.id.clone(), file.clone());
             }
         }
-        store.files = all.into_iter().collect();
-        Ok(store)
+        self.files = files;
     }
 
     /// The definitions in force, by file.
@@ -203,22 +228,48 @@ impl Store {
     }
 
     /// Every file there is now. A folder that cannot be read stands for its files.
-    fn read_all(&self) -> Vec<(File, State)> {
+    fn read_all(&self) -> BTreeMap<File, State> {
+        let (files, problems) = self.list();
+        let reader = || read::Reader::of_many(&self.home, &self.defaults);
+        // Those that are gone by now are left out.
+        let read = |reader: &mut read::Reader, file: &PathBuf| Some((key(file), State::of(reader.read(file)?)));
+        parallel::filter_map(&files, reader, read).into_iter().chain(problems).collect()
+    }
+
+    /// The files of one kind, and those others that may have an identity of theirs.
+    fn read_kind(&self, kind: Kind) -> BTreeMap<File, State> {
+        let (files, problems) = self.list();
+        let reader = || read::Reader::of_many(&self.home, &self.defaults);
+        let ours = |file: &Path| kind_of(file) == Some(kind);
+        let read = |reader: &mut read::Reader, file: &PathBuf| {
+            let read = if ours(file) { reader.read(file) } else { reader.read_if_it_may_have_an_id(file) };
+            Some((key(file), State::of(read?)))
+        };
+        let mut all: BTreeMap<File, State> =
+            parallel::filter_map(&files, reader, read).into_iter().chain(problems).collect();
+        // The identity of those that were not parsed is their name.
+        let ids: HashSet<&str> =
+            all.values().filter_map(|state| Some(state.definition.as_ref()?.id.as_str())).collect();
+        let namesake = |file: &PathBuf| {
+            let stem = file.file_stem().and_then(OsStr::to_str);
+            (!ours(file) && stem.is_some_and(|stem| ids.contains(stem))).then(|| key(file))
+        };
+        let namesakes: Vec<File> = files.iter().filter_map(namesake).collect();
+        all.extend(namesakes.into_iter().filter_map(|file| self.read(&file).map(|state| (file, state))));
+        all
+    }
+
+    /// The files of both folders, and the folders that cannot be read.
+    fn list(&self) -> (Vec<PathBuf>, Vec<(File, State)>) {
         let mut files = Vec::new();
         let mut problems = Vec::new();
         for kind in [Kind::Reminder, Kind::Routine] {
             let listing = read::list(&self.home, kind);
             files.extend(listing.files);
-            let problem = |problem| State { definition: None, text: None, problems: vec![problem] };
-            problems.extend(listing.problem.map(|said| (read::folder_of(kind).as_os_str().into(), problem(said))));
+            let state = |problem| State { definition: None, text: None, problems: vec![problem] };
+            problems.extend(listing.problem.map(|problem| (key(read::folder_of(kind)), state(problem))));
         }
-        let reader = || read::Reader::of_many(&self.home, &self.defaults);
-        // Those that are gone by now are left out.
-        let mut all = parallel::filter_map(&files, reader, |reader, file| {
-            Some((file.as_os_str().into(), State::of(reader.read(file)?)))
-        });
-        all.extend(problems);
-        all
+        (files, problems)
     }
 
     fn read(&self, file: &OsStr) -> Option<State> {

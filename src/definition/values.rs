@@ -1,6 +1,7 @@
 //! Values as YAML has them, made into what a field means. Nothing is rounded, clamped or guessed: what does not fit
 //! is a [`Fault`] that says what would.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, TimeZone};
@@ -32,8 +33,8 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
     pub name: &'a str,
-    pub node: &'a Node,
-    pub block: &'a Block,
+    pub node: &'a Node<'a>,
+    pub block: &'a Block<'a>,
     /// Its place: among the file's entries, then within that one.
     pub path: &'a [usize],
 }
@@ -41,7 +42,7 @@ pub(crate) struct Value<'a> {
 /// Longest timeout and the like: far beyond any use, far below what overflows a clock.
 const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
-impl Value<'_> {
+impl<'a> Value<'a> {
     fn must_be(&self, what: &str, hint: impl Into<String>) -> Fault {
         let found = match self.node {
             Node::Null => return self.nothing(),
@@ -56,11 +57,11 @@ impl Value<'_> {
     }
 
     /// A scalar's letters as they are written.
-    fn scalar(&self) -> Option<String> {
+    fn scalar(&self) -> Option<Cow<'a, str>> {
         match self.node {
-            Node::Text(text) => Some(text.clone()),
+            Node::Text(text) => Some(Cow::Borrowed(text)),
             // YAML has made a number of them: `1234e567`, `0x10`, `True`.
-            Node::Bool(_) | Node::Int(_) | Node::Float(_) => self.block.raw(self.path),
+            Node::Bool(_) | Node::Int(_) | Node::Float(_) => self.block.raw(self.path).map(Cow::Owned),
             _ => None,
         }
     }
@@ -72,6 +73,11 @@ impl Value<'_> {
 
     /// Any scalar, as text.
     pub(crate) fn text(&self) -> Result<String, Fault> {
+        self.letters().map(Cow::into_owned)
+    }
+
+    /// The same, not copied.
+    pub(crate) fn letters(&self) -> Result<Cow<'a, str>, Fault> {
         self.scalar().ok_or_else(|| self.must_be("text", format!("write `{}: …` on one line", self.name)))
     }
 
@@ -193,7 +199,7 @@ impl Value<'_> {
 
     /// An IANA time zone.
     pub(crate) fn zone(&self) -> Result<Tz, Fault> {
-        let text = self.text()?;
+        let text = self.letters()?;
         text.parse().map_err(|_| {
             let hint = nearest_zone(&text).map_or_else(
                 || "write an IANA name, for example `Europe/Vienna`".into(),
@@ -205,7 +211,7 @@ impl Value<'_> {
 
     /// An RFC 3339 time; a local one is read in `zone`.
     pub(crate) fn instant(&self, zone: Tz) -> Result<DateTime<FixedOffset>, Fault> {
-        let text = self.text()?;
+        let text = self.letters()?;
         let text = text.trim();
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
             return Ok(at);
@@ -235,7 +241,7 @@ impl Value<'_> {
     }
 
     /// A list of texts.
-    pub(crate) fn texts(&self) -> Result<Vec<String>, Fault> {
+    pub(crate) fn texts(&self) -> Result<Vec<&'a str>, Fault> {
         let example = format!("write `{}:` and below it one `- …` a line", self.name);
         let Node::List(items) = self.node else {
             let hint = match self.node {
@@ -244,8 +250,8 @@ impl Value<'_> {
             };
             return Err(Fault { hint: Some(hint), ..self.must_be("a list", "") });
         };
-        let text = |(n, node): (usize, &Node)| match node {
-            Node::Text(text) => Ok(text.clone()),
+        let text = |(n, node): (usize, &'a Node<'a>)| match node {
+            Node::Text(text) => Ok(&**text),
             other => {
                 let message = format!("each item of `{}` must be text, found {}", self.name, other.describe());
                 Err(Fault { item: Some(n), ..Fault::new(message, "quote it: `- '…'`") })
@@ -267,13 +273,13 @@ impl Value<'_> {
                 return Err(fault(format!("`{}`: {} is named twice", self.name, quoted(name)), "keep one of the two"));
             }
         }
-        Ok(names)
+        Ok(names.into_iter().map(str::to_owned).collect())
     }
 
     /// A list of tool patterns.
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
         static ANSWERS: Memo<str, Result<ToolPattern, PatternError>> = Memo::new();
-        let pattern = |(n, text): (usize, &String)| {
+        let pattern = |(n, text): (usize, &str)| {
             ANSWERS.get(text, || ToolPattern::parse(text)).map_err(|error| {
                 let said = error.to_string();
                 let (what, hint) = match said.split_once("; ") {
@@ -286,9 +292,12 @@ impl Value<'_> {
                 Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
-        let mut patterns: Vec<ToolPattern> = self.texts()?.iter().enumerate().map(pattern).collect::<Result<_, _>>()?;
-        // They are kept as long as the definition.
-        patterns.shrink_to_fit();
+        let texts = self.texts()?;
+        // They are kept as long as the definition: no room for more.
+        let mut patterns = Vec::with_capacity(texts.len());
+        for text in texts.into_iter().enumerate() {
+            patterns.push(pattern(text)?);
+        }
         Ok(patterns)
     }
 }

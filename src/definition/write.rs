@@ -354,9 +354,10 @@ fn text_of(home: &Home, file: &Path) -> Result<String, DefinitionError> {
 
 fn reason_of(text: &str) -> Option<String> {
     use super::frontmatter::Node;
-    let entries = super::frontmatter::split(text).ok()?.block.entries().ok()?;
+    let document = super::frontmatter::split(text).ok()?;
+    let entries = document.block.entries().ok()?;
     entries.into_iter().find(|entry| entry.key == "failed_reason").and_then(|entry| match entry.value {
-        Node::Text(reason) => Some(reason),
+        Node::Text(reason) => Some(reason.into_owned()),
         _ => None,
     })
 }

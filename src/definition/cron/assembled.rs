@@ -12,10 +12,17 @@ use super::super::memo::Memo;
 use super::{FIELDS, MONTHS, WEEKDAYS, parser};
 
 /// Whether the day is a star, and the weekday; neither; neither, and one of them begins with one.
-static MODELS: LazyLock<Option<[Cron; 5]>> = LazyLock::new(|| {
-    let model = |day, weekday| parser(["0", "0", day, "*", weekday]).parse(&format!("0 0 {day} * {weekday}")).ok();
-    Some([model("*", "*")?, model("*", "1")?, model("1", "*")?, model("1", "1")?, model("*/2", "1")?])
-});
+static MODELS: [LazyLock<Option<Cron>>; 5] = [
+    LazyLock::new(|| model("*", "*")),
+    LazyLock::new(|| model("*", "1")),
+    LazyLock::new(|| model("1", "*")),
+    LazyLock::new(|| model("1", "1")),
+    LazyLock::new(|| model("*/2", "1")),
+];
+
+fn model(day: &str, weekday: &str) -> Option<Cron> {
+    parser(["0", "0", day, "*", weekday]).parse(&format!("0 0 {day} * {weekday}")).ok()
+}
 
 /// Components that nothing is read into yet.
 static EMPTY: LazyLock<CronPattern> = LazyLock::new(|| CronPattern::new(""));
@@ -24,7 +31,7 @@ static EMPTY: LazyLock<CronPattern> = LazyLock::new(|| CronPattern::new(""));
 pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
     let [_, _, day, _, weekday] = fields;
     let (day, weekday) = (if day == "?" { "*" } else { day }, if weekday == "?" { "*" } else { weekday });
-    let [both, day_only, weekday_only, neither, begins] = MODELS.as_ref()?;
+    let [both, day_only, weekday_only, neither, begins] = &MODELS;
     let model = match (day, weekday) {
         ("*", "*") => both,
         ("*", _) => day_only,
@@ -32,7 +39,7 @@ pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
         _ if day.starts_with('*') || weekday.starts_with('*') => begins,
         _ => neither,
     };
-    let mut cron = model.clone();
+    let mut cron = (**model).clone()?;
     cron.pattern.minutes = component(0, fields)?;
     cron.pattern.hours = component(1, fields)?;
     cron.pattern.days = component(2, fields)?;
@@ -43,13 +50,19 @@ pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
 
 /// Whether each field is right by itself.
 pub(super) fn is_valid(fields: [&str; 5]) -> bool {
-    (0..5).all(|nth| component(nth, fields).is_some())
+    (0..5).all(|nth| view(nth, fields, Option::is_some))
 }
 
-/// The `nth` field, read. However many expressions there are, they are made of few fields.
+/// The `nth` field, read.
 fn component(nth: usize, fields: [&str; 5]) -> Option<CronComponent> {
+    view(nth, fields, Option::clone)
+}
+
+/// What `look` sees in the `nth` field. However many expressions there are, they are made of few fields.
+fn view<V>(nth: usize, fields: [&str; 5], look: impl Fn(&Option<CronComponent>) -> V) -> V {
     static ANSWERS: [Memo<str, Option<CronComponent>>; 5] = [const { Memo::new() }; 5];
-    ANSWERS[nth].get(fields[nth], || FIELDS[nth].is_well_formed(fields[nth]).then(|| read(nth, fields[nth]))?)
+    let field = fields[nth];
+    ANSWERS[nth].view(field, || FIELDS[nth].is_well_formed(field).then(|| read(nth, field))?, look)
 }
 
 /// `field` has its form: names stand where names may stand.

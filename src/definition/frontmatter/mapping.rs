@@ -3,6 +3,7 @@
 //! `serde_yaml` gives positions with errors only. So a position is asked for when it is needed, by reading again
 //! and failing on purpose at the spot; files without problems never pay for it.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
@@ -28,29 +29,47 @@ const MOST_BRACKETS: usize = 2_000;
 
 const TOO_MANY: &str = "too many values (do aliases repeat each other?)";
 
-/// One `key: value`, in the file's order.
+/// One `key: value`, in the file's order. Texts that stand in the file as they are meant are not copied.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct Entry<'a> {
     /// As written.
-    pub key: String,
-    pub value: Node,
+    pub key: Cow<'a, str>,
+    pub value: Node<'a>,
 }
 
 /// A value as YAML types it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub(crate) enum Node<'a> {
     Null,
     Bool(bool),
     Int(i128),
     Float(f64),
-    Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    Text(Cow<'a, str>),
+    List(Vec<Node<'a>>),
+    Map(Vec<Entry<'a>>),
     /// `!name …`: nothing here has a use for it.
     Tagged,
 }
 
-impl Node {
+impl Node<'_> {
+    /// With texts of its own.
+    pub(crate) fn into_owned(self) -> Node<'static> {
+        match self {
+            Self::Null => Node::Null,
+            Self::Bool(flag) => Node::Bool(flag),
+            Self::Int(number) => Node::Int(number),
+            Self::Float(number) => Node::Float(number),
+            Self::Text(text) => Node::Text(text.into_owned().into()),
+            Self::List(items) => Node::List(items.into_iter().map(Node::into_owned).collect()),
+            Self::Map(entries) => {
+                let owned =
+                    |entry: Entry| Entry { key: entry.key.into_owned().into(), value: entry.value.into_owned() };
+                Node::Map(entries.into_iter().map(owned).collect())
+            }
+            Self::Tagged => Node::Tagged,
+        }
+    }
+
     /// What it is, in a sentence: "a list".
     pub(crate) fn describe(&self) -> &'static str {
         match self {
@@ -88,7 +107,7 @@ impl Fault {
     }
 }
 
-pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
+pub(super) fn read(yaml: &str) -> Result<Vec<Entry<'_>>, Fault> {
     if yaml.len() > LONGEST {
         return Err(Fault::at_start("it is longer than 64 KiB".into()));
     }
@@ -96,7 +115,7 @@ pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
 }
 
 /// The same for any YAML that is not too long.
-pub(super) fn read_with_library(yaml: &str) -> Result<Vec<Entry>, Fault> {
+pub(super) fn read_with_library(yaml: &str) -> Result<Vec<Entry<'static>>, Fault> {
     if yaml.bytes().filter(|b| matches!(b, b'[' | b'{')).count() > MOST_BRACKETS {
         return Err(Fault::at_start("it has more than 2000 brackets".into()));
     }
@@ -168,9 +187,9 @@ struct Walk<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = Node;
+    type Value = Node<'static>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         match self.left.get().checked_sub(1) {
             Some(left) => self.left.set(left),
             None => return Err(D::Error::custom(TOO_MANY)),
@@ -180,43 +199,43 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = Node;
+    type Value = Node<'static>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
-    fn visit_unit<E>(self) -> Result<Node, E> {
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(Node::Null)
     }
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
         Ok(Node::Bool(value))
     }
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
         Ok(Node::Int(value.into()))
     }
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
         Ok(Node::Int(value.into()))
     }
-    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
+    fn visit_i128<E>(self, value: i128) -> Result<Self::Value, E> {
         Ok(Node::Int(value))
     }
-    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
+    fn visit_u128<E>(self, value: u128) -> Result<Self::Value, E> {
         Ok(i128::try_from(value).map_or(Node::Float(f64::INFINITY), Node::Int))
     }
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
         Ok(Node::Float(value))
     }
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Node::Text(value.to_owned().into()))
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element_seed(self)? {
             items.push(item);
         }
         Ok(Node::List(items))
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
         // A key is read as a string: it keeps the letters it was written with, and a list or a mapping as a key is
         // refused where it stands.
@@ -225,11 +244,11 @@ impl<'de> Visitor<'de> for Walk<'_> {
             if entries.len() == MOST_ENTRIES {
                 return Err(A::Error::custom(TOO_MANY));
             }
-            entries.push(Entry { key, value });
+            entries.push(Entry { key: key.into(), value });
         }
         Ok(Node::Map(entries))
     }
-    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Node, A::Error> {
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Self::Value, A::Error> {
         let (IgnoredAny, value) = data.variant()?;
         value.newtype_variant::<IgnoredAny>()?;
         Ok(Node::Tagged)

@@ -1,18 +1,36 @@
-//! The YAML that nearly every file is made of, read without a YAML parser: `key: value` lines, and lists of one scalar a
-//! line. It is much the faster for many files.
+//! What nearly every file is made of, read without a parser: two fences, and between them `key: value` lines, and lists of
+//! one scalar a line. It is much the faster for many files.
 //!
-//! Whatever is written in any other way is [`None`] here, and left to `serde_yaml`; a property holds that where both read
-//! a text, they read the same.
+//! Whatever is written in any other way is [`None`] here, and left to `gray_matter` and `serde_yaml`; properties hold that
+//! where both read a text, they read the same.
 
 use super::mapping::{Entry, MOST_ENTRIES, MOST_VALUES, Node};
 
-/// The entries, where every line is plain.
-pub(super) fn read(yaml: &str) -> Option<Vec<Entry>> {
-    let ascii = |byte: u8| matches!(byte, b'\n' | b' '..=b'~');
-    if !yaml.bytes().all(ascii) && !yaml.chars().all(is_plain_char) {
+/// The lines between the fences, and the body.
+pub(super) fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix("---\n")?;
+    // Nothing is trimmed off before such a line.
+    if !rest.starts_with(|c: char| c == '#' || c.is_ascii_lowercase()) || text.contains('\r') {
         return None;
     }
-    let mut entries: Vec<Entry> = Vec::with_capacity(12);
+    let (fence, _) = rest.match_indices('\n').find(|(newline, _)| rest[newline + 1..].starts_with("---"))?;
+    let (yaml, closing) = rest.split_at(fence + 1);
+    if rest[..fence].ends_with(char::is_whitespace) {
+        return None;
+    }
+    let after = &closing["---".len()..];
+    let body = if after.is_empty() { after } else { after.strip_prefix('\n')? };
+    Some((yaml, body.strip_suffix('\n').unwrap_or(body).trim_start_matches('\n')))
+}
+
+/// The entries, where every line is plain.
+pub(super) fn read(yaml: &str) -> Option<Vec<Entry<'_>>> {
+    let ascii = |byte: u8| matches!(byte, b'\n' | b' '..=b'~');
+    // Without an early end: that takes many bytes at a time.
+    if !yaml.bytes().fold(true, |all, byte| all & ascii(byte)) && !yaml.chars().all(is_plain_char) {
+        return None;
+    }
+    let mut entries: Vec<Entry<'_>> = Vec::with_capacity(12);
     // The mapping and its values count as they do elsewhere.
     let mut values = 1;
     // How far the items of the list that is being read are indented.
@@ -53,7 +71,7 @@ pub(super) fn read(yaml: &str) -> Option<Vec<Entry>> {
             }
             None => return None,
         };
-        entries.push(Entry { key: key.to_owned(), value });
+        entries.push(Entry { key: key.into(), value });
     }
     Some(entries)
 }
@@ -69,11 +87,11 @@ fn is_plain_key(key: &str) -> bool {
 }
 
 /// A scalar on one line, without blanks around it and without a comment behind it.
-fn scalar(text: &str) -> Option<Node> {
+fn scalar(text: &str) -> Option<Node<'_>> {
     let first = *text.as_bytes().first()?;
     if let b'"' | b'\'' = first {
         let inner = text[1..].strip_suffix(char::from(first))?;
-        return (!inner.contains([char::from(first), '\\'])).then(|| Node::Text(inner.to_owned()));
+        return (!inner.contains([char::from(first), '\\'])).then(|| Node::Text(inner.into()));
     }
     let pair = |pair: &[u8]| matches!(pair, b": " | b" #");
     let ends = text.as_bytes().windows(2).any(pair) || text.ends_with(':');
@@ -84,8 +102,8 @@ fn scalar(text: &str) -> Option<Node> {
     match text {
         "true" => Some(Node::Bool(true)),
         "false" => Some(Node::Bool(false)),
-        _ if !first.is_ascii_digit() => (!is_special(text)).then(|| Node::Text(text.to_owned())),
-        _ if is_no_number(text) => Some(Node::Text(text.to_owned())),
+        _ if !first.is_ascii_digit() => (!is_special(text)).then(|| Node::Text(text.into())),
+        _ if is_no_number(text) => Some(Node::Text(text.into())),
         _ => {
             let decimal = text.len() < 19 && (first != b'0' || text == "0") && text.bytes().all(|b| b.is_ascii_digit());
             text.parse().ok().filter(|_| decimal).map(Node::Int)
@@ -107,6 +125,7 @@ fn is_special(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::mapping::read_with_library;
+    use super::super::{Document, split_with_library};
     use super::*;
     use proptest::prelude::*;
 
@@ -116,6 +135,27 @@ mod tests {
         let Some(entries) = read(yaml) else { return false };
         assert_eq!(Some(entries), read_with_library(yaml).ok(), "{yaml:?}");
         true
+    }
+
+    /// Whether it was split here; if so, as the library splits it.
+    #[track_caller]
+    fn check_split(text: &str) -> bool {
+        let Some((yaml, body)) = split(text) else { return false };
+        let Document { block, body: expected } = split_with_library(text).unwrap();
+        assert_eq!((yaml, 2, body), (&*block.yaml, block.first_line, &*expected), "{text:?}");
+        true
+    }
+
+    #[test]
+    fn plain_fences_are_found_here() {
+        for text in ["---\nid: x\n---\nbody\n", "---\nid: x\n\n# y\n---", "---\na: b\n---\n\n\n  a\n---\nb\n\n"] {
+            assert!(check_split(text), "{text:?}");
+        }
+        for text in
+            ["---\n---\n", "---\n\nid: x\n---\n", "---\r\nid: x\r\n---\r\n", "--- \nid: x\n---\n", "---\nid: x\n"]
+        {
+            assert_eq!(split(text), None, "{text:?}");
+        }
     }
 
     #[test]
@@ -213,6 +253,13 @@ mod tests {
         #[test]
         fn what_is_read_here_the_library_reads_the_same(lines in prop::collection::vec(line(), 0..6)) {
             check(&(lines.join("\n") + "\n"));
+        }
+        #[test]
+        fn what_is_split_here_the_library_splits_the_same(
+            lines in prop::collection::vec("(---|--- |----|---x|[a-z]: \\PC{0,3}|# a|\\PC{0,3}|[ \t\r\u{85}\u{a0}\u{b}]{0,2}|)", 0..8),
+            start in "(|---\n|---\na: b\n|\u{feff}|\n)", end in "\n{0,3}",
+        ) {
+            check_split(&(start + &lines.join("\n") + &end));
         }
         #[test]
         fn any_value_is_read_the_same(value in "[-+.0-9a-zA-Z_:#&*!|>%@`'\"\\[\\]{},~ \\\\]{1,10}", quoted in "[ -~]{0,8}") {

@@ -55,7 +55,7 @@ impl Reading<'_> {
         let definition = Definition {
             id: id?,
             file: self.file.to_owned(),
-            description: one_line(&description?.unwrap_or_default()),
+            description: one_line(description?.unwrap_or_default()),
             zone,
             own_zone: own_zone?,
             enabled: enabled?.unwrap_or(true),
@@ -71,7 +71,7 @@ impl Reading<'_> {
                 .map(|text| text.trim().to_owned())
                 .filter(|text| !text.is_empty())
                 .map(DefinitionId::new),
-            body: self.document.body.clone(),
+            body: self.document.body.to_string(),
         };
         self.warn_of(&definition);
         Some(definition)
@@ -123,13 +123,14 @@ impl Reading<'_> {
 
     fn cron(&mut self) -> Option<String> {
         let cron = self.read_or_empty("cron", |v| {
-            let text = v.text()?.trim().to_owned();
-            check_cron(&text).map_err(|error| Fault {
-                message: format!("bad `cron` {}: {error}", quoted(&text)),
+            let text = v.letters()?;
+            let text = text.trim();
+            check_cron(text).map_err(|error| Fault {
+                message: format!("bad `cron` {}: {error}", quoted(text)),
                 hint: Some(error.hint().into()),
                 item: None,
             })?;
-            Ok(text)
+            Ok(text.to_owned())
         })?;
         if cron.is_none() {
             let hint = match self.entry("run_at") {
@@ -213,7 +214,11 @@ impl Reading<'_> {
 }
 
 /// A description is one line, whatever the file made of it; control characters would reach terminals.
-fn one_line(text: &str) -> String {
+fn one_line(text: String) -> String {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~');
+    if text.bytes().all(plain) && !text.contains("  ") && text.trim_ascii().len() == text.len() {
+        return text;
+    }
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }

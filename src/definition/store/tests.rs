@@ -1,6 +1,7 @@
 //! What a folder means, and what changes when its files do.
 
 use super::*;
+use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -273,4 +274,47 @@ fn a_changed_comment_is_a_change_of_the_file() {
     let path = folder.put("routines/tea.md", &text);
     assert_eq!(shown(&store.refresh(&[path])), ["upsert tea from routines/tea.md: x"]);
     assert_eq!(store.text(&DefinitionId::new("tea")).map(|text| &**text), Some(text.as_str()));
+}
+
+/// What [`load_kind`] must say: all there is, but of one kind.
+fn all_of_kind(folder: &Folder, kind: Kind) -> Loaded {
+    let mut all = load(&folder.home, &defaults()).unwrap();
+    all.definitions.retain(|_, definition| definition.kind() == kind);
+    all.problems.retain(|problem| problem.file.starts_with(read::folder_of(kind)));
+    all
+}
+
+#[test]
+fn one_kind_is_read_as_if_both_were() {
+    let folder = Folder::new();
+    folder.put("routines/tea.md", "---\ncron: 0 9 * * *\n---\nTea\n");
+    folder.put("routines/milk.md", "---\ncron: 0 9 * * *\n---\nMilk\n");
+    folder.put("routines/broken.md", "---\ncron: 0 9 * *\n---\nx\n");
+    folder.put("reminders/tea.md", "---\nrun_at: 2027-01-01T09:00:00Z\n---\nThe name of a routine\n");
+    folder.put("reminders/b.md", "---\n\"\\x69d\": milk\nrun_at: 2027-01-01T09:00:00Z\n---\nThe id of a routine\n");
+    folder.put("reminders/broken.md", "---\nrun_at: 2027-01-01T09:00:00Z\n---\nThe name of a broken one\n");
+    for kind in [Kind::Routine, Kind::Reminder] {
+        let loaded = load_kind(&folder.home, kind, &defaults()).unwrap();
+        assert_eq!(loaded, all_of_kind(&folder, kind));
+        assert_eq!(loaded.definitions.len(), usize::from(kind == Kind::Reminder), "{kind}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn one_kind_of_any_files_is_read_as_if_both_were(
+        files in prop::collection::btree_map(
+            ("(routines|reminders)/[ab](idc?)?\\.md", "(id: [ab](id)?\n|\"id\": a\n|'id' : b\n|\\? id\n: a\n|!!str id: a\n|\"i\\\\u0064\": a\n|)"),
+            "(cron: 0 9 \\* \\* \\*\nrun_at: 2027-01-01T09:00:00Z\n|cron: 0 9\nrun_at: soon\n)",
+            0..7,
+        ),
+    ) {
+        let folder = Folder::new();
+        for ((file, id), rest) in &files {
+            folder.put(file, &format!("---\n{id}{rest}---\nText\n"));
+        }
+        for kind in [Kind::Routine, Kind::Reminder] {
+            prop_assert_eq!(load_kind(&folder.home, kind, &defaults()).unwrap(), all_of_kind(&folder, kind));
+        }
+    }
 }
