@@ -1,5 +1,6 @@
 //! How times are shown: local, with the weekday, and how far off they are.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use chrono::format::{Item, StrftimeItems};
@@ -56,7 +57,8 @@ pub fn span(span: TimeDelta) -> String {
         rest %= size;
         if count > 0 {
             let blank = if text.is_empty() { "" } else { " " };
-            text += &format!("{blank}{count}{letter}");
+            // A String takes everything.
+            let _ = write!(text, "{blank}{count}{letter}");
         }
     }
     text

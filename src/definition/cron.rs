@@ -150,16 +150,17 @@ fn first_wrong_field(parser: &CronParser, fields: &[&str; 5]) -> String {
 /// # Errors
 /// [`CronError`].
 pub fn check_cron(text: &str) -> Result<(), CronError> {
-    static ANSWERS: Memo<str, Result<(), CronError>> = Memo::new();
+    thread_local!(static ANSWERS: Memo<str, Result<(), CronError>> = Memo::new());
     let fields = cron_fields(text)?;
     if always_comes(fields) && assembled::is_valid(fields) {
         return Ok(());
     }
-    ANSWERS.get(text, || {
+    let check = || {
         let cron = parse_cron(text)?;
         // Whether a date matches does not depend on when one asks: the calendar repeats every 400 years.
         cron.find_next_occurrence(&DateTime::UNIX_EPOCH, true).map(drop).map_err(|_| CronError::Never)
-    })
+    };
+    ANSWERS.with(|answers| answers.get(text, check))
 }
 
 /// Whether it is plain that some date matches: every day comes in some month, and in every month a 28th and each weekday.

@@ -91,9 +91,9 @@ impl fmt::Display for Problem {
 
 /// Which kind a file in the data folder is, by its folder.
 pub(crate) fn kind_of(file: &Path) -> Option<Kind> {
-    match file.components().next()?.as_os_str().to_str()? {
-        "routines" => Some(Kind::Routine),
-        "reminders" => Some(Kind::Reminder),
+    match file.as_os_str().as_encoded_bytes().split(|byte| *byte == b'/').next()? {
+        b"routines" => Some(Kind::Routine),
+        b"reminders" => Some(Kind::Reminder),
         _ => None,
     }
 }

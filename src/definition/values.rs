@@ -278,9 +278,9 @@ impl<'a> Value<'a> {
 
     /// A list of tool patterns.
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
-        static ANSWERS: Memo<str, Result<ToolPattern, PatternError>> = Memo::new();
+        thread_local!(static ANSWERS: Memo<str, Result<ToolPattern, PatternError>> = Memo::new());
         let pattern = |(n, text): (usize, &str)| {
-            ANSWERS.get(text, || ToolPattern::parse(text)).map_err(|error| {
+            ANSWERS.with(|answers| answers.get(text, || ToolPattern::parse(text))).map_err(|error| {
                 let said = error.to_string();
                 let (what, hint) = match said.split_once("; ") {
                     Some((what, hint)) => (what, hint),

@@ -20,8 +20,16 @@ static MODELS: [LazyLock<Option<Cron>>; 5] = [
     LazyLock::new(|| model("*/2", "1")),
 ];
 
+/// Without the five fields, which each expression has of its own.
 fn model(day: &str, weekday: &str) -> Option<Cron> {
-    parser(["0", "0", day, "*", weekday]).parse(&format!("0 0 {day} * {weekday}")).ok()
+    let mut cron = parser(["0", "0", day, "*", weekday]).parse(&format!("0 0 {day} * {weekday}")).ok()?;
+    let pattern = &mut cron.pattern;
+    for field in
+        [&mut pattern.minutes, &mut pattern.hours, &mut pattern.days, &mut pattern.months, &mut pattern.days_of_week]
+    {
+        *field = CronComponent::default();
+    }
+    Some(cron)
 }
 
 /// Components that nothing is read into yet.
@@ -50,7 +58,7 @@ pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
 
 /// Whether each field is right by itself.
 pub(super) fn is_valid(fields: [&str; 5]) -> bool {
-    (0..5).all(|nth| view(nth, fields, Option::is_some))
+    (0..5).all(|nth| fields[nth] == "*" || view(nth, fields, Option::is_some))
 }
 
 /// The `nth` field, read.
@@ -59,10 +67,11 @@ fn component(nth: usize, fields: [&str; 5]) -> Option<CronComponent> {
 }
 
 /// What `look` sees in the `nth` field. However many expressions there are, they are made of few fields.
-fn view<V>(nth: usize, fields: [&str; 5], look: impl Fn(&Option<CronComponent>) -> V) -> V {
-    static ANSWERS: [Memo<str, Option<CronComponent>>; 5] = [const { Memo::new() }; 5];
+fn view<V>(nth: usize, fields: [&str; 5], look: impl FnOnce(&Option<CronComponent>) -> V) -> V {
+    thread_local!(static ANSWERS: [Memo<str, Option<CronComponent>>; 5] = [(); 5].map(|()| Memo::new()));
     let field = fields[nth];
-    ANSWERS[nth].view(field, || FIELDS[nth].is_well_formed(field).then(|| read(nth, field))?, look)
+    let answer = || FIELDS[nth].is_well_formed(field).then(|| read(nth, field))?;
+    ANSWERS.with(|answers| answers[nth].view(field, answer, look))
 }
 
 /// `field` has its form: names stand where names may stand.

@@ -94,7 +94,10 @@ fn scalar(text: &str) -> Option<Node<'_>> {
         return (!inner.contains([char::from(first), '\\'])).then(|| Node::Text(inner.into()));
     }
     let pair = |pair: &[u8]| matches!(pair, b": " | b" #");
-    let ends = text.as_bytes().windows(2).any(pair) || text.ends_with(':');
+    // Without an early end, as above.
+    let mark = |byte: u8| (byte == b':') | (byte == b'#');
+    let marked = text.bytes().fold(false, |any, byte| any | mark(byte));
+    let ends = marked && (text.as_bytes().windows(2).any(pair) || text.ends_with(':'));
     // Every mark that means something to YAML is ASCII.
     if ends || (first.is_ascii() && !first.is_ascii_alphanumeric()) {
         return None;
@@ -119,7 +122,8 @@ fn is_no_number(text: &str) -> bool {
 
 /// Words that YAML makes something else of.
 fn is_special(word: &str) -> bool {
-    ["null", "true", "false", "inf", "infinity", "nan"].iter().any(|special| word.eq_ignore_ascii_case(special))
+    let special = |special: &&str| word.eq_ignore_ascii_case(special);
+    word.len() <= "infinity".len() && ["null", "true", "false", "inf", "infinity", "nan"].iter().any(special)
 }
 
 #[cfg(test)]

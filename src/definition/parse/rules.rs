@@ -136,8 +136,8 @@ impl Reading<'_> {
 
 /// What the policy says of a pattern in an allowlist.
 fn warnings(pattern: &ToolPattern) -> Arc<[String]> {
-    static ANSWERS: Memo<ToolPattern, Arc<[String]>> = Memo::new();
-    ANSWERS.get(pattern, || policy::warnings(pattern).into())
+    thread_local!(static ANSWERS: Memo<ToolPattern, Arc<[String]>> = Memo::new());
+    ANSWERS.with(|answers| answers.get(pattern, || policy::warnings(pattern).into()))
 }
 
 /// Whether a pattern names an MCP tool of ours.
