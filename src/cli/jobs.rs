@@ -17,7 +17,6 @@ use crate::definition::{
     self, Background, Chain, Definition, DefinitionId, Kind, Loaded, Mode, OnMissed, OnOverlap, Problem, Thinking,
     Trigger,
 };
-use crate::parallel;
 use crate::policy::{BgForkConfig, ToolPattern};
 
 /// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
@@ -183,24 +182,19 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
     let now = context.now();
     // Only routines are ever paused.
     let paused = if kind == Kind::Routine { paused(&loaded, context) } else { BTreeSet::new() };
-    let all: Vec<&Arc<Definition>> = loaded.definitions.values().collect();
-    let firsts = || Firsts::after(now);
-    let mut found = parallel::filter_map(&all, firsts, |firsts, definition| {
-        let paused = paused.contains(&definition.id);
-        let at = firsts.of(definition).filter(|_| !paused);
-        let cells = if context.json { Vec::new() } else { cells(definition, at, paused, now) };
-        Some((at, *definition, cells))
-    });
-    found.sort_by_key(|(at, definition, _)| (at.is_none(), *at, &definition.id));
+    let mut firsts = Firsts::after(now);
+    let mut of = |definition| (firsts.of(definition).filter(|_| !paused.contains(&definition.id)), definition);
+    let mut found: Vec<(Option<DateTime<Utc>>, &Definition)> = loaded.definitions.values().map(|one| of(one)).collect();
+    found.sort_by_key(|(at, definition)| (at.is_none(), *at, &definition.id));
     if context.json {
-        output.json(&found.iter().map(|(at, definition, _)| as_json(definition, *at)).collect::<Vec<_>>());
+        output.json(&found.iter().map(|(at, definition)| as_json(definition, *at)).collect::<Vec<_>>());
         return Ok(());
     }
     if found.is_empty() {
         output.note(format!("no {kind}s"));
     }
-    let rows: Vec<Vec<Cell>> = found.into_iter().map(|(.., cells)| cells).collect();
-    output.table(&rows);
+    let row = |(at, definition): &(_, &Definition)| row(definition, *at, paused.contains(&definition.id), now);
+    output.table(&found.iter().map(row).collect::<Vec<_>>());
     if kind == Kind::Routine && !paused.is_empty() {
         output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
     }
@@ -230,7 +224,7 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
 }
 
 /// A line of a list.
-fn cells(definition: &Definition, at: Option<DateTime<Utc>>, paused: bool, now: DateTime<Utc>) -> Vec<Cell> {
+fn row(definition: &Definition, at: Option<DateTime<Utc>>, paused: bool, now: DateTime<Utc>) -> Vec<Cell> {
     let when = match (at, definition.enabled) {
         (Some(at), _) => times::local(at, now, definition.zone),
         (None, false) => "disabled".to_owned(),
@@ -241,12 +235,10 @@ fn cells(definition: &Definition, at: Option<DateTime<Utc>>, paused: bool, now: 
         Trigger::Routine { cron, .. } => Some(cron),
         _ => None,
     };
-    let mut cells = Vec::with_capacity(6);
-    cells.extend([Cell::new(definition.id.as_str(), STRONG), when.into()]);
-    cells.push(Cell::new(at.map(|at| times::relative(at, now)).unwrap_or_default(), FAINT));
-    cells.extend(cron.map(Cell::from));
-    cells.extend([Cell::new(place(definition), FAINT), summary(definition).into()]);
-    cells
+    let relative = at.map(|at| times::relative(at, now)).unwrap_or_default();
+    let before = [Cell::new(definition.id.as_str(), STRONG), when.into(), Cell::new(relative, FAINT)];
+    let behind = [Cell::new(place(definition), FAINT), summary(definition).into()];
+    before.into_iter().chain(cron.map(Cell::from)).chain(behind).collect()
 }
 
 /// Where it runs, where that is not the main session.
