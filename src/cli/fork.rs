@@ -29,7 +29,7 @@ pub fn ask(argv: &[OsString], token: &str, context: &Context) -> Result<Output, 
         .collect::<Option<Vec<_>>>()
         .ok_or_else(|| CliError::user("the command line is not UTF-8"))?;
     match call::with_token(&context.home, token, &Request::Execute { argv }) {
-        Ok(Reply::Output { stdout, stderr, exit }) => Ok(Output { stdout, stderr, exit }),
+        Ok(Reply::Output { stdout, stderr, exit }) => Ok(Output { stdout, stderr, exit, ..Output::default() }),
         Ok(Reply::Exec { name, args }) => {
             let program = external::find(&name, &context.home, &context.env)?;
             let args: Vec<OsString> = args.into_iter().map(Into::into).collect();

@@ -52,9 +52,9 @@ use crate::definition::Kind;
 /// The whole program: reads what was typed, does it, prints, and gives the exit code.
 #[must_use]
 pub fn main(argv: Vec<OsString>) -> ExitCode {
-    let mut output = Output::default();
     let typed = Cli::try_parse_from(&argv);
     let color = typed.as_ref().map_or(Color::Auto, |cli| cli.global.color);
+    let mut output = Output::to_stdout(color);
     if let Err(error) = start(&argv, typed, &mut output) {
         output.fail(&error);
     }

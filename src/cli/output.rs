@@ -1,10 +1,13 @@
 //! The one place that prints. Commands fill an [`Output`]; the process that was typed at writes it out.
 //!
-//! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks.
+//! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks. A long table has none
+//! in the first place where that is known before: to strip them takes longer than to write it.
 
 use std::fmt::Write as _;
 use std::io;
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +37,18 @@ pub struct Output {
     pub stderr: String,
     /// 0 done, 1 the person can fix it, 2 the program or the environment failed.
     pub exit: u8,
+    /// Tables need no colours.
+    #[serde(skip)]
+    pub plain_tables: bool,
 }
 
 impl Output {
+    /// For this process's own stdout.
+    #[must_use]
+    pub fn to_stdout(color: Color) -> Self {
+        Self { plain_tables: choice(&io::stdout(), color) == ColorChoice::Never, ..Self::default() }
+    }
+
     /// A line of data.
     pub fn line(&mut self, text: impl AsRef<str>) {
         self.stdout.push_str(text.as_ref());
@@ -68,7 +80,8 @@ impl Output {
         }
         for row in rows {
             for (index, cell) in row.iter().enumerate() {
-                paint_into(&mut self.stdout, cell.style, &cell.text);
+                let style = if self.plain_tables { Style::new() } else { cell.style };
+                paint_into(&mut self.stdout, style, &cell.text);
                 if index + 1 < row.len() {
                     let blanks = widths.get(index).copied().unwrap_or(0) - cell.width + 2;
                     self.stdout.extend(std::iter::repeat_n(' ', blanks));
@@ -93,28 +106,25 @@ impl Output {
     /// # Errors
     /// When the streams cannot be written for another reason, such as a full disk.
     pub fn print(&self, color: Color) -> io::Result<()> {
-        let choice = match color {
-            Color::Auto => anstream::ColorChoice::Auto,
-            Color::Always => anstream::ColorChoice::Always,
-            Color::Never => anstream::ColorChoice::Never,
-        };
-        let out = write_all(io::stdout(), choice, &self.stdout);
-        let err = write_all(io::stderr(), choice, &self.stderr);
+        let out = write_all(io::stdout(), color, &self.stdout);
+        let err = write_all(io::stderr(), color, &self.stderr);
         out.and(err)
     }
 }
 
+/// What `color` means for a stream; never `Auto`.
+fn choice(stream: &impl RawStream, color: Color) -> ColorChoice {
+    match color {
+        Color::Auto => AutoStream::choice(stream),
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
+    }
+}
+
 /// In one piece: a long list is one system call, not one for every line.
-fn write_all(
-    mut stream: impl anstream::stream::RawStream,
-    wanted: anstream::ColorChoice,
-    text: &str,
-) -> io::Result<()> {
-    let choice = match wanted {
-        anstream::ColorChoice::Auto => anstream::AutoStream::choice(&stream),
-        other => other,
-    };
-    let written = if choice == anstream::ColorChoice::Never {
+fn write_all(mut stream: impl RawStream, color: Color, text: &str) -> io::Result<()> {
+    let colored = text.contains('\u{1b}');
+    let written = if colored && choice(&stream, color) == ColorChoice::Never {
         stream.write_all(anstream::adapter::strip_str(text).to_string().as_bytes())
     } else {
         stream.write_all(text.as_bytes())
