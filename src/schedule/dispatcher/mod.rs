@@ -18,14 +18,14 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Activity, Command, FireError, Schedule};
+use super::command::{Activity, CancelError, Command, Schedule};
 use super::files::Files;
 use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
 use crate::clock::{Alarm, Clock, Drift};
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Journal, JournalError, Recorded, RunId, Streak};
+use crate::journal::{Journal, JournalError, Recorded, RunState, Streak};
 
 pub use definitions::occurrences;
 
@@ -139,8 +139,10 @@ pub struct Dispatcher {
     seeing: usize,
     /// Those that came before anything was taken up.
     seen_early: Vec<Seen>,
-    /// What was asked to fire before that; it is answered afterwards.
-    early: Vec<(DefinitionId, oneshot::Sender<Result<RunId, FireError>>)>,
+    /// What a person decided before that; it is obeyed afterwards.
+    early: Vec<Command>,
+    /// Who waits for the end of a run to be recorded.
+    cancelling: HashMap<u64, Vec<oneshot::Sender<Result<RunState, CancelError>>>>,
     paused: Option<DateTime<Utc>>,
     waiting_for_login: Option<DateTime<Utc>>,
     stopping: Option<Stopping>,
@@ -193,6 +195,7 @@ impl Dispatcher {
             seeing: 0,
             seen_early: Vec::new(),
             early: Vec::new(),
+            cancelling: HashMap::new(),
             paused: None,
             waiting_for_login: None,
             stopping: None,

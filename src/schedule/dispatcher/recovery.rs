@@ -80,8 +80,8 @@ impl Dispatcher {
             }
             self.arm(&id);
         }
-        for (id, reply) in std::mem::take(&mut self.early) {
-            self.fire(&id, reply);
+        for command in std::mem::take(&mut self.early) {
+            self.obey(command);
         }
     }
 

@@ -319,6 +319,13 @@ impl World {
         JournalReader::open(&self.folder.path().join("journal.db")).unwrap()
     }
 
+    /// Nothing can be written to the journal until this is dropped.
+    pub(super) fn hold_journal(&self) -> rusqlite::Connection {
+        let held = rusqlite::Connection::open(self.folder.path().join("journal.db")).unwrap();
+        held.execute_batch("BEGIN IMMEDIATE").unwrap();
+        held
+    }
+
     /// `mail 01T13:00 completed` for each attempt, in the order of their claims, and its error.
     pub(super) fn attempts(&self) -> Vec<String> {
         let mut runs = self.reader().runs(&RunFilter::default()).unwrap();
