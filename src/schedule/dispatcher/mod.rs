@@ -4,6 +4,7 @@ mod cleanup;
 mod definitions;
 mod due;
 mod ended;
+mod last_look;
 mod launch;
 mod recovery;
 mod requests;
@@ -33,7 +34,8 @@ use cleanup::Cleaned;
 use definitions::{Entry, Seen};
 use due::Claimed;
 use ended::{Ended, Finished};
-use launch::{Again, Found};
+use last_look::Found;
+use launch::Again;
 
 /// After a forward jump, what fell due this shortly before the new time is still on time. It keeps a clock that was
 /// slewed for long, and so strays from steady time, from looking like a jump over the very moment that was waited for.
@@ -80,6 +82,8 @@ enum Event {
     Cleaned(Cleaned),
     Recorded(Result<Option<Recorded>, JournalError>),
     Noted(Result<(), JournalError>),
+    /// The file of what was about to be launched says something else by now.
+    Changed(u64),
     /// A definition's file is really gone.
     Gone(DefinitionId),
 }
@@ -269,6 +273,10 @@ impl Dispatcher {
                 }
             }),
             Ok(Event::Noted(noted)) => noted,
+            Ok(Event::Changed(number)) => {
+                self.on_changed(number);
+                Ok(())
+            }
             Ok(Event::Gone(id)) => {
                 self.on_gone(id);
                 Ok(())

@@ -112,6 +112,7 @@ impl Dispatcher {
             attempt: left.attempt,
             state: left.state,
             failures: left.failures,
+            edits: 0,
             touched: left.effect.is_some(),
             cut_off: false,
             probe: left.by_hand,

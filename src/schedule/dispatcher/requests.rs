@@ -123,10 +123,15 @@ impl Dispatcher {
         if matches!(stage, Stage::Going { .. }) {
             self.end(number, Cause::Person);
         } else {
-            let finish = Finish::closed(RunState::Cancelled, Some("a person ended it".to_owned()));
-            self.record(number, finish, None);
+            self.close_by_hand(number);
         }
         self.cancelling.entry(number).or_default().push(reply);
+    }
+
+    /// Closes an open occurrence that has no attempt going, because a person says so.
+    pub(super) fn close_by_hand(&mut self, number: u64) {
+        let finish = Finish::closed(RunState::Cancelled, Some("a person ended it".to_owned()));
+        self.record(number, finish, None);
     }
 
     fn snapshot(&self, next: usize) -> Snapshot {
