@@ -65,6 +65,13 @@ impl Following {
         self.take(changes).await;
     }
 
+    /// Reads a definition's file again, and tells the schedule what holds for the definition though it be no news: who
+    /// found the change may not have told of it yet.
+    pub async fn reread_one(&self, id: &DefinitionId, file: PathBuf) {
+        self.reread_files(vec![file]).await;
+        self.say(id).await;
+    }
+
     /// Reads everything again.
     pub async fn reread(&self) {
         let changes = self.with_store(|store| store.reload()).await;

@@ -170,7 +170,7 @@ mod tests {
             let links = Arc::new(Links::new(pen.clone()));
             let clock = Clock::system();
             let journal = Journal::open(&folder.path().join("journal.db"), clock.clone()).unwrap();
-            let files = Arc::new(HomeFiles(home.clone()));
+            let files = Arc::new(HomeFiles::new(home.clone()));
             let (schedule, dispatcher) = Dispatcher::new(&clock, journal.clone(), Arc::new(Nobody), files, 1);
             tokio::spawn(dispatcher.run());
             let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };

@@ -154,9 +154,9 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         neighbours: neighbours.clone(),
         spawner: spawner.clone(),
     };
-    let files = Arc::new(HomeFiles(home.clone()));
+    let files = Arc::new(HomeFiles::new(home.clone()));
     let (schedule, dispatcher) =
-        Dispatcher::new(&clock, journal.clone(), Arc::new(runner), files, config.max_concurrent_runs);
+        Dispatcher::new(&clock, journal.clone(), Arc::new(runner), files.clone(), config.max_concurrent_runs);
     neighbours.ask(schedule.clone());
     // Nobody else sets it.
     let _first = spawner.schedule.set(schedule.clone());
@@ -175,6 +175,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let problems = Problems::load(journal.clone()).await?;
     let following = Following::start(definitions, sessions, schedule.clone(), problems).await;
     links.ask(following.clone());
+    files.ask(following.clone());
     let in_force = InForce {
         source: rereads,
         started: Arc::clone(&config),

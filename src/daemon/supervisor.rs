@@ -138,8 +138,9 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::DefinitionId;
     use crate::journal::{Journal, Occurrence, RunId};
-    use crate::schedule::{Dispatcher, Files, Job, Launcher, Removal};
+    use crate::schedule::{Dispatcher, Files, Job, Launcher, Look, Removal};
 
     fn env(socket: &str, watchdog: &str) -> BTreeMap<String, String> {
         [("NOTIFY_SOCKET", socket), ("WATCHDOG_USEC", watchdog)]
@@ -222,10 +223,15 @@ mod tests {
         }
     }
 
+    #[async_trait::async_trait]
     impl Files for Nothing {
         fn is_there(&self, _: &std::path::Path) -> bool {
             false
         }
+        fn look(&self, _: &std::path::Path, _: &str) -> Look {
+            Look::Gone
+        }
+        async fn reread(&self, _: &DefinitionId, _: &std::path::Path) {}
         fn remove(&self, _: &std::path::Path, _: &str) -> io::Result<Removal> {
             Ok(Removal::Removed)
         }

@@ -1,4 +1,5 @@
-//! What the control socket can be asked for, answered from the schedule.
+//! What the control socket can be asked for, answered from the schedule. What changes anything is answered when it is on
+//! the disk: a person's word holds from then on, whatever becomes of this process.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::bot::budget::SharedBudget;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
 use crate::definition::DefinitionId;
-use crate::journal::RunId;
+use crate::journal::{RunId, RunState};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::Schedule;
@@ -63,7 +64,8 @@ impl Answers for Verbs {
                 Err(error) => Reply::Refused(error.to_string()),
             },
             Request::CancelRun { run } => match self.schedule.cancel_run(RunId::new(run.clone())).await {
-                Ok(()) => Reply::Done(format!("run {run} is being ended")),
+                Ok(RunState::Cancelled) => Reply::Done(format!("run {run} is cancelled")),
+                Ok(state) => Reply::Done(format!("run {run} has ended: {state}")),
                 Err(error) => Reply::Refused(error.to_string()),
             },
             Request::SetBudget { left } => match self.budget.set(left, self.clock.now()).await {
@@ -81,19 +83,19 @@ impl Answers for Verbs {
                     Err(why) => Reply::Refused(why),
                 }
             }
-            Request::Pause => {
-                self.schedule.pause();
-                Reply::Done("paused: nothing starts until `ollim-bot resume`".into())
-            }
-            Request::Resume { id: None } => {
-                self.schedule.resume();
-                Reply::Done("resumed".into())
-            }
+            Request::Pause => match self.schedule.pause().await {
+                Ok(()) => Reply::Done("paused: nothing starts until `ollim-bot resume`".into()),
+                Err(error) => Reply::Refused(error.to_string()),
+            },
+            Request::Resume { id: None } => match self.schedule.resume().await {
+                Ok(()) => Reply::Done("resumed".into()),
+                Err(error) => Reply::Refused(error.to_string()),
+            },
             Request::Resume { id: Some(id) } => {
-                if self.schedule.resume_routine(DefinitionId::new(id.clone())).await {
-                    Reply::Done(format!("routine {id} is resumed"))
-                } else {
-                    Reply::Refused(format!("{id} is not paused"))
+                match self.schedule.resume_routine(DefinitionId::new(id.clone())).await {
+                    Ok(true) => Reply::Done(format!("routine {id} is resumed")),
+                    Ok(false) => Reply::Refused(format!("{id} is not paused")),
+                    Err(error) => Reply::Refused(error.to_string()),
                 }
             }
         }

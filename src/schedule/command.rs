@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{RunId, RunState};
+use crate::journal::{JournalError, RunId, RunState};
 
 /// A valid definition and its file's text.
 #[derive(Clone, Debug)]
@@ -60,21 +60,46 @@ pub enum CancelError {
     Stopping,
 }
 
+/// Why what a person decided does not hold for sure.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DecisionError {
+    /// It is not on the disk.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The service is ending.
+    #[error("the service is ending")]
+    Stopping,
+}
+
+/// Who waits for the answer to something that is to be on the disk first.
+pub(super) type Decided<T> = oneshot::Sender<Result<T, JournalError>>;
+
 pub(super) enum Command {
     Replace(Vec<Loaded>),
     Upsert(Loaded),
     Remove(DefinitionId),
     LookAgain(PathBuf),
     Fire(DefinitionId, oneshot::Sender<Result<RunId, FireError>>),
-    Cancel(RunId, oneshot::Sender<Result<(), CancelError>>),
-    Pause,
-    Resume,
-    ResumeRoutine(DefinitionId, oneshot::Sender<bool>),
+    Cancel(RunId, oneshot::Sender<Result<RunState, CancelError>>),
+    Pause(Decided<()>),
+    Resume(Decided<()>),
+    ResumeRoutine(DefinitionId, Decided<bool>),
     Limit(usize),
     Snapshot(usize, oneshot::Sender<Snapshot>),
     Alive(oneshot::Sender<()>),
     Stop(Duration),
     EndNow,
+}
+
+impl Command {
+    /// Whether a person decides something by it. What it means depends on what an earlier life has left.
+    pub(super) fn is_a_decision(&self) -> bool {
+        match self {
+            Self::Fire(..) | Self::Cancel(..) | Self::Pause(_) | Self::Resume(_) | Self::ResumeRoutine(..) => true,
+            Self::Replace(_) | Self::Upsert(_) | Self::Remove(_) | Self::LookAgain(_) | Self::Limit(_) => false,
+            Self::Snapshot(..) | Self::Alive(_) | Self::Stop(_) | Self::EndNow => false,
+        }
+    }
 }
 
 /// An open occurrence, as it is shown.
@@ -181,31 +206,40 @@ impl Schedule {
         answer.await.unwrap_or(Err(FireError::Stopping))
     }
 
-    /// Ends a run, or keeps it from starting. Returns when that is under way.
+    /// Ends a run, or keeps it from starting. Returns when its end is on the disk, with how it ended: it may have been
+    /// quicker, and is then whatever it has become.
     ///
     /// # Errors
     /// [`CancelError`].
-    pub async fn cancel_run(&self, run: RunId) -> Result<(), CancelError> {
+    pub async fn cancel_run(&self, run: RunId) -> Result<RunState, CancelError> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Cancel(run, reply));
         answer.await.unwrap_or(Err(CancelError::Stopping))
     }
 
-    /// Nothing starts until [`Self::resume`], in this life or the next. What falls due meanwhile goes by `on_missed`.
-    pub fn pause(&self) {
-        self.send(Command::Pause);
+    /// Nothing starts until [`Self::resume`], in this life or, once this has returned, the next. What falls due
+    /// meanwhile goes by `on_missed`.
+    ///
+    /// # Errors
+    /// [`DecisionError`].
+    pub async fn pause(&self) -> Result<(), DecisionError> {
+        self.decide(Command::Pause).await
     }
 
-    /// Ends [`Self::pause`], and lets jobs that wait for a login try at once.
-    pub fn resume(&self) {
-        self.send(Command::Resume);
+    /// Ends [`Self::pause`], and lets jobs that wait for a login try at once. Returns when that is on the disk.
+    ///
+    /// # Errors
+    /// [`DecisionError`].
+    pub async fn resume(&self) -> Result<(), DecisionError> {
+        self.decide(Command::Resume).await
     }
 
-    /// Ends a routine's automatic pause. `false`: it was not paused.
-    pub async fn resume_routine(&self, id: DefinitionId) -> bool {
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::ResumeRoutine(id, reply));
-        answer.await.unwrap_or(false)
+    /// Ends a routine's automatic pause, and returns when that is on the disk. `false`: it was not paused.
+    ///
+    /// # Errors
+    /// [`DecisionError`].
+    pub async fn resume_routine(&self, id: DefinitionId) -> Result<bool, DecisionError> {
+        self.decide(|reply| Command::ResumeRoutine(id, reply)).await
     }
 
     /// How many background runs may go at once, from now on. At least one.
@@ -242,6 +276,12 @@ impl Schedule {
     #[must_use]
     pub fn activity(&self) -> watch::Receiver<Activity> {
         self.activity.clone()
+    }
+
+    async fn decide<T>(&self, command: impl FnOnce(Decided<T>) -> Command) -> Result<T, DecisionError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(command(reply));
+        Ok(answer.await.map_err(|_| DecisionError::Stopping)??)
     }
 
     fn send(&self, command: Command) {

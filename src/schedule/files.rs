@@ -1,7 +1,12 @@
-//! What happens to a reminder's file after its outcome is recorded, as the schedule needs it done.
+//! What the schedule needs of definition files: a last look at one that is about to fire, and what happens to a reminder's
+//! after its outcome is recorded.
 
 use std::io;
 use std::path::Path;
+
+use async_trait::async_trait;
+
+use crate::definition::DefinitionId;
 
 /// What became of a file that was to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +17,30 @@ pub enum Removal {
     Changed,
 }
 
+/// What a file says just now, beside the text that was read from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The same.
+    AsRead,
+    /// Something else, or it cannot be read.
+    Changed,
+    /// It is not there.
+    Gone,
+}
+
 /// Acts on definition files. Paths are relative to the data folder, as in [`crate::definition::Definition::file`].
-/// Called on blocking threads. A file that is not there is success.
+/// What is not async is called on blocking threads. A file that is not there is success.
+#[async_trait]
 pub trait Files: Send + Sync {
     /// Whether there is such a file, valid or not.
     fn is_there(&self, file: &Path) -> bool;
+
+    /// Whether a file still says `text`.
+    fn look(&self, file: &Path, text: &str) -> Look;
+
+    /// Reads a definition's file again. When this returns, the schedule has been told what holds for the definition now,
+    /// whether that was news or not.
+    async fn reread(&self, id: &DefinitionId, file: &Path);
 
     /// Removes a completed reminder's file, unless its text is no longer `fired`.
     ///

@@ -28,8 +28,8 @@ mod streak;
 #[cfg(test)]
 mod tests;
 
-pub use command::{Activity, CancelError, FireError, Loaded, OpenView, Schedule, Snapshot, StageView};
+pub use command::{Activity, CancelError, DecisionError, FireError, Loaded, OpenView, Schedule, Snapshot, StageView};
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError, occurrences};
-pub use files::{Files, Removal};
+pub use files::{Files, Look, Removal};
 pub use housekeeping::{Chore, Housekeeping, HousekeepingError};
 pub use job::{Job, Launcher};

@@ -67,6 +67,8 @@ pub(super) struct Open {
     pub(super) state: RunState,
     /// How many attempts failed.
     pub(super) failures: u32,
+    /// How often its file turned out to have changed just as it was to be launched.
+    pub(super) edits: u32,
     /// Some attempt had an effect.
     pub(super) touched: bool,
     /// The last attempt was cut off.

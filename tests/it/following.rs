@@ -44,6 +44,33 @@ fn a_new_a_changed_and_a_deleted_reminder_are_followed() {
     service.stop();
 }
 
+/// Whoever follows the folders waits until an edit is done; what is fired within that time is what the file says.
+#[test]
+fn what_fires_is_the_file_of_that_moment() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea.md", &reminder(never(), "", "words 0"));
+    bot.write("routines/mail.md", "---\ncron: 0 0 29 2 *\n---\nMail 0.\n");
+    let service = bot.start();
+    service.until("it takes commands", || (bot.run(["fire", "mail"]).code == 0).then_some(()));
+    service.until_ended("mail", 1);
+    for round in 1..=5 {
+        bot.write("work/staged.md", &format!("---\ncron: 0 0 29 2 *\n---\nMail {round}.\n"));
+        fs::rename(bot.path("work/staged.md"), bot.path("routines/mail.md")).unwrap();
+        bot.ok(["fire", "mail"]);
+        let run = service.until_ended("mail", round + 1)[0].clone();
+        let fired = bot.json(["runs", "show", run["run"].as_str().unwrap()])["definition"].to_string();
+        assert!(fired.contains(&format!("Mail {round}.")), "{round}: {fired}");
+    }
+    // Gone, it fires no more, whether it is known to be gone or not.
+    fs::remove_file(bot.path("reminders/tea.md")).unwrap();
+    if bot.run(["fire", "tea"]).code == 0 {
+        let run = service.until_ended("tea", 1)[0].clone();
+        assert_eq!(run["error"], "its file was deleted before it could run", "{run:#}");
+    }
+    assert!(!bot.json(["inbox"]).to_string().contains("words 0"));
+    service.stop();
+}
+
 #[test]
 fn a_broken_edit_stops_a_job_and_a_fixed_one_starts_it_again() {
     let bot = TestBot::new();

@@ -302,18 +302,28 @@ impl Dispatcher {
 
     /// A routine's pause after too many failures is over: it was resumed, or edited. It has no backlog.
     pub(super) fn end_pause(&mut self, id: &DefinitionId) {
+        let ended = self.pause_is_over(id);
+        self.note(ended);
+    }
+
+    /// The same; what is returned is still to be done.
+    pub(super) fn pause_is_over(
+        &mut self,
+        id: &DefinitionId,
+    ) -> impl Future<Output = Result<(), JournalError>> + Send + use<> {
         let now = self.clock.now();
         let streak = Streak::none(id.clone());
         self.keep_streak(&streak);
         if let Some(accounted) = self.definitions.get_mut(id).and_then(|entry| entry.accounted.as_mut()) {
             *accounted = now.max(*accounted);
         }
-        let (journal, again) = (self.journal.clone(), id.clone());
-        self.note(async move {
-            journal.set_streak(streak).await?;
-            journal.account_from_now(again).await
-        });
         self.arm(id);
+        let (journal, again) = (self.journal.clone(), id.clone());
+        async move {
+            // First: of one that is cut off in between, nobody would know that it has no backlog.
+            journal.account_from_now(again).await?;
+            journal.set_streak(streak).await
+        }
     }
 
     /// Whether a file is that of a valid definition, whichever.

@@ -15,6 +15,9 @@ use super::{Dispatcher, Event, HELD_UP};
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
 use crate::journal::{Claim, Finish, JournalError, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState};
 
+/// Why an older occurrence does not run.
+pub(super) const NEWER: &str = "a newer occurrence fell due (on_overlap: cancel)";
+
 /// The answer to a commit of claims.
 pub(super) struct Claimed {
     claims: Vec<NewClaim>,
@@ -216,6 +219,7 @@ impl Dispatcher {
             attempt: 1,
             state: RunState::Claimed,
             failures: 0,
+            edits: 0,
             touched: false,
             cut_off: false,
             probe: by_hand,
@@ -237,7 +241,7 @@ impl Dispatcher {
         let older: Vec<u64> = self.open.of(&newer.id).map(|(number, _)| number).collect();
         for number in older {
             self.end(number, Cause::Overlap);
-            self.close_unlaunched(number, "a newer occurrence fell due (on_overlap: cancel)");
+            self.close_unlaunched(number, NEWER);
         }
     }
 

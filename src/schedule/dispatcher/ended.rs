@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::command::CancelError;
 use super::super::conclusion::{Attempted, Conclusion, conclude};
 use super::super::open::{Open, Stage};
 use super::Dispatcher;
@@ -95,6 +96,10 @@ impl Dispatcher {
         if self.unless_lost(number, result)?.is_none() {
             return Ok(());
         }
+        for reply in self.cancelling.remove(&number).unwrap_or_default() {
+            // Who asked may have gone away.
+            let _gone = reply.send(Ok(finish.state));
+        }
         let Some(open) = self.open.get_mut(number) else { return Ok(()) };
         tracing::info!(run = %open.run, id = %open.occurrence.id, state = %finish.state, error = finish.error, "ended");
         match finish.after {
@@ -131,6 +136,9 @@ impl Dispatcher {
             Err(JournalError::NotGoing(run)) => {
                 tracing::error!(%run, "the journal does not know this run as going; it is let go");
                 self.open.remove(number);
+                for reply in self.cancelling.remove(&number).unwrap_or_default() {
+                    let _gone = reply.send(Err(CancelError::NotGoing(run.clone())));
+                }
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! From waiting to going: slots, order, and the last look at the definition before an attempt is made.
+//! From waiting to going: slots and order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::super::job::{Job, attempt};
 use super::super::missed::late_line;
 use super::super::open::Stage;
-use super::definitions::due_at;
 use super::ended::Ended;
+use super::last_look::Verdict;
 use super::{Dispatcher, Event, RECENT_ONES};
 use crate::agent::{AttemptEnd, AttemptReport};
-use crate::definition::{Definition, Kind, Mode};
+use crate::definition::{Definition, Mode};
 use crate::journal::{JournalError, RunId, RunState};
 
 /// No pause between two attempts is longer.
@@ -24,19 +24,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 pub(super) struct Again {
     number: u64,
     run: Result<RunId, JournalError>,
-}
-
-/// Whether the file of a missing definition is there.
-pub(super) struct Found {
-    number: u64,
-    there: bool,
-}
-
-/// What the last look at a definition says.
-enum Verdict {
-    Launch(Arc<Definition>, Arc<str>),
-    Close(&'static str),
-    Missing,
 }
 
 impl Dispatcher {
@@ -69,25 +56,9 @@ impl Dispatcher {
         }
     }
 
-    /// The definition that counts is that of this moment.
-    fn last_look(&self, number: u64) -> Verdict {
-        let Some(open) = self.open.get(number) else { return Verdict::Missing };
-        let Some(entry) = self.definitions.get(&open.occurrence.id) else { return Verdict::Missing };
-        let definition = &entry.loaded.definition;
-        if definition.kind() != open.occurrence.kind {
-            return Verdict::Close("its file now says something else");
-        }
-        if definition.kind() == Kind::Reminder && due_at(definition) != Some(open.occurrence.at) {
-            return Verdict::Close("its time was changed");
-        }
-        if !definition.enabled && !open.by_hand {
-            return Verdict::Close("disabled: it was disabled before it could run");
-        }
-        Verdict::Launch(Arc::clone(definition), Arc::clone(&entry.loaded.text))
-    }
-
     fn launch(&mut self, number: u64, definition: Arc<Definition>, text: Arc<str>) {
         let now = self.clock.now();
+        let looked_at = self.look_at_file(number, &definition, &text);
         let Some(open) = self.open.get_mut(number) else { return };
         let cancel = CancellationToken::new();
         let job = Job {
@@ -112,6 +83,9 @@ impl Dispatcher {
         let (journal, launcher) = (self.journal.clone(), Arc::clone(&self.launcher));
         let cut_off = self.cut_off.clone();
         self.tasks.spawn(async move {
+            if !looked_at.await {
+                return Event::Changed(number);
+            }
             let run = job.run.clone();
             fail_point!(BeforeLaunch);
             let report = match journal.launching(&run, text).await {
@@ -128,32 +102,6 @@ impl Dispatcher {
             };
             Event::Ended(Box::new(Ended { number, report }))
         });
-    }
-
-    fn look_for_file(&mut self, number: u64) {
-        let Some(open) = self.open.get(number) else { return };
-        let (files, file) = (Arc::clone(&self.files), open.file.clone());
-        self.open.set_stage(number, Stage::Missing { parked: false });
-        self.tasks.spawn_blocking(move || Event::Found(Found { number, there: files.is_there(&file) }));
-    }
-
-    /// A file that is there but not valid is waited for; one that was deleted ends its occurrence.
-    pub(super) fn on_found(&mut self, found: &Found) -> Result<(), JournalError> {
-        let Some(open) = self.open.get(found.number) else { return Ok(()) };
-        if !matches!(open.stage, Stage::Missing { .. }) {
-            return Ok(());
-        }
-        if self.definitions.contains_key(&open.occurrence.id) {
-            self.open.set_stage(found.number, Stage::Waiting);
-        } else if found.there && self.is_somebodys(&open.file) {
-            self.close_unlaunched(found.number, "its file now says something else");
-        } else if found.there {
-            tracing::warn!(id = %open.occurrence.id, "it waits until its file is valid again");
-            self.open.set_stage(found.number, Stage::Missing { parked: true });
-        } else {
-            self.close_unlaunched(found.number, "its file was deleted before it could run");
-        }
-        Ok(())
     }
 
     /// Begins further attempts whose time has come.

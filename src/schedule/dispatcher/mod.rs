@@ -4,6 +4,7 @@ mod cleanup;
 mod definitions;
 mod due;
 mod ended;
+mod last_look;
 mod launch;
 mod recovery;
 mod requests;
@@ -18,14 +19,14 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{Activity, Command, FireError, Schedule};
+use super::command::{Activity, CancelError, Command, Schedule};
 use super::files::Files;
 use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
 use crate::clock::{Alarm, Clock, Drift};
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Journal, JournalError, Recorded, RunId, Streak};
+use crate::journal::{Journal, JournalError, Recorded, RunState, Streak};
 
 pub use definitions::occurrences;
 
@@ -33,7 +34,8 @@ use cleanup::Cleaned;
 use definitions::{Entry, Seen};
 use due::Claimed;
 use ended::{Ended, Finished};
-use launch::{Again, Found};
+use last_look::Found;
+use launch::Again;
 
 /// After a forward jump, what fell due this shortly before the new time is still on time. It keeps a clock that was
 /// slewed for long, and so strays from steady time, from looking like a jump over the very moment that was waited for.
@@ -80,6 +82,8 @@ enum Event {
     Cleaned(Cleaned),
     Recorded(Result<Option<Recorded>, JournalError>),
     Noted(Result<(), JournalError>),
+    /// The file of what was about to be launched says something else by now.
+    Changed(u64),
     /// A definition's file is really gone.
     Gone(DefinitionId),
 }
@@ -139,8 +143,10 @@ pub struct Dispatcher {
     seeing: usize,
     /// Those that came before anything was taken up.
     seen_early: Vec<Seen>,
-    /// What was asked to fire before that; it is answered afterwards.
-    early: Vec<(DefinitionId, oneshot::Sender<Result<RunId, FireError>>)>,
+    /// What a person decided before that; it is obeyed afterwards.
+    early: Vec<Command>,
+    /// Who waits for the end of a run to be recorded.
+    cancelling: HashMap<u64, Vec<oneshot::Sender<Result<RunState, CancelError>>>>,
     paused: Option<DateTime<Utc>>,
     waiting_for_login: Option<DateTime<Utc>>,
     stopping: Option<Stopping>,
@@ -193,6 +199,7 @@ impl Dispatcher {
             seeing: 0,
             seen_early: Vec::new(),
             early: Vec::new(),
+            cancelling: HashMap::new(),
             paused: None,
             waiting_for_login: None,
             stopping: None,
@@ -266,6 +273,10 @@ impl Dispatcher {
                 }
             }),
             Ok(Event::Noted(noted)) => noted,
+            Ok(Event::Changed(number)) => {
+                self.on_changed(number);
+                Ok(())
+            }
             Ok(Event::Gone(id)) => {
                 self.on_gone(id);
                 Ok(())

@@ -80,8 +80,8 @@ impl Dispatcher {
             }
             self.arm(&id);
         }
-        for (id, reply) in std::mem::take(&mut self.early) {
-            self.fire(&id, reply);
+        for command in std::mem::take(&mut self.early) {
+            self.obey(command);
         }
     }
 
@@ -112,6 +112,7 @@ impl Dispatcher {
             attempt: left.attempt,
             state: left.state,
             failures: left.failures,
+            edits: 0,
             touched: left.effect.is_some(),
             cut_off: false,
             probe: left.by_hand,

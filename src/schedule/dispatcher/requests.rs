@@ -2,45 +2,44 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::super::command::{CancelError, Command, FireError, OpenView, Snapshot, StageView};
+use super::super::command::{CancelError, Command, Decided, FireError, OpenView, Snapshot, StageView};
 use super::super::open::{Cause, Open, Stage};
 use super::definitions::due_at;
 use super::recovery::PAUSED;
 use super::{Dispatcher, RECENT};
 use crate::definition::DefinitionId;
-use crate::journal::{Finish, Purpose, RunId, RunState};
+use crate::journal::{Finish, JournalError, Purpose, RunId, RunState};
 
 impl Dispatcher {
     pub(super) fn obey(&mut self, command: Command) {
+        if command.is_a_decision() && !self.recovered && self.stopping.is_none() {
+            self.early.push(command);
+            return;
+        }
         match command {
             Command::Replace(all) => self.replace(all),
             Command::Upsert(loaded) => self.upsert(loaded),
             Command::Remove(id) => self.remove(&id),
             Command::LookAgain(file) => self.look_again(&file),
             Command::Fire(id, reply) => self.fire(&id, reply),
-            Command::Cancel(run, reply) => {
-                // Who asked may have gone away.
-                let _gone = reply.send(self.cancel(&run));
+            Command::Cancel(run, reply) => self.cancel(run, reply),
+            Command::Pause(reply) => {
+                // Who asks again has it paused since before.
+                self.paused.get_or_insert(self.clock.now());
+                self.keep_paused(reply);
             }
-            // Who asks again has it paused since before.
-            Command::Pause => self.set_paused(self.paused.or_else(|| Some(self.clock.now()))),
-            Command::Resume => {
+            Command::Resume(reply) => {
                 self.able_since = self.clock.now();
                 self.waiting_for_login = None;
-                self.set_paused(None);
+                self.paused = None;
+                self.keep_paused(reply);
                 self.try_all_again();
             }
-            Command::ResumeRoutine(id, reply) => {
-                let paused = self.streaks.get(&id).is_some_and(|streak| streak.paused.is_some());
-                if paused {
-                    self.end_pause(&id);
-                }
-                let _gone = reply.send(paused);
-            }
+            Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
             Command::Snapshot(next, reply) => {
                 let _gone = reply.send(self.snapshot(next));
@@ -53,17 +52,36 @@ impl Dispatcher {
         }
     }
 
-    fn set_paused(&mut self, since: Option<DateTime<Utc>>) {
-        self.paused = since;
-        let (journal, value) = (self.journal.clone(), since.map(|since| since.to_rfc3339()));
-        self.note(async move { journal.set_setting(PAUSED, value).await });
+    fn keep_paused(&mut self, reply: Decided<()>) {
+        let (journal, value) = (self.journal.clone(), self.paused.map(|since| since.to_rfc3339()));
+        self.note_for(reply, (), async move { journal.set_setting(PAUSED, value).await });
     }
 
-    pub(super) fn fire(&mut self, id: &DefinitionId, reply: oneshot::Sender<Result<RunId, FireError>>) {
-        if !self.recovered && self.stopping.is_none() {
-            self.early.push((id.clone(), reply));
-            return;
+    fn resume_routine(&mut self, id: &DefinitionId, reply: Decided<bool>) {
+        if self.streaks.get(id).is_some_and(|streak| streak.paused.is_some()) {
+            let ended = self.pause_is_over(id);
+            self.note_for(reply, true, ended);
+        } else {
+            // Who asked may have gone away.
+            let _gone = reply.send(Ok(false));
         }
+    }
+
+    /// Has the journal do something for a person, who is answered when it is on the disk.
+    fn note_for<T, F>(&mut self, reply: Decided<T>, answer: T, work: F)
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<(), JournalError>> + Send + 'static,
+    {
+        self.note(async move {
+            let noted = work.await;
+            // Who asked may have gone away.
+            let _gone = reply.send(noted.clone().map(|()| answer));
+            noted
+        });
+    }
+
+    fn fire(&mut self, id: &DefinitionId, reply: oneshot::Sender<Result<RunId, FireError>>) {
         let refusal = if self.stopping.is_some() {
             Some(FireError::Stopping)
         } else if self.claiming.contains(id) {
@@ -95,19 +113,25 @@ impl Dispatcher {
         }
     }
 
-    fn cancel(&mut self, run: &RunId) -> Result<(), CancelError> {
-        let not_going = || CancelError::NotGoing(run.clone());
-        let number = self.open.by_run(run).ok_or_else(not_going)?;
-        let open = self.open.get(number).ok_or_else(not_going)?;
-        match open.stage {
-            Stage::Recording => return Err(not_going()),
-            Stage::Going { .. } => self.end(number, Cause::Person),
-            Stage::Waiting | Stage::Missing { .. } | Stage::RetryAt(_) => {
-                let finish = Finish::closed(RunState::Cancelled, Some("a person ended it".to_owned()));
-                self.record(number, finish, None);
-            }
+    /// The answer comes when its end is recorded: a run of which nothing is known but that it was going begins again.
+    fn cancel(&mut self, run: RunId, reply: oneshot::Sender<Result<RunState, CancelError>>) {
+        let found = self.open.by_run(&run).and_then(|number| Some((number, &self.open.get(number)?.stage)));
+        let Some((number, stage)) = found.filter(|(_, stage)| !matches!(stage, Stage::Recording)) else {
+            let _gone = reply.send(Err(CancelError::NotGoing(run)));
+            return;
+        };
+        if matches!(stage, Stage::Going { .. }) {
+            self.end(number, Cause::Person);
+        } else {
+            self.close_by_hand(number);
         }
-        Ok(())
+        self.cancelling.entry(number).or_default().push(reply);
+    }
+
+    /// Closes an open occurrence that has no attempt going, because a person says so.
+    pub(super) fn close_by_hand(&mut self, number: u64) {
+        let finish = Finish::closed(RunState::Cancelled, Some("a person ended it".to_owned()));
+        self.record(number, finish, None);
     }
 
     fn snapshot(&self, next: usize) -> Snapshot {

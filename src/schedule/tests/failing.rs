@@ -86,8 +86,8 @@ async fn a_streak_is_told_once_and_paused_until_an_edit_or_resume() {
     minutes(5 * 60).await;
     assert_eq!(world.starts().len(), 10, "still paused");
     works.store(true, Ordering::SeqCst);
-    assert!(life.schedule.resume_routine(routine("mail").id).await);
-    assert!(!life.schedule.resume_routine(routine("mail").id).await);
+    assert!(life.schedule.resume_routine(routine("mail").id).await.unwrap());
+    assert!(!life.schedule.resume_routine(routine("mail").id).await.unwrap());
     minutes(90).await;
     assert_eq!(world.starts().len(), 11, "no backlog: {:?}", &world.started()[10..]);
 

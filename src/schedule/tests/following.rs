@@ -1,12 +1,14 @@
 //! Edits: what counts is the file at the moment of firing, and no edit loses a reminder.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::super::Loaded;
 use super::support::*;
 use crate::agent::FailureClass;
 use crate::definition::{Definition, DefinitionId, OnOverlap};
+use crate::journal::RunState;
 
 fn slow(world: &World) {
     world.script(|_| vec![Act::Take(Duration::from_secs(600))]);
@@ -183,10 +185,11 @@ async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
     for end in [vec![], vec![fails(FailureClass::NeedsClaude)]] {
         let world = World::new();
         let script = end.clone();
-        world.script(move |_| script.clone());
+        world.script(move |_| [vec![Act::Take(Duration::from_secs(60))], script.clone()].concat());
         let tea = reminder("tea");
         let life = world.begin(std::slice::from_ref(&tea));
-        minutes(59).await;
+        minutes(60).await;
+        seconds(30).await;
         // Nobody has told of it when the run is over.
         let renamed = Definition { file: "reminders/renamed/tea.md".into(), ..tea.clone() };
         let mut files = std::mem::take(&mut *world.files.files.lock().unwrap());
@@ -202,6 +205,127 @@ async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
         assert_eq!(world.starts().len(), 1);
         life.stop(Duration::ZERO).await;
     }
+}
+
+/// Not even whoever follows the files has seen it: what fires is what the file says, with all that follows from it.
+#[tokio::test(start_paused = true)]
+async fn an_edit_just_before_it_fires_counts() {
+    let world = World::new();
+    let names = ["deleted", "disabled", "moved", "broken", "another", "edited"];
+    let tea: Vec<Definition> = names.iter().map(|id| reminder(id)).collect();
+    let mail: Vec<Definition> = ["mail", "mail-gone"].iter().map(|id| routine(id)).collect();
+    let life = world.begin(&[tea.clone(), mail.clone()].concat());
+    minutes(59).await;
+    world.write(&[
+        Definition { enabled: false, ..tea[1].clone() },
+        at_time(tea[2].clone(), march("01T14:00:00")),
+        at_time(
+            Definition { id: DefinitionId::new("other"), file: tea[4].file.clone(), ..reminder("other") },
+            march("01T15:00:00"),
+        ),
+        Definition { body: "green tea".to_owned(), ..tea[5].clone() },
+        Definition { body: "by hand".to_owned(), ..mail[0].clone() },
+    ]);
+    {
+        let mut files = world.files.files.lock().unwrap();
+        files.remove(&tea[0].file);
+        files.remove(&mail[1].file);
+        files.insert(tea[3].file.clone(), "half of it".to_owned());
+    }
+    minutes(2).await;
+    let mut attempts = world.attempts();
+    attempts.sort();
+    assert_eq!(
+        attempts,
+        [
+            "another 01T13:00 skipped: its file now says something else",
+            "broken 01T13:00 claimed",
+            "deleted 01T13:00 skipped: its file was deleted before it could run",
+            "disabled 01T13:00 skipped: disabled: it was disabled before it could run",
+            "edited 01T13:00 completed",
+            "mail 01T13:00 completed",
+            "mail-gone 01T13:00 skipped: its file was deleted before it could run",
+            "moved 01T13:00 skipped: its time was changed",
+        ]
+    );
+    let mut bodies: Vec<String> = world.starts().into_iter().map(|start| start.body).collect();
+    bodies.sort();
+    assert_eq!(bodies, ["by hand", "green tea"]);
+    edit(&world, &life, &tea[3]);
+    minutes(60).await;
+    let started = world.started();
+    assert!(started[2] == "broken 01T13:01:00" && started.contains(&"moved 01T14:00:00".to_owned()), "{started:?}");
+    assert_eq!(world.files_left(), ["reminders/another.md", "routines/mail.md"]);
+    life.stop(Duration::ZERO).await;
+}
+
+/// Between two names a file is at neither.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_renamed_just_before_it_fires_runs_once() {
+    let world = World::new();
+    let tea = reminder("tea");
+    let life = world.begin(std::slice::from_ref(&tea));
+    minutes(59).await;
+    world.files.files.lock().unwrap().remove(&tea.file);
+    seconds(60).await;
+    let renamed = Definition { file: "reminders/renamed/tea.md".into(), ..tea.clone() };
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(world.started(), [""; 0]);
+    edit(&world, &life, &renamed);
+    minutes(10).await;
+    assert_eq!(world.attempts(), ["tea 01T13:00 completed"]);
+    assert_eq!(world.files_left(), [""; 0]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_never_stops_changing_keeps_nothing_from_running() {
+    let world = World::new();
+    world.files.restless.store(true, Ordering::SeqCst);
+    let life = world.begin(&[reminder("tea"), routine("mail")]);
+    minutes(61).await;
+    let mut bodies: Vec<String> = world.starts().into_iter().map(|start| start.body).collect();
+    bodies.sort();
+    let last = |id: &str| format!("{id}{}", "!".repeat(8));
+    assert_eq!(bodies, [last("mail"), last("tea")], "as they were read last");
+    let recent = life.schedule.snapshot(0).await.recent;
+    assert_eq!(recent.len(), 2, "what was not launched is not among what was: {recent:?}");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_ended_while_its_file_is_looked_at_does_not_run() {
+    let world = World::new();
+    let tea = reminder("tea");
+    let life = world.begin(std::slice::from_ref(&tea));
+    minutes(59).await;
+    world.files.files.lock().unwrap().remove(&tea.file);
+    seconds(60).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let run = life.schedule.snapshot(0).await.open[0].run.clone();
+    assert_eq!(life.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
+    assert_eq!(world.attempts(), ["tea 01T13:00 cancelled: a person ended it"]);
+    assert_eq!(world.starts().len(), 0);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_paused_while_its_file_is_looked_at_waits() {
+    let world = World::new();
+    let tea = reminder("tea");
+    let life = world.begin(std::slice::from_ref(&tea));
+    minutes(59).await;
+    world.files.files.lock().unwrap().remove(&tea.file);
+    seconds(60).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    life.schedule.pause().await.unwrap();
+    world.write(std::slice::from_ref(&tea));
+    minutes(10).await;
+    assert_eq!(world.started(), [""; 0]);
+    life.schedule.resume().await.unwrap();
+    minutes(1).await;
+    assert_eq!(world.started(), ["tea 01T13:10:00"]);
+    life.stop(Duration::ZERO).await;
 }
 
 /// An editor or a sync tool takes the file away and puts it back.

@@ -66,14 +66,16 @@ async fn a_run_is_cancelled_wherever_it_stands() {
     seconds(5).await;
     let snapshot = life.schedule.snapshot(5).await;
     assert_eq!(snapshot.open.len(), 3);
-    for open in snapshot.open {
+    for open in &snapshot.open {
         let stage = matches!(
             (open.id.as_str(), open.stage),
             ("flaky", StageView::RetryIn(_)) | ("going", StageView::Running(_)) | ("waiting", StageView::Waiting)
         );
         assert!(stage, "{open:?}");
-        life.schedule.cancel_run(open.run).await.unwrap();
     }
+    // At once, or the end of one would let another begin.
+    let ended = snapshot.open.into_iter().map(|open| life.schedule.cancel_run(open.run));
+    assert_eq!(futures::future::join_all(ended).await, vec![Ok(RunState::Cancelled); 3]);
     minutes(10).await;
     assert_eq!(world.starts().len(), 2, "{:?}", world.started());
     assert!(world.attempts().iter().all(|line| line.contains("cancelled")), "{:?}", world.attempts());
@@ -89,7 +91,7 @@ async fn paused_nothing_starts_in_this_life_or_the_next() {
     let world = World::new();
     let life = world.begin(&[routine("mail"), reminder("tea")]);
     minutes(10).await;
-    life.schedule.pause();
+    life.schedule.pause().await.unwrap();
     minutes(200).await;
     life.crash().await;
     let life = world.start(&[routine("mail"), reminder("tea")]);
@@ -98,15 +100,103 @@ async fn paused_nothing_starts_in_this_life_or_the_next() {
     let since = life.schedule.snapshot(0).await.paused;
     assert!(since.is_some());
     minutes(1).await;
-    life.schedule.pause();
+    life.schedule.pause().await.unwrap();
     assert_eq!(life.schedule.snapshot(0).await.paused, since, "it has been paused since the first time");
     // By hand is by hand.
     life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
     minutes(1).await;
     assert_eq!(world.started(), ["tea 01T16:30:00"]);
-    life.schedule.resume();
+    life.schedule.resume().await.unwrap();
     minutes(1).await;
     assert_eq!(world.started()[1..], ["mail 01T16:31:00"], "the newest missed one");
+    life.stop(Duration::ZERO).await;
+}
+
+/// Killed the moment after its answer, the service knows what it has answered.
+#[tokio::test(start_paused = true)]
+async fn what_a_person_was_answered_holds_in_the_next_life() {
+    let world = World::new();
+    world.script(|_| vec![Act::Hang]);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(10).await;
+    life.schedule.pause().await.unwrap();
+    life.crash().await;
+    let life = world.start(&[reminder("tea")]);
+    minutes(60).await;
+    assert_eq!(world.started(), [""; 0]);
+    life.schedule.resume().await.unwrap();
+    life.crash().await;
+    let life = world.start(&[reminder("tea")]);
+    minutes(1).await;
+    let begun = world.starts().len();
+    assert!(begun > 0);
+    let run = life.schedule.snapshot(0).await.open[0].run.clone();
+    assert_eq!(life.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
+    life.crash().await;
+    let life = world.start(&[reminder("tea")]);
+    minutes(10).await;
+    assert_eq!(world.starts().len(), begun, "it does not begin again");
+    assert_eq!(world.attempts().last().unwrap(), "tea 01T13:00 cancelled: a person ended it");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_answered_before_it_is_on_the_disk() {
+    let world = World::new();
+    world.script(|job| match job.occurrence.id.as_str() {
+        "tea" => vec![Act::Hang],
+        _ => vec![fails(FailureClass::ErrorResult)],
+    });
+    let life = world.begin(&[routine("mail"), reminder("tea")]);
+    // Its routine has failed ten times by then.
+    minutes(11 * 60).await;
+    let run = life.schedule.snapshot(0).await.open[0].run.clone();
+    let held = world.hold_journal();
+    let schedule = || life.schedule.clone();
+    let (one, two, three, four) = (schedule(), schedule(), schedule(), schedule());
+    let asked = [
+        tokio::spawn(async move { one.pause().await.is_ok() }),
+        tokio::spawn(async move { two.resume().await.is_ok() }),
+        tokio::spawn(async move { three.resume_routine(routine("mail").id).await.is_ok_and(|paused| paused) }),
+        tokio::spawn(async move { four.cancel_run(run).await == Ok(RunState::Cancelled) }),
+    ];
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(asked.iter().filter(|asked| asked.is_finished()).count(), 0);
+    drop(held);
+    for answered in futures::future::join_all(asked).await {
+        assert!(answered.unwrap());
+    }
+    life.stop(Duration::ZERO).await;
+}
+
+/// What an earlier life has left is not known yet, and must not be taken for the newer word.
+#[tokio::test(start_paused = true)]
+async fn what_a_person_says_while_the_service_starts_counts() {
+    let world = World::new();
+    let life = world.begin(&[routine("mail")]);
+    life.schedule.pause().await.unwrap();
+    minutes(90).await;
+    assert_eq!(world.started(), [""; 0]);
+    life.crash().await;
+    let life = world.start(&[routine("mail")]);
+    life.schedule.resume().await.unwrap();
+    minutes(1).await;
+    assert_eq!(world.started(), ["mail 01T13:30:00"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_ends_a_run_is_answered() {
+    let world = World::new();
+    world.script(|_| vec![Act::Hang]);
+    let life = world.begin(&[reminder("tea")]);
+    minutes(61).await;
+    let run = life.schedule.snapshot(0).await.open[0].run.clone();
+    let (first, second) = tokio::join!(life.schedule.cancel_run(run.clone()), life.schedule.cancel_run(run.clone()));
+    assert_eq!((first, second), (Ok(RunState::Cancelled), Ok(RunState::Cancelled)));
+    assert_eq!(life.schedule.cancel_run(run.clone()).await, Err(CancelError::NotGoing(run)));
     life.stop(Duration::ZERO).await;
 }
 

@@ -175,7 +175,7 @@ async fn live_through(plan: &Plan) -> (World, Vec<Definition>, Vec<DateTime<Utc>
     }
     let life = world.start(&all);
     minutes(45).await;
-    life.schedule.pause();
+    life.schedule.pause().await.unwrap();
     minutes(240).await;
     let left = life.schedule.snapshot(0).await.open;
     assert!(left.iter().all(|open| open.kind == Kind::Routine), "{left:?}");

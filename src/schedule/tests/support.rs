@@ -1,9 +1,9 @@
 //! A world around the dispatcher that a test holds in its hand: a clock, files, and jobs that follow a script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,9 +11,11 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::super::{Dispatcher, Files, Job, Launcher, Loaded, Removal, Schedule, ScheduleError};
+use super::super::command::Command;
+use super::super::{Activity, Dispatcher, Files, Job, Launcher, Loaded, Look, Removal, Schedule, ScheduleError};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
 use crate::clock::Clock;
 use crate::definition::{Background, Definition, DefinitionId, Mode, OnMissed, OnOverlap, Trigger};
@@ -182,9 +184,34 @@ pub(super) struct Disk {
     pub(super) failed: Mutex<BTreeMap<PathBuf, String>>,
     /// How many times to fail next.
     pub(super) faults: AtomicU32,
+    /// Every file changes whenever somebody looks at it.
+    pub(super) restless: AtomicBool,
+    /// What each text says.
+    means: Mutex<HashMap<String, Definition>>,
+    /// Whom to tell. Not a handle: a schedule ends when the last of these goes.
+    told: Mutex<Option<(mpsc::WeakUnboundedSender<Command>, watch::Receiver<Activity>)>>,
 }
 
 impl Disk {
+    /// Puts files there without a word to anybody.
+    fn write(&self, definitions: &[Definition]) {
+        for definition in definitions {
+            self.files.lock().unwrap().insert(definition.file.clone(), text(definition));
+            self.means.lock().unwrap().insert(text(definition), definition.clone());
+        }
+    }
+
+    fn definition(&self, file: &Path) -> Option<Definition> {
+        let text = self.files.lock().unwrap().get(file).cloned()?;
+        self.means.lock().unwrap().get(&text).cloned()
+    }
+
+    fn schedule(&self) -> Option<Schedule> {
+        let told = self.told.lock().unwrap();
+        let (commands, activity) = told.as_ref()?;
+        Some(Schedule { commands: commands.upgrade()?, activity: activity.clone() })
+    }
+
     fn fault(&self) -> io::Result<()> {
         let left = self.faults.load(Ordering::SeqCst);
         if left == 0 {
@@ -203,9 +230,36 @@ impl Disk {
     }
 }
 
+#[async_trait]
 impl Files for Disk {
     fn is_there(&self, file: &Path) -> bool {
         self.files.lock().unwrap().contains_key(file)
+    }
+
+    fn look(&self, file: &Path, text: &str) -> Look {
+        if self.restless.load(Ordering::SeqCst)
+            && let Some(mut edited) = self.definition(file)
+        {
+            edited.body.push('!');
+            self.write(&[edited]);
+        }
+        match self.files.lock().unwrap().get(file) {
+            Some(now) if now == text => Look::AsRead,
+            Some(_) => Look::Changed,
+            None => Look::Gone,
+        }
+    }
+
+    async fn reread(&self, id: &DefinitionId, file: &Path) {
+        let Some(schedule) = self.schedule() else { return };
+        let files: Vec<PathBuf> = self.files.lock().unwrap().keys().cloned().collect();
+        let own = files.iter().filter_map(|file| self.definition(file)).find(|definition| definition.id == *id);
+        if own.is_none() {
+            schedule.remove(id.clone());
+        }
+        for definition in own.into_iter().chain(self.definition(file)) {
+            schedule.upsert(loaded(&definition));
+        }
     }
 
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal> {
@@ -260,6 +314,9 @@ impl World {
             files: Mutex::default(),
             failed: Mutex::default(),
             faults: AtomicU32::new(0),
+            restless: AtomicBool::new(false),
+            means: Mutex::default(),
+            told: Mutex::default(),
         };
         Self {
             folder,
@@ -278,8 +335,7 @@ impl World {
 
     /// Puts files there without a word to anybody.
     pub(super) fn write(&self, definitions: &[Definition]) {
-        let mut files = self.files.files.lock().unwrap();
-        files.extend(definitions.iter().map(|definition| (definition.file.clone(), text(definition))));
+        self.files.write(definitions);
     }
 
     /// Starts the service on these definitions, as far as their files are there.
@@ -294,6 +350,7 @@ impl World {
         };
         let files: Arc<dyn Files> = Arc::clone(&self.files) as _;
         let (schedule, dispatcher) = Dispatcher::new(&self.clock, journal.clone(), Arc::new(hand), files, self.slots);
+        *self.files.told.lock().unwrap() = Some((schedule.commands.downgrade(), schedule.activity()));
         let task = tokio::spawn(dispatcher.run());
         let there = definitions.iter().filter(|definition| self.files.is_there(&definition.file));
         schedule.replace(there.map(loaded).collect());
@@ -317,6 +374,13 @@ impl World {
 
     pub(super) fn reader(&self) -> JournalReader {
         JournalReader::open(&self.folder.path().join("journal.db")).unwrap()
+    }
+
+    /// Nothing can be written to the journal until this is dropped.
+    pub(super) fn hold_journal(&self) -> rusqlite::Connection {
+        let held = rusqlite::Connection::open(self.folder.path().join("journal.db")).unwrap();
+        held.execute_batch("BEGIN IMMEDIATE").unwrap();
+        held
     }
 
     /// `mail 01T13:00 completed` for each attempt, in the order of their claims, and its error.
