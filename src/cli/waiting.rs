@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::output::{Cell, FAINT, STRONG};
 use super::{runs, times};
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{RunRecord, RunState};
+use crate::journal::{Account, RunRecord, RunState};
 use crate::schedule::occurrences;
 
 /// So many occurrences of one definition are counted: a month of minutes takes a moment to go through.
@@ -41,18 +41,22 @@ impl Due {
     }
 }
 
-/// What fell due by `now` and is not claimed, oldest first. `accounts`: up to when each routine has its records.
+/// What fell due by `now` and has no record, oldest first. `accounts`: how far each routine has its records.
 pub(super) fn due(
     definitions: &[Arc<Definition>],
-    accounts: &HashMap<DefinitionId, DateTime<Utc>>,
+    accounts: &HashMap<DefinitionId, Account>,
     now: DateTime<Utc>,
 ) -> Vec<Due> {
     let of = |definition: &Arc<Definition>| {
-        let after = match definition.kind() {
-            Kind::Routine => *accounts.get(&definition.id)?,
-            Kind::Reminder | Kind::Session => DateTime::<Utc>::MIN_UTC,
+        let account = accounts.get(&definition.id).filter(|_| definition.kind() == Kind::Routine);
+        let after = match (definition.kind(), account) {
+            // The service has not seen it yet: it has no backlog.
+            (Kind::Routine, None) => return None,
+            (_, account) => account.map_or(DateTime::<Utc>::MIN_UTC, |account| account.until),
         };
-        let mut due = occurrences(definition, after).take_while(|at| *at <= now).take(COUNTED);
+        let has_record = |at: &DateTime<Utc>| account.is_some_and(|account| account.beyond.contains(at));
+        let due = occurrences(definition, after).take_while(|at| *at <= now);
+        let mut due = due.filter(|at| !has_record(at)).take(COUNTED);
         let since = due.next()?;
         Some(Due { definition: Arc::clone(definition), since, count: 1 + due.count() })
     };

@@ -42,7 +42,7 @@ pub use claims::{Claim, NewClaim, Purpose};
 pub use error::JournalError;
 pub use outbox::NewMessage;
 pub use process::ProcessIdentity;
-pub use reader::{JournalReader, OccurrenceRecord, RunFilter};
+pub use reader::{Account, JournalReader, OccurrenceRecord, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};

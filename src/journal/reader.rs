@@ -2,7 +2,7 @@
 //!
 //! Never writes, never waits for the writer; no journal yet reads as an empty one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -44,6 +44,15 @@ pub struct OccurrenceRecord {
     pub retry_at: Option<DateTime<Utc>>,
     /// How many attempts it has had.
     pub attempts: u32,
+}
+
+/// How far a routine's occurrences have their records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Up to then each has one, or does not count.
+    pub until: DateTime<Utc>,
+    /// Later ones that have one all the same: the clock was set back since, or a person fired them.
+    pub beyond: HashSet<DateTime<Utc>>,
 }
 
 const RUNS: &str = "
@@ -112,13 +121,19 @@ impl JournalReader {
         Ok(by_id)
     }
 
-    /// Up to when each routine's occurrences all have a record, or do not count.
+    /// How far each routine's occurrences have their records.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn accounts(&self) -> Result<HashMap<DefinitionId, DateTime<Utc>>, JournalError> {
-        let sql = "SELECT id, accounted_until FROM definition_seen WHERE gone IS NULL";
-        Ok(self.all(sql, &[], |row| Ok((row.id("id")?, row.at("accounted_until")?)))?.into_iter().collect())
+    pub fn accounts(&self) -> Result<HashMap<DefinitionId, Account>, JournalError> {
+        let sql = "SELECT d.id, d.accounted_until, o.at FROM definition_seen d
+             LEFT JOIN occurrence o ON o.id = d.id AND o.at > d.accounted_until WHERE d.gone IS NULL";
+        let read = |row: &Row<'_>| Ok((row.id("id")?, row.at("accounted_until")?, row.maybe_at("at")?));
+        let mut accounts: HashMap<DefinitionId, Account> = HashMap::new();
+        for (id, until, at) in self.all(sql, &[], read)? {
+            accounts.entry(id).or_insert_with(|| Account { until, beyond: HashSet::new() }).beyond.extend(at);
+        }
+        Ok(accounts)
     }
 
     /// Every id that something was recorded of, a spawned agent's among them.
