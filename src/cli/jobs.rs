@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::error::CliError;
+use super::held::paused;
 use super::next::Firsts;
 use super::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
-use super::paused::paused;
 use super::times;
 use crate::channel::terminal::{plain, plain_lines};
 use crate::definition::{
@@ -72,21 +72,24 @@ fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> CliError {
         return CliError::user(format!("`{name}` is a {}, not a {what}", other.kind()))
             .hint(format!("use `ollim-bot {} …`", other.kind()));
     }
-    let nearest = loaded
-        .definitions
-        .values()
-        .filter(|definition| kind.is_none_or(|kind| definition.kind() == kind))
-        .map(|definition| (strsim::damerau_levenshtein(name, definition.id.as_str()), definition))
-        .filter(|(distance, _)| *distance <= 2)
-        .min_by_key(|(distance, _)| *distance);
+    let of_kind = loaded.definitions.values().filter(|definition| kind.is_none_or(|kind| definition.kind() == kind));
     let error = CliError::user(format!("there is no {what} `{name}`"));
-    match nearest {
-        Some((_, definition)) => error.hint(format!("did you mean `{}`?", definition.id)),
+    match nearest(name, of_kind.map(|definition| &definition.id)) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint(match kind {
             Some(kind) => format!("`ollim-bot {kind} list` shows them"),
             None => "`ollim-bot next`, `ollim-bot routine list` and `ollim-bot reminder list` show them".to_owned(),
         }),
     }
+}
+
+/// The id that was most likely meant by `name`, where one is near enough.
+pub(super) fn nearest<'a>(name: &str, ids: impl IntoIterator<Item = &'a DefinitionId>) -> Option<&'a DefinitionId> {
+    ids.into_iter()
+        .map(|id| (strsim::damerau_levenshtein(name, id.as_str()), id))
+        .filter(|(distance, _)| *distance <= 2)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, id)| id)
 }
 
 /// When it falls due next; `None`: never again, or it is disabled.

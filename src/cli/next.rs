@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::args::NextArgs;
 use super::context::Context;
 use super::error::CliError;
+use super::held::Held;
 use super::output::{Cell, FAINT, HINT, Output, STRONG, paint};
-use super::{jobs, paused, times, when};
+use super::{jobs, times, when};
 use crate::channel::terminal::plain;
 use crate::definition::{Definition, Trigger};
 use crate::schedule::cron::Times;
@@ -27,12 +28,12 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
     let from = args.from.as_deref().map(|text| when::any(text, now, zone)).transpose()?;
     let until = args.until.as_deref().map(|text| when::any(text, now, zone)).transpose()?;
     let (from, until) = (from.map(|at| at.to_utc()), until.map(|at| at.to_utc()));
-    let paused = paused::paused(&loaded, context);
+    let held = Held::of(&loaded, context);
     let chosen: Vec<Arc<Definition>> = if args.ids.is_empty() {
-        paused::others(&loaded, &paused)
+        held.others(loaded.definitions.values().cloned())
     } else {
         let named: Vec<_> = args.ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?;
-        named.into_iter().filter(|definition| !paused.contains(&definition.id)).collect()
+        held.others(named)
     };
     let coming = coming(&chosen, from, now, until, args.count.into());
     if context.json {
@@ -43,7 +44,7 @@ pub fn next(args: &NextArgs, context: &Context, output: &mut Output) -> Result<(
         output.note("nothing is coming");
     }
     output.table(&rows(&coming, now));
-    for id in &paused {
+    for id in &held.paused {
         output.note(format!("paused after failures: {}", plain(id.as_str())));
         output.note(format!("{}: `ollim-bot resume {}`", paint(HINT, "hint"), plain(id.as_str())));
     }

@@ -1,5 +1,7 @@
 //! `runs`, `runs show` and `inbox`: what the journal knows.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use super::args::RunsArgs;
 use super::context::Context;
 use super::error::CliError;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
-use super::times;
+use super::{jobs, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::definition::DefinitionId;
 use crate::journal::{Denial, JournalReader, Message, RunFilter, RunId, RunRecord, RunState};
@@ -22,14 +24,18 @@ pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(
         id: args.id.as_deref().map(DefinitionId::new),
         failed: args.failed,
         limit: Some(u32::try_from(args.count).unwrap_or(u32::MAX)),
-        ..RunFilter::default()
     };
-    let runs = open(context)?.runs(&filter)?;
+    let journal = open(context)?;
+    let runs = journal.runs(&filter)?;
+    if let (Some(id), true) = (&filter.id, runs.is_empty()) {
+        known(id, &journal, context)?;
+    }
     let zone = context.zone_of_records();
     if context.json {
         output.json(&runs.iter().map(|run| as_json(run, zone)).collect::<Vec<_>>());
         return Ok(());
     }
+    let now = context.now();
     if runs.is_empty() {
         let failed = if args.failed { " that failed" } else { "" };
         let whose = args.id.as_ref().map(|id| format!(" of `{}`", plain(id))).unwrap_or_default();
@@ -41,15 +47,31 @@ pub fn list(args: &RunsArgs, context: &Context, output: &mut Output) -> Result<(
         rows.push(vec![
             Cell::new(run.run.as_str(), STRONG),
             format!("{} {}", run.kind, run.id).into(),
-            times::local(run.scheduled, context.now(), zone).into(),
+            times::local(run.scheduled, now, zone).into(),
             late(run).into(),
             took(run).into(),
-            outcome(run),
-            Cell::new(remarks(run), FAINT),
+            Cell::new(outcome(run, now), style(run)),
+            Cell::new(remarks(run, now, zone), FAINT),
         ]);
     }
     output.table(&rows);
     Ok(())
+}
+
+/// Whether there is, or was, something of this id. One that never ran is no mistake; one that nobody knows is.
+fn known(id: &DefinitionId, journal: &JournalReader, context: &Context) -> Result<(), CliError> {
+    let loaded = context.load_without_settings()?;
+    let recorded = journal.ids()?;
+    let of_files = loaded.definitions.keys().chain(loaded.problems.iter().filter_map(|problem| problem.id.as_ref()));
+    let ids: BTreeSet<&DefinitionId> = of_files.chain(&recorded).collect();
+    if ids.contains(id) {
+        return Ok(());
+    }
+    let error = CliError::user(format!("there is no job `{id}`, and none has run under that id"));
+    Err(match jobs::nearest(id.as_str(), ids) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("`ollim-bot runs` shows whatever ran, `ollim-bot next` what comes"),
+    })
 }
 
 /// `runs show RUN`.
@@ -77,9 +99,13 @@ pub fn show(run: &str, context: &Context, output: &mut Output) -> Result<(), Cli
     };
     fact("run", run.run.to_string());
     fact("job", format!("{} {}", run.kind, run.id));
-    fact("outcome", word(run.outcome).replace('_', " "));
+    fact("outcome", outcome(&run, now));
     fact("error", run.error.clone().unwrap_or_default());
+    fact("again", moment(run.retry_at));
     fact("scheduled", moment(Some(run.scheduled)));
+    let from = run.covers_from.map(|from| times::local(from, now, zone));
+    let all = from.map(|from| format!("all from {from} to {}", times::local(run.scheduled, now, zone)));
+    fact("stands for", all.unwrap_or_default());
     fact("started", moment(run.started));
     fact("ended", moment(run.ended));
     fact("late", late(&run));
@@ -164,6 +190,8 @@ pub(super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "turns": run.turns,
         "denials": run.denials,
         "error": run.error,
+        "retry_at": time(run.retry_at),
+        "covers_from": time(run.covers_from),
     })
 }
 
@@ -190,14 +218,24 @@ pub(super) fn word(state: RunState) -> String {
     }
 }
 
-fn outcome(run: &RunRecord) -> Cell {
-    let style = match run.outcome {
+/// How it stands or ended, and whether it is tried again.
+pub(super) fn outcome(run: &RunRecord, now: DateTime<Utc>) -> String {
+    let word = word(run.outcome).replace('_', " ");
+    match run.retry_at {
+        None => word,
+        Some(at) if at > now => format!("{word}, again {}", times::relative(at, now)),
+        // Its time has come, but it waits: for a slot, for `resume`, for the service.
+        Some(_) => format!("{word}, again as soon as it can"),
+    }
+}
+
+fn style(run: &RunRecord) -> anstyle::Style {
+    match run.outcome {
         RunState::Completed => GOOD,
-        RunState::Failed | RunState::TimedOut => BAD,
-        RunState::Interrupted | RunState::Cancelled => WARN,
+        RunState::Failed | RunState::TimedOut if run.retry_at.is_none() => BAD,
+        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Cancelled => WARN,
         RunState::Claimed | RunState::Running | RunState::Skipped => anstyle::Style::new(),
-    };
-    Cell::new(word(run.outcome).replace('_', " "), style)
+    }
 }
 
 /// Below a second a run is on time.
@@ -215,8 +253,11 @@ fn took(run: &RunRecord) -> String {
     }
 }
 
-fn remarks(run: &RunRecord) -> String {
+fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
     let mut remarks = Vec::new();
+    if let Some(from) = run.covers_from {
+        remarks.push(format!("stands for all since {}", times::local(from, now, zone)));
+    }
     if run.attempt > 1 {
         remarks.push(format!("attempt {}", run.attempt));
     }

@@ -1,5 +1,6 @@
 //! `status`: how the service is doing, what is going, what comes, what went wrong.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -7,23 +8,33 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::error::CliError;
+use super::held::Held;
 use super::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
-use super::{budget, next, paused, runs, times};
+use super::waiting::Due;
+use super::{budget, next, runs, times, waiting};
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request, ServiceStatus};
-use crate::definition::{Definition, Problem};
-use crate::journal::{RunFilter, RunRecord, Streak};
+use crate::definition::{Definition, DefinitionId, Problem};
+use crate::journal::{RunRecord, RunState, Streak};
 
 /// How many coming occurrences are shown.
 const NEXT: usize = 5;
 
+/// How many of those that wait are shown; JSON has all.
+const WAITING: usize = 10;
+
 /// What is known.
 struct Status {
     service: Option<ServiceStatus>,
+    /// Claimed or going.
     running: Vec<RunRecord>,
+    /// Begun and not going: to be tried again, or left by a service that has ended.
+    waiting: Vec<RunRecord>,
+    /// Fell due while nothing may start.
+    due: Vec<Due>,
     next: Vec<(DateTime<Utc>, Arc<Definition>)>,
     problems: Vec<Problem>,
     failures: Vec<Streak>,
@@ -41,13 +52,20 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
     let journal = runs::open(context)?;
     let now = context.now();
     let service = service(context)?;
-    let definitions = paused::others(&loaded, &paused::paused(&loaded, context));
+    let held = Held::of(&loaded, context);
+    let mut definitions = held.others(loaded.definitions.values().cloned());
+    let nothing_starts =
+        service.as_ref().is_some_and(|service| service.paused.is_some() || service.waiting_for_login.is_some());
+    let due = if nothing_starts { waiting::due(&definitions, &journal.accounts()?, now) } else { Vec::new() };
+    let reminders: HashSet<&DefinitionId> = due.iter().filter_map(Due::reminder).collect();
+    definitions.retain(|definition| !reminders.contains(&definition.id));
+    // What an ended service has left as running is not going any more.
+    let is_going = |run: &RunRecord| service.is_some() && !run.outcome.is_over();
+    let (running, waiting) = journal.unfinished()?.into_iter().partition(is_going);
     let status = Status {
-        // What an ended service has left as running is not going any more.
-        running: match &service {
-            Some(_) => journal.runs(&RunFilter { going: true, ..RunFilter::default() })?,
-            None => Vec::new(),
-        },
+        running,
+        waiting,
+        due,
         service,
         next: next::coming(&definitions, None, now, None, NEXT),
         problems: loaded.problems,
@@ -67,7 +85,7 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
 #[must_use]
 pub fn line(context: &Context) -> Option<String> {
     let loaded = context.load_without_settings().ok()?;
-    let definitions = paused::others(&loaded, &paused::paused(&loaded, context));
+    let definitions = Held::of(&loaded, context).others(loaded.definitions.values().cloned());
     let now = context.now();
     let running = match service(context) {
         Ok(Some(status)) => format!("running (pid {})", status.pid),
@@ -109,6 +127,8 @@ fn as_json(status: &Status, context: &Context) -> Value {
         "sandbox": service.map(|service| &service.sandbox),
         "sockets": status.sockets,
         "running": status.running.iter().map(|run| runs::as_json(run, zone)).collect::<Vec<_>>(),
+        "waiting": status.waiting.iter().map(|run| runs::as_json(run, zone)).collect::<Vec<_>>(),
+        "due": waiting::as_json(&status.due),
         "next": next::as_json(&status.next),
         "problems": status.problems,
         "failures": status.failures.iter().map(|streak| json!({
@@ -150,21 +170,27 @@ fn shown(status: &Status, context: &Context, output: &mut Output) {
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
     fact("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
     output.table(&facts);
-    if !status.running.is_empty() {
+    let (going, claimed): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        status.running.iter().partition(|run| run.outcome == RunState::Running);
+    if !going.is_empty() {
         heading("Running", output);
-        let rows: Vec<Vec<Cell>> = status
-            .running
-            .iter()
-            .map(|run| {
-                let since = run.started.map(|at| format!("for {}", times::span(now - at)));
-                vec![
-                    Cell::new(run.run.as_str(), STRONG),
-                    format!("{} {}", run.kind, run.id).into(),
-                    Cell::new(since.unwrap_or_else(|| "waiting".into()), FAINT),
-                ]
-            })
-            .collect();
-        output.table(&rows);
+        let row = |run: &&RunRecord| {
+            let since = run.started.map(|at| format!("for {}", times::span(now - at))).unwrap_or_default();
+            vec![
+                Cell::new(run.run.as_str(), STRONG),
+                format!("{} {}", run.kind, run.id).into(),
+                Cell::new(since, FAINT),
+            ]
+        };
+        output.table(&going.iter().map(row).collect::<Vec<_>>());
+    }
+    let waits = waiting::rows(claimed.into_iter().chain(&status.waiting), &status.due, now, zone);
+    if !waits.is_empty() {
+        heading(if status.service.is_some() { "Waiting" } else { "Waiting for the service" }, output);
+        output.table(&waits[..waits.len().min(WAITING)]);
+        if waits.len() > WAITING {
+            output.line(paint(FAINT, &format!("and {} more", waits.len() - WAITING)));
+        }
     }
     if !status.next.is_empty() {
         heading("Next", output);

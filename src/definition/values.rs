@@ -102,7 +102,10 @@ impl<'a> Value<'a> {
             Node::Int(n) => match u32::try_from(*n) {
                 Ok(n) if n >= least => return Ok(n),
                 Ok(n) => format!("must be at least {least}, found {n}"),
-                Err(_) => format!("is too large: {n}"),
+                Err(_) => {
+                    let hint = format!("write `{}: {}` or less", self.name, u32::MAX);
+                    return Err(Fault::new(format!("`{}` is too large: {n}", self.name), hint));
+                }
             },
             _ => return Err(self.must_be("a whole number", self.count_hint(least))),
         };
@@ -110,7 +113,7 @@ impl<'a> Value<'a> {
     }
 
     fn count_hint(&self, least: u32) -> String {
-        format!("write `{}: {}` or more", self.name, least.max(1))
+        format!("write `{}: {least}` or more", self.name)
     }
 
     /// An amount of US dollars: finite, above zero.

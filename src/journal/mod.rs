@@ -42,7 +42,7 @@ pub use claims::{Claim, NewClaim, Purpose};
 pub use error::JournalError;
 pub use outbox::NewMessage;
 pub use process::ProcessIdentity;
-pub use reader::{JournalReader, OccurrenceRecord, RunFilter};
+pub use reader::{Account, JournalReader, OccurrenceRecord, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
@@ -226,6 +226,10 @@ pub struct RunRecord {
     pub denials: Vec<Denial>,
     /// Why it failed, was skipped or was cut off.
     pub error: Option<String>,
+    /// When its occurrence is tried again, while that is waited for.
+    pub retry_at: Option<DateTime<Utc>>,
+    /// A skipped one that stands for all of its definition's occurrences from then on.
+    pub covers_from: Option<DateTime<Utc>>,
     /// The client's own transcript, where there is one.
     pub transcript: Option<PathBuf>,
     /// The file's text when it fired.

@@ -2,6 +2,7 @@
 //!
 //! Never writes, never waits for the writer; no journal yet reads as an empty one.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -24,8 +25,6 @@ pub struct RunFilter {
     pub id: Option<DefinitionId>,
     /// Only those that failed or went over their time.
     pub failed: bool,
-    /// Only those that are not over: claimed or running.
-    pub going: bool,
     /// At most so many, the newest.
     pub limit: Option<u32>,
 }
@@ -47,9 +46,20 @@ pub struct OccurrenceRecord {
     pub attempts: u32,
 }
 
+/// How far a routine's occurrences have their records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Up to then each has one, or does not count.
+    pub until: DateTime<Utc>,
+    /// Later ones that have one all the same: the clock was set back since, or a person fired them.
+    pub beyond: HashSet<DateTime<Utc>>,
+}
+
 const RUNS: &str = "
 SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns,
-  r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand
+  r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from,
+  CASE WHEN o.retry_at IS NOT NULL AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
+    THEN o.retry_at END AS retry_at
 FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";
 
 impl JournalReader {
@@ -72,10 +82,66 @@ impl JournalReader {
         let sql = format!(
             "{RUNS} WHERE (?1 IS NULL OR o.id = ?1)
                AND (NOT ?2 OR r.state IN ('failed', 'timed_out'))
-               AND (NOT ?3 OR r.state IN ('claimed', 'running'))
-             ORDER BY r.number DESC LIMIT ?4"
+             ORDER BY r.number DESC LIMIT ?3"
         );
-        self.read_runs(&sql, &[&id, &filter.failed, &filter.going, &limit])
+        self.read_runs(&sql, &[&id, &filter.failed, &limit])
+    }
+
+    /// The last attempt at every occurrence that has no outcome yet, the newest first: claimed, going, cut off, or
+    /// failed and to be tried again.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn unfinished(&self) -> Result<Vec<RunRecord>, JournalError> {
+        // From the few that are open, not from all that ever ran.
+        let sql = format!(
+            "{RUNS} WHERE r.number IN (SELECT max(number) FROM run
+               WHERE occurrence IN (SELECT number FROM occurrence WHERE outcome IS NULL) GROUP BY occurrence)
+             ORDER BY r.number DESC"
+        );
+        self.read_runs(&sql, &[])
+    }
+
+    /// The times of reminders that have their record already, though the file may still be there: they are claimed or
+    /// going, or their file has not been dealt with yet. None of them falls due again.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn claimed_reminders(&self) -> Result<HashMap<DefinitionId, Vec<DateTime<Utc>>>, JournalError> {
+        let claimed = self.all(
+            "SELECT id, at FROM occurrence WHERE outcome IS NULL AND kind = 'reminder' UNION ALL
+             SELECT id, at FROM occurrence WHERE kind = 'reminder' AND outcome IS NOT NULL AND file_done = 0",
+            &[],
+            |row| Ok((row.id("id")?, row.at("at")?)),
+        )?;
+        let mut by_id: HashMap<DefinitionId, Vec<DateTime<Utc>>> = HashMap::new();
+        for (id, at) in claimed {
+            by_id.entry(id).or_default().push(at);
+        }
+        Ok(by_id)
+    }
+
+    /// How far each routine's occurrences have their records.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn accounts(&self) -> Result<HashMap<DefinitionId, Account>, JournalError> {
+        let sql = "SELECT d.id, d.accounted_until, o.at FROM definition_seen d
+             LEFT JOIN occurrence o ON o.id = d.id AND o.at > d.accounted_until WHERE d.gone IS NULL";
+        let read = |row: &Row<'_>| Ok((row.id("id")?, row.at("accounted_until")?, row.maybe_at("at")?));
+        let mut accounts: HashMap<DefinitionId, Account> = HashMap::new();
+        for (id, until, at) in self.all(sql, &[], read)? {
+            accounts.entry(id).or_insert_with(|| Account { until, beyond: HashSet::new() }).beyond.extend(at);
+        }
+        Ok(accounts)
+    }
+
+    /// Every id that something was recorded of, a spawned agent's among them.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn ids(&self) -> Result<Vec<DefinitionId>, JournalError> {
+        self.all("SELECT id FROM occurrence UNION SELECT id FROM session", &[], |row| row.id("id"))
     }
 
     /// One run; `None`: there is no such run. The id may be cut short where that is unambiguous.
@@ -199,6 +265,8 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         turns: row.get("turns")?,
         denials: Vec::new(),
         error: row.get("error")?,
+        retry_at: row.maybe_at("retry_at")?,
+        covers_from: row.maybe_at("covers_from")?,
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
         definition: row.get("definition")?,
     })

@@ -100,7 +100,7 @@ async fn a_run_is_recorded_from_claim_to_end() {
     assert_eq!(record.denials, [denial]);
     assert_eq!(reader.run(&RunId::new(&run.as_str()[..6])).unwrap(), Some(record.clone()));
     assert_eq!(reader.runs(&RunFilter { failed: true, ..RunFilter::default() }).unwrap(), [record]);
-    assert_eq!(reader.runs(&RunFilter { going: true, ..RunFilter::default() }).unwrap(), []);
+    assert_eq!(reader.unfinished().unwrap(), []);
 
     let waiting = journal.undelivered(10).await.unwrap();
     assert_eq!(waiting.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["tea!", "it failed"]);

@@ -33,6 +33,16 @@ pub enum FireError {
         /// Its run.
         run: RunId,
     },
+    /// It has failed, and another attempt follows by itself.
+    #[error("{id} failed and is tried again {} (run {run})", in_words(.left))]
+    Retrying {
+        /// Which.
+        id: DefinitionId,
+        /// Its last run.
+        run: RunId,
+        /// In how long.
+        left: Duration,
+    },
     /// It is just falling due by itself.
     #[error("{0} is falling due at this moment")]
     FallingDue(DefinitionId),
@@ -47,6 +57,14 @@ pub enum FireError {
     /// The service is ending, or its journal failed.
     #[error("the service is ending")]
     Stopping,
+}
+
+/// How long until something happens, in whole seconds.
+fn in_words(left: &Duration) -> String {
+    match left.as_secs() {
+        0 => "at once".to_owned(),
+        seconds => format!("in {}", humantime::format_duration(Duration::from_secs(seconds))),
+    }
 }
 
 /// Why a run cannot be cancelled.

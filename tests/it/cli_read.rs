@@ -12,7 +12,7 @@ use crate::cli::shown;
 use crate::support::bot::TestBot;
 
 /// Spans differ from day to day, and with them the columns: `in 27d 4h` becomes `in SPAN`, and blanks become one.
-fn steady(text: &str) -> String {
+pub fn steady(text: &str) -> String {
     let is_span = |word: &str| word.ends_with(['d', 'h', 'm', 's']) && word[..word.len() - 1].parse::<f64>().is_ok();
     let line = |line: &str| {
         let mut shown = " ".repeat(line.len() - line.trim_start().len());
@@ -443,7 +443,24 @@ async fn what_ran_and_what_was_said() {
     RUN routine triage Sat 20 Nov 2021 13:30 UTC SPAN failed 2 denials, the client ended early
     ");
     assert!(bot.ok(["runs", "triage", "--failed"]).contains(&run));
-    assert_eq!(bot.json(["runs", "other"]), serde_json::json!([]));
+    assert_eq!(bot.json(["runs", "plants"]), serde_json::json!([]));
+    insta::assert_snapshot!(typed(&bot, &["runs", "plants"]), @"
+    exit: 0
+    -- stderr
+    no runs of `plants` yet
+    ");
+    insta::assert_snapshot!(typed(&bot, &["runs", "spawn-1f0c9a2"]), @"
+    exit: 1
+    -- stderr
+    error: there is no job `spawn-1f0c9a2`, and none has run under that id
+    hint: did you mean `spawn-1f0c9a2b`?
+    ");
+    insta::assert_snapshot!(typed(&bot, &["--json", "runs", "other", "--failed"]), @"
+    exit: 1
+    -- stderr
+    error: there is no job `other`, and none has run under that id
+    hint: `ollim-bot runs` shows whatever ran, `ollim-bot next` what comes
+    ");
     let show = known(typed(&bot, &["runs", "show", &run]));
     let lines: Vec<&str> =
         show.lines().filter(|line| !line.starts_with("started") && !line.starts_with("ended")).collect();
@@ -492,7 +509,7 @@ async fn what_ran_and_what_was_said() {
     insta::assert_snapshot!(format!("{keys:?}"), @r#"["agent", "answer", "created", "error", "kind", "prompt", "run", "session", "spawnToolPolicy", "spawned_by", "spawned_by_run", "state"]"#);
     let json = bot.json(["runs"]);
     let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "cost_usd", "denials", "ended", "error", "id", "kind", "late_ms", "outcome", "run", "scheduled", "started", "turns"]"#);
+    insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "outcome", "retry_at", "run", "scheduled", "started", "turns"]"#);
     assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
 }
 

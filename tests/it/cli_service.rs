@@ -429,6 +429,6 @@ fn a_routine_that_is_paused_after_failures_is_shown_as_such_and_has_no_coming_ti
     assert!(bot.json(["next"])[0].is_null());
     let service = bot.start();
     bot.ok(["resume", "flaky"]);
-    assert!(!bot.json(["routine", "show", "flaky"])["next"].is_null());
+    service.until("it is recorded", || (!bot.json(["routine", "show", "flaky"])["next"].is_null()).then_some(()));
     service.stop();
 }

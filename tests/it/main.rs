@@ -14,6 +14,7 @@ mod cli_edit;
 mod cli_fork;
 mod cli_read;
 mod cli_service;
+mod cli_waiting;
 mod cli_write;
 mod crash;
 mod cron_reference;

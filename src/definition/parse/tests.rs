@@ -550,11 +550,11 @@ fn values_that_do_not_fit() {
 
     error: reminder `tea`: `max_chain` cannot be negative, found -1
       --> reminders/tea.md:3:12
-    hint: write `max_chain: 1` or more
+    hint: write `max_chain: 0` or more
 
     error: reminder `tea`: `max_chain` is too large: 4294967296
       --> reminders/tea.md:3:12
-    hint: write `max_chain: 1` or more
+    hint: write `max_chain: 4294967295` or less
 
     error: routine `mail`: `timeout` needs a unit, found `600`
       --> routines/mail.md:3:10
@@ -570,7 +570,7 @@ fn values_that_do_not_fit() {
 
     error: routine `mail`: `retry` must be a whole number, found `often`
       --> routines/mail.md:3:8
-    hint: write `retry: 1` or more
+    hint: write `retry: 0` or more
 
     error: routine `mail`: `on_missed` must be one of `latest`, `all`, `skip`, found `lates`
       --> routines/mail.md:3:12

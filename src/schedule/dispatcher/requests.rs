@@ -87,7 +87,11 @@ impl Dispatcher {
         } else if self.claiming.contains(id) {
             Some(FireError::FallingDue(id.clone()))
         } else if let Some((_, open)) = self.open.of(id).next() {
-            Some(FireError::Going { id: id.clone(), run: open.run.clone() })
+            let (id, run) = (id.clone(), open.run.clone());
+            Some(match view(open).stage {
+                StageView::RetryIn(left) => FireError::Retrying { id, run, left },
+                _ => FireError::Going { id, run },
+            })
         } else if !self.definitions.contains_key(id) {
             Some(FireError::NotFound(id.clone()))
         } else {

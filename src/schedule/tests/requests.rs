@@ -6,7 +6,7 @@ use super::super::{CancelError, FireError, LONGEST_END, StageView};
 use super::support::*;
 use crate::agent::FailureClass;
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{RunId, RunState};
+use crate::journal::{RunFilter, RunId, RunState};
 
 #[tokio::test(start_paused = true)]
 async fn a_reminder_fired_by_hand_has_had_its_run() {
@@ -49,6 +49,24 @@ async fn a_routine_fired_by_hand_keeps_its_times() {
     assert_eq!(life.schedule.fire(mail()).await, Err(FireError::Going { id: mail(), run }));
     minutes(60).await;
     assert_eq!(world.started(), ["mail 01T12:10:00", "mail 01T13:00:00"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_tried_again_by_itself_is_not_fired_meanwhile() {
+    let world = World::new();
+    world.script(|_| vec![fails(FailureClass::Overloaded)]);
+    let life = world.begin(&[reminder("tea")]);
+    // Two attempts have failed by then; the third follows after a minute at least.
+    minutes(61).await;
+    let refused = life.schedule.fire(DefinitionId::new("tea")).await.unwrap_err();
+    assert!(matches!(refused, FireError::Retrying { .. }), "{refused:?}");
+    assert!(refused.to_string().starts_with("tea failed and is tried again in "), "{refused}");
+    let runs = world.reader().unfinished().unwrap();
+    assert_eq!(runs.iter().map(|run| (run.outcome, run.attempt)).collect::<Vec<_>>(), [(RunState::Failed, 2)]);
+    // Only the last attempt waits for another one.
+    let runs = world.reader().runs(&RunFilter::default()).unwrap();
+    assert_eq!(runs.iter().map(|run| run.retry_at.is_some()).collect::<Vec<_>>(), [true, false]);
     life.stop(Duration::ZERO).await;
 }
 
