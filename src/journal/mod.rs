@@ -60,6 +60,7 @@ pub struct Journal {
     /// The newest message's number.
     newest: watch::Sender<i64>,
     kept_aside: Option<PathBuf>,
+    accounted: Option<DateTime<Utc>>,
     _last: Arc<LastHandle>,
 }
 
@@ -83,6 +84,7 @@ impl Journal {
         let mut file = open::open(path, clock.now())?;
         let kept_aside = file.kept_aside.take();
         let newest = outbox::newest(&file.connection)?;
+        let accounted = sightings::latest(&file.connection)?;
         let writer = Arc::new(writer::Writer::new(path, clock.clone(), file));
         Ok(Self {
             _last: Arc::new(LastHandle(Arc::clone(&writer))),
@@ -91,6 +93,7 @@ impl Journal {
             marked: Arc::default(),
             newest: watch::Sender::new(newest),
             kept_aside,
+            accounted,
         })
     }
 
@@ -98,6 +101,12 @@ impl Journal {
     #[must_use]
     pub fn kept_aside(&self) -> Option<&Path> {
         self.kept_aside.as_deref()
+    }
+
+    /// The latest time up to which a definition was accounted for when the journal was opened: the clock had shown it.
+    #[must_use]
+    pub fn accounted(&self) -> Option<DateTime<Utc>> {
+        self.accounted
     }
 
     /// How many commits were made.

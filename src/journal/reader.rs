@@ -34,7 +34,7 @@ pub struct RunFilter {
 pub struct OccurrenceRecord {
     /// Whose, and when it was due.
     pub occurrence: Occurrence,
-    /// A skipped one that stands for all of its definition's from then on.
+    /// A skipped one that stands for all of its definition's from then on that have no record of their own.
     pub covers_from: Option<DateTime<Utc>>,
     /// A person fired it.
     pub by_hand: bool,

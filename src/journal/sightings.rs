@@ -52,33 +52,37 @@ impl Streak {
 
 impl Journal {
     /// Notes how definitions look now. The answers, in order: up to when all their occurrences are accounted for.
-    /// That is now for one that is new, changed or back after a while, and else what it was.
+    /// That is now for one that is new, changed or back after a while, and else what it was. `latest`: the latest time
+    /// that the clock has shown; while it is behind that, that counts as now.
     ///
     /// # Errors
     /// When the commit cannot be made.
-    pub async fn see(&self, sightings: Arc<[Sighting]>) -> Result<Vec<DateTime<Utc>>, JournalError> {
+    pub async fn see(
+        &self,
+        sightings: Arc<[Sighting]>,
+        latest: DateTime<Utc>,
+    ) -> Result<Vec<DateTime<Utc>>, JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
                 let now = clock.now();
-                sightings.iter().map(|sighting| see(connection, sighting, now)).collect()
+                sightings.iter().map(|sighting| see(connection, sighting, now, latest)).collect()
             })
             .await
     }
 
-    /// Counts a definition's occurrences from now on, as if it were new: it was resumed.
+    /// Counts a definition's occurrences from then on, as if it were new: it was resumed.
     ///
     /// # Errors
     /// When the commit cannot be made.
-    pub async fn account_from_now(&self, id: DefinitionId) -> Result<(), JournalError> {
-        let clock = self.clock.clone();
+    pub async fn account_from(&self, id: DefinitionId, from: DateTime<Utc>) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
                 connection
                     .prepare_cached(
                         "UPDATE definition_seen SET accounted_until = max(accounted_until, ?2) WHERE id = ?1",
                     )?
-                    .execute(params![id.as_str(), ms(clock.now())])?;
+                    .execute(params![id.as_str(), ms(from)])?;
                 Ok(())
             })
             .await
@@ -134,8 +138,8 @@ impl Journal {
             .await
     }
 
-    /// The clock was set back to now. What was accounted for ahead of it is to be looked at again; what has a record
-    /// keeps it. Records that stand for a whole stretch of skipped occurrences end now.
+    /// The clock was ahead, and is right now. What was accounted for ahead of it is to be looked at again; what has a
+    /// record keeps it. Records that stand for a whole stretch of skipped occurrences end now.
     ///
     /// # Errors
     /// When the commit cannot be made.
@@ -165,7 +169,19 @@ impl Journal {
     }
 }
 
-fn see(connection: &Connection, sighting: &Sighting, now: DateTime<Utc>) -> Result<DateTime<Utc>, JournalError> {
+/// Up to when a definition is accounted for, the latest of all.
+pub(super) fn latest(connection: &Connection) -> Result<Option<DateTime<Utc>>, JournalError> {
+    let latest: Option<i64> =
+        connection.query_row("SELECT max(accounted_until) FROM definition_seen", [], |row| row.get(0))?;
+    latest.map(time).transpose()
+}
+
+fn see(
+    connection: &Connection,
+    sighting: &Sighting,
+    now: DateTime<Utc>,
+    latest: DateTime<Utc>,
+) -> Result<DateTime<Utc>, JournalError> {
     let id = sighting.id.as_str();
     let known: Option<(String, i64, Option<i64>)> = connection
         .prepare_cached("SELECT trigger, accounted_until, gone FROM definition_seen WHERE id = ?1")?
@@ -174,7 +190,8 @@ fn see(connection: &Connection, sighting: &Sighting, now: DateTime<Utc>) -> Resu
     if let Some((trigger, accounted, gone)) = known {
         let replaced = match gone {
             None => true,
-            Some(at) => now - time(at)? < REPLACED,
+            // Ahead of now: the clock was set back since, and nobody knows for how long it was away.
+            Some(at) => (now - time(at)?).abs() < REPLACED,
         };
         if trigger == sighting.trigger && replaced {
             if gone.is_some() {
@@ -183,14 +200,15 @@ fn see(connection: &Connection, sighting: &Sighting, now: DateTime<Utc>) -> Resu
             return time(accounted);
         }
     }
+    let accounted = now.max(latest);
     connection
         .prepare_cached(
             "INSERT INTO definition_seen (id, trigger, accounted_until) VALUES (?1, ?2, ?3)
              ON CONFLICT (id) DO UPDATE
              SET trigger = excluded.trigger, accounted_until = excluded.accounted_until, gone = NULL",
         )?
-        .execute(params![id, sighting.trigger, ms(now)])?;
-    Ok(now)
+        .execute(params![id, sighting.trigger, ms(accounted)])?;
+    Ok(accounted)
 }
 
 pub(super) fn save_streak(connection: &Connection, streak: &Streak) -> Result<(), JournalError> {

@@ -23,6 +23,7 @@ mod leftover;
 mod missed;
 mod open;
 mod queue;
+mod reached;
 mod retry;
 mod streak;
 #[cfg(test)]

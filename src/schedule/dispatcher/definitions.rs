@@ -27,6 +27,9 @@ pub(super) struct Entry {
     pub(super) due: Option<DateTime<Utc>>,
     /// A routine's: all up to then are accounted for. `None`: the journal has not said yet.
     pub(super) accounted: Option<DateTime<Utc>>,
+    /// The same as the journal has it. Later than that while the clock is behind: what falls due until then runs on
+    /// time if it has no record, but was not missed.
+    pub(super) settled: DateTime<Utc>,
     /// A reminder's: the `run_at` that this life has claimed.
     pub(super) handled: Option<DateTime<Utc>>,
 }
@@ -129,9 +132,11 @@ impl Dispatcher {
             Some(old) => !old.loaded.definition.enabled,
             None => self.were_disabled.contains(&id),
         };
+        let kept = old.as_ref().filter(|_| same);
         let entry = Entry {
             due: None,
-            accounted: old.as_ref().filter(|_| same).and_then(|old| old.accounted),
+            accounted: kept.and_then(|old| old.accounted),
+            settled: kept.map_or(DateTime::<Utc>::MIN_UTC, |old| old.settled),
             // One that was renamed while its file was being dealt with is looked at again, or it would be left over.
             handled: old
                 .as_ref()
@@ -203,11 +208,11 @@ impl Dispatcher {
         while !sightings.is_empty() {
             let rest = sightings.split_off(sightings.len().min(SEEN_AT_ONCE));
             let (definitions, part): (Vec<_>, Vec<_>) = std::mem::replace(&mut sightings, rest).into_iter().unzip();
-            let journal = self.journal.clone();
+            let (journal, latest) = (self.journal.clone(), self.reached.latest());
             self.seeing += 1;
             self.tasks.spawn(async move {
                 fail_point!(BeforeSight);
-                let answer = journal.see(part.into()).await;
+                let answer = journal.see(part.into(), latest).await;
                 fail_point!(Sighted);
                 let accounted = match answer {
                     Ok(accounted) => accounted,
@@ -224,16 +229,16 @@ impl Dispatcher {
     pub(super) fn on_seen(&mut self, seen: Result<Vec<Seen>, JournalError>) -> Result<(), JournalError> {
         self.seeing -= 1;
         let now = self.clock.now();
+        let (latest, far_behind) = (self.reached.latest().max(now), self.reached.is_far_behind(now));
         let seen = seen?;
-        let mut wound_back = false;
         for seen in &seen {
             let Some(entry) = self.definitions.get_mut(&seen.definition.id) else { continue };
             // Another edit may have overtaken the answer; that one gets its own.
             let current = &entry.loaded.definition;
             if Arc::ptr_eq(current, &seen.definition) || sighting(current) == sighting(&seen.definition) {
-                wound_back |= seen.accounted > now;
-                entry.accounted =
-                    Some(seen.accounted.min(now).max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
+                let on_time = if far_behind { seen.accounted.min(now) } else { seen.accounted };
+                entry.accounted = Some(on_time.max(entry.accounted.unwrap_or(DateTime::<Utc>::MIN_UTC)));
+                entry.settled = entry.settled.max(seen.accounted.min(latest));
                 if self.recovered {
                     self.arm_with(&seen.definition.id, Some(seen));
                 }
@@ -242,30 +247,8 @@ impl Dispatcher {
         if !self.recovered {
             self.seen_early.extend(seen);
         }
-        if wound_back {
-            self.wind_back(now);
-        }
         self.take_up_found();
         Ok(())
-    }
-
-    /// The clock went back: what was accounted for ahead of it is looked at again; the journal knows what has a
-    /// record.
-    pub(super) fn wind_back(&mut self, now: DateTime<Utc>) {
-        let journal = self.journal.clone();
-        self.note(async move { journal.wound_back().await });
-        let ahead: Vec<DefinitionId> = self
-            .definitions
-            .iter_mut()
-            .filter_map(|(id, entry)| {
-                let accounted = entry.accounted.as_mut().filter(|accounted| **accounted > now)?;
-                *accounted = now;
-                Some(id.clone())
-            })
-            .collect();
-        for id in ahead {
-            self.arm(&id);
-        }
     }
 
     /// Puts a definition where it belongs in the queue.
@@ -312,16 +295,20 @@ impl Dispatcher {
         id: &DefinitionId,
     ) -> impl Future<Output = Result<(), JournalError>> + Send + use<> {
         let now = self.clock.now();
+        let latest = self.reached.latest().max(now);
         let streak = Streak::none(id.clone());
         self.keep_streak(&streak);
-        if let Some(accounted) = self.definitions.get_mut(id).and_then(|entry| entry.accounted.as_mut()) {
+        if let Some(entry) = self.definitions.get_mut(id)
+            && let Some(accounted) = entry.accounted.as_mut()
+        {
             *accounted = now.max(*accounted);
+            entry.settled = latest.max(entry.settled);
         }
         self.arm(id);
         let (journal, again) = (self.journal.clone(), id.clone());
         async move {
             // First: of one that is cut off in between, nobody would know that it has no backlog.
-            journal.account_from_now(again).await?;
+            journal.account_from(again, latest).await?;
             journal.set_streak(streak).await
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -82,8 +82,12 @@ impl Dispatcher {
         claims: &mut Vec<NewClaim>,
     ) {
         let id = &definition.id;
-        let accounted = self.definitions.get(id).and_then(|entry| entry.accounted);
-        let (Some(accounted), Some(times)) = (accounted, Times::parse(cron)) else { return };
+        let (Some(entry), Some(times)) = (self.definitions.get_mut(id), Times::parse(cron)) else { return };
+        let Some(accounted) = entry.accounted.as_mut() else { return };
+        // The clock was behind: what is settled was not missed.
+        let missed_until = now.min(self.able_since - TimeDelta::milliseconds(1));
+        *accounted = entry.settled.min(missed_until).max(*accounted);
+        let accounted = *accounted;
         let plan = plan(&times, definition.zone, definition.on_missed, accounted, self.able_since, now);
         let missed = || match definition.on_missed {
             OnMissed::Latest => "missed: nothing could run at its time, and a newer one runs (on_missed: latest)",
@@ -124,7 +128,7 @@ impl Dispatcher {
             purposes.push((at, purpose));
         }
         if purposes.is_empty() {
-            // Woken for one that the plan does not see: the expression has changed meanwhile.
+            // Woken for one that the plan does not see: it is settled, or the expression has changed meanwhile.
             self.arm(id);
         }
         for (at, purpose) in purposes {
@@ -189,9 +193,13 @@ impl Dispatcher {
         let Occurrence { id, kind, at } = &claim.occurrence;
         if *kind == Kind::Routine
             && claim.purpose != Purpose::RunByHand
-            && let Some(accounted) = self.definitions.get_mut(id).and_then(|entry| entry.accounted.as_mut())
+            && let Some(entry) = self.definitions.get_mut(id)
+            && let Some(accounted) = entry.accounted.as_mut()
         {
-            *accounted = (*accounted).max(*at);
+            // The clock may have been set back since it was claimed.
+            let now = self.clock.now();
+            *accounted = now.min(*at).max(*accounted);
+            entry.settled = self.reached.latest().max(now).min(*at).max(entry.settled);
         }
         self.arm(id);
     }

@@ -1,6 +1,7 @@
 //! The dispatcher: its state, its loop, and how it ends. What it does on each event is in the files beside this one.
 
 mod cleanup;
+mod clock_set;
 mod definitions;
 mod due;
 mod ended;
@@ -24,6 +25,7 @@ use super::files::Files;
 use super::job::Launcher;
 use super::open::{Cause, OpenOnes, Stage};
 use super::queue::Queue;
+use super::reached::Reached;
 use crate::clock::{Alarm, Clock, Drift};
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Recorded, RunState, Streak};
@@ -36,10 +38,6 @@ use due::Claimed;
 use ended::{Ended, Finished};
 use last_look::Found;
 use launch::Again;
-
-/// After a forward jump, what fell due this shortly before the new time is still on time. It keeps a clock that was
-/// slewed for long, and so strays from steady time, from looking like a jump over the very moment that was waited for.
-const JUST_DUE: TimeDelta = TimeDelta::seconds(2);
 
 /// A claim that took longer than this was held up by the disk: what fell due meanwhile was missed.
 const HELD_UP: Duration = Duration::from_secs(5);
@@ -103,6 +101,7 @@ enum Stopping {
 pub struct Dispatcher {
     clock: Clock,
     drift: Drift,
+    reached: Reached,
     alarm: Alarm,
     journal: Journal,
     launcher: Arc<dyn Launcher>,
@@ -173,6 +172,7 @@ impl Dispatcher {
         let dispatcher = Self {
             clock: clock.clone(),
             drift: Drift::new(clock),
+            reached: Reached::new(journal.accounted(), clock.now()),
             alarm: clock.alarm(),
             journal,
             launcher,
@@ -300,20 +300,6 @@ impl Dispatcher {
 
     fn is_dispatching(&self) -> bool {
         self.recovered && self.paused.is_none() && self.waiting_for_login.is_none() && self.stopping.is_none()
-    }
-
-    /// Notices that the wall clock was set, or that the machine slept.
-    fn look_at_the_clock(&mut self) {
-        let Some(jump) = self.drift.look(&self.clock) else { return };
-        let now = self.clock.now();
-        if jump > TimeDelta::zero() {
-            tracing::info!(seconds = jump.num_seconds(), "the clock went forwards, or the machine slept");
-            self.able_since = self.able_since.max(now - JUST_DUE);
-        } else {
-            tracing::warn!(seconds = jump.num_seconds(), "the clock was set back");
-            self.able_since = self.able_since.min(now);
-            self.wind_back(now);
-        }
     }
 
     /// When there is something to do, apart from what falls due, though nothing happens.

@@ -1,5 +1,6 @@
 //! The dispatcher on a simulated clock, with jobs and files that a test holds in its hand.
 
+mod clock_set;
 mod failing;
 mod following;
 mod on_time;

@@ -1,0 +1,350 @@
+//! A wall clock that is wrong and set right: nothing runs twice, and nothing is a backlog that was none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use super::support::*;
+use crate::definition::{Definition, OnMissed, OnOverlap, Trigger};
+use crate::journal::{JournalReader, RunState};
+
+const POLICIES: [OnMissed; 3] = [OnMissed::Latest, OnMissed::All, OnMissed::Skip];
+
+/// One routine for each policy.
+fn each(cron: &str) -> Vec<Definition> {
+    let one = |(name, on_missed)| Definition { on_missed, ..with_cron(routine(name), cron, OnOverlap::Queue) };
+    ["latest", "all", "skip"].into_iter().zip(POLICIES).map(one).collect()
+}
+
+/// Behind by so much at a start, and right a second later.
+async fn starts_behind(world: &World, all: &[Definition], by: TimeDelta) -> Life {
+    world.clock.jump(-by);
+    let life = world.start(all);
+    seconds(1).await;
+    world.clock.jump(by);
+    seconds(5).await;
+    life
+}
+
+fn shared(reader: &JournalReader) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
+    let all = reader.occurrences(None).unwrap();
+    all.iter().filter_map(|record| Some((record.covers_from?, record.occurrence.at))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_behind_makes_no_backlog_for_what_is_new_or_enabled() {
+    let world = World::new();
+    let disabled: Vec<Definition> =
+        each("0 11 * * *").into_iter().map(|routine| Definition { enabled: false, ..routine }).collect();
+    world.begin(&disabled).crash().await;
+    let all = each("0 11 * * *");
+    world.begin(&all).stop(Duration::ZERO).await;
+    let life = starts_behind(&world, &all, TimeDelta::hours(6)).await;
+    assert_eq!(world.attempts(), [""; 0]);
+    // While it runs; and what is edited meanwhile.
+    for definition in &all {
+        world.clock.jump(TimeDelta::days(-40));
+        seconds(1).await;
+        life.schedule.upsert(loaded(&with_cron(definition.clone(), "15 11 * * *", OnOverlap::Queue)));
+        seconds(1).await;
+        world.clock.jump(TimeDelta::days(40));
+        seconds(1).await;
+        assert_eq!(world.attempts(), [""; 0]);
+    }
+    minutes(24 * 60).await;
+    assert_eq!(world.started().len(), 3, "{:?}", world.started());
+    assert!(world.starts().iter().all(|start| start.late.is_none() && start.due == march("02T11:15:00")));
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_behind_runs_nothing_again_that_retention_has_forgotten() {
+    let world = World::new();
+    let all = each("0 * * * *");
+    let life = world.begin(&all);
+    minutes(100 * 60 + 1).await;
+    assert_eq!(world.starts().len(), 300);
+    assert_eq!(life.journal.prune(world.clock.now()).await.unwrap(), 300);
+    world.clock.jump(TimeDelta::hours(-90));
+    seconds(1).await;
+    world.clock.jump(TimeDelta::hours(90));
+    seconds(5).await;
+    life.stop(Duration::ZERO).await;
+    let life = starts_behind(&world, &all, TimeDelta::hours(50)).await;
+    assert_eq!((world.starts().len(), world.attempts().len()), (300, 0));
+    life.stop(Duration::ZERO).await;
+}
+
+/// A record that stands for many skipped ones stays, and stands for them.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_behind_runs_nothing_that_is_recorded_as_skipped() {
+    let world = World::new();
+    let all = each("* * * * *");
+    world.begin(&all).stop(Duration::ZERO).await;
+    world.clock.jump(TimeDelta::hours(30));
+    let life = world.start(&all);
+    minutes(2).await;
+    let (before, stretches) = (world.started(), shared(&world.reader()));
+    assert_eq!(stretches.len(), 3);
+    world.clock.jump(TimeDelta::hours(-31));
+    seconds(1).await;
+    // Right again, or nearly.
+    world.clock.jump(TimeDelta::hours(30));
+    seconds(5).await;
+    assert_eq!(world.started(), before);
+    assert_eq!(shared(&world.reader()), stretches);
+    life.stop(Duration::ZERO).await;
+    // Whatever is done with missed ones from now on.
+    let everything: Vec<Definition> =
+        all.into_iter().map(|routine| Definition { on_missed: OnMissed::All, ..routine }).collect();
+    world.write(&everything);
+    let life = starts_behind(&world, &everything, TimeDelta::hours(29)).await;
+    assert_eq!(world.started(), before);
+    life.stop(Duration::ZERO).await;
+}
+
+/// It was ahead when the service started: what is missed later is late, and not lost.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_for_a_moment_is_taken_for_right_at_once() {
+    let world = World::new();
+    let mail = routine("mail");
+    world.begin(std::slice::from_ref(&mail)).stop(Duration::ZERO).await;
+    world.clock.jump(TimeDelta::days(400));
+    let life = world.start(std::slice::from_ref(&mail));
+    seconds(5).await;
+    world.clock.jump(TimeDelta::days(-400));
+    minutes(90).await;
+    assert_eq!(world.started()[1..], ["mail 01T13:00:00"]);
+    life.stop(Duration::ZERO).await;
+    world.clock.jump(TimeDelta::hours(3));
+    let life = world.start(std::slice::from_ref(&mail));
+    seconds(5).await;
+    let last = world.starts().pop().unwrap();
+    assert_eq!((last.due, world.starts().len()), (march("01T16:00:00"), 3));
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_for_long_is_taken_for_right_after_a_day() {
+    let world = World::new();
+    let mail = routine("mail");
+    let life = world.begin(std::slice::from_ref(&mail));
+    minutes(10).await;
+    world.clock.jump(TimeDelta::days(400));
+    minutes(90).await;
+    world.clock.jump(TimeDelta::days(-400));
+    let started = world.starts().len();
+    minutes(23 * 60).await;
+    assert_eq!(world.starts().len(), started + 23, "what is on time runs in any case");
+    world.clock.jump(TimeDelta::minutes(150));
+    seconds(5).await;
+    assert_eq!(world.starts().len(), started + 23, "nobody knows yet which time is right");
+    minutes(2 * 60).await;
+    world.clock.jump(TimeDelta::minutes(150));
+    seconds(5).await;
+    let last = world.starts().pop().unwrap();
+    assert!(last.late.is_some(), "{last:?}");
+    life.stop(Duration::ZERO).await;
+}
+
+/// A little behind: what it shows a second time is not due a second time, though the routine was not there the first.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_a_little_is_waited_for() {
+    let world = World::new();
+    let all = each("55 11,12 * * *");
+    world.clock.jump(TimeDelta::minutes(-3));
+    let life = world.begin(&all);
+    seconds(1).await;
+    world.clock.jump(TimeDelta::minutes(-30));
+    minutes(20).await;
+    life.stop(Duration::ZERO).await;
+    world.clock.jump(TimeDelta::minutes(-10));
+    let life = world.start(&all);
+    minutes(21).await;
+    assert_eq!(world.started(), [""; 0]);
+    minutes(60).await;
+    assert!(world.starts().iter().all(|start| start.late.is_none() && start.due == march("01T12:55:00")));
+    assert_eq!(world.starts().len(), 3);
+    life.stop(Duration::ZERO).await;
+}
+
+/// What happens to the clock and to the service, in minutes.
+#[derive(Clone, Debug)]
+enum Step {
+    Live(u64),
+    /// The service is down for a while.
+    Down(u64),
+    /// The clock is set back by so much; `true`: while the service is down.
+    Behind(i64, bool),
+    /// The clock is set right; `true`: while the service is down.
+    Right(bool),
+    /// A routine is edited.
+    Edit(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (0u64..300).prop_map(Step::Live),
+        (0u64..4000).prop_map(Step::Down),
+        (1i64..9000, any::<bool>()).prop_map(|(by, down)| Step::Behind(by, down)),
+        any::<bool>().prop_map(Step::Right),
+        (0usize..3).prop_map(Step::Edit),
+    ];
+    prop::collection::vec(step, 1..14)
+}
+
+/// A world whose clock is right or behind, and what is known of it from outside.
+struct Wrong {
+    world: World,
+    all: Vec<Definition>,
+    life: Option<Life>,
+    behind: TimeDelta,
+    /// Whether the service was started while the clock was behind.
+    started_behind: bool,
+    /// When the service or the clock was last away for a while, and since when it is back.
+    gaps: Vec<(DateTime<Utc>, Instant)>,
+    /// No occurrence until then runs late.
+    seen: BTreeMap<String, DateTime<Utc>>,
+    checked: usize,
+    ran: BTreeSet<(String, DateTime<Utc>)>,
+}
+
+impl Wrong {
+    fn begin() -> Self {
+        let world = World::new();
+        let all = each("*/30 * * * *");
+        let life = Some(world.begin(&all));
+        let seen = all.iter().map(|routine| (routine.id.to_string(), world.clock.now())).collect();
+        let (behind, checked) = (TimeDelta::zero(), 0);
+        let (started_behind, gaps, ran) = (false, Vec::new(), BTreeSet::new());
+        Self { world, all, life, behind, started_behind, gaps, seen, checked, ran }
+    }
+
+    /// What a right clock would show.
+    fn right(&self) -> DateTime<Utc> {
+        self.world.clock.now() + self.behind
+    }
+
+    async fn down(&mut self) {
+        if let Some(life) = self.life.take() {
+            life.crash().await;
+        }
+    }
+
+    fn up(&mut self) {
+        if self.life.is_none() {
+            self.life = Some(self.world.start(&self.all));
+            self.started_behind |= !self.behind.is_zero();
+        }
+    }
+
+    async fn set(&mut self, behind: TimeDelta, down: bool) {
+        if down {
+            self.down().await;
+        }
+        self.world.clock.jump(self.behind - behind);
+        self.behind = behind;
+        self.started_behind &= !behind.is_zero();
+        self.up();
+    }
+
+    async fn take(&mut self, step: &Step) {
+        match step {
+            Step::Live(count) => minutes(*count).await,
+            Step::Down(count) => {
+                let before = self.right();
+                self.down().await;
+                minutes(*count).await;
+                self.up();
+                self.gaps.push((before, Instant::now()));
+            }
+            // Below what was away for a while just before: else the clock could as well have been ahead.
+            Step::Behind(by, down) if self.behind.is_zero() => {
+                self.gaps.retain(|(_, since)| since.elapsed() < Duration::from_secs(65 * 60));
+                let known = self.gaps.iter().map(|(before, _)| *before).min().unwrap_or(self.right());
+                let by = self.right() - known + TimeDelta::minutes(31 + by);
+                self.gaps.push((self.right(), Instant::now()));
+                self.set(by, *down).await;
+            }
+            Step::Right(down) if !self.behind.is_zero() => {
+                let before = self.gaps.last().unwrap().0;
+                self.set(TimeDelta::zero(), *down).await;
+                self.gaps.push((before, Instant::now()));
+            }
+            // Started behind, it cannot know how late it is.
+            Step::Edit(which) if !self.started_behind => {
+                let routine = &mut self.all[*which];
+                edit(routine);
+                self.world.write(std::slice::from_ref(routine));
+                self.life.as_ref().unwrap().schedule.upsert(loaded(routine));
+                let (id, right) = (routine.id.to_string(), self.right());
+                self.seen.insert(id, right);
+            }
+            Step::Behind(..) | Step::Right(_) | Step::Edit(_) => {}
+        }
+        seconds(5).await;
+        self.check();
+    }
+
+    fn check(&mut self) {
+        let starts = self.world.starts();
+        for start in &starts[self.checked..] {
+            let once = self.ran.insert((start.id.clone(), start.due));
+            assert!(once || start.cut_off, "twice: {start:?}");
+            let early = start.due <= self.seen[&start.id] - TimeDelta::seconds(10);
+            let by_its_clock = start.late.is_none() && self.behind > TimeDelta::hours(1);
+            assert!(!early || by_its_clock, "a backlog: {start:?}");
+        }
+        self.checked = starts.len();
+    }
+
+    /// In the end the clock is right, and everything goes on.
+    async fn end(mut self) {
+        self.take(&Step::Right(false)).await;
+        let (from, before) = (self.right(), self.checked);
+        minutes(120).await;
+        self.check();
+        let starts = &self.world.starts()[before..];
+        for definition in &self.all {
+            let due = super::super::occurrences(definition, from).take_while(|at| *at <= from + TimeDelta::hours(2));
+            let found = starts.iter().filter(|start| start.id == definition.id.as_str()).map(|start| start.due);
+            assert_eq!(found.collect::<Vec<_>>(), due.collect::<Vec<_>>(), "{}", definition.title());
+        }
+        if let Some(life) = self.life.take() {
+            life.stop(Duration::ZERO).await;
+        }
+        for record in self.world.reader().occurrences(None).unwrap() {
+            let (id, at) = (record.occurrence.id.to_string(), record.occurrence.at);
+            let skipped = record.outcome == Some(RunState::Skipped);
+            assert_eq!(self.ran.contains(&(id.clone(), at)), !skipped, "{record:?}");
+        }
+    }
+}
+
+/// The same times by another expression.
+fn edit(routine: &mut Definition) {
+    if let Trigger::Routine { cron, .. } = &mut routine.trigger {
+        let other = if cron.starts_with("*/30") { "0,30 * * * *" } else { "*/30 * * * *" };
+        other.clone_into(cron);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_clock_that_was_behind_runs_nothing_twice_and_nothing_from_before(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut wrong = Wrong::begin();
+            seconds(5).await;
+            for step in &steps {
+                wrong.take(step).await;
+            }
+            wrong.end().await;
+        });
+    }
+}
