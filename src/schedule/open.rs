@@ -67,12 +67,16 @@ pub(super) struct Open {
     pub(super) state: RunState,
     /// How many attempts failed.
     pub(super) failures: u32,
+    /// Why the last of those failed.
+    pub(super) failure: Option<String>,
     /// Some attempt had an effect.
     pub(super) touched: bool,
     /// The last attempt was cut off.
     pub(super) cut_off: bool,
     /// It may run while others wait for a login.
     pub(super) probe: bool,
+    /// A newer occurrence has ended it (`on_overlap: cancel`): no further attempt is made.
+    pub(super) superseded: bool,
     pub(super) stage: Stage,
 }
 
@@ -86,6 +90,13 @@ pub(super) struct OpenOnes {
     background: usize,
     turns: usize,
     count: u64,
+}
+
+impl Open {
+    /// Whether no attempt is going and nothing is being recorded.
+    pub(super) fn is_unlaunched(&self) -> bool {
+        !matches!(self.stage, Stage::Going { .. } | Stage::Recording)
+    }
 }
 
 impl OpenOnes {

@@ -216,15 +216,17 @@ impl Dispatcher {
             attempt: 1,
             state: RunState::Claimed,
             failures: 0,
+            failure: None,
             touched: false,
             cut_off: false,
             probe: by_hand,
+            superseded: false,
             stage: Stage::Waiting,
         });
     }
 
     /// A newer occurrence ends the older ones, where the routine says so.
-    fn supersede(&mut self, newer: &Occurrence) {
+    pub(super) fn supersede(&mut self, newer: &Occurrence) {
         let cancels = self.definitions.get(&newer.id).is_some_and(|entry| {
             let definition = &entry.loaded.definition;
             // Missed ones that are all to run follow one another.
@@ -237,7 +239,26 @@ impl Dispatcher {
         let older: Vec<u64> = self.open.of(&newer.id).map(|(number, _)| number).collect();
         for number in older {
             self.end(number, Cause::Overlap);
-            self.close_unlaunched(number, "a newer occurrence fell due (on_overlap: cancel)");
+            if let Some(open) = self.open.get_mut(number) {
+                open.superseded = true;
+            }
+            self.close_superseded(number);
+        }
+    }
+
+    /// Closes one that a newer occurrence has ended, unless an attempt is going or something is being recorded: it is
+    /// looked at again after that. One that failed, and is not to have the attempts that it was granted, has failed: a
+    /// routine that fires more often than its pauses last would otherwise fail for ever and nobody hear of it.
+    pub(super) fn close_superseded(&mut self, number: u64) {
+        const NEWER: &str = "a newer occurrence fell due (on_overlap: cancel)";
+        let Some(open) = self.open.get(number).filter(|open| open.superseded && open.is_unlaunched()) else { return };
+        match &open.failure {
+            Some(failure) => {
+                let failure = failure.trim_end_matches(['.', ' ', '\n']);
+                let why = format!("{failure}; not tried again: {NEWER}");
+                self.give_up(number, why);
+            }
+            None => self.close_unlaunched(number, NEWER),
         }
     }
 
@@ -281,7 +302,7 @@ impl Dispatcher {
     /// Closes an open occurrence that has no attempt going, with the outcome that its last attempt gives it.
     pub(super) fn close_unlaunched(&mut self, number: u64, why: &str) {
         let Some(open) = self.open.get(number) else { return };
-        if matches!(open.stage, Stage::Going { .. } | Stage::Recording) {
+        if !open.is_unlaunched() {
             return;
         }
         let finish = match open.state {

@@ -59,6 +59,8 @@ impl Dispatcher {
                 (if foreground { turns } else { background })
                     && (!held || (open.probe && self.paused.is_none()) || open.by_hand)
                     && !self.open.is_busy(id)
+                    // A newer one of it may be the end of this one.
+                    && !self.claiming.contains(id)
             });
             let Some((number, _)) = next else { return };
             match self.last_look(number) {
@@ -191,6 +193,7 @@ impl Dispatcher {
             open.attempt += 1;
             open.state = RunState::Claimed;
             self.open.set_stage(again.number, Stage::Waiting);
+            self.close_superseded(again.number);
         }
         Ok(())
     }

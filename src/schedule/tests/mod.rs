@@ -3,6 +3,7 @@
 mod failing;
 mod following;
 mod on_time;
+mod overlap;
 mod requests;
 mod restart;
 pub(super) mod support;

@@ -107,6 +107,22 @@ async fn what_takes_the_service_down_each_time_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_newer_one_ends_what_was_cut_off_where_the_routine_says_so() {
+    let world = World::new();
+    world.script(|_| vec![Act::Hang]);
+    let mail = with_cron(routine("mail"), "0 * * * *", OnOverlap::Cancel);
+    let life = world.begin(std::slice::from_ref(&mail));
+    minutes(90).await;
+    life.crash().await;
+    world.clock.jump(TimeDelta::minutes(60));
+    let life = world.start(&[mail]);
+    minutes(1).await;
+    let starts: Vec<_> = world.starts().iter().map(|start| start.due).collect();
+    assert_eq!(starts, [march("01T13:00:00"), march("01T14:00:00")], "{:?}", world.attempts());
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cut_off_run_whose_file_was_deleted_is_closed() {
     let world = World::new();
     world.script(|_| vec![Act::Hang]);
