@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::definition::{Definition, DefinitionId};
+use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{Occurrence, RunId, RunState};
 
 /// Why a going attempt is being ended.
@@ -97,6 +97,11 @@ impl Open {
     pub(super) fn is_unlaunched(&self) -> bool {
         !matches!(self.stage, Stage::Going { .. } | Stage::Recording)
     }
+
+    /// Whether it waits for its first attempt.
+    pub(super) fn is_unbegun(&self) -> bool {
+        self.attempt == 1 && matches!(self.stage, Stage::Waiting | Stage::Missing { .. })
+    }
 }
 
 impl OpenOnes {
@@ -184,9 +189,14 @@ impl OpenOnes {
         self.turns
     }
 
-    /// Whether an attempt of this definition is going, or its end is being recorded.
-    pub(super) fn is_busy(&self, id: &DefinitionId) -> bool {
-        self.of(id).any(|(_, open)| matches!(open.stage, Stage::Going { .. } | Stage::Recording))
+    /// Whether it has to wait for another one of its definition: an attempt is going or something is being recorded,
+    /// or, of a routine, an older one is not over, as one that waits for another attempt is not. (A reminder's older one
+    /// only waits to be closed: its time was changed.)
+    pub(super) fn is_behind(&self, number: u64, id: &DefinitionId) -> bool {
+        self.of(id).any(|(other, open)| {
+            matches!(open.stage, Stage::Going { .. } | Stage::Recording)
+                || (other < number && open.occurrence.kind == Kind::Routine)
+        })
     }
 
     pub(super) fn len(&self) -> usize {

@@ -96,11 +96,8 @@ impl Dispatcher {
         let all = definition.on_missed == OnMissed::All;
         let (in_a_row, one_by_one) = if all { (plan.run_late, Vec::new()) } else { (Vec::new(), plan.run_late) };
         purposes.extend(in_a_row.iter().map(|at| (*at, Purpose::Run)));
-        let mut ahead: Vec<(bool, String)> = self
-            .open
-            .of(id)
-            .map(|(_, open)| (matches!(open.stage, Stage::Waiting), format!("run {}", open.run)))
-            .collect();
+        let mut ahead: Vec<(bool, String)> =
+            self.open.of(id).map(|(_, open)| (open.is_unbegun(), format!("run {}", open.run))).collect();
         ahead.extend(in_a_row.iter().map(|_| (true, "a missed one".to_owned())));
         for at in one_by_one.into_iter().chain(plan.run) {
             let purpose = match (on_overlap, ahead.first()) {

@@ -52,13 +52,13 @@ impl Dispatcher {
             if !background && !turns {
                 return;
             }
-            let next = self.open.waiting().find(|(_, open)| {
+            let next = self.open.waiting().find(|(number, open)| {
                 let id = &open.occurrence.id;
                 let foreground =
                     self.definitions.get(id).is_some_and(|entry| entry.loaded.definition.mode == Mode::Foreground);
                 (if foreground { turns } else { background })
                     && (!held || (open.probe && self.paused.is_none()) || open.by_hand)
-                    && !self.open.is_busy(id)
+                    && !self.open.is_behind(*number, id)
                     // A newer one of it may be the end of this one.
                     && !self.claiming.contains(id)
             });

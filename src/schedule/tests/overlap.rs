@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::StageView;
 use super::support::*;
 use crate::agent::{AttemptEnd, Failure, FailureClass};
-use crate::definition::{Definition, OnOverlap};
+use crate::definition::{Definition, OnMissed, OnOverlap};
 
 fn every_minute(overlap: OnOverlap, retry: u32) -> Definition {
     Definition { retry: Some(retry), ..with_cron(routine("mail"), "* * * * *", overlap) }
@@ -176,5 +176,93 @@ async fn what_a_person_ends_before_its_next_try_is_no_failure() {
         life.schedule.cancel_run(run).await.unwrap();
     }
     assert_eq!((world.starts().len(), world.told().len()), (12, 0));
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_at_most_queues_behind_an_occurrence_that_waits_for_another_try() {
+    let world = World::new();
+    world.script(|job| match (job.occurrence.at, job.attempt) {
+        (at, 1..3) if at == march("01T12:01:00") => vec![fails(FailureClass::Overloaded)],
+        _ => vec![],
+    });
+    let life = world.begin(&[every_minute(OnOverlap::Queue, 2)]);
+    minutes(5).await;
+    seconds(30).await;
+    let starts: Vec<_> =
+        world.starts().iter().map(|start| (start.due.format("%H:%M").to_string(), start.attempt)).collect();
+    let expected = [("12:01", 1), ("12:01", 2), ("12:01", 3), ("12:02", 1), ("12:04", 1), ("12:05", 1)];
+    assert_eq!(starts, expected.map(|(due, attempt)| (due.to_owned(), attempt)));
+    let attempts = world.attempts();
+    let [skipped] = &attempts.iter().filter(|line| line.contains("12:03")).collect::<Vec<_>>()[..] else { panic!() };
+    assert!(
+        skipped.starts_with("mail 01T12:03 skipped: overlap: run ")
+            && skipped.ends_with(" waits already (on_overlap: queue)"),
+        "{skipped}"
+    );
+    life.stop(Duration::ZERO).await;
+}
+
+/// A retry that waits for its slot is still the run before, not the one that is waiting.
+#[tokio::test(start_paused = true)]
+async fn one_queues_behind_an_occurrence_whose_next_try_waits_for_a_slot() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|job| match (job.occurrence.id.as_str(), job.attempt) {
+        ("mail", 1) if job.occurrence.at == march("01T12:01:00") => vec![fails(FailureClass::Overloaded)],
+        ("mail", _) => vec![],
+        _ => vec![Act::Take(Duration::from_secs(120))],
+    });
+    let long = at_time(reminder("long"), march("01T12:01:10"));
+    let life = world.begin(&[every_minute(OnOverlap::Queue, 2), long]);
+    minutes(3).await;
+    seconds(30).await;
+    assert_eq!(
+        world.started(),
+        ["mail 01T12:01:00", "long 01T12:01:10", "mail 01T12:03:10", "mail 01T12:03:10"],
+        "{:?}",
+        world.attempts()
+    );
+    assert_eq!(world.starts()[3].due, march("01T12:02:00"));
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_ones_that_run_in_a_row_wait_for_each_others_tries() {
+    let world = World::new();
+    world.script(|job| match job.attempt {
+        1 if job.occurrence.at == march("01T13:00:00") => vec![fails(FailureClass::Overloaded)],
+        _ => vec![],
+    });
+    let mail = Definition { on_missed: OnMissed::All, retry: Some(1), ..routine("mail") };
+    let life = world.begin(std::slice::from_ref(&mail));
+    seconds(1).await;
+    life.crash().await;
+    world.clock.jump(chrono::TimeDelta::minutes(150));
+    let life = world.start(&[mail]);
+    minutes(1).await;
+    let starts: Vec<_> = world.starts().iter().map(|start| (start.due, start.attempt)).collect();
+    let (one, two) = (march("01T13:00:00"), march("01T14:00:00"));
+    assert_eq!(starts, [(one, 1), (one, 2), (two, 1)]);
+    life.stop(Duration::ZERO).await;
+}
+
+/// A reminder with a new time does not wait for a try that its old time is not going to get.
+#[tokio::test(start_paused = true)]
+async fn a_new_time_is_kept_while_the_old_one_waits_for_another_try() {
+    let world = World::new();
+    world.script(|job| match job.occurrence.at {
+        at if at == march("01T13:00:00") => vec![fails(FailureClass::Overloaded)],
+        _ => vec![],
+    });
+    let life = world.begin(&[reminder("tea")]);
+    minutes(60).await;
+    seconds(1).await;
+    let sooner = at_time(reminder("tea"), march("01T13:00:10"));
+    world.write(std::slice::from_ref(&sooner));
+    life.schedule.upsert(loaded(&sooner));
+    minutes(2).await;
+    assert_eq!(world.started(), ["tea 01T13:00:00", "tea 01T13:00:10"]);
+    assert!(world.attempts().contains(&"tea 01T13:00 skipped: its time was changed".to_owned()));
     life.stop(Duration::ZERO).await;
 }
