@@ -87,6 +87,8 @@ pub(super) struct OpenOnes {
     of: std::collections::HashMap<DefinitionId, BTreeSet<u64>>,
     /// Those that wait, in due order.
     waiting: BTreeSet<(DateTime<Utc>, u64)>,
+    /// What is going to wait once it is recorded, in due order.
+    coming: BTreeSet<(DateTime<Utc>, DefinitionId)>,
     background: usize,
     turns: usize,
     count: u64,
@@ -174,9 +176,22 @@ impl OpenOnes {
         self.all.iter().map(|(number, open)| (*number, open))
     }
 
-    /// Those that wait, in due order.
+    /// Those that wait, in due order, as far as none that is still being recorded comes before them: else what an earlier
+    /// life left in the middle would lose its place to what it left waiting.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (u64, &Open)> {
-        self.waiting.iter().filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
+        let coming = self.coming.first().map(|(at, _)| *at);
+        let waiting = self.waiting.iter().take_while(move |(at, _)| coming.is_none_or(|coming| *at < coming));
+        waiting.filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
+    }
+
+    /// A claim or another attempt of it is being recorded.
+    pub(super) fn expect(&mut self, occurrence: &Occurrence) {
+        self.coming.insert((occurrence.at, occurrence.id.clone()));
+    }
+
+    /// That is recorded.
+    pub(super) fn arrived(&mut self, occurrence: &Occurrence) {
+        self.coming.remove(&(occurrence.at, occurrence.id.clone()));
     }
 
     /// How many attempts are going in the background.

@@ -140,6 +140,9 @@ impl Dispatcher {
         let (journal, asked) = (self.journal.clone(), Instant::now());
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
         let launcher = Arc::clone(&self.launcher);
+        for claim in &claims {
+            self.open.expect(&claim.occurrence);
+        }
         self.tasks.spawn(async move {
             if runs {
                 launcher.get_ready();
@@ -155,6 +158,7 @@ impl Dispatcher {
         let Claimed { claims, answers, asked, reply } = claimed;
         for claim in &claims {
             self.claiming.remove(&claim.occurrence.id);
+            self.open.arrived(&claim.occurrence);
         }
         let answers = answers?;
         if asked.elapsed() > HELD_UP {

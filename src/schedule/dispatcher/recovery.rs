@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::leftover;
 use super::super::open::{Open, Stage};
-use super::super::retry::{CUT_OFF_AT_MOST, granted};
+use super::super::retry::CUT_OFF_AT_MOST;
 use super::{Dispatcher, Event};
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Recovered, RunState, Streak, Unfinished};
@@ -139,12 +139,12 @@ fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Opti
         return Some(format!("the service ended {} times while it was going", left.interruptions));
     }
     let effect = left.effect.as_ref()?;
-    let says_retry = definition.filter(|definition| definition.retry.is_some());
-    if says_retry.is_some_and(|definition| left.failures + left.interruptions <= granted(definition)) {
-        return None;
-    }
+    let because = match definition.and_then(|definition| definition.retry).filter(|retry| *retry > 0) {
+        Some(retry) if left.failures + left.interruptions <= retry => return None,
+        Some(retry) => format!("its retries (`retry: {retry}`) are used up"),
+        None => "a part of it would happen twice".to_owned(),
+    };
     Some(format!(
-        "the service ended while it was going, after its first effect ({effect}); it is not run again, because a part \
-         of it would happen twice"
+        "the service ended while it was going, after its first effect ({effect}); it is not run again, because {because}"
     ))
 }
