@@ -66,7 +66,8 @@ async fn a_run_is_cancelled_wherever_it_stands() {
     seconds(5).await;
     let snapshot = life.schedule.snapshot(5).await;
     assert_eq!(snapshot.open.len(), 3);
-    for open in snapshot.open {
+    // The one that waits first: it would get the slot of the one that is going.
+    for open in snapshot.open.into_iter().rev() {
         let stage = matches!(
             (open.id.as_str(), open.stage),
             ("flaky", StageView::RetryIn(_)) | ("going", StageView::Running(_)) | ("waiting", StageView::Waiting)
