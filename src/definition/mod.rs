@@ -278,15 +278,16 @@ pub enum OnMissed {
     Skip,
 }
 
-/// What happens when a routine falls due while its previous run is still going.
+/// What happens when a routine falls due while its previous occurrence is not over: also while that one waits for a slot
+/// or for another attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnOverlap {
     /// The new occurrence is recorded as skipped.
     #[default]
     Skip,
-    /// It waits; at most one does.
+    /// It waits until the previous one is over; at most one does.
     Queue,
-    /// The previous run is ended.
+    /// The previous one is ended.
     Cancel,
 }

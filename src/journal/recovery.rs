@@ -34,6 +34,8 @@ pub struct Unfinished {
     pub retry_at: Option<DateTime<Utc>>,
     /// How many of its attempts failed; those that found no login do not count.
     pub failures: u32,
+    /// Why the last of those failed.
+    pub failure: Option<String>,
     /// How many of its attempts were cut off.
     pub interruptions: u32,
     /// What its first effect was, in whichever attempt; `None`: it had none.
@@ -156,6 +158,8 @@ const UNFINISHED: &str = "
 SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.retry_at, t.text, r.run, r.attempt, r.state,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
      AND class IS NOT 'not_logged_in') AS failures,
+  (SELECT error FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
+     AND class IS NOT 'not_logged_in' ORDER BY attempt DESC LIMIT 1) AS failure,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state = 'interrupted') AS interruptions,
   (SELECT effect FROM run WHERE occurrence = o.number AND effect IS NOT NULL ORDER BY attempt LIMIT 1) AS effect
 FROM occurrence o
@@ -207,6 +211,7 @@ fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
         state: state(&row.get::<_, String>("state")?)?,
         retry_at: row.maybe_at("retry_at")?,
         failures: row.get("failures")?,
+        failure: row.get("failure")?,
         interruptions: row.get("interruptions")?,
         effect: row.get("effect")?,
     })

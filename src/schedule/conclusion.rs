@@ -43,6 +43,8 @@ pub(super) struct Conclusion {
 /// How long until a job that found no login tries again; the dispatcher lets no other one try meanwhile.
 pub(super) const LOGIN_PROBE: Duration = Duration::from_secs(300);
 
+const BY_A_PERSON: &str = "a person ended it";
+
 pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Conclusion {
     let mut conclusion = by_end(attempted, report.end);
     let finish = &mut conclusion.finish;
@@ -68,7 +70,7 @@ fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Conclusion {
             Some(Cause::Overlap) => {
                 closed(RunState::Cancelled, Some("a newer occurrence fell due (on_overlap: cancel)".to_owned()))
             }
-            Some(Cause::Person) | None => closed(RunState::Cancelled, Some("a person ended it".to_owned())),
+            Some(Cause::Person) | None => closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned())),
         },
         AttemptEnd::TimedOut(why) => {
             let mut conclusion = closed(RunState::TimedOut, Some(why.clone()));
@@ -90,6 +92,10 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Conclusion {
         ..Finish::closed(RunState::Failed, Some(failure.message.clone()))
     };
     let again = |pause: Duration, not_logged_in| {
+        // Whoever has ended it wants no other attempt, though it failed at the same moment.
+        if attempted.cause == Some(Cause::Person) {
+            return closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned()));
+        }
         let at = attempted.now + pause;
         Conclusion { finish: recorded(After::RetryAt(at)), retry_in: Some(pause), not_logged_in }
     };
@@ -106,7 +112,7 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Conclusion {
     Conclusion { finish, retry_in: None, not_logged_in: failure.class == FailureClass::NotLoggedIn }
 }
 
-/// An attempt of an earlier life was cut off, and is not begun again.
+/// What has no attempt going (it was cut off, or failed before) gets no other one.
 pub(super) fn given_up(attempted: &Attempted<'_>, why: String) -> Finish {
     let mut finish = Finish::closed(RunState::Failed, Some(why.clone()));
     tell(attempted, Ended::Badly { why: &why, at_once: false }, &mut finish);
@@ -213,6 +219,8 @@ mod tests {
             // What was done is done, whoever wanted to end it.
             check(&Case { cause: Some(cause), ..tea() }, AttemptEnd::Completed, (Completed, "closed", 0));
         }
+        check(&Case { cause: Some(Cause::Person), ..tea() }, fails(Overloaded), (Cancelled, "closed", 0));
+        check(&Case { cause: Some(Cause::Person), ..tea() }, fails(ErrorResult), (Failed, "closed", 1));
         check(&Case { stopping: true, ..tea() }, fails(ExitedEarly), (Interrupted, "open", 0));
         check(&Case { stopping: true, ..tea() }, fails(ErrorResult), (Failed, "closed", 1));
     }

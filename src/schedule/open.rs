@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::definition::{Definition, DefinitionId};
+use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{Occurrence, RunId, RunState};
 
 /// Why a going attempt is being ended.
@@ -67,6 +67,8 @@ pub(super) struct Open {
     pub(super) state: RunState,
     /// How many attempts failed.
     pub(super) failures: u32,
+    /// Why the last of those failed.
+    pub(super) failure: Option<String>,
     /// How often its file turned out to have changed just as it was to be launched.
     pub(super) edits: u32,
     /// Some attempt had an effect.
@@ -75,6 +77,8 @@ pub(super) struct Open {
     pub(super) cut_off: bool,
     /// It may run while others wait for a login.
     pub(super) probe: bool,
+    /// A newer occurrence has ended it (`on_overlap: cancel`): no further attempt is made.
+    pub(super) superseded: bool,
     pub(super) stage: Stage,
 }
 
@@ -85,9 +89,23 @@ pub(super) struct OpenOnes {
     of: std::collections::HashMap<DefinitionId, BTreeSet<u64>>,
     /// Those that wait, in due order.
     waiting: BTreeSet<(DateTime<Utc>, u64)>,
+    /// What is going to wait once it is recorded, in due order.
+    coming: BTreeSet<(DateTime<Utc>, DefinitionId)>,
     background: usize,
     turns: usize,
     count: u64,
+}
+
+impl Open {
+    /// Whether no attempt is going and nothing is being recorded.
+    pub(super) fn is_unlaunched(&self) -> bool {
+        !matches!(self.stage, Stage::Going { .. } | Stage::Recording)
+    }
+
+    /// Whether it waits for its first attempt.
+    pub(super) fn is_unbegun(&self) -> bool {
+        self.attempt == 1 && matches!(self.stage, Stage::Waiting | Stage::Missing { .. })
+    }
 }
 
 impl OpenOnes {
@@ -160,9 +178,22 @@ impl OpenOnes {
         self.all.iter().map(|(number, open)| (*number, open))
     }
 
-    /// Those that wait, in due order.
+    /// Those that wait, in due order, as far as none that is still being recorded comes before them: else what an earlier
+    /// life left in the middle would lose its place to what it left waiting.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (u64, &Open)> {
-        self.waiting.iter().filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
+        let coming = self.coming.first().map(|(at, _)| *at);
+        let waiting = self.waiting.iter().take_while(move |(at, _)| coming.is_none_or(|coming| *at < coming));
+        waiting.filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
+    }
+
+    /// A claim or another attempt of it is being recorded.
+    pub(super) fn expect(&mut self, occurrence: &Occurrence) {
+        self.coming.insert((occurrence.at, occurrence.id.clone()));
+    }
+
+    /// That is recorded.
+    pub(super) fn arrived(&mut self, occurrence: &Occurrence) {
+        self.coming.remove(&(occurrence.at, occurrence.id.clone()));
     }
 
     /// How many attempts are going in the background.
@@ -175,9 +206,14 @@ impl OpenOnes {
         self.turns
     }
 
-    /// Whether an attempt of this definition is going, or its end is being recorded.
-    pub(super) fn is_busy(&self, id: &DefinitionId) -> bool {
-        self.of(id).any(|(_, open)| matches!(open.stage, Stage::Going { .. } | Stage::Recording))
+    /// Whether it has to wait for another one of its definition: an attempt is going or something is being recorded,
+    /// or, of a routine, an older one is not over, as one that waits for another attempt is not. (A reminder's older one
+    /// only waits to be closed: its time was changed.)
+    pub(super) fn is_behind(&self, number: u64, id: &DefinitionId) -> bool {
+        self.of(id).any(|(other, open)| {
+            matches!(open.stage, Stage::Going { .. } | Stage::Recording)
+                || (other < number && open.occurrence.kind == Kind::Routine)
+        })
     }
 
     pub(super) fn len(&self) -> usize {

@@ -155,7 +155,7 @@ async fn what_falls_due_while_everything_is_paused_is_shown_as_waiting() {
     let earlier = now() - TimeDelta::minutes(50);
     let before = journal(bot.home(), Clock::simulated(earlier));
     let seen = Sighting { id: DefinitionId::new("mail"), trigger: format!("{cron}\nEurope/Berlin\ntrue") };
-    before.see([seen].into()).await.unwrap();
+    before.see([seen].into(), earlier).await.unwrap();
     // One has its record already: the clock was set back since.
     let tenth = DateTime::from_timestamp((earlier.timestamp() / 600 + 1) * 600, 0).unwrap();
     claim(&before, "mail", Kind::Routine, tenth, Purpose::Skip("missed".into())).await;

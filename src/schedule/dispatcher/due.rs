@@ -15,9 +15,6 @@ use super::{Dispatcher, Event, HELD_UP};
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
 use crate::journal::{Claim, Finish, JournalError, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState};
 
-/// Why an older occurrence does not run.
-pub(super) const NEWER: &str = "a newer occurrence fell due (on_overlap: cancel)";
-
 /// The answer to a commit of claims.
 pub(super) struct Claimed {
     claims: Vec<NewClaim>,
@@ -103,11 +100,8 @@ impl Dispatcher {
         let all = definition.on_missed == OnMissed::All;
         let (in_a_row, one_by_one) = if all { (plan.run_late, Vec::new()) } else { (Vec::new(), plan.run_late) };
         purposes.extend(in_a_row.iter().map(|at| (*at, Purpose::Run)));
-        let mut ahead: Vec<(bool, String)> = self
-            .open
-            .of(id)
-            .map(|(_, open)| (matches!(open.stage, Stage::Waiting), format!("run {}", open.run)))
-            .collect();
+        let mut ahead: Vec<(bool, String)> =
+            self.open.of(id).map(|(_, open)| (open.is_unbegun(), format!("run {}", open.run))).collect();
         ahead.extend(in_a_row.iter().map(|_| (true, "a missed one".to_owned())));
         for at in one_by_one.into_iter().chain(plan.run) {
             let purpose = match (on_overlap, ahead.first()) {
@@ -150,6 +144,9 @@ impl Dispatcher {
         let (journal, asked) = (self.journal.clone(), Instant::now());
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
         let launcher = Arc::clone(&self.launcher);
+        for claim in &claims {
+            self.open.expect(&claim.occurrence);
+        }
         self.tasks.spawn(async move {
             if runs {
                 launcher.get_ready();
@@ -165,6 +162,7 @@ impl Dispatcher {
         let Claimed { claims, answers, asked, reply } = claimed;
         for claim in &claims {
             self.claiming.remove(&claim.occurrence.id);
+            self.open.arrived(&claim.occurrence);
         }
         let answers = answers?;
         if asked.elapsed() > HELD_UP {
@@ -228,15 +226,17 @@ impl Dispatcher {
             state: RunState::Claimed,
             failures: 0,
             edits: 0,
+            failure: None,
             touched: false,
             cut_off: false,
             probe: by_hand,
+            superseded: false,
             stage: Stage::Waiting,
         });
     }
 
     /// A newer occurrence ends the older ones, where the routine says so.
-    fn supersede(&mut self, newer: &Occurrence) {
+    pub(super) fn supersede(&mut self, newer: &Occurrence) {
         let cancels = self.definitions.get(&newer.id).is_some_and(|entry| {
             let definition = &entry.loaded.definition;
             // Missed ones that are all to run follow one another.
@@ -249,7 +249,26 @@ impl Dispatcher {
         let older: Vec<u64> = self.open.of(&newer.id).map(|(number, _)| number).collect();
         for number in older {
             self.end(number, Cause::Overlap);
-            self.close_unlaunched(number, NEWER);
+            if let Some(open) = self.open.get_mut(number) {
+                open.superseded = true;
+            }
+            self.close_superseded(number);
+        }
+    }
+
+    /// Closes one that a newer occurrence has ended, unless an attempt is going or something is being recorded: it is
+    /// looked at again after that. One that failed, and is not to have the attempts that it was granted, has failed: a
+    /// routine that fires more often than its pauses last would otherwise fail for ever and nobody hear of it.
+    pub(super) fn close_superseded(&mut self, number: u64) {
+        const NEWER: &str = "a newer occurrence fell due (on_overlap: cancel)";
+        let Some(open) = self.open.get(number).filter(|open| open.superseded && open.is_unlaunched()) else { return };
+        match &open.failure {
+            Some(failure) => {
+                let failure = failure.trim_end_matches(['.', ' ', '\n']);
+                let why = format!("{failure}; not tried again: {NEWER}");
+                self.give_up(number, why);
+            }
+            None => self.close_unlaunched(number, NEWER),
         }
     }
 
@@ -293,7 +312,7 @@ impl Dispatcher {
     /// Closes an open occurrence that has no attempt going, with the outcome that its last attempt gives it.
     pub(super) fn close_unlaunched(&mut self, number: u64, why: &str) {
         let Some(open) = self.open.get(number) else { return };
-        if matches!(open.stage, Stage::Going { .. } | Stage::Recording) {
+        if !open.is_unlaunched() {
             return;
         }
         let finish = match open.state {

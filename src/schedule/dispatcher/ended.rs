@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::command::CancelError;
-use super::super::conclusion::{Attempted, Conclusion, conclude};
+use super::super::conclusion::{Attempted, Conclusion, conclude, given_up};
 use super::super::open::{Open, Stage};
 use super::Dispatcher;
 use super::Event;
@@ -69,6 +69,35 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Gives up an occurrence that has no attempt going: it has failed, and that counts as any other failure.
+    pub(super) fn give_up(&mut self, number: u64, why: String) {
+        let Some(open) = self.open.get(number) else { return };
+        let (id, kind) = (&open.occurrence.id, open.occurrence.kind);
+        let finish = match self.definitions.get(id) {
+            Some(entry) => given_up(
+                &Attempted {
+                    run: &open.run,
+                    definition: &entry.loaded.definition,
+                    failures: open.failures,
+                    touched: open.touched,
+                    cause: None,
+                    stopping: false,
+                    streak: self.streak(id),
+                    now: self.clock.now(),
+                    chance: 0.0,
+                },
+                why,
+            ),
+            // Its file is not there, or not valid: the person hears of the run all the same.
+            None => {
+                let text = format!("{kind} {id} failed: {why}.");
+                let message = NewMessage { run: Some(open.run.clone()), id: Some(id.clone()), text };
+                Finish { messages: vec![message], ..Finish::closed(RunState::Failed, Some(why)) }
+            }
+        };
+        self.record(number, finish, None);
+    }
+
     /// Records an end; what follows comes with the journal's answer.
     pub(super) fn record(&mut self, number: u64, finish: Finish, retry_in: Option<Duration>) {
         let Some(open) = self.open.get(number) else { return };
@@ -108,8 +137,10 @@ impl Dispatcher {
                 // One that found no login has not failed at its own work.
                 if finish.class != Some("not_logged_in") {
                     open.failures += 1;
+                    open.failure = finish.error;
                 }
                 self.retry_at(number, Instant::now() + retry_in.unwrap_or_default());
+                self.close_superseded(number);
             }
             After::Open => {
                 self.open.remove(number);

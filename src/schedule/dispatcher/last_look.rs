@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::super::files::{Files, Look};
 use super::super::open::{Cause, Stage};
 use super::definitions::due_at;
-use super::due::NEWER;
 use super::{Dispatcher, Event};
 use crate::definition::{Definition, Kind};
 use crate::journal::JournalError;
@@ -82,7 +81,7 @@ impl Dispatcher {
         self.open.set_stage(number, Stage::Waiting);
         match cause {
             Some(Cause::Person) => self.close_by_hand(number),
-            Some(Cause::Overlap) => self.close_unlaunched(number, NEWER),
+            Some(Cause::Overlap) => self.close_superseded(number),
             // What only waits is left to the next life.
             Some(Cause::Stopping) | None => {}
         }

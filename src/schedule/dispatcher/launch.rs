@@ -15,7 +15,7 @@ use super::last_look::Verdict;
 use super::{Dispatcher, Event, RECENT_ONES};
 use crate::agent::{AttemptEnd, AttemptReport};
 use crate::definition::{Definition, Mode};
-use crate::journal::{JournalError, RunId, RunState};
+use crate::journal::{JournalError, Occurrence, RunId, RunState};
 
 /// No pause between two attempts is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
@@ -23,6 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 /// A further attempt was begun in the journal.
 pub(super) struct Again {
     number: u64,
+    occurrence: Occurrence,
     run: Result<RunId, JournalError>,
 }
 
@@ -39,13 +40,15 @@ impl Dispatcher {
             if !background && !turns {
                 return;
             }
-            let next = self.open.waiting().find(|(_, open)| {
+            let next = self.open.waiting().find(|(number, open)| {
                 let id = &open.occurrence.id;
                 let foreground =
                     self.definitions.get(id).is_some_and(|entry| entry.loaded.definition.mode == Mode::Foreground);
                 (if foreground { turns } else { background })
                     && (!held || (open.probe && self.paused.is_none()) || open.by_hand)
-                    && !self.open.is_busy(id)
+                    && !self.open.is_behind(*number, id)
+                    // A newer one of it may be the end of this one.
+                    && !self.claiming.contains(id)
             });
             let Some((number, _)) = next else { return };
             match self.last_look(number) {
@@ -121,17 +124,19 @@ impl Dispatcher {
     /// Begins another attempt in the journal; it then waits for its slot.
     pub(super) fn begin_again(&mut self, number: u64) {
         let Some(open) = self.open.get(number) else { return };
-        let (journal, last) = (self.journal.clone(), open.run.clone());
+        let (journal, last, occurrence) = (self.journal.clone(), open.run.clone(), open.occurrence.clone());
+        self.open.expect(&occurrence);
         self.open.set_stage(number, Stage::Recording);
         self.tasks.spawn(async move {
             fail_point!(BeforeAgain);
             let run = journal.attempt_again(&last).await;
             fail_point!(AgainRecorded);
-            Event::Again(Again { number, run })
+            Event::Again(Again { number, occurrence, run })
         });
     }
 
     pub(super) fn on_again(&mut self, again: Again) -> Result<(), JournalError> {
+        self.open.arrived(&again.occurrence);
         let Some(run) = self.unless_lost(again.number, again.run)? else { return Ok(()) };
         if let Some(open) = self.open.get_mut(again.number) {
             open.cut_off = open.state == RunState::Interrupted;
@@ -139,6 +144,7 @@ impl Dispatcher {
             open.attempt += 1;
             open.state = RunState::Claimed;
             self.open.set_stage(again.number, Stage::Waiting);
+            self.close_superseded(again.number);
         }
         Ok(())
     }

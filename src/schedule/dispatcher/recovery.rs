@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::conclusion::{Attempted, given_up};
 use super::super::leftover;
 use super::super::open::{Open, Stage};
-use super::super::retry::{CUT_OFF_AT_MOST, granted};
+use super::super::retry::CUT_OFF_AT_MOST;
 use super::{Dispatcher, Event};
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Finish, Journal, JournalError, NewMessage, Recovered, RunState, Streak, Unfinished};
+use crate::journal::{Journal, JournalError, Recovered, RunState, Streak, Unfinished};
 
 /// The setting that holds since when a person has paused everything.
 pub(super) const PAUSED: &str = "paused";
@@ -59,6 +58,7 @@ impl Dispatcher {
         self.were_disabled = recovered.disabled;
         self.take_streaks(recovered.streaks);
         for unfinished in recovered.unfinished {
+            self.supersede(&unfinished.occurrence);
             self.take_up(unfinished);
         }
         for recorded in recovered.recorded {
@@ -113,49 +113,24 @@ impl Dispatcher {
             state: left.state,
             failures: left.failures,
             edits: 0,
+            failure: left.failure.clone(),
             touched: left.effect.is_some(),
             cut_off: false,
             probe: left.by_hand,
+            superseded: false,
             stage: if left.state == RunState::Claimed { Stage::Waiting } else { Stage::Recording },
         });
         match left.state {
             RunState::Claimed => {}
             RunState::Interrupted => match reason_to_give_up(&left, definition.as_deref()) {
                 None => self.begin_again(number),
-                Some(why) => self.give_up(number, &left, definition.as_deref(), why),
+                Some(why) => self.give_up(number, why),
             },
             _ => {
                 let at = left.retry_at.map_or_else(tokio::time::Instant::now, |at| self.instant(at));
                 self.retry_at(number, at);
             }
         }
-    }
-
-    fn give_up(&mut self, number: u64, left: &Unfinished, definition: Option<&Definition>, why: String) {
-        let finish = match definition {
-            Some(definition) => given_up(
-                &Attempted {
-                    run: &left.run,
-                    definition,
-                    failures: left.failures,
-                    touched: left.effect.is_some(),
-                    cause: None,
-                    stopping: false,
-                    streak: self.streak(&definition.id),
-                    now: self.clock.now(),
-                    chance: 0.0,
-                },
-                why,
-            ),
-            // Its file is not there, or not valid: the person hears of the run all the same.
-            None => {
-                let text = format!("{} {} failed: {why}.", left.occurrence.kind, left.occurrence.id);
-                let id = Some(left.occurrence.id.clone());
-                let message = NewMessage { run: Some(left.run.clone()), id, text };
-                Finish { messages: vec![message], ..Finish::closed(RunState::Failed, Some(why)) }
-            }
-        };
-        self.record(number, finish, None);
     }
 }
 
@@ -165,12 +140,12 @@ fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Opti
         return Some(format!("the service ended {} times while it was going", left.interruptions));
     }
     let effect = left.effect.as_ref()?;
-    let says_retry = definition.filter(|definition| definition.retry.is_some());
-    if says_retry.is_some_and(|definition| left.failures + left.interruptions <= granted(definition)) {
-        return None;
-    }
+    let because = match definition.and_then(|definition| definition.retry).filter(|retry| *retry > 0) {
+        Some(retry) if left.failures + left.interruptions <= retry => return None,
+        Some(retry) => format!("its retries (`retry: {retry}`) are used up"),
+        None => "a part of it would happen twice".to_owned(),
+    };
     Some(format!(
-        "the service ended while it was going, after its first effect ({effect}); it is not run again, because a part \
-         of it would happen twice"
+        "the service ended while it was going, after its first effect ({effect}); it is not run again, because {because}"
     ))
 }

@@ -4,6 +4,7 @@ mod clock_set;
 mod failing;
 mod following;
 mod on_time;
+mod overlap;
 mod requests;
 mod restart;
 pub(super) mod support;

@@ -113,44 +113,6 @@ async fn a_new_or_edited_routine_has_no_backlog_and_a_late_reminder_always_runs(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_overlap_is_skipped_queued_or_cancels() {
-    use OnOverlap::{Cancel, Queue, Skip};
-    for (overlap, started, attempts) in [
-        (
-            Skip,
-            vec!["mail 01T13:00:00"],
-            vec!["mail 01T13:00 completed", "mail 01T14:00 skipped: overlap", "mail 01T15:00 skipped: overlap"],
-        ),
-        (
-            Queue,
-            vec!["mail 01T13:00:00", "mail 01T15:10:00"],
-            vec!["mail 01T13:00 completed", "mail 01T14:00 running", "mail 01T15:00 skipped: overlap"],
-        ),
-        (
-            Cancel,
-            vec!["mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00"],
-            vec![
-                "mail 01T13:00 cancelled: a newer occurrence fell due (on_overlap: cancel)",
-                "mail 01T14:00 cancelled: a newer occurrence fell due (on_overlap: cancel)",
-                "mail 01T15:00 running",
-            ],
-        ),
-    ] {
-        let world = World::new();
-        world.script(|_| vec![Act::Take(Duration::from_secs(130 * 60))]);
-        let life = world.begin(&[with_cron(routine("mail"), "0 * * * *", overlap)]);
-        minutes(200).await;
-        assert_eq!(world.started(), started, "{overlap:?}");
-        let found = world.attempts();
-        assert_eq!(found.len(), attempts.len(), "{found:?}");
-        for (found, expected) in found.iter().zip(&attempts) {
-            assert!(found.starts_with(expected), "{overlap:?}: {found}");
-        }
-        life.stop(Duration::ZERO).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn slots_are_limited_and_given_in_due_order() {
     let mut world = World::new();
     world.slots = 2;

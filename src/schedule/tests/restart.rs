@@ -70,6 +70,30 @@ async fn cut_off_after_an_effect_it_fails_and_is_told_unless_it_says_retry() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn cut_off_after_an_effect_for_the_last_time_it_says_that_no_retry_is_left() {
+    let world = World::new();
+    world.script(|_| vec![Act::Effect, Act::Hang]);
+    let tea = Definition { retry: Some(1), ..reminder("tea") };
+    let mut life = world.begin(std::slice::from_ref(&tea));
+    minutes(61).await;
+    for _ in 0..2 {
+        life.crash().await;
+        life = world.start(std::slice::from_ref(&tea));
+        minutes(1).await;
+    }
+    assert_eq!(world.starts().len(), 2);
+    let [told] = &world.told()[..] else { panic!("{:?}", world.told()) };
+    assert!(
+        told.starts_with(
+            "reminder tea failed: the service ended while it was going, after its first effect (Write); it is not run \
+             again, because its retries (`retry: 1`) are used up. Its file"
+        ),
+        "{told}"
+    );
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_retry_outlives_the_service() {
     let world = World::new();
     world.script(|job| match job.attempt {
@@ -103,6 +127,49 @@ async fn what_takes_the_service_down_each_time_is_given_up() {
     minutes(1).await;
     assert_eq!(world.starts().len(), 10);
     assert_eq!((world.told().len(), world.files_failed().len()), (1, 1));
+    life.stop(Duration::ZERO).await;
+}
+
+/// What was going, what waited for another try, what waited for a slot and what was missed: all in due order.
+#[tokio::test(start_paused = true)]
+async fn the_next_start_goes_on_in_due_order() {
+    let mut world = World::new();
+    world.slots = 2;
+    world.script(|job| match (job.occurrence.id.as_str(), job.attempt) {
+        ("d-failed", 1) => vec![fails(crate::agent::FailureClass::Overloaded)],
+        _ => vec![Act::Take(Duration::from_secs(300))],
+    });
+    let due = |id: &str, second: u32| at_time(reminder(id), march(&format!("01T13:00:{second:02}")));
+    let mut all =
+        vec![due("d-failed", 0), due("c-going", 1), due("b-going", 2), due("a-queued", 4), due("a-queued-too", 5)];
+    let life = world.begin(&all);
+    minutes(60).await;
+    seconds(10).await;
+    life.crash().await;
+    assert_eq!(world.started(), ["d-failed 01T13:00:00", "c-going 01T13:00:01", "b-going 01T13:00:02"]);
+    world.clock.jump(TimeDelta::minutes(2));
+    all.push(due("a-new", 3));
+    world.write(&all);
+    let life = world.start(&all);
+    minutes(30).await;
+    let started: Vec<_> = world.starts()[3..].iter().map(|start| start.id.clone()).collect();
+    assert_eq!(started, ["d-failed", "c-going", "b-going", "a-new", "a-queued", "a-queued-too"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_one_ends_what_was_cut_off_where_the_routine_says_so() {
+    let world = World::new();
+    world.script(|_| vec![Act::Hang]);
+    let mail = with_cron(routine("mail"), "0 * * * *", OnOverlap::Cancel);
+    let life = world.begin(std::slice::from_ref(&mail));
+    minutes(90).await;
+    life.crash().await;
+    world.clock.jump(TimeDelta::minutes(60));
+    let life = world.start(&[mail]);
+    minutes(1).await;
+    let starts: Vec<_> = world.starts().iter().map(|start| start.due).collect();
+    assert_eq!(starts, [march("01T13:00:00"), march("01T14:00:00")], "{:?}", world.attempts());
     life.stop(Duration::ZERO).await;
 }
 

@@ -78,6 +78,8 @@ pub(super) enum Act {
     End(AttemptEnd),
     /// Goes on until it is cancelled.
     Hang,
+    /// Goes on until it is cancelled, and then ends so.
+    EndWhenTold(AttemptEnd),
     /// Goes on for ever, whatever it is told.
     Deaf,
     Panic,
@@ -165,6 +167,10 @@ impl Launcher for Hand {
                 Act::Hang => {
                     job.cancel.cancelled().await;
                     report.end = AttemptEnd::Cancelled;
+                }
+                Act::EndWhenTold(end) => {
+                    job.cancel.cancelled().await;
+                    report.end = end;
                 }
                 Act::Deaf => std::future::pending().await,
                 Act::Panic => panic!("boo"),
