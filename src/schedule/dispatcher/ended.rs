@@ -9,6 +9,7 @@ use super::super::conclusion::{Attempted, Conclusion, conclude, given_up};
 use super::super::open::{Open, Stage};
 use super::Dispatcher;
 use super::Event;
+use super::recovery::NO_LOGIN;
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
 use crate::definition::Kind;
 use crate::journal::{After, Finish, JournalError, NewMessage, Recorded, RunState};
@@ -198,6 +199,10 @@ impl Dispatcher {
             return;
         }
         self.waiting_for_login = Some(self.clock.now());
+        if self.told_of_login {
+            return;
+        }
+        self.tell_of_login(true);
         let why = finish.error.clone().unwrap_or_default();
         finish.messages.push(NewMessage {
             run: None,
@@ -214,10 +219,20 @@ impl Dispatcher {
         }
     }
 
+    /// The person is told that there is no login, or that it is back: once, however often the service is started.
+    fn tell_of_login(&mut self, missing: bool) {
+        self.told_of_login = missing;
+        let (journal, since) = (self.journal.clone(), missing.then(|| self.clock.now().to_rfc3339()));
+        self.note(async move { journal.set_setting(NO_LOGIN, since).await });
+    }
+
     fn login_is_back(&mut self, finish: &mut Finish) {
         if self.waiting_for_login.take().is_some() {
             self.able_since = self.clock.now();
             self.try_all_again();
+        }
+        if self.told_of_login {
+            self.tell_of_login(false);
             let text = "The agent client is logged in again; the jobs that waited go on.".to_owned();
             finish.messages.push(NewMessage { run: None, id: None, text });
         }

@@ -148,6 +148,8 @@ pub struct Dispatcher {
     cancelling: HashMap<u64, Vec<oneshot::Sender<Result<RunState, CancelError>>>>,
     paused: Option<DateTime<Utc>>,
     waiting_for_login: Option<DateTime<Utc>>,
+    /// The person was told that there is no login, in this life or an earlier one, and not yet that it is back.
+    told_of_login: bool,
     stopping: Option<Stopping>,
     /// Cuts off every attempt that is going, whether it listens or not.
     cut_off: CancellationToken,
@@ -202,6 +204,7 @@ impl Dispatcher {
             cancelling: HashMap::new(),
             paused: None,
             waiting_for_login: None,
+            told_of_login: false,
             stopping: None,
             cut_off: CancellationToken::new(),
             abandoned: false,

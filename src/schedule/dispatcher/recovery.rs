@@ -12,10 +12,14 @@ use crate::journal::{Journal, JournalError, Recovered, RunState, Streak, Unfinis
 /// The setting that holds since when a person has paused everything.
 pub(super) const PAUSED: &str = "paused";
 
+/// The setting that holds since when the person knows that there is no login.
+pub(super) const NO_LOGIN: &str = "no_login";
+
 /// What was found.
 pub(super) struct Found {
     recovered: Recovered,
     paused: Option<String>,
+    told_of_login: bool,
 }
 
 async fn find(journal: &Journal) -> Result<Found, JournalError> {
@@ -31,7 +35,8 @@ async fn find(journal: &Journal) -> Result<Found, JournalError> {
     fail_point!(LeftoversEnded);
     let recovered = journal.recover().await?;
     fail_point!(Recovered);
-    Ok(Found { recovered, paused: journal.setting(PAUSED).await? })
+    let told_of_login = journal.setting(NO_LOGIN).await?.is_some();
+    Ok(Found { recovered, paused: journal.setting(PAUSED).await?, told_of_login })
 }
 
 impl Dispatcher {
@@ -51,8 +56,9 @@ impl Dispatcher {
         if self.seeing > 0 {
             return;
         }
-        let Some(Found { recovered, paused }) = self.found.take() else { return };
+        let Some(Found { recovered, paused, told_of_login }) = self.found.take() else { return };
         self.recovered = true;
+        self.told_of_login = told_of_login;
         // A time that cannot be read still means paused.
         self.paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
         self.were_disabled = recovered.disabled;

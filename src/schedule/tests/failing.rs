@@ -144,6 +144,26 @@ async fn without_a_login_jobs_wait_and_one_tries() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_missing_login_is_told_once_however_often_the_service_starts() {
+    let world = World::new();
+    let logged_in = fails_until_it_works(&world, FailureClass::NotLoggedIn);
+    let all = [reminder("tea"), at_time(reminder("milk"), march("01T13:05:00"))];
+    world.write(&all);
+    for _ in 0..3 {
+        let life = world.start(&all);
+        minutes(70).await;
+        assert!(life.schedule.snapshot(0).await.waiting_for_login.is_some());
+        life.crash().await;
+        assert_eq!(world.told().len(), 1, "{:?}", world.told());
+    }
+    logged_in.store(true, Ordering::SeqCst);
+    let life = world.start(&all);
+    minutes(10).await;
+    assert_eq!(world.told()[1..], ["The agent client is logged in again; the jobs that waited go on."]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_file_that_cannot_be_removed_is_tried_again() {
     for faults in [1, 8] {
         let world = World::new();
