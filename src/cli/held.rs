@@ -24,10 +24,15 @@ impl Held {
     /// Those among these definitions. A journal that cannot be read knows of none: what is coming is shown all the
     /// same.
     pub(super) fn of(loaded: &Loaded, context: &Context) -> Self {
-        let Ok(journal) = runs::open(context) else {
-            return Self { paused: BTreeSet::new(), claimed: HashMap::new() };
-        };
-        Self { paused: paused_in(&journal, loaded, context), claimed: journal.claimed_reminders().unwrap_or_default() }
+        match runs::open(context) {
+            Ok(journal) => Self::known_to(&journal, loaded, context),
+            Err(_) => Self { paused: BTreeSet::new(), claimed: HashMap::new() },
+        }
+    }
+
+    /// The same by a journal that is open.
+    pub(super) fn known_to(journal: &JournalReader, loaded: &Loaded, context: &Context) -> Self {
+        Self { paused: paused_in(journal, loaded, context), claimed: journal.claimed_reminders().unwrap_or_default() }
     }
 
     /// All of `definitions` of which something may come.

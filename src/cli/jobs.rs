@@ -209,11 +209,7 @@ pub fn list(kind: Kind, context: &Context, output: &mut Output) -> Result<(), Cl
             output.note(format!("{}: `ollim-bot reminder retry {}`", paint(HINT, "hint"), plain(reminder.id.as_str())));
         }
     }
-    let errors: Vec<&Problem> = loaded
-        .problems
-        .iter()
-        .filter(|problem| problem.is_error() && problem.file.starts_with(format!("{kind}s")))
-        .collect();
+    let errors: Vec<&Problem> = loaded.problems.iter().filter(|problem| problem.is_error()).collect();
     if !errors.is_empty() {
         let count = errors.iter().map(|problem| &problem.file).collect::<std::collections::BTreeSet<_>>().len();
         let files = if count == 1 { "1 file has".to_owned() } else { format!("{count} files have") };

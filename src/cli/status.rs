@@ -52,7 +52,7 @@ pub fn status(context: &Context, output: &mut Output) -> Result<(), CliError> {
     let journal = runs::open(context)?;
     let now = context.now();
     let service = service(context)?;
-    let held = Held::of(&loaded, context);
+    let held = Held::known_to(&journal, &loaded, context);
     let mut definitions = held.others(loaded.definitions.values().cloned());
     let nothing_starts =
         service.as_ref().is_some_and(|service| service.paused.is_some() || service.waiting_for_login.is_some());

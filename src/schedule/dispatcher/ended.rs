@@ -70,6 +70,14 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Tells those who wait for the end of a run.
+    fn answer_cancelling(&mut self, number: u64, answer: &Result<RunState, CancelError>) {
+        for reply in self.cancelling.remove(&number).unwrap_or_default() {
+            // Who asked may have gone away.
+            let _gone = reply.send(answer.clone());
+        }
+    }
+
     /// Gives up an occurrence that has no attempt going: it has failed, and that counts as any other failure.
     pub(super) fn give_up(&mut self, number: u64, why: String) {
         let Some(open) = self.open.get(number) else { return };
@@ -126,10 +134,7 @@ impl Dispatcher {
         if self.unless_lost(number, result)?.is_none() {
             return Ok(());
         }
-        for reply in self.cancelling.remove(&number).unwrap_or_default() {
-            // Who asked may have gone away.
-            let _gone = reply.send(Ok(finish.state));
-        }
+        self.answer_cancelling(number, &Ok(finish.state));
         let Some(open) = self.open.get_mut(number) else { return Ok(()) };
         tracing::info!(run = %open.run, id = %open.occurrence.id, state = %finish.state, error = finish.error, "ended");
         match finish.after {
@@ -168,9 +173,7 @@ impl Dispatcher {
             Err(JournalError::NotGoing(run)) => {
                 tracing::error!(%run, "the journal does not know this run as going; it is let go");
                 self.open.remove(number);
-                for reply in self.cancelling.remove(&number).unwrap_or_default() {
-                    let _gone = reply.send(Err(CancelError::NotGoing(run.clone())));
-                }
+                self.answer_cancelling(number, &Err(CancelError::NotGoing(run)));
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -259,15 +259,21 @@ async fn an_edit_just_before_it_fires_counts() {
     life.stop(Duration::ZERO).await;
 }
 
+/// Its file is gone a minute before its time, and nobody has told of that when its time comes.
+async fn gone_just_before_it_fires(world: &World, one: &Definition) -> Life {
+    let life = world.begin(std::slice::from_ref(one));
+    minutes(59).await;
+    world.files.files.lock().unwrap().remove(&one.file);
+    seconds(60).await;
+    life
+}
+
 /// Between two names a file is at neither.
 #[tokio::test(start_paused = true)]
 async fn one_that_is_renamed_just_before_it_fires_runs_once() {
     let world = World::new();
     let tea = reminder("tea");
-    let life = world.begin(std::slice::from_ref(&tea));
-    minutes(59).await;
-    world.files.files.lock().unwrap().remove(&tea.file);
-    seconds(60).await;
+    let life = gone_just_before_it_fires(&world, &tea).await;
     let renamed = Definition { file: "reminders/renamed/tea.md".into(), ..tea.clone() };
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(world.started(), [""; 0]);
@@ -297,10 +303,7 @@ async fn a_file_that_never_stops_changing_keeps_nothing_from_running() {
 async fn one_that_is_ended_while_its_file_is_looked_at_does_not_run() {
     let world = World::new();
     let tea = reminder("tea");
-    let life = world.begin(std::slice::from_ref(&tea));
-    minutes(59).await;
-    world.files.files.lock().unwrap().remove(&tea.file);
-    seconds(60).await;
+    let life = gone_just_before_it_fires(&world, &tea).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let run = life.schedule.snapshot(0).await.open[0].run.clone();
     assert_eq!(life.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
@@ -313,10 +316,7 @@ async fn one_that_is_ended_while_its_file_is_looked_at_does_not_run() {
 async fn what_is_paused_while_its_file_is_looked_at_waits() {
     let world = World::new();
     let tea = reminder("tea");
-    let life = world.begin(std::slice::from_ref(&tea));
-    minutes(59).await;
-    world.files.files.lock().unwrap().remove(&tea.file);
-    seconds(60).await;
+    let life = gone_just_before_it_fires(&world, &tea).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     life.schedule.pause().await.unwrap();
     world.write(std::slice::from_ref(&tea));
