@@ -1,0 +1,493 @@
+//! The broker: hears of each program that a shell starts, has the service judge it, and starts what may run outside of the shell.
+//!
+//! It is a part of the runner, so what it starts is below the runner and ends with the run. It believes nothing that a trampoline
+//! says beyond what the kernel vouches for: the working folder is a descriptor, and the arguments are those that the program
+//! will get.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, socketpair};
+use rustix::process::{Pid, Signal, WaitStatus, kill_process};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::launch::ShellService;
+use crate::program;
+use crate::shell;
+use crate::tree;
+use crate::wire::{self, Answer, Asked, LONGEST, ProgramSpec, Question, Reply, Request, Said, ShellSpec, Start, Told};
+
+/// Programs of one run at a time.
+const AT_ONCE: usize = 256;
+
+/// How long a program whose trampoline is gone may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A trampoline that does not say what it wants is given up after this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Variables that bash sets for what it starts; they say nothing about a line.
+const OF_BASH: &[&str] = &["_", "OLDPWD", "PWD", "SHLVL"];
+
+type Environment = BTreeMap<String, String>;
+
+/// What asks for programs.
+struct Origin {
+    /// The environment that it was started with.
+    env: Environment,
+    /// The shell, and not a program that runs outside of it.
+    shell: bool,
+    /// The subagent whose line it is.
+    caller: Option<String>,
+}
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// One run's broker.
+pub(crate) struct Broker {
+    service: ShellService,
+    /// Lines for the service.
+    questions: mpsc::UnboundedSender<Vec<u8>>,
+    next: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Said>>>,
+    programs: Mutex<HashMap<u32, oneshot::Sender<WaitStatus>>>,
+    /// A launcher that waits for its program.
+    spare: Mutex<Option<Launcher>>,
+    running: Semaphore,
+    /// What stands for the session's own lines, and for each subagent's, where a program of theirs has lost its socket.
+    tokens: BTreeMap<Option<String>, String>,
+}
+
+/// A started launcher and the socket over which it is told what to become.
+struct Launcher {
+    pid: u32,
+    ended: oneshot::Receiver<WaitStatus>,
+    socket: BlockingStream,
+}
+
+impl Broker {
+    /// Listens for shells until the runner ends.
+    ///
+    /// # Errors
+    /// When the socket cannot be made.
+    pub(crate) fn start(service: ShellService, questions: mpsc::UnboundedSender<Vec<u8>>) -> io::Result<Arc<Self>> {
+        let listener = socket_with(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        // What an earlier client of the same run has left.
+        match std::fs::remove_file(&service.socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let (path, folder) = wire::reachable(&service.socket)?;
+        bind(&listener, &SocketAddrUnix::new(path)?)?;
+        drop(folder);
+        std::fs::set_permissions(&service.socket, std::fs::Permissions::from_mode(0o600))?;
+        listen(&listener, 64)?;
+        let callers = service.agents.keys().cloned().map(Some).chain([None]);
+        let tokens = callers.map(|name| Ok((name, random()?))).collect::<io::Result<_>>()?;
+        let broker = Arc::new(Self {
+            tokens,
+            service,
+            questions,
+            next: AtomicU64::new(1),
+            waiting: Mutex::default(),
+            programs: Mutex::default(),
+            spare: Mutex::default(),
+            running: Semaphore::new(AT_ONCE),
+        });
+        let accepting = broker.clone();
+        tokio::spawn(async move {
+            if let Err(error) = accepting.accept(listener).await {
+                tracing::error!(%error, "the sandbox takes no shells any more");
+            }
+        });
+        Ok(broker)
+    }
+
+    /// The service has answered.
+    pub(crate) fn answered(&self, line: &[u8]) {
+        match serde_json::from_slice::<Reply>(line) {
+            Ok(Reply { id, what }) => {
+                if let Some(waiting) = lock(&self.waiting).remove(&id) {
+                    // Its trampoline may be gone.
+                    let _ = waiting.send(what);
+                }
+            }
+            Err(error) => tracing::error!(%error, "an answer of the service cannot be read"),
+        }
+    }
+
+    /// A child of the runner has ended.
+    pub(crate) fn ended(&self, pid: u32, status: WaitStatus) {
+        if let Some(waiting) = lock(&self.programs).remove(&pid) {
+            // As above.
+            let _ = waiting.send(status);
+        }
+    }
+
+    async fn accept(self: Arc<Self>, listener: OwnedFd) -> io::Result<()> {
+        // These types say nothing of messages, and need not: what counts is how they are read.
+        let listener = UnixListener::from_std(listener.into())?;
+        loop {
+            match listener.accept().await {
+                Ok((socket, _)) => {
+                    let broker = self.clone();
+                    tokio::spawn(async move {
+                        // Whoever does not present the run is dropped.
+                        let _ = broker.greet(socket).await;
+                    });
+                }
+                // Out of descriptors, most likely: some will be given back.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    /// Hears who connects: a shell, which is told what it may do, or a trampoline that has lost the shell's socket.
+    async fn greet(self: Arc<Self>, socket: UnixStream) -> io::Result<()> {
+        let mut hello = vec![0; 256 * 1024];
+        let (length, _) =
+            timeout(PATIENCE, receive(&socket, &mut hello)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        hello.truncate(length);
+        let Some(Hello { role, token, script }) = Hello::read(&hello) else { return Ok(()) };
+        if let Some((caller, _)) = self.tokens.iter().find(|(_, own)| same(token, own.as_bytes())) {
+            // Never a shell: that is the client's to start.
+            let spec = caller.as_ref().and_then(|name| self.service.agents.get(name)).unwrap_or(&self.service.spec);
+            let env = self.own_token(&spec.env, caller.as_deref());
+            let origin = Origin { env, shell: false, caller: caller.clone() };
+            self.prepare();
+            return self.serve(socket, Arc::new(origin)).await;
+        }
+        if role != b"shell" || !same(token, self.service.token.as_bytes()) {
+            return Ok(());
+        }
+        let mut origin = Origin { env: Environment::new(), shell: true, caller: None };
+        let spec = self.spec_of(script).await.map(|(caller, spec)| {
+            let env = self.own_token(&spec.env, caller.as_deref());
+            (origin.env, origin.caller) = (env.clone(), caller);
+            ShellSpec { env, ..spec.clone() }
+        });
+        wire::send_with(&socket, &serde_json::to_vec(&spec)?, &[])?;
+        if spec.is_err() || (is_of_client(script) && !self.service.agents.is_empty()) {
+            // Nothing is started by it, and nobody was asked whose it is.
+            return Ok(());
+        }
+        // The next is started while the shell is.
+        self.prepare();
+        self.serve(socket, Arc::new(origin)).await
+    }
+
+    /// An environment in which the token is the caller's own.
+    fn own_token(&self, env: &Environment, caller: Option<&str>) -> Environment {
+        let mut env = env.clone();
+        let own = self.tokens.get(&caller.map(ToOwned::to_owned));
+        if let (Some(token), Some(held)) = (own, env.get_mut(crate::TOKEN_VARIABLE)) {
+            held.clone_from(token);
+        }
+        env
+    }
+
+    /// The shell that a script runs in, by whose line it is.
+    async fn spec_of(&self, script: &[u8]) -> Result<(Option<String>, &ShellSpec), String> {
+        let ShellService { spec, agents, .. } = &self.service;
+        // Scripts of the client's own: it asks for the environment, or takes a snapshot.
+        if agents.is_empty() || is_of_client(script) {
+            return Ok((None, spec));
+        }
+        let said = self.ask(Asked::Caller(String::from_utf8_lossy(script).into_owned())).await;
+        match said.map_err(|error| error.to_string())? {
+            Said::Caller(Ok(None)) => Ok((None, spec)),
+            Said::Caller(Ok(Some(name))) => match agents.get(&name) {
+                Some(spec) => Ok((Some(name), spec)),
+                None => Err(format!("denied: agent {name} has no shell")),
+            },
+            Said::Caller(Err(why)) => Err(why),
+            Said::Start(_) => Err("denied, since the answer cannot be understood".into()),
+        }
+    }
+
+    async fn ask(&self, what: Asked) -> io::Result<Said> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, said) = oneshot::channel();
+        lock(&self.waiting).insert(id, sender);
+        let mut line = serde_json::to_vec(&Question { id, what })?;
+        line.push(b'\n');
+        self.questions.send(line).map_err(|_| io::Error::other("the service is gone"))?;
+        said.await.map_err(|_| io::Error::other("the service is gone"))
+    }
+
+    /// Serves the trampolines of one shell, or of one program, until none is left that could ask.
+    fn serve(self: Arc<Self>, socket: UnixStream, origin: Arc<Origin>) -> BoxFuture<io::Result<()>> {
+        Box::pin(async move {
+            let mut mark = [0; 1];
+            loop {
+                let (length, descriptors) = receive(&socket, &mut mark).await?;
+                if length == 0 {
+                    return Ok(());
+                }
+                let (broker, origin) = (self.clone(), origin.clone());
+                tokio::spawn(async move {
+                    // The trampoline is gone, or was none.
+                    let _ = broker.one(descriptors, &origin).await;
+                });
+            }
+        })
+    }
+
+    /// One program, from the question to its end.
+    async fn one(self: Arc<Self>, mut descriptors: Vec<OwnedFd>, origin: &Origin) -> io::Result<()> {
+        if descriptors.len() < 2 {
+            return Ok(());
+        }
+        let handed = descriptors.split_off(2);
+        let [stream, folder] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| io::ErrorKind::InvalidData)?;
+        let stream = BlockingStream::from(stream);
+        stream.set_nonblocking(true)?;
+        let mut stream = UnixStream::from_std(stream)?;
+        let bytes = timeout(PATIENCE, read_block(&mut stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        let request = Request::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+        let told = match self.judged(&request, &folder, origin).await {
+            Ok(Answer::Deny { code, message }) => Told::End(code, message),
+            Ok(Answer::Here { program }) if origin.shell => Told::Become(program),
+            Ok(Answer::Here { .. }) => Told::End(126, "denied: it may run in the shell only".into()),
+            Ok(Answer::Outside { program, env, domain }) => {
+                let descriptors = request.descriptors.clone();
+                let env = self.own_token(&env, origin.caller.as_deref());
+                let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask: request.umask };
+                match self.run(&spec, &bytes, &folder, handed, &mut stream, origin).await {
+                    Ok(code) => Told::End(code, String::new()),
+                    Err(error) => Told::End(126, format!("not started: {error}")),
+                }
+            }
+            Err(error) => Told::End(126, format!("denied, since the decision could not be had: {error}")),
+        };
+        let told = serde_json::to_vec(&told)?;
+        let length = u32::try_from(told.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        stream.write_all(&[&length.to_le_bytes(), told.as_slice()].concat()).await
+    }
+
+    async fn judged(&self, request: &Request, folder: &OwnedFd, origin: &Origin) -> io::Result<Answer> {
+        let cwd = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
+        let lossy = |word: &OsString| word.to_string_lossy().into_owned();
+        let start = Start {
+            argv: request.argv.iter().map(lossy).collect(),
+            cwd: PathBuf::from(cwd.to_string_lossy().into_owned()),
+            env: changed(&request.env, &origin.env),
+            by_shell: origin.shell,
+            caller: origin.caller.clone(),
+        };
+        match self.ask(Asked::Start(start)).await? {
+            Said::Start(answer) => Ok(answer),
+            Said::Caller(_) => Err(io::Error::other("the answer cannot be understood")),
+        }
+    }
+
+    /// Starts a program outside of the shell and waits for its end; it ends with its trampoline.
+    async fn run(
+        self: &Arc<Self>,
+        spec: &ProgramSpec,
+        request: &[u8],
+        folder: &OwnedFd,
+        handed: Vec<OwnedFd>,
+        trampoline: &mut UnixStream,
+        origin: &Origin,
+    ) -> io::Result<u8> {
+        let _permit = self.running.acquire().await.map_err(io::Error::other)?;
+        let taken = lock(&self.spare).take();
+        let Launcher { pid, mut ended, socket } = match taken {
+            Some(launcher) => launcher,
+            None => self.launcher()?,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        rustix::io::ioctl_fionbio(&theirs, false)?;
+        let mut descriptors = vec![folder.as_fd(), theirs.as_fd()];
+        descriptors.extend(handed.iter().map(AsFd::as_fd));
+        wire::send_with(&socket, b"x", &descriptors)?;
+        drop(descriptors);
+        // Held open, a pipe's end would keep its reader waiting for us too.
+        drop((handed, theirs));
+        socket.set_nonblocking(true)?;
+        let mut socket = UnixStream::from_std(socket)?;
+        for block in [serde_json::to_vec(spec)?.as_slice(), request] {
+            let length = u32::try_from(block.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+            socket.write_all(&length.to_le_bytes()).await?;
+            socket.write_all(block).await?;
+        }
+        let (broker, ours, started) = (
+            self.clone(),
+            UnixStream::from_std(ours.into())?,
+            Arc::new(Origin { env: spec.env.clone(), shell: false, caller: origin.caller.clone() }),
+        );
+        tokio::spawn(async move {
+            // Until the program and all that it started are gone.
+            let _ = broker.serve(ours, started).await;
+        });
+        let mut error = String::new();
+        // Closed by its start; before that it says what went wrong.
+        let _ = socket.read_to_string(&mut error).await;
+        self.prepare();
+        if !error.is_empty() {
+            return Err(io::Error::other(error));
+        }
+        let status = tokio::select! {
+            status = &mut ended => status,
+            () = hung_up(trampoline) => {
+                end(pid, Signal::TERM);
+                match timeout(GRACE, &mut ended).await {
+                    Ok(status) => status,
+                    Err(_) => {
+                        tree::kill_below(pid);
+                        end(pid, Signal::KILL);
+                        ended.await
+                    }
+                }
+            }
+        };
+        let status = ExitStatus::from_raw(status.map_err(io::Error::other)?.as_raw());
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Ok(u8::try_from(code).unwrap_or(u8::MAX))
+    }
+
+    /// Sees to it that a launcher waits for the next program.
+    fn prepare(&self) {
+        let mut spare = lock(&self.spare);
+        if spare.is_none() {
+            match self.launcher() {
+                Ok(launcher) => *spare = Some(launcher),
+                Err(error) => tracing::warn!(%error, "no launcher could be started ahead"),
+            }
+        }
+    }
+
+    fn launcher(&self) -> io::Result<Launcher> {
+        let (ours, theirs) = BlockingStream::pair()?;
+        let child = Command::new("/proc/self/exe")
+            .args(program::arguments())
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (sender, ended) = oneshot::channel();
+        lock(&self.programs).insert(child.id(), sender);
+        Ok(Launcher { pid: child.id(), ended, socket: ours })
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // It goes with the run's folder otherwise.
+        let _ = std::fs::remove_file(Path::new(&self.service.socket));
+    }
+}
+
+/// Variables that differ from the clean environment that a shell or a program was started with. What is missing is not told: a
+/// program gets it all the same.
+fn changed(env: &[(OsString, OsString)], clean: &Environment) -> Environment {
+    let lossy = |text: &OsString| text.to_string_lossy().into_owned();
+    env.iter()
+        .map(|(name, value)| (lossy(name), lossy(value)))
+        .filter(|(name, value)| clean.get(name) != Some(value) && !OF_BASH.contains(&name.as_str()))
+        .collect()
+}
+
+/// The first words of whoever connects: `ROLE TOKEN`, and on further lines a shell's script.
+struct Hello<'a> {
+    role: &'a [u8],
+    token: &'a [u8],
+    script: &'a [u8],
+}
+
+impl<'a> Hello<'a> {
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+        let (head, rest) = bytes.split_at(end);
+        let at = head.iter().position(|byte| *byte == b' ')?;
+        Some(Self { role: &head[..at], token: &head[at + 1..], script: rest.get(1..).unwrap_or_default() })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The runner's own child that it has not reaped yet, so the number is still this process's.
+fn end(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Returns when the trampoline has ended. It never sends anything more.
+async fn hung_up(trampoline: &UnixStream) {
+    let mut rest = [0; 64];
+    loop {
+        if trampoline.readable().await.is_err() {
+            return;
+        }
+        match trampoline.try_read(&mut rest) {
+            Ok(0) => return,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+            _ => {}
+        }
+    }
+}
+
+async fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    loop {
+        socket.readable().await?;
+        match socket.try_io(Interest::READABLE, || wire::receive_with(socket, bytes)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            received => return received,
+        }
+    }
+}
+
+async fn read_block(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).await?;
+    let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+    if length > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// A script of the client's own, which starts no program.
+fn is_of_client(script: &[u8]) -> bool {
+    script == b"env" || script.starts_with(shell::SNAPSHOT)
+}
+
+/// A secret of 128 bits.
+fn random() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Equal, in a time that does not tell how much of it was right.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}

@@ -1,0 +1,53 @@
+//! Runs one command line in a job's shell without a client, and keeps what it prints.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::process::Command;
+
+use crate::judge::{Judge, answer};
+use crate::launch::{self, Launch};
+use crate::runner;
+
+/// Runs `launch` to its end under a runner of its own. `runner` is the program that [`crate::stage`] enters. Its standard input is
+/// empty. Dropped before its end, it ends with all that it started.
+///
+/// # Errors
+/// When the runner cannot be started, or what it prints cannot be read.
+pub async fn capture(runner: &Path, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Output> {
+    let (ours, theirs) = BlockingStream::pair()?;
+    let mut child = Command::new(runner)
+        .arg(runner::COMMAND)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()?;
+    ours.set_nonblocking(true)?;
+    let mut socket = UnixStream::from_std(ours)?;
+    let empty = std::fs::File::open("/dev/null")?;
+    launch::send(&mut socket, launch, empty.into()).await?;
+    let (from, to) = socket.into_split();
+    let answers = answer(from, to, judge);
+    let piped = || io::Error::other("the runner has no pipes");
+    let mut streams = (child.stdout.take().ok_or_else(piped)?, child.stderr.take().ok_or_else(piped)?);
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let ended = async move {
+        tokio::try_join!(streams.0.read_to_end(&mut stdout), streams.1.read_to_end(&mut stderr))?;
+        Ok(Output { status: child.wait().await?, stdout, stderr })
+    };
+    tokio::pin!(ended);
+    tokio::select! {
+        output = &mut ended => output,
+        // The runner asks nothing any more.
+        _ = answers => ended.await,
+    }
+}

@@ -1,0 +1,109 @@
+//! The exec stage: the process that enters the client's domain and becomes the client.
+//!
+//! It has one thread, starts nothing, and dies with the runner. It is apart from the runner because a domain cannot
+//! be left, and because what is within it may not signal what is outside. Prespawned; receives its command over the socket that
+//! is its standard input.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{
+    DumpableBehavior, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal, setsid,
+};
+
+use crate::launch::{self, Launch, Secret};
+use crate::{descriptors, limits};
+
+/// The hidden command that enters it.
+pub(crate) const COMMAND: &str = "__stage2";
+
+/// The program could not be started.
+pub const CANNOT_START: u8 = 127;
+
+/// The domain cannot be entered, or holds less than is required. (The exit code of a client that was not started.)
+pub const NO_DOMAIN: u8 = 126;
+
+/// The command line of the calling runner's exec stage.
+pub(crate) fn arguments() -> [OsString; 2] {
+    [COMMAND.into(), std::process::id().to_string().into()]
+}
+
+/// Becomes the client, or says on standard error why not. `args`: those of [`arguments`] without the command's own name.
+pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let (code, error) = match (args.next().and_then(|word| word.into_string().ok()), args.next()) {
+        (Some(runner), None) => become_client(&runner),
+        _ => (CANNOT_START, "this command is for ollim-bot itself".to_string()),
+    };
+    // Nobody may be listening any more; there is nobody else to tell.
+    let _ = writeln!(io::stderr(), "ollim-bot: {error}");
+    ExitCode::from(code)
+}
+
+fn become_client(runner: &str) -> (u8, String) {
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return (CANNOT_START, format!("cannot be tied to the runner: {error}"));
+    }
+    // The runner may have ended before that was set.
+    if getppid().is_none_or(|pid| pid.to_string() != runner) {
+        return (CANNOT_START, "the runner has ended".into());
+    }
+    // No terminal: keys and job control are the service's. It fails only for a leader, which this is not.
+    if let Err(error) = setsid() {
+        return (CANNOT_START, format!("no session of its own: {error}"));
+    }
+    let (launch, stdin) = match told() {
+        Ok(told) => told,
+        Err(error) => return (CANNOT_START, format!("was not told what to start: {error}")),
+    };
+    limits::end_first();
+    if let Some(domain) = &launch.domain
+        && let Err(error) = domain.enter()
+    {
+        return (NO_DOMAIN, error.to_string());
+    }
+    let mut command = Command::new(&launch.program);
+    command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.work_dir).stdin(stdin);
+    let error = match launch.secret.map(|secret| hold_ready(secret, &mut command)).transpose() {
+        Ok(_held) => command.exec(),
+        Err(error) => error,
+    };
+    (CANNOT_START, format!("cannot start {}: {error}", launch.program.display()))
+}
+
+fn told() -> io::Result<(Launch, OwnedFd)> {
+    descriptors::close_inherited()?;
+    // It holds the login for a moment; nobody of the same user may look into it.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let (line, stdin) = launch::receive(&mut UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))?;
+    Ok((launch::read(&line)?, stdin))
+}
+
+/// A pipe that holds the secret, for the client alone to inherit.
+fn hold_ready(secret: Secret, client: &mut Command) -> io::Result<io::PipeReader> {
+    let (read, mut write) = io::pipe()?;
+    // A pipe takes a page at once without a reader; more would block for ever.
+    if secret.value.len() > 4096 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the login is longer than 4096 bytes"));
+    }
+    write.write_all(secret.value.as_bytes())?;
+    fcntl_setfd(&read, FdFlags::empty())?;
+    client.env(secret.variable, read.as_raw_fd().to_string());
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anything_else_starts_nothing() {
+        for words in [&[][..], &["1", "--"], &["1", "/bin/true"]] {
+            assert_eq!(run(words.iter().map(OsString::from)), ExitCode::from(CANNOT_START), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Farms: folders of links under the names of programs, for a shell's `PATH`.
+//!
+//! In the farm of all programs a name leads to the trampoline, or, for a filter or wrapper that needs no rule, to the program
+//! itself. A run has a small overlay before it, for names that its own rules speak of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The name of the folder with a link for each program of this machine.
+pub const FOLDER: &str = "program-farm";
+
+/// The name of the folder with a link for each program, all of which lead to the trampoline: for programs that start others.
+pub const JUDGED: &str = "program-farm-judged";
+
+/// The name of the folder with the links of one run.
+pub const OVERLAY: &str = "program-overlay";
+
+/// The programs of a search path, each with the first file of that name. Folders that cannot be listed have none.
+#[must_use]
+pub fn programs(path: &[PathBuf]) -> Programs {
+    let mut found = BTreeMap::new();
+    for folder in path.iter().filter(|folder| folder.is_absolute()) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if let Ok(name) = entry.file_name().into_string()
+                && !found.contains_key(&name)
+                && is_program(&entry.path())
+            {
+                found.insert(name, entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// Programs by their names, each with its file.
+pub type Programs = BTreeMap<String, PathBuf>;
+
+/// The same as [`programs`], remembered for as long as the folders stay as they are.
+#[must_use]
+pub fn known_programs(path: &[PathBuf]) -> Arc<Programs> {
+    static KNOWN: Mutex<Option<(String, Arc<Programs>)>> = Mutex::new(None);
+    let stamp = stamp(path, "");
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*known {
+        Some((same, programs)) if *same == stamp => programs.clone(),
+        _ => known.insert((stamp, Arc::new(programs(path)))).1.clone(),
+    }
+}
+
+/// The name of the folder with the links of one run for programs that run others: of all names only those that denials speak of,
+/// and our own.
+pub const GUARD: &str = "program-guard";
+
+/// Whether a file can be executed, as far as its mode says.
+#[must_use]
+pub fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether a program is a script, which needs its interpreter and whatever that starts.
+#[must_use]
+pub fn is_script(program: &Path) -> bool {
+    let mut head = [0; 2];
+    let read = std::fs::File::open(program).and_then(|mut file| io::Read::read(&mut file, &mut head));
+    read.is_ok() && head == *b"#!"
+}
+
+/// The first file of a name in a search path.
+#[must_use]
+pub fn find(name: &str, path: &[PathBuf]) -> Option<PathBuf> {
+    path.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(|file| is_program(file))
+}
+
+/// What the programs of a search path depend on: each folder with the time of its last change. A farm that was laid for the same
+/// need not be laid again.
+#[must_use]
+pub fn stamp(path: &[PathBuf], more: &str) -> String {
+    let folder = |folder: &PathBuf| {
+        let changed = folder.metadata().and_then(|data| data.modified()).ok();
+        let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        format!("{} {}\n", folder.display(), since.map_or(0, |since| since.as_nanos()))
+    };
+    path.iter().map(folder).chain([format!("{more}\n")]).collect()
+}
+
+/// Makes `folder` hold exactly these links. It is changed link by link, so that a shell that uses it meanwhile misses nothing.
+///
+/// # Errors
+/// When the folder cannot be made or written.
+pub fn lay(folder: &Path, links: &BTreeMap<String, PathBuf>) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let mut there: BTreeSet<String> = BTreeSet::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let wanted = entry.file_name().to_str().and_then(|name| links.get(name));
+        if wanted.is_some() && std::fs::read_link(entry.path()).ok().as_ref() == wanted {
+            there.extend(entry.file_name().into_string());
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    for (name, target) in links.iter().filter(|(name, _)| !there.contains(*name)) {
+        match symlink(target, folder.join(name)) {
+            // Another run lays the same.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_farm_holds_what_it_is_told_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let farm = folder.path().join(FOLDER);
+        let links = |list: &[(&str, &str)]| {
+            list.iter().map(|(name, target)| ((*name).to_owned(), PathBuf::from(target))).collect::<BTreeMap<_, _>>()
+        };
+        let held = || {
+            let entries = std::fs::read_dir(&farm).unwrap().map(Result::unwrap);
+            let link = |entry: std::fs::DirEntry| {
+                (entry.file_name().into_string().unwrap(), std::fs::read_link(entry.path()).unwrap())
+            };
+            entries.map(link).collect::<BTreeMap<_, _>>()
+        };
+        for wanted in [links(&[("a", "/x"), ("b", "/y")]), links(&[("b", "/z"), ("c", "/x")]), links(&[])] {
+            lay(&farm, &wanted).unwrap();
+            assert_eq!(held(), wanted);
+        }
+    }
+
+    #[test]
+    fn the_first_of_a_name_counts_and_only_programs_do() {
+        let programs = programs(&["/nonexistent".into(), "relative".into(), "/usr/bin".into()]);
+        assert_eq!(programs.get("env"), Some(&PathBuf::from("/usr/bin/env")));
+        assert_eq!(find("env", &["/usr/bin".into()]), Some(PathBuf::from("/usr/bin/env")));
+        assert_eq!(find("no such program", &["/usr/bin".into()]), None);
+    }
+}

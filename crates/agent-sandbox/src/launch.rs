@@ -1,0 +1,205 @@
+//! What is to be started, and how it is told: over the socket that is the runner's standard input, and from there over
+//! the one that is the exec stage's.
+//!
+//! One line of JSON comes with one file descriptor, the read end of the client's standard input. So nothing
+//! secret stands in an argument or a stage's environment, and no other process ever inherits a descriptor: the service
+//! has many threads and never makes one inheritable. The runner's socket then stays open for as long as the service
+//! wants the client to live; on it the runner asks about programs ([`Start`]).
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+
+use crate::domain::Domain;
+use crate::wire::{self, LONGEST, ShellSpec};
+
+/// A client to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Launch {
+    /// Its file.
+    pub program: PathBuf,
+    /// Its arguments, without its name.
+    pub args: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Its working folder.
+    pub work_dir: PathBuf,
+    /// Handed over by a descriptor: reaches neither an environment nor a file.
+    pub secret: Option<Secret>,
+    /// What it may reach; `None`: whatever the service may.
+    pub domain: Option<Domain>,
+    /// The shell of its own that it is given; `None`: it has none.
+    pub shell: Option<ShellService>,
+}
+
+/// Where a client's shell presents itself, and what it becomes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ShellService {
+    /// The broker's socket. It is made by the runner, in a folder that is there.
+    pub socket: PathBuf,
+    /// What stands for the run on it.
+    pub token: String,
+    /// What the shell may do.
+    pub spec: ShellSpec,
+    /// What it may do in the lines of these subagents.
+    pub agents: BTreeMap<String, ShellSpec>,
+}
+
+/// A text that the client reads from a descriptor.
+#[derive(Serialize, Deserialize)]
+pub struct Secret {
+    /// The variable that tells the client the descriptor's number.
+    pub variable: String,
+    /// The text.
+    pub value: String,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secret").field("variable", &self.variable).finish_non_exhaustive()
+    }
+}
+
+/// Sends it with the client's standard input.
+///
+/// # Errors
+/// The runner has ended, or the system refuses.
+pub async fn send(socket: &mut UnixStream, launch: &Launch, stdin: OwnedFd) -> io::Result<()> {
+    let mut line = serde_json::to_vec(launch)?;
+    line.push(b'\n');
+    let sent = loop {
+        socket.writable().await?;
+        let tried = socket.try_io(Interest::WRITABLE, || send_first(&*socket, &line, &stdin));
+        match tried {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            tried => break tried?,
+        }
+    };
+    // Now the runner's copy is the only one: when the client closes it, we are told.
+    drop(stdin);
+    socket.write_all(&line[sent..]).await
+}
+
+/// Hands on what [`receive`] gave.
+///
+/// # Errors
+/// The exec stage has ended, or the system refuses.
+pub(crate) fn hand_on(socket: &mut BlockingStream, line: &[u8], stdin: OwnedFd) -> io::Result<()> {
+    let sent = send_first(&*socket, line, &stdin)?;
+    drop(stdin);
+    socket.write_all(&line[sent..])
+}
+
+fn send_first(socket: impl AsFd, line: &[u8], stdin: &OwnedFd) -> io::Result<usize> {
+    wire::send_with(socket, line, &[stdin.as_fd()])
+}
+
+/// The other end of [`send`] and [`hand_on`]: the line that [`read`] understands, and the client's standard input.
+///
+/// # Errors
+/// The sender has ended, or what came is not what it sends.
+pub(crate) fn receive(socket: &mut BlockingStream) -> io::Result<(Vec<u8>, OwnedFd)> {
+    let mut first = vec![0; 64 * 1024];
+    let (length, descriptors) = wire::receive_with(&*socket, &mut first)?;
+    let stdin = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| {
+        let what = "the message that names the client came without its standard input";
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })?;
+    let [stdin] = stdin;
+    first.truncate(length);
+    if first.last() != Some(&b'\n') {
+        read_line(socket, &mut first)?;
+    }
+    Ok((first, stdin))
+}
+
+/// # Errors
+/// The line names no client.
+pub(crate) fn read(line: &[u8]) -> io::Result<Launch> {
+    Ok(serde_json::from_slice(line)?)
+}
+
+fn read_line(socket: &mut BlockingStream, line: &mut Vec<u8>) -> io::Result<()> {
+    let mut chunk = [0; 64 * 1024];
+    while line.last() != Some(&b'\n') {
+        let read = socket.read(&mut chunk)?;
+        if read == 0 || line.len() > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the message that names the client is cut off"));
+        }
+        line.extend_from_slice(&chunk[..read]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn launch(args: Vec<String>) -> Launch {
+        let secret = Secret { variable: "V".into(), value: "hush".into() };
+        Launch {
+            program: "/bin/true".into(),
+            args,
+            env: BTreeMap::from([("A".into(), "b\nc".into())]),
+            work_dir: "/".into(),
+            secret: Some(secret),
+            domain: None,
+            shell: None,
+        }
+    }
+
+    async fn there_and_back(args: Vec<String>) {
+        let (ours, mut theirs) = BlockingStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut ours = UnixStream::from_std(ours).unwrap();
+        // By way of the runner, as it always comes.
+        let (mut from, mut to) = BlockingStream::pair().unwrap();
+        let receiving = tokio::task::spawn_blocking(move || receive(&mut to).unwrap());
+        let handing_on = tokio::task::spawn_blocking(move || {
+            let (line, stdin) = receive(&mut theirs).unwrap();
+            hand_on(&mut from, &line, stdin).unwrap();
+        });
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        send(&mut ours, &launch(args.clone()), reader.into()).await.unwrap();
+        handing_on.await.unwrap();
+        let (line, stdin) = receiving.await.unwrap();
+        let got = read(&line).unwrap();
+        assert_eq!((got.args, got.env["A"].as_str(), got.secret.unwrap().value.as_str()), (args, "b\nc", "hush"));
+        writer.write_all(b"words").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        std::fs::File::from(stdin).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "words");
+    }
+
+    #[tokio::test]
+    async fn a_launch_arrives_whole_with_its_descriptor() {
+        there_and_back(vec!["--tools".into(), String::new()]).await;
+        // Far more than a socket holds at once.
+        there_and_back(vec!["long ".repeat(300_000)]).await;
+    }
+
+    #[test]
+    fn a_launch_without_a_descriptor_or_an_end_is_refused() {
+        for sent in [&b"{}\n"[..], b"{", b""] {
+            let (mut ours, mut theirs) = BlockingStream::pair().unwrap();
+            ours.write_all(sent).unwrap();
+            drop(ours);
+            assert!(receive(&mut theirs).is_err(), "{sent:?}");
+        }
+        assert!(read(b"{}\n").is_err());
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        assert!(!format!("{:?}", launch(vec![])).contains("hush"));
+    }
+}

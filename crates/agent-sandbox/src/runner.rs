@@ -1,0 +1,167 @@
+//! The runner: a process between the service and a client, which sees to it that nothing outlives a run, and decides with the
+//! service which programs the client's shell may start ([`crate::broker`]).
+//!
+//! It is a child subreaper, so whatever the client starts stays below it, double-forked or in a session of its own.
+//! When the client ends, or the socket to the service closes (the service ended, however hard), or someone
+//! sends it SIGTERM, SIGINT or SIGHUP, it stops and kills everything below it until nothing remains, then ends with the
+//! client's own exit code. The client runs in a domain, the runner does not, so the client cannot signal it.
+//!
+//! It knows nothing of the client's protocol: standard output and error are handed through by inheritance.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{
+    DumpableBehavior, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior, wait,
+};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::broker::Broker;
+use crate::exec_stage::CANNOT_START;
+use crate::{descriptors, exec_stage, launch, tree};
+
+/// The hidden command that enters it.
+pub const COMMAND: &str = "__fork";
+
+/// How long after a pass the next one looks for what was forked meanwhile.
+const BETWEEN_PASSES: Duration = Duration::from_millis(20);
+
+/// Runs the runner to its end.
+pub(crate) fn run() -> ExitCode {
+    match hold() {
+        Ok(code) => code,
+        Err(error) => {
+            // Standard error is the client's: the service shows its end with the failure.
+            let _ = writeln!(io::stderr(), "ollim-bot: the runner of the agent client failed: {error}");
+            ExitCode::from(CANNOT_START)
+        }
+    }
+}
+
+fn hold() -> io::Result<ExitCode> {
+    descriptors::close_inherited()?;
+    set_child_subreaper(Some(getpid()))?;
+    // It holds the login for a moment; nobody of the same user may look into it.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (client, mut stage) = start()?;
+    let (line, stdin) = launch::receive(&mut socket)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut children = signal(SignalKind::child())?;
+        let mut told = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
+            .into_iter()
+            .map(signal)
+            .collect::<io::Result<Vec<Signal>>>()?;
+        socket.set_nonblocking(true)?;
+        let (from_service, to_service) = tokio::net::UnixStream::from_std(socket)?.into_split();
+        let (questions, asked) = mpsc::unbounded_channel();
+        // Held to the end: closed, our half of the socket would tell the service that all is over.
+        let _asking = questions.clone();
+        tokio::spawn(ask(to_service, asked));
+        // Before the client is there, whose shell may be the first thing that it starts.
+        let shell = launch::read(&line)?.shell;
+        let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
+        // One that has ended shows by its exit code.
+        let _ = launch::hand_on(&mut stage, &line, stdin);
+        drop((stage, line));
+        let mut answers = BufReader::new(from_service).lines();
+        let mut ended = None;
+        while ended.is_none() {
+            // It may have ended before its end could be signalled.
+            ended = reap(client, broker.as_deref())?.of_client;
+            if ended.is_some() {
+                break;
+            }
+            tokio::select! {
+                _ = children.recv() => {}
+                line = answers.next_line() => match (line, &broker) {
+                    (Ok(Some(line)), Some(broker)) => broker.answered(line.as_bytes()),
+                    (Ok(Some(_)), None) => {}
+                    // The service has closed its end.
+                    (Ok(None) | Err(_), _) => break,
+                },
+                () = any(&mut told) => break,
+            }
+        }
+        loop {
+            let reaped = reap(client, broker.as_deref())?;
+            ended = ended.or(reaped.of_client);
+            if reaped.none_left {
+                return Ok(exit_code(ended));
+            }
+            tree::kill_below(std::process::id());
+            // An end that was seen before the pass leaves a permit behind, so this cannot wait in vain.
+            let _ = tokio::time::timeout(BETWEEN_PASSES, children.recv()).await;
+        }
+    })
+}
+
+/// Sends the broker's questions to the service.
+async fn ask(mut to_service: OwnedWriteHalf, mut asked: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(line) = asked.recv().await {
+        // A service that has ended is seen where its answers are read.
+        if to_service.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Starts the exec stage, which becomes the client, and gives the socket over which it is told which. It is the only
+/// child that is ever started from here; it is there before the service says what it wants, so that its start costs a run no time.
+fn start() -> io::Result<(u32, UnixStream)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut command = Command::new("/proc/self/exe");
+    command.args(exec_stage::arguments()).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
+    // Its end is seen by `reap`.
+    Ok((command.spawn()?.id(), ours))
+}
+
+struct Reaped {
+    of_client: Option<WaitStatus>,
+    none_left: bool,
+}
+
+/// Takes note of every child that has ended.
+fn reap(client: u32, broker: Option<&Broker>) -> io::Result<Reaped> {
+    let mut reaped = Reaped { of_client: None, none_left: false };
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => {
+                let pid = u32::try_from(pid.as_raw_nonzero().get()).unwrap_or_default();
+                if pid == client {
+                    reaped.of_client = Some(status);
+                } else if let Some(broker) = broker {
+                    broker.ended(pid, status);
+                }
+            }
+            Ok(None) => return Ok(reaped),
+            Err(rustix::io::Errno::CHILD) => {
+                reaped.none_left = true;
+                return Ok(reaped);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+async fn any(signals: &mut [Signal]) {
+    let waiting = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+    futures::future::select_all(waiting).await;
+}
+
+/// As shells tell it: the client's own code, or 128 and the signal that ended it.
+fn exit_code(ended: Option<WaitStatus>) -> ExitCode {
+    let Some(status) = ended else { return ExitCode::from(128 + 9) };
+    let status = ExitStatus::from_raw(status.as_raw());
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}

@@ -1,0 +1,251 @@
+//! System calls that no job needs and that lead around a domain, refused by seccomp.
+//!
+//! Three filters, since each has one answer: calls of another ABI of the processor (x32) do not exist; `clone3` does not
+//! exist, so that the C library falls back to `clone`, whose flags can be seen; what [`RULES`] and [`sockets`] name is not
+//! permitted. A filter is inherited and cannot be taken off.
+//!
+//! Source: seccomp(2), <https://docs.kernel.org/userspace-api/seccomp_filter.html>.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+use crate::domain::{Attributes, Network};
+
+/// Why a filter could not be set.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// This processor is not known.
+    #[error("no filter is written for this processor")]
+    Processor,
+    /// The filter could not be built.
+    #[error(transparent)]
+    Built(#[from] BackendError),
+    /// The kernel refused it.
+    #[error(transparent)]
+    Refused(#[from] seccompiler::Error),
+}
+
+/// Refused whatever their arguments: looking into or at other processes, the kernel's keyrings, programs in the kernel,
+/// asynchronous system calls that no filter sees, other namespaces, file systems, kernels.
+const RULES: &[i64] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_perf_event_open,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_lookup_dcookie,
+];
+
+/// Namespaces, as flags of `clone` and `unshare`.
+const NAMESPACES: &[libc::c_int] = &[
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// They change attributes of a file by its path: mode, owner, times. Landlock holds none of them back. The last are `fchmodat2`,
+/// `setxattrat`, `removexattrat` and `file_setattr`, which have these numbers on every processor.
+const BY_PATH: &[i64] = &[
+    libc::SYS_fchmodat,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    452,
+    463,
+    466,
+    469,
+];
+
+/// The same, on processors that have the older calls.
+#[cfg(target_arch = "x86_64")]
+const BY_PATH_BEFORE: &[i64] =
+    &[libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat];
+#[cfg(not(target_arch = "x86_64"))]
+const BY_PATH_BEFORE: &[i64] = &[];
+
+/// They change attributes of an open file, be it open for reading only.
+const BY_DESCRIPTOR: &[i64] =
+    &[libc::SYS_fchmod, libc::SYS_fchown, libc::SYS_fsetxattr, libc::SYS_fremovexattr, libc::SYS_utimensat];
+
+/// Memory and queues that all processes of a user share, and that outlive a run.
+const SHARED: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// They set how another process is scheduled, by its number as the first argument.
+const SCHEDULING: &[i64] =
+    &[libc::SYS_sched_setaffinity, libc::SYS_sched_setattr, libc::SYS_sched_setparam, libc::SYS_sched_setscheduler];
+
+/// Calls of the x32 ABI have this bit; they are the same calls under other numbers.
+const X32: u32 = 0x4000_0000;
+
+/// Sets the filters for the calling thread and all that it starts.
+///
+/// # Errors
+/// [`FilterError`]; the process must then not go on.
+pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| FilterError::Processor)?;
+    let none = |numbers: &[i64]| numbers.iter().map(|number| (*number, Vec::new())).collect::<BTreeMap<_, _>>();
+    let mut refused = none(RULES);
+    // The limits of another process.
+    refused.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
+    for call in [libc::SYS_clone, libc::SYS_unshare] {
+        refused.insert(call, namespaces()?);
+    }
+    if attributes != Attributes::All {
+        refused.extend(none(BY_PATH));
+        refused.extend(none(BY_PATH_BEFORE));
+        refused.extend(none(SHARED));
+        // `futimens` names no path.
+        let named = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+        refused.insert(libc::SYS_utimensat, vec![SeccompRule::new(vec![named])?]);
+        for call in SCHEDULING {
+            refused.insert(*call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
+        }
+        for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
+            let itself = if call == libc::SYS_setpriority { 0 } else { 1 };
+            let others = [argument(0, SeccompCmpOp::Ne, itself)?, argument(1, SeccompCmpOp::Ne, 0)?];
+            let rules = others.into_iter().map(|other| SeccompRule::new(vec![other])).collect::<Result<_, _>>()?;
+            refused.insert(call, rules);
+        }
+    }
+    if attributes == Attributes::None {
+        refused.extend(none(BY_DESCRIPTOR));
+    }
+    match network {
+        Network::None => refused.extend(none(&[
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_listen,
+            libc::SYS_accept,
+            libc::SYS_accept4,
+        ])),
+        Network::Local => _ = refused.insert(libc::SYS_socket, sockets(&[libc::AF_UNIX])?),
+        Network::Internet | Network::All => {
+            let mut rules = sockets(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?;
+            // Of netlink only the routes and addresses of this machine (protocol 0), which name resolution reads.
+            rules.push(SeccompRule::new(vec![
+                argument(0, SeccompCmpOp::Eq, libc::AF_NETLINK)?,
+                argument(2, SeccompCmpOp::Ne, 0)?,
+            ])?);
+            if network == Network::Internet {
+                for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM, libc::SOCK_RAW] {
+                    rules.push(SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, libc::AF_UNIX)?, of_kind(kind)?])?);
+                }
+            }
+            refused.insert(libc::SYS_socket, rules);
+        }
+    }
+    if matches!(network, Network::None | Network::Internet) {
+        refused.insert(libc::SYS_socketpair, unbound_pairs()?);
+    }
+    let filter = |rules, errno: libc::c_int| -> Result<BpfProgram, FilterError> {
+        let answer = SeccompAction::Errno(errno.unsigned_abs());
+        Ok(SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()?)
+    };
+    seccompiler::apply_filter(&filter(refused, libc::EPERM)?)?;
+    seccompiler::apply_filter(&filter(none(&[libc::SYS_clone3]), libc::ENOSYS)?)?;
+    if cfg!(target_arch = "x86_64") {
+        seccompiler::apply_filter(&no_x32())?;
+    }
+    Ok(())
+}
+
+/// One rule for each namespace: the flag is set.
+fn namespaces() -> Result<Vec<SeccompRule>, FilterError> {
+    let rule = |flag: &libc::c_int| -> Result<SeccompRule, FilterError> {
+        let mask = u64::from(flag.unsigned_abs());
+        let set = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(mask), mask)?;
+        Ok(SeccompRule::new(vec![set])?)
+    };
+    NAMESPACES.iter().map(rule).collect()
+}
+
+/// Pairs of datagram sockets: each of them sends to any socket with a path, which needs neither `socket` nor `connect`.
+fn unbound_pairs() -> Result<Vec<SeccompRule>, FilterError> {
+    [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter().map(|kind| Ok(SeccompRule::new(vec![of_kind(kind)?])?)).collect()
+}
+
+/// The second argument is this kind of socket; beside the kind stand flags.
+fn of_kind(kind: libc::c_int) -> Result<SeccompCondition, FilterError> {
+    let compare = SeccompCmpOp::MaskedEq(0xf);
+    Ok(SeccompCondition::new(1, SeccompCmpArgLen::Dword, compare, u64::from(kind.unsigned_abs()))?)
+}
+
+/// Refuses `socket` for every family but these.
+fn sockets(families: &[libc::c_int]) -> Result<Vec<SeccompRule>, FilterError> {
+    let others = families.iter().map(|family| argument(0, SeccompCmpOp::Ne, *family)).collect::<Result<_, _>>()?;
+    Ok(vec![SeccompRule::new(others)?])
+}
+
+fn argument(number: u8, compare: SeccompCmpOp, value: libc::c_int) -> Result<SeccompCondition, FilterError> {
+    Ok(SeccompCondition::new(number, SeccompCmpArgLen::Dword, compare, u64::from(value.unsigned_abs()))?)
+}
+
+/// Load the call's number; not below [`X32`]: it does not exist; else it is allowed by this filter.
+fn no_x32() -> BpfProgram {
+    let (load, at_least, answer) = (0x20, 0x35, 0x06);
+    let (allowed, errno) = (0x7fff_0000, 0x0005_0000);
+    vec![
+        sock_filter { code: load, jt: 0, jf: 0, k: 0 },
+        sock_filter { code: at_least, jt: 0, jf: 1, k: X32 },
+        sock_filter { code: answer, jt: 0, jf: 0, k: errno | libc::ENOSYS.unsigned_abs() },
+        sock_filter { code: answer, jt: 0, jf: 0, k: allowed },
+    ]
+}

@@ -1,0 +1,159 @@
+//! The client's shell: started by the client in the place of bash, it becomes the real bash inside a domain without power.
+//!
+//! In that domain only bash, filters, wrappers and the [trampoline](crate::trampoline) may be executed, and files are open only
+//! where the job's rules say. The client also calls its shell to learn the person's environment and to take a snapshot of their
+//! startup files: both are answered here, so that nothing of a snapshot stands between a line and the programs that it names.
+//!
+//! The forms of the calls were seen with 2.1.197 and 2.1.330.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+
+use crate::wire::{self, BROKER, ShellSpec};
+use crate::{descriptors, limits, trampoline};
+
+/// The folder in which the link to this program stands that a client is given as its shell (`…/client-shell/bash`).
+pub const FOLDER: &str = "client-shell";
+
+/// The shell could not be started.
+const NOT_STARTED: u8 = 126;
+
+/// What the client writes at the beginning of the script that takes a snapshot.
+pub(crate) const SNAPSHOT: &[u8] = b"SNAPSHOT_FILE=";
+
+/// Becomes bash, or says on standard error why not. `args`: without the program's name.
+pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
+    match start(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // There is nobody else to tell.
+            let _ = writeln!(io::stderr(), "ollim-bot: the job's shell did not start: {error}");
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+fn start(args: &[OsString]) -> io::Result<()> {
+    // The client's own: its files, its sockets.
+    descriptors::close_inherited()?;
+    let script = script_of(args)?;
+    let socket = trampoline::present(b"shell", script.as_bytes())?;
+    let mut bytes = vec![0; 1024 * 1024];
+    let (length, _) = wire::receive_with(&socket, &mut bytes)?;
+    if length == 0 {
+        return Err(io::Error::other("the sandbox does not know this run"));
+    }
+    let told: Result<ShellSpec, String> = serde_json::from_slice(&bytes[..length])?;
+    let mut spec = told.map_err(io::Error::other)?;
+    if spec.plain {
+        return Err(Command::new(&spec.bash).arg0("bash").args(args).exec());
+    }
+    if let Some(rest) = script.as_bytes().strip_prefix(SNAPSHOT) {
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        return std::fs::write(unquoted(line), "# A job's shell takes nothing from startup files.\n");
+    }
+    if script.as_bytes() == b"env" {
+        let mut out = io::stdout().lock();
+        return spec.env.iter().try_for_each(|(name, value)| writeln!(out, "{name}={value}"));
+    }
+    if let Some(file) = folder_file(&script) {
+        // The client reads from it in which folder the line ended. It is the only place of the client's that a shell writes.
+        let made =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&file);
+        if made.is_ok() {
+            spec.domain.write.push(file);
+        }
+    }
+    let _held = at_its_number(socket)?;
+    limits::apply()?;
+    spec.domain.enter().map_err(io::Error::other)?;
+    let mut line = spelled(&spec).into_bytes();
+    line.extend_from_slice(script.as_bytes());
+    Err(Command::new(&spec.bash)
+        .arg0("bash")
+        .arg("-c")
+        .arg(OsString::from_vec(line))
+        .env_clear()
+        .envs(&spec.env)
+        .exec())
+}
+
+/// The script of `-c SCRIPT` or `-c -l SCRIPT`.
+fn script_of(args: &[OsString]) -> io::Result<OsString> {
+    let (script, options) = args.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+    if options.first().is_some_and(|option| option == "-c") && options[1..].iter().all(|option| option == "-l") {
+        return Ok(script.clone());
+    }
+    let shown: Vec<_> = options.iter().map(|option| option.to_string_lossy()).collect();
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it takes `-c SCRIPT` only, not `{}`", shown.join(" "))))
+}
+
+/// The file that the script's end names: `… && pwd -P >| FILE`.
+fn folder_file(script: &OsStr) -> Option<PathBuf> {
+    let mark = b"pwd -P >| ";
+    let at = script.as_bytes().windows(mark.len()).rposition(|window| window == mark)?;
+    let word = script.as_bytes()[at + mark.len()..].trim_ascii();
+    let path = PathBuf::from(unquoted(word));
+    let own = std::env::var_os("CLAUDE_CODE_TMPDIR")?;
+    (path.is_absolute() && path.starts_with(own) && !path.components().any(|part| part.as_os_str() == ".."))
+        .then_some(path)
+}
+
+/// A word that the client has quoted, where it had to, with single quotes.
+fn unquoted(word: &[u8]) -> OsString {
+    let inner = word.strip_prefix(b"'").and_then(|word| word.strip_suffix(b"'"));
+    OsString::from_vec(inner.unwrap_or(word).to_vec())
+}
+
+/// The socket under [`BROKER`], for everything that the shell starts to inherit.
+fn at_its_number(socket: OwnedFd) -> io::Result<OwnedFd> {
+    let held = fcntl_dupfd_cloexec(&socket, BROKER)?;
+    if held.as_raw_fd() != BROKER {
+        return Err(io::Error::other(format!("descriptor {BROKER} is taken")));
+    }
+    fcntl_setfd(&held, FdFlags::empty())?;
+    Ok(held)
+}
+
+/// Functions for programs that rules spell by a path: the file itself cannot be executed here, the trampoline can, under that
+/// name. Paths with unusual characters have none.
+fn spelled(spec: &ShellSpec) -> String {
+    let plain = |name: &&String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte));
+    let trampoline = spec.trampoline.display().to_string().replace('\'', r"'\''");
+    let function = |name: &String| format!("function {name} {{ (exec -a {name} '{trampoline}' \"$@\"); }}\n");
+    spec.spelled.iter().filter(plain).map(function).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_forms_that_a_client_uses_are_taken() {
+        let words = |line: &[&str]| line.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(script_of(&words(&["-c", "ls"])).unwrap(), "ls");
+        assert_eq!(script_of(&words(&["-c", "-l", "ls"])).unwrap(), "ls");
+        for line in [&[][..], &["ls"], &["-i"], &["-c", "-x", "ls"], &["--rcfile", "x", "-c", "ls"]] {
+            assert!(script_of(&words(line)).is_err(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn programs_spelled_by_a_path_are_functions() {
+        let spec = ShellSpec {
+            trampoline: "/o'x/t".into(),
+            spelled: vec!["./run.sh".into(), "/a b".into(), "/x;y".into()],
+            ..ShellSpec::default()
+        };
+        assert_eq!(spelled(&spec), "function ./run.sh { (exec -a ./run.sh '/o'\\''x/t' \"$@\"); }\n");
+    }
+}

@@ -1,0 +1,145 @@
+//! Where this system keeps what programs need: names of places, each of which may be missing.
+
+use std::path::{Path, PathBuf};
+
+use crate::resolved;
+
+/// Libraries, and data that every program reads at its start.
+const LIBRARIES: &[&str] = &[
+    "/etc/ld.so.cache",
+    "/etc/ld.so.preload",
+    "/etc/localtime",
+    "/etc/terminfo",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/local/lib",
+    "/usr/local/libexec",
+    "/usr/share/locale",
+    "/usr/share/terminfo",
+    "/usr/share/zoneinfo",
+];
+
+/// What programs read besides: their data, the names of users and hosts, the state of the machine. Of `/etc` only what everybody
+/// may read on every system: a service that runs as root would otherwise show its jobs the rest.
+const DATA: &[&str] = &[
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/default/locale",
+    "/etc/environment",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/gitattributes",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/java-17-openjdk",
+    "/etc/java-21-openjdk",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/lsb-release",
+    "/etc/machine-id",
+    "/etc/magic",
+    "/etc/mailcap",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/perl",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/python3.11",
+    "/etc/python3.12",
+    "/etc/python3.13",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/timezone",
+    "/etc/xdg",
+    "/gnu/store",
+    "/nix/store",
+    "/opt",
+    "/proc",
+    "/run/resolvconf",
+    "/run/systemd/resolve",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/usr/games",
+    "/usr/include",
+    "/usr/local/etc",
+    "/usr/local/include",
+    "/usr/local/share",
+    "/usr/share",
+    "/usr/src",
+    "/var/lib/dpkg",
+];
+
+/// Where programs are.
+const PROGRAMS: &[&str] = &["/bin", "/sbin", "/usr", "/opt", "/nix/store", "/gnu/store", "/lib", "/lib32", "/lib64"];
+
+/// What starts a program that is linked dynamically.
+const LOADERS: &[&str] = &[
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+];
+
+/// Readable for everything that is started.
+#[must_use]
+pub fn libraries() -> Vec<PathBuf> {
+    present(LIBRARIES)
+}
+
+/// Readable for programs that a rule grants.
+#[must_use]
+pub fn data() -> Vec<PathBuf> {
+    present(&[LIBRARIES, DATA].concat())
+}
+
+/// Trees with programs.
+#[must_use]
+pub fn programs() -> Vec<PathBuf> {
+    present(PROGRAMS)
+}
+
+/// The loaders, which the kernel executes with each program.
+#[must_use]
+pub fn loaders() -> Vec<PathBuf> {
+    present(LOADERS)
+}
+
+/// Devices that take what is written to them and keep nothing.
+#[must_use]
+pub fn sinks() -> Vec<PathBuf> {
+    present(&["/dev/null", "/dev/zero", "/dev/full"])
+}
+
+/// Devices that give random numbers.
+#[must_use]
+pub fn sources() -> Vec<PathBuf> {
+    present(&["/dev/random", "/dev/urandom"])
+}
+
+/// Those that are there, without symlinks and each once.
+fn present(paths: &[&str]) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = paths.iter().map(Path::new).filter(|path| path.exists()).map(resolved).collect();
+    found.sort();
+    found.dedup();
+    found
+}

@@ -1,0 +1,110 @@
+//! The trampoline: what a shell finds under the name of a program.
+//!
+//! It has the program's real arguments, environment, folder and descriptors, and hands them to the broker. Then it ends as the
+//! program ended, or becomes it where it may run in the shell's own domain. It has no power of its own: what speaks to the
+//! broker in its place reaches no more than it does.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open, umask};
+
+use crate::wire::{self, BROKER, Request, Told};
+use crate::{SOCKET_VARIABLE, TOKEN_VARIABLE};
+
+/// The program was found and not started.
+const NOT_STARTED: u8 = 126;
+
+/// Descriptors up to here are handed on. Bash keeps its own from 10 up and hands out those from 63 down.
+const HANDED_ON: i32 = 100;
+
+/// Asks for the program that `argv` names, and ends as it ends.
+pub(crate) fn run(argv: Vec<OsString>) -> ExitCode {
+    let name = argv.first().cloned().unwrap_or_default();
+    match ask(argv) {
+        Ok(Told::End(code, message)) => {
+            if !message.is_empty() {
+                complain(OsStr::new("ollim-bot"), &message);
+            }
+            ExitCode::from(code)
+        }
+        Ok(Told::Become(_)) => ExitCode::from(NOT_STARTED),
+        Err(error) => {
+            complain(&name, &format!("not started: {error}"));
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+fn complain(who: &OsStr, what: &str) {
+    // Nobody may be listening; there is nobody else to tell.
+    let _ = writeln!(io::stderr(), "{}: {what}", who.to_string_lossy());
+}
+
+fn ask(argv: Vec<OsString>) -> io::Result<Told> {
+    let me = pidfd_open(getpid(), PidfdFlags::empty())?;
+    let descriptor = |number| pidfd_getfd(&me, number, PidfdGetfdFlags::empty());
+    // Taken before anything else is opened, so that nothing of ours is among them.
+    let mut handed: Vec<(i32, OwnedFd)> = Vec::new();
+    for number in 0..HANDED_ON {
+        let ours = number == me.as_raw_fd() || handed.iter().any(|(_, copy)| copy.as_raw_fd() == number);
+        if !ours && let Ok(copy) = descriptor(number) {
+            handed.push((number, copy));
+        }
+    }
+    let broker = match descriptor(BROKER) {
+        Ok(socket) => socket,
+        Err(_) => present(b"start", b"")?,
+    };
+    let folder = rustix::fs::open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let (mut ours, theirs) = UnixStream::pair()?;
+    let mask = umask(Mode::empty());
+    umask(mask);
+    let request = Request {
+        env: std::env::vars_os().collect(),
+        descriptors: handed.iter().map(|(number, _)| *number).collect(),
+        umask: mask.as_raw_mode(),
+        argv,
+    };
+    let mut descriptors: Vec<BorrowedFd<'_>> = vec![theirs.as_fd(), folder.as_fd()];
+    descriptors.extend(handed.iter().map(|(_, copy)| copy.as_fd()));
+    wire::send_with(&broker, b"x", &descriptors).map_err(gone)?;
+    drop(descriptors);
+    // Held open, a pipe's end would keep its reader waiting for this process too.
+    drop((theirs, folder, broker, handed));
+    wire::write_block(&mut ours, &request.to_bytes()).map_err(gone)?;
+    let told = serde_json::from_slice(&wire::read_block(&mut ours).map_err(gone)?)?;
+    if let Told::Become(program) = &told {
+        let [name, arguments @ ..] = request.argv.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
+        return Err(Command::new(program).arg0(name).args(arguments).exec());
+    }
+    Ok(told)
+}
+
+fn gone(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the sandbox that decides about it has ended ({error})"))
+}
+
+/// Connects to the broker by the environment, and presents the run, and a shell's script.
+///
+/// # Errors
+/// The environment does not name one, or it does not answer.
+pub(crate) fn present(role: &[u8], script: &[u8]) -> io::Result<OwnedFd> {
+    let variable = |name: &str| {
+        std::env::var(name).map_err(|_| io::Error::new(io::ErrorKind::NotFound, format!("{name} is not set")))
+    };
+    let (path, token) = (variable(SOCKET_VARIABLE)?, variable(TOKEN_VARIABLE)?);
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let (path, folder) = wire::reachable(Path::new(&path))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    drop(folder);
+    wire::send_with(&socket, &[role, b" ", token.as_bytes(), b"\n", script].concat(), &[])?;
+    Ok(socket)
+}
