@@ -44,6 +44,17 @@ pub enum ConfigError {
     },
 }
 
+/// `sandbox`: what holds an allowlist of Bash rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxChoice {
+    /// The kernel; where it cannot, jobs with such a list are refused.
+    #[default]
+    Kernel,
+    /// Nothing, where the kernel cannot: the person has said so.
+    None,
+}
+
 /// `agent_client`: what does the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -140,6 +151,8 @@ pub struct Config {
     pub notify_chain_delay: Duration,
     /// Whether jobs with a tool list are refused where there is no kernel wall.
     pub require_sandbox: bool,
+    /// What holds Bash allowlists.
+    pub sandbox: SandboxChoice,
     /// How long ended runs are kept in the journal.
     pub journal_retention: Duration,
     /// What the bot calls the person.

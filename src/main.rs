@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Some(code) = ollim_bot::agent::stage(std::env::args_os()) {
+    if let Some(code) = agent_sandbox::stage(std::env::args_os()) {
         return code;
     }
     ollim_bot::cli::main(std::env::args_os().collect())

@@ -1,17 +1,17 @@
 //! What every agent client is given and gives back.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_sandbox::{Answer, Domain, ShellSpec, Start};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::policy::{BgForkConfig, Decision, ToolCall};
-
-use super::wall::Wall;
 
 /// The client's own id of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -94,8 +94,8 @@ pub struct Request {
     pub deny_rules: Vec<String>,
     /// MCP tools of our server that exist for the client: bare names (`ping_user`).
     pub mcp_tools: Vec<String>,
-    /// The kernel's wall around the client's process tree; `None`: none (a turn of the main session).
-    pub wall: Option<Wall>,
+    /// What the client and its shell may reach.
+    pub sandbox: Sandbox,
     /// The token that stands for this run on the control socket.
     pub token: String,
     /// Wall clock for the whole run.
@@ -106,6 +106,18 @@ pub struct Request {
     pub cancel: CancellationToken,
     /// Answers the client's questions.
     pub host: Arc<dyn RunHost>,
+}
+
+/// What a client's processes may reach, whatever its tools are. The client adds what every run of it needs.
+#[derive(Clone, Debug, Default)]
+pub struct Sandbox {
+    /// The client's own domain; `None`: whatever the service may (a turn of the main session).
+    pub client: Option<Domain>,
+    /// The shell that it is given, in which each program is judged when it starts. `None`: in a domain it has no shell at all,
+    /// elsewhere the system's.
+    pub shell: Option<ShellSpec>,
+    /// The shells of the agents that it may call, by their names.
+    pub agents: BTreeMap<String, ShellSpec>,
 }
 
 /// What our server answers to a tool call.
@@ -125,6 +137,18 @@ pub trait RunHost: Send + Sync {
     async fn decide(&self, call: ToolCall) -> Decision;
     /// Whether [`stop`](Self::stop) may keep the turn of this run going; if not, it is not asked.
     fn may_hold_up(&self) -> bool;
+    /// The verdict on a program that the client's shell is about to start. Effects are durably marked before it may. An
+    /// environment in the answer is added to the clean one.
+    async fn judge(&self, _start: Start) -> Answer {
+        Answer::Deny { code: 126, message: "denied: nothing may be started here".into() }
+    }
+    /// The subagent that a script of the client's shell belongs to; `None`: the session itself.
+    ///
+    /// # Errors
+    /// A sentence for the agent: the script belongs to no call that was allowed.
+    async fn caller(&self, _script: String) -> Result<Option<String>, String> {
+        Ok(None)
+    }
     /// The client is about to end its turn. `Some(reason)` keeps it going. `again`: it was kept going before.
     async fn stop(&self, again: bool) -> Option<String>;
     /// Serves one of our MCP tools, by its bare name. The hook has approved the call.
@@ -239,6 +263,10 @@ impl AttemptReport {
 pub trait AgentClient: Send + Sync {
     /// `claude` or `notify`.
     fn name(&self) -> &'static str;
+    /// Whether it starts processes, which need a sandbox.
+    fn starts_processes(&self) -> bool {
+        true
+    }
     /// A run is about to be asked for: what takes time and depends on none may be made ready.
     fn get_ready(&self) {}
     /// Does the turn. Never panics; every fault is in the report.

@@ -15,6 +15,10 @@ impl AgentClient for Notify {
         "notify"
     }
 
+    fn starts_processes(&self) -> bool {
+        false
+    }
+
     async fn run(&self, request: Request) -> AttemptReport {
         let end = if request.cancel.is_cancelled() {
             AttemptEnd::Cancelled

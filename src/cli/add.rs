@@ -12,6 +12,7 @@ use super::output::{Output, STRONG, paint};
 use super::{jobs, times, when};
 use crate::channel::terminal::plain;
 use crate::definition::{self, Definition, DefinitionId, Draft, Thinking, When, Written};
+use crate::policy::JobNetwork;
 
 /// `routine add`.
 ///
@@ -117,6 +118,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         blocked_tools,
         update_main_session,
         no_ping,
+        no_network,
         timeout,
         max_turns,
     } = terms;
@@ -130,6 +132,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
         (agent.is_some(), "--agent"),
         (update_main_session.is_some(), "--update-main-session"),
         (no_ping, "--no-ping"),
+        (no_network, "--no-network"),
     ];
     if let (false, Some((_, flag))) = (background, only_background.iter().find(|(given, _)| *given)) {
         return Err(CliError::user(format!("`{flag}` needs `--background`"))
@@ -148,6 +151,7 @@ fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
     };
     draft.update_main_session = update_main_session.unwrap_or_default();
     draft.allow_ping = !no_ping;
+    draft.network = if no_network { JobNetwork::None } else { JobNetwork::Internet };
     draft.allowed_tools = allowed_tools.map(list);
     draft.disallowed_tools = blocked_tools.map(list);
     draft.agent = agent;

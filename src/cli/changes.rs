@@ -66,6 +66,7 @@ fn fields(
         blocked_tools,
         update_main_session,
         no_ping,
+        no_network,
         timeout,
         max_turns,
     } = terms;
@@ -105,6 +106,9 @@ fn fields(
     }
     if no_ping {
         fields.push(("allow_ping", Some(FieldValue::Flag(false))));
+    }
+    if no_network {
+        fields.push(("network", Some(FieldValue::Text("none".into()))));
     }
     fields.extend(max_turns.map(|turns| ("max_turns", Some(FieldValue::Count(turns)))));
     Ok(fields)

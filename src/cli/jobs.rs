@@ -17,7 +17,7 @@ use crate::definition::{
     self, Background, Chain, Definition, DefinitionId, Kind, Loaded, Mode, OnMissed, OnOverlap, Problem, Thinking,
     Trigger,
 };
-use crate::policy::{BgForkConfig, ToolPattern};
+use crate::policy::{BgForkConfig, JobNetwork, ToolPattern};
 
 /// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
 ///
@@ -167,6 +167,7 @@ pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
     value["agent"] = json!(agent);
     value["update_main_session"] = json!(restrictions.update_main_session);
     value["allow_ping"] = json!(restrictions.allow_ping);
+    value["network"] = json!(restrictions.network);
     value["allowed_tools"] = json!(restrictions.allowed_tools().map(words));
     value["disallowed_tools"] = json!(restrictions.disallowed_tools().map(words));
     value
@@ -355,6 +356,9 @@ fn restriction_facts(restrictions: &BgForkConfig, fact: &mut impl FnMut(&str, St
     fact("update_main_session", text_of(&restrictions.update_main_session));
     if !restrictions.allow_ping {
         fact("allow_ping", "no".into());
+    }
+    if restrictions.network == JobNetwork::None {
+        fact("network", "none".into());
     }
     let list = |patterns: &[ToolPattern]| {
         if patterns.is_empty() { "none".to_owned() } else { words(patterns).join(", ") }

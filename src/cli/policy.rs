@@ -1,5 +1,6 @@
 //! `policy explain`, `policy show`: what a job may do, which rule says so, and where each rule came from.
 
+use agent_sandbox::SandboxStatus;
 use serde_json::{Value, json};
 
 use super::args::ExplainArgs;
@@ -11,10 +12,12 @@ use crate::agent::SessionMode;
 use crate::agent::claude::options::command_line;
 use crate::agents::Agents;
 use crate::channel::terminal::plain;
-use crate::daemon::settings;
+use crate::daemon::{client, settings};
 use crate::definition::Definition;
-use crate::policy::{Decision, Policy, ToolCall, Verdict};
+use crate::policy::{Decision, JobNetwork, Layer, Policy, ToolCall, ToolPattern, Verdict, includes};
+use crate::run::dry_run::dry_run;
 use crate::run::runner;
+use crate::run::sandbox::SandboxPlan;
 use crate::run::setup::Setup;
 
 /// What a definition's run has.
@@ -64,8 +67,12 @@ pub fn explain(args: &ExplainArgs, context: &Context, output: &mut Output) -> Re
         (None, None) => json!({}),
     };
     let setup = setup(&definition, context)?;
-    let decision =
+    let line = input.get("command").and_then(Value::as_str).map(str::to_owned);
+    let mut decision =
         setup.policy.decide(&ToolCall { tool: args.tool.clone(), input, cwd: context.home.work(), agent_type: None });
+    if let ("Bash", Verdict::Allow, Some(line)) = (args.tool.as_str(), decision.verdict, line) {
+        decision = of_line(&setup, &line, decision, context)?;
+    }
     if decision.verdict == Verdict::Deny {
         output.exit = 1;
     }
@@ -83,6 +90,75 @@ pub fn explain(args: &ExplainArgs, context: &Context, output: &mut Output) -> Re
     }
     shown(&decision, output);
     Ok(())
+}
+
+/// What the programs that a line starts are told: it runs in the job's shell with nothing to write to, and nothing that it starts
+/// runs.
+fn of_line(setup: &Setup, line: &str, early: Decision, context: &Context) -> Result<Decision, CliError> {
+    let Some(rights) = setup.policy.shell(None) else { return Ok(early) };
+    if agent_sandbox::probe() == SandboxStatus::Not {
+        return Err(CliError::user("this kernel has no Landlock, so the line cannot be tried without an effect"));
+    }
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |error: std::io::Error| CliError::environment(format!("{what}: {error}"))
+    };
+    let config = context.config()?;
+    let env = context.env.texts();
+    let own = std::env::current_exe().map_err(failed("our own binary cannot be found"))?;
+    let state = context.home.state();
+    std::fs::create_dir_all(&state).map_err(failed("the folder `state/` cannot be made"))?;
+    std::fs::create_dir_all(context.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
+    let folder =
+        tempfile::Builder::new().prefix("explain-").tempdir_in(&state).map_err(failed("no folder to try it in"))?;
+    let plan = SandboxPlan {
+        home: context.home.clone(),
+        user_home: context.places().user_home,
+        run_dir: folder.path().to_owned(),
+        links: folder.path().to_owned(),
+        granted: setup.granted.clone(),
+        path: client::search_path(&env, &own, &context.home),
+        shell_binary: client::shell_binary(&own),
+        required: false,
+        network: setup.network == JobNetwork::Internet,
+    };
+    let surroundings = client::surroundings(&config, &context.home, &env, &own);
+    // On a thread of its own: inside a job this is asked of the service, which has a runtime already.
+    let tried = std::thread::scope(|scope| {
+        let tried = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(dry_run(&setup.policy, plan, &rights, &surroundings, line))
+        });
+        tried.join().unwrap_or_else(|_| Err(std::io::Error::other("it failed")))
+    });
+    let tried = tried.map_err(failed("the line cannot be tried"))?;
+    let commands: Vec<String> = tried.programs.iter().flat_map(|decision| decision.commands.clone()).collect();
+    let read_only = tried.programs.iter().all(|decision| decision.read_only);
+    let mut decision = match (tried.refused(), tried.kept_from()) {
+        (Some(refused), _) => refused.clone(),
+        (None, Some(said)) => Decision {
+            verdict: Verdict::Deny,
+            layer: Layer::System,
+            reason: format!("the job's shell is kept from it: {said}{}", hint_of(said)),
+            ..early
+        },
+        (None, None) => tried.programs.iter().find(|decision| decision.rule.is_some()).cloned().unwrap_or(early),
+    };
+    if tried.cut_off {
+        decision.reason.push_str(" (the line was still running after 10 seconds)");
+    }
+    Ok(Decision { commands, read_only, ..decision })
+}
+
+/// What a person can do about what the shell says.
+fn hint_of(said: &str) -> &'static str {
+    match said {
+        _ if said.contains("socket:") || said.contains("/dev/tcp/") || said.contains("/dev/udp/") => {
+            " (a job's shell has no network)"
+        }
+        _ if said.contains("Permission denied") => " (Read and Edit rules say which files it opens)",
+        _ => "",
+    }
 }
 
 fn shown(decision: &Decision, output: &mut Output) {
@@ -152,4 +228,11 @@ pub(super) fn table(policy: &Policy, output: &mut Output) {
         })
         .collect();
     output.table(&rows);
+    let granted = policy.entries().into_iter().filter(|entry| entry.effect == Verdict::Allow);
+    let included: Vec<String> =
+        granted.filter_map(|entry| includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect();
+    if !included.is_empty() {
+        output.line("");
+        included.iter().for_each(|line| output.line(paint(FAINT, &plain(line))));
+    }
 }

@@ -105,7 +105,7 @@ pub fn line(context: &Context) -> Option<String> {
 /// What the service says of itself; `None`: it does not run. A run may not ask it.
 fn service(context: &Context) -> Result<Option<ServiceStatus>, CliError> {
     match call::as_person(&context.home, &Request::Status) {
-        Ok(Reply::Status(status)) => Ok(Some(status)),
+        Ok(Reply::Status(status)) => Ok(Some(*status)),
         Ok(_) => Err(CliError::environment("the service gave an answer to another question")),
         Err(CallError::NotRunning) => Ok(None),
         Err(error) => Err(error.into()),
@@ -158,9 +158,15 @@ fn shown(status: &Status, context: &Context, output: &mut Output) {
             }
             let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
             fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());
+            if !service.client.tested.is_empty() {
+                fact("tested with", service.client.tested.join(" and ").into());
+            }
+            if let Some(untested) = &service.client.untested {
+                fact("", Cell::new(untested, WARN));
+            }
             fact("channel", service.channel.as_str().into());
             let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
-            fact("kernel wall", Cell::new(&service.sandbox.detail, style));
+            fact("sandbox", Cell::new(&service.sandbox.detail, style));
             for (at, socket) in status.sockets.iter().enumerate() {
                 let name = if at == 0 { "leads around it" } else { "" };
                 fact(name, Cell::new(format!("{} ({})", socket.what, socket.path.display()), WARN));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono_tz::Tz;
 use serde_json::{Value as Json, json};
 
-use super::{ChannelKind, ClientChoice, Config, Origin, Setting, Sources};
+use super::{ChannelKind, ClientChoice, Config, Origin, SandboxChoice, Setting, Sources};
 use crate::definition::Thinking;
 use crate::definition::frontmatter::Node;
 use crate::definition::values::{Fault, Value, span_text};
@@ -37,7 +37,7 @@ const fn not_yet(name: &'static str) -> Key {
 }
 
 /// In the order of the documentation.
-pub(super) static KEYS: [Key; 19] = [
+pub(super) static KEYS: [Key; 20] = [
     key("timezone", Shape::Text),
     key("agent_client", Shape::Text),
     key("claude_command", Shape::Text),
@@ -53,12 +53,14 @@ pub(super) static KEYS: [Key; 19] = [
     key("shutdown_grace", Shape::Yaml),
     key("notify_chain_delay", Shape::Yaml),
     key("require_sandbox", Shape::Yaml),
+    key("sandbox", Shape::Text),
     key("journal_retention", Shape::Yaml),
     not_yet("git_commit"),
     key("user_name", Shape::Text),
     key("bot_name", Shape::Text),
 ];
 
+const SANDBOXES: [(&str, SandboxChoice); 2] = [("kernel", SandboxChoice::Kernel), ("none", SandboxChoice::None)];
 const CLIENTS: [(&str, ClientChoice); 3] =
     [("auto", ClientChoice::Auto), ("claude", ClientChoice::Claude), ("notify", ClientChoice::Notify)];
 
@@ -106,6 +108,7 @@ pub(super) fn defaults(zone: Tz) -> Config {
         shutdown_grace: Duration::from_secs(30),
         notify_chain_delay: minutes(60),
         require_sandbox: false,
+        sandbox: SandboxChoice::Kernel,
         journal_retention: minutes(90 * 24 * 60),
         user_name: None,
         bot_name: "ollim-bot".into(),
@@ -140,6 +143,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
     let shutdown_grace = sources.read(o, "shutdown_grace", d.shutdown_grace, |v| v.span(Duration::ZERO));
     let notify_chain_delay = sources.read(o, "notify_chain_delay", d.notify_chain_delay, |v| v.span(second));
     let require_sandbox = sources.read(o, "require_sandbox", d.require_sandbox, |v| v.flag());
+    let sandbox = sources.read(o, "sandbox", d.sandbox, |v| v.one_of(&SANDBOXES));
     let journal_retention = sources.read(o, "journal_retention", d.journal_retention, |v| v.span(minutes(60)));
     let user_name = sources.read(o, "user_name", d.user_name, |v| optional(v, name));
     let bot_name = sources.read(o, "bot_name", d.bot_name, name);
@@ -162,6 +166,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
         shutdown_grace: shutdown_grace?,
         notify_chain_delay: notify_chain_delay?,
         require_sandbox: require_sandbox?,
+        sandbox: sandbox?,
         journal_retention: journal_retention?,
         user_name: user_name?,
         bot_name: bot_name?,
@@ -188,12 +193,13 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         shutdown_grace,
         notify_chain_delay,
         require_sandbox,
+        sandbox,
         journal_retention,
         user_name,
         bot_name,
         origins: _,
     } = config;
-    let values: [(&'static str, Json); 18] = [
+    let values: [(&'static str, Json); 19] = [
         ("timezone", json!(timezone.name())),
         ("agent_client", json!(agent_client)),
         ("claude_command", json!(claude_command)),
@@ -216,6 +222,7 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         ("shutdown_grace", span(*shutdown_grace)),
         ("notify_chain_delay", span(*notify_chain_delay)),
         ("require_sandbox", json!(require_sandbox)),
+        ("sandbox", json!(sandbox)),
         ("journal_retention", span(*journal_retention)),
         ("user_name", json!(user_name)),
         ("bot_name", json!(bot_name)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::wire::ClientStatus;
 use crate::agent::claude::login::LoginSources;
 use crate::agent::claude::options::Surroundings;
-use crate::agent::claude::{self, Limits, Ready};
+use crate::agent::claude::{self, Limits, Ready, versions};
 use crate::agent::{AgentClient, Claude, Notify};
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
@@ -24,7 +24,7 @@ pub struct Wish<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// The environment, and `.env`.
     pub secrets: BTreeMap<String, String>,
-    /// Our own binary: it is the wrapper of every client.
+    /// Our own binary.
     pub own_binary: PathBuf,
     /// For the time when a login ends.
     pub clock: Clock,
@@ -47,7 +47,7 @@ pub async fn choose(wish: Wish<'_>) -> Chosen {
     let claude = claude_at(found.clone().unwrap_or_else(|| PathBuf::from(&command)), wish);
     let notify = |why: &str| Chosen {
         client: Arc::new(Notify),
-        status: ClientStatus { name: "notify".into(), version: None, why: why.into() },
+        status: ClientStatus { name: "notify".into(), why: why.into(), ..ClientStatus::default() },
     };
     let why = match (choice, &found) {
         (ClientChoice::Notify, _) => return notify("configured"),
@@ -65,27 +65,52 @@ pub async fn choose(wish: Wish<'_>) -> Chosen {
             None
         }
     };
-    Chosen { client: Arc::new(claude), status: ClientStatus { name: "claude".into(), version, why } }
+    let untested = version.as_deref().and_then(versions::untested);
+    if let Some(untested) = &untested {
+        tracing::warn!("{untested}");
+    }
+    let tested = versions::TESTED.map(Into::into).to_vec();
+    Chosen { client: Arc::new(claude), status: ClientStatus { name: "claude".into(), version, why, tested, untested } }
+}
+
+/// The sandbox's stages as a program of their own, beside ours; ours has them too, and takes longer to start.
+#[must_use]
+pub fn shell_binary(own_binary: &Path) -> PathBuf {
+    let beside = own_binary.with_file_name("ollim-shell");
+    if beside.is_file() { beside } else { own_binary.to_path_buf() }
+}
+
+/// Where jobs find programs: beside our own binary, among the person's own commands, then the service's own search path.
+#[must_use]
+pub fn search_path(env: &BTreeMap<String, String>, own_binary: &Path, home: &Home) -> Vec<PathBuf> {
+    let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+    let rest = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    own_binary.parent().map(Path::to_path_buf).into_iter().chain([home.bin()]).chain(rest).collect()
+}
+
+/// What every client's environment is made of.
+#[must_use]
+pub fn surroundings(config: &Config, home: &Home, env: &BTreeMap<String, String>, own_binary: &Path) -> Surroundings {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let added = |name: &String| Some((name.clone(), env.get(name)?.clone()));
+    Surroundings {
+        own: env.clone(),
+        added: config.client_env.iter().filter_map(added).collect(),
+        programs: own_binary.parent().map(text).into_iter().chain([text(&home.bin())]).collect(),
+        data_folder: text(home.root()),
+    }
 }
 
 fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let added = |name: &String| Some((name.clone(), wish.env.get(name)?.clone()));
-    let folder = wish.own_binary.parent().map(text);
     Claude {
         command,
         main_config: wish.home.main_session(),
-        surroundings: Surroundings {
-            own: wish.env.clone(),
-            added: wish.config.client_env.iter().filter_map(added).collect(),
-            programs: folder.into_iter().chain([text(&wish.home.bin())]).collect(),
-            data_folder: text(wish.home.root()),
-        },
+        surroundings: surroundings(wish.config, wish.home, wish.env, &wish.own_binary),
         login: LoginSources {
             variables: wish.secrets,
             credentials: wish.env.get("HOME").map(|home| Path::new(home).join(".claude/.credentials.json")),
         },
-        own_binary: wish.own_binary,
+        shell_binary: shell_binary(&wish.own_binary),
         ready: Ready::default(),
         serve_tools: crate::mcp::serve,
         clock: wish.clock,

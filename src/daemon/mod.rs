@@ -5,7 +5,7 @@
 
 mod belongings;
 pub mod call;
-mod client;
+pub mod client;
 pub mod control;
 pub mod delivery;
 pub mod ending;

@@ -24,7 +24,6 @@ use super::supervisor::Supervisor;
 use super::upkeep::Upkeep;
 use super::verbs::{Commands, Verbs};
 use super::wire::{Sandbox, ServiceStatus};
-use crate::agent::wall::{self, Held};
 use crate::agents;
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
 use crate::clock::Clock;
@@ -36,6 +35,7 @@ use crate::run::runner::Runner;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
 use crate::schedule::{Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
+use agent_sandbox::SandboxStatus;
 
 /// What the service is started with.
 pub struct Start {
@@ -114,7 +114,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     fail_point!(JournalOpened);
     say_kept_aside(&journal).await?;
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
-    let programs = programs(&env, &own_binary);
+    let path = client::search_path(&env, &own_binary, &home);
+    let shell_binary = client::shell_binary(&own_binary);
     let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone() };
     let Chosen { client, status: client_status } = client::choose(wish).await;
 
@@ -143,7 +144,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let runner = Runner {
         home: home.clone(),
         user_home,
-        programs,
+        path,
+        shell_binary,
         clock: clock.clone(),
         journal: journal.clone(),
         settings: Arc::clone(&for_runs),
@@ -273,19 +275,13 @@ async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError>
     Ok(store.map_err(|error| failed("read the definitions")(error.into()))??)
 }
 
-/// Where forks find programs: the service's own search path, and its own binary.
-fn programs(env: &BTreeMap<String, String>, own_binary: &Path) -> Vec<PathBuf> {
-    let path = env.get("PATH").map(String::as_str).unwrap_or_default();
-    let mut programs: Vec<PathBuf> = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
-    programs.push(own_binary.to_owned());
-    programs
-}
-
 fn sandbox() -> Sandbox {
-    let (enforced, detail) = match wall::probe() {
-        Held::Whole => (true, "Landlock"),
-        Held::Partly => (true, "Landlock, an older one: signals to other processes are not held"),
-        Held::Not => (false, "none: this kernel has no Landlock, or it is off"),
+    let (enforced, detail) = match agent_sandbox::probe() {
+        SandboxStatus::Whole => (true, "Landlock, seccomp"),
+        SandboxStatus::Partly => {
+            (true, "Landlock, an older one, which does not hold signals to other processes; seccomp")
+        }
+        SandboxStatus::Not => (false, "none: this kernel has no Landlock, or it is off"),
     };
     Sandbox { enforced, detail: detail.into() }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 use super::following::Following;
-use crate::config::Config;
+use crate::config::{Config, SandboxChoice};
 use crate::definition::Defaults;
 use crate::journal::{Journal, NewMessage};
 use crate::run::runner::RunSettings;
@@ -34,7 +34,7 @@ pub trait ReadSettings: Send + Sync {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 14] = [
+const LIVE: [&str; 15] = [
     "timezone",
     "model",
     "thinking",
@@ -46,6 +46,7 @@ const LIVE: [&str; 14] = [
     "shutdown_grace",
     "notify_chain_delay",
     "require_sandbox",
+    "sandbox",
     "journal_retention",
     "user_name",
     "bot_name",
@@ -62,6 +63,7 @@ pub fn of_runs(config: &Config) -> RunSettings {
         inactivity_timeout: config.inactivity_timeout,
         notify_chain_delay: config.notify_chain_delay,
         require_sandbox: config.require_sandbox,
+        unheld_allowed: config.sandbox == SandboxChoice::None,
         spawned_tools: config.spawned_tools.clone(),
         person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
         bot_name: config.bot_name.clone(),

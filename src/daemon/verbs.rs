@@ -57,7 +57,7 @@ impl Answers for Verbs {
                 let mut status = self.status.clone();
                 status.paused = now.paused.map(|at| at.to_rfc3339());
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
-                Reply::Status(status)
+                Reply::Status(Box::new(status))
             }
             Request::Fire { id } => match self.schedule.fire(DefinitionId::new(id)).await {
                 Ok(run) => Reply::Fired { run: run.to_string() },

@@ -94,7 +94,7 @@ pub enum Reply {
         args: Vec<String>,
     },
     /// [`Request::Status`].
-    Status(ServiceStatus),
+    Status(Box<ServiceStatus>),
     /// [`Request::Fire`]: the run that was started.
     Fired {
         /// Its id.
@@ -131,7 +131,7 @@ pub struct ServiceStatus {
 }
 
 /// Which agent client does the work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientStatus {
     /// `claude` or `notify`.
     pub name: String,
@@ -139,6 +139,12 @@ pub struct ClientStatus {
     pub version: Option<String>,
     /// Why this one: `configured`, `not logged in`, `not found`.
     pub why: String,
+    /// The versions that were tested, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tested: Vec<String>,
+    /// What is to be said of this one, where it is none between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untested: Option<String>,
 }
 
 /// The kernel wall around forks.

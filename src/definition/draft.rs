@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use super::frontmatter::yaml_text;
 use super::values::span_text;
 use super::{Background, Chain, Definition, DefinitionId, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
-use crate::policy::{ToolPattern, UpdateMode};
+use crate::policy::{JobNetwork, ToolPattern, UpdateMode};
 
 /// When a draft fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Draft {
     pub update_main_session: UpdateMode,
     /// Whether it may reach the person directly.
     pub allow_ping: bool,
+    /// What network its programs have.
+    pub network: JobNetwork,
     /// Names of skills.
     pub skills: Vec<String>,
     /// Wall clock for the whole run.
@@ -97,6 +99,7 @@ impl Draft {
             agent: None,
             update_main_session: UpdateMode::OnPing,
             allow_ping: true,
+            network: JobNetwork::Internet,
             skills: Vec::new(),
             timeout: None,
             max_turns: None,
@@ -140,6 +143,7 @@ impl Draft {
             agent,
             update_main_session,
             allow_ping,
+            network,
             skills,
             timeout,
             max_turns,
@@ -174,6 +178,7 @@ impl Draft {
         lines.some_text("agent", agent.as_deref());
         lines.word_unless("update_main_session", update_main_session, &UpdateMode::OnPing);
         lines.unless("allow_ping", allow_ping, &true);
+        lines.word_unless("network", network, &JobNetwork::Internet);
         lines.list("skills", Some(skills.as_slice()).filter(|skills| !skills.is_empty()));
         lines.some_text("timeout", timeout.map(span_text).as_deref());
         lines.some_raw("max_turns", max_turns.map(|n| n.to_string()));
@@ -239,6 +244,7 @@ impl From<&Definition> for Draft {
             draft.disallowed_tools = restrictions.disallowed_tools().map(words);
             draft.update_main_session = restrictions.update_main_session;
             draft.allow_ping = restrictions.allow_ping;
+            draft.network = restrictions.network;
         }
         draft.id = Some(id.clone());
         draft.description = Some(description.clone()).filter(|text| !text.is_empty());

@@ -38,7 +38,7 @@ impl Field {
 }
 
 /// Every field, in the order in which the program writes them.
-pub(crate) static FIELDS: [Field; 27] = [
+pub(crate) static FIELDS: [Field; 28] = [
     field("id", On::Both),
     field("description", On::Both),
     field("cron", On::Routine),
@@ -54,6 +54,7 @@ pub(crate) static FIELDS: [Field; 27] = [
     field("agent", On::Both).background_only().restricts(),
     field("update_main_session", On::Both).background_only().restricts(),
     field("allow_ping", On::Both).background_only().restricts(),
+    field("network", On::Both).background_only().restricts(),
     field("skills", On::Both),
     field("timeout", On::Both).restricts(),
     field("max_turns", On::Both).restricts(),

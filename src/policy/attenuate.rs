@@ -3,7 +3,7 @@
 //! Sound, not complete: where it cannot be told that the child gets no more, it is refused.
 
 use super::rule::{Matcher, Origin, Rule};
-use super::{BgForkConfig, BothLists, ToolPattern, UpdateMode};
+use super::{BgForkConfig, BothLists, JobNetwork, ToolPattern, UpdateMode};
 
 /// A child asked for more than its parent has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +59,7 @@ pub fn covers(parent: &ToolPattern, child: &ToolPattern) -> bool {
     }
     match (&parent.matcher, &child.matcher) {
         (Matcher::All, _) => true,
-        (Matcher::Command(outer), Matcher::Command(inner)) => outer.granting.covers(&inner.granting),
+        (Matcher::Command(outer), Matcher::Command(inner)) => outer.covers(inner),
         (Matcher::Path(outer), Matcher::Path(inner)) => outer.covers(inner),
         (Matcher::Host(outer), Matcher::Host(inner)) => outer.covers(inner),
         (Matcher::Text(outer), Matcher::Text(inner)) => outer.covers(inner),
@@ -86,7 +86,7 @@ pub(super) fn overlaps(grant: &ToolPattern, denial: &ToolPattern) -> bool {
         return false;
     }
     match (&grant.matcher, &denial.matcher) {
-        (Matcher::Command(a), Matcher::Command(b)) => a.granting.overlaps(&b.granting),
+        (Matcher::Command(grant), Matcher::Command(denial)) => grant.reaches(denial),
         (Matcher::Path(a), Matcher::Path(b)) => a.overlaps(b),
         (Matcher::Host(a), Matcher::Host(b)) => a.overlaps(b),
         (Matcher::Text(a), Matcher::Text(b)) => a.overlaps(b),
@@ -134,7 +134,11 @@ pub fn attenuate(
             }
         },
     };
-    Ok(BgForkConfig::new(update, allow_ping, allow, deny)?)
+    let network = match parent.network {
+        JobNetwork::None => JobNetwork::None,
+        JobNetwork::Internet => asked.network,
+    };
+    Ok(BgForkConfig::new(update, allow_ping, allow, deny)?.with_network(network))
 }
 
 /// Whether each of `patterns` is covered by what `parent_name` is granted, and reaches into nothing that it is denied.
@@ -224,6 +228,93 @@ mod tests {
             ("*", "mcp__x", true),
             ("Read", "Grep", false),
             ("WebSearch", "WebSearch", true),
+        ] {
+            assert_eq!(covers(&pattern(parent), &pattern(child)), expected, "{parent} covers {child}");
+        }
+    }
+
+    #[test]
+    fn a_child_gets_no_rule_that_reaches_what_its_parent_is_denied() {
+        let push = pattern("Bash(git push *)");
+        for text in [
+            "Bash(git *)",
+            "Bash(git push)",
+            "Bash(git push origin *)",
+            "Bash(/usr/local/bin/git *)",
+            "Bash(/usr/bin/git push *)",
+            "Bash(git -C . push *)",
+            "Bash(git --no-pager *)",
+            "Bash(git -c alias.x=push x)",
+            "Bash(git my-alias *)",
+            "Bash(git-push *)",
+            "Bash(/usr/lib/git-core/git-push)",
+            "Bash(git \"push x\")",
+            "Bash(* push *)",
+            "Bash(g*)",
+            "Bash(env *)",
+            "Bash(bash *)",
+            "Bash(sh -c *)",
+            "Bash(make *)",
+            "Bash(make)",
+            "Bash(xargs *)",
+            "Bash(npm test)",
+            "Bash(python3 x.py)",
+            "Bash(mytool *)",
+            "Bash(./git log)",
+            "Bash(/opt/bin/ls *)",
+            "Bash(tar --to-command=x *)",
+        ] {
+            assert!(overlaps(&pattern(text), &push), "{text}");
+        }
+        for text in [
+            "Bash(git log *)",
+            "Bash(/usr/bin/git log *)",
+            "Bash(git commit *)",
+            "Bash(git fetch)",
+            "Bash(ls *)",
+            "Bash(find . -name *)",
+            "Bash(cat *)",
+            "Bash(cp *)",
+            "Bash(curl https://a.b/*)",
+            "Bash(ollim-bot gmail *)",
+            "Read",
+        ] {
+            assert!(!overlaps(&pattern(text), &push), "{text}");
+        }
+        for (grant, denial, expected) in [
+            ("Bash(ollim-bot-cal *)", "Bash(ollim-bot cal *)", true),
+            ("Bash(ollim-bot cal *)", "Bash(ollim-bot-cal *)", true),
+            ("Bash(/x/bin/ollim-bot --json cal *)", "Bash(ollim-bot cal *)", true),
+            ("Bash(ollim-bot follow_up_chain *)", "Bash(ollim-bot follow-up-chain *)", true),
+            ("Bash(ollim-bot gmail *)", "Bash(ollim-bot cal *)", false),
+            ("Bash(ollim-bot gmail read *)", "Bash(ollim-bot gmail send *)", false),
+            ("Bash(ollim-bot gmail --x *)", "Bash(ollim-bot gmail send *)", true),
+            ("Bash(npm test)", "Bash(npm publish)", false),
+            ("Bash(ls)", "Bash(* --force)", false),
+            ("Bash(ls *)", "Bash(* --force)", true),
+        ] {
+            assert_eq!(overlaps(&pattern(grant), &pattern(denial)), expected, "{grant} under {denial}");
+        }
+    }
+
+    #[test]
+    fn a_child_spells_no_option_and_names_no_address_that_its_parent_does_not() {
+        for (parent, child, expected) in [
+            ("Bash(find *)", "Bash(find . -name *)", true),
+            ("Bash(find *)", "Bash(find . -delete)", false),
+            ("Bash(find * -delete)", "Bash(find . -delete)", true),
+            ("Bash(sed *)", "Bash(sed -i *)", false),
+            ("Bash(sort *)", "Bash(sort -u *)", true),
+            ("Bash(git *)", "Bash(git push *)", true),
+            ("Bash(git *)", "Bash(git -c a.b=c *)", false),
+            ("Bash(git *)", "Bash(git config *)", false),
+            ("Bash(curl *)", "Bash(curl https://a.b/*)", true),
+            ("Bash(curl *)", "Bash(curl -o f *)", false),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/c*)", true),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/* https://evil/*)", false),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/* *)", false),
+            ("Bash(python3 *)", "Bash(python3 report.py)", true),
+            ("Bash(tool *)", "Bash(tool x)", true),
         ] {
             assert_eq!(covers(&pattern(parent), &pattern(child)), expected, "{parent} covers {child}");
         }

@@ -19,6 +19,17 @@ pub enum UpdateMode {
     Blocked,
 }
 
+/// What network a job's programs have (`network`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobNetwork {
+    /// The internet, for programs that are not known for reading only.
+    #[default]
+    Internet,
+    /// None.
+    None,
+}
+
 /// Both `allowed_tools` and `disallowed_tools` were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`allowed_tools` and `disallowed_tools` cannot both be set")]
@@ -31,6 +42,8 @@ pub struct BgForkConfig {
     pub update_main_session: UpdateMode,
     /// Whether the job may reach the person directly.
     pub allow_ping: bool,
+    /// What network its programs have.
+    pub network: JobNetwork,
     allowed_tools: Option<Vec<ToolPattern>>,
     disallowed_tools: Option<Vec<ToolPattern>>,
 }
@@ -40,6 +53,7 @@ impl Default for BgForkConfig {
         Self {
             update_main_session: UpdateMode::default(),
             allow_ping: true,
+            network: JobNetwork::default(),
             allowed_tools: None,
             disallowed_tools: None,
         }
@@ -58,7 +72,14 @@ impl BgForkConfig {
         if allowed_tools.is_some() && disallowed_tools.is_some() {
             return Err(BothLists);
         }
-        Ok(Self { update_main_session, allow_ping, allowed_tools, disallowed_tools })
+        Ok(Self { update_main_session, allow_ping, network: JobNetwork::default(), allowed_tools, disallowed_tools })
+    }
+
+    /// With this network for its programs.
+    #[must_use]
+    pub fn with_network(mut self, network: JobNetwork) -> Self {
+        self.network = network;
+        self
     }
 
     /// The allowlist as the file has it: without the automatic entry, which is never written or handed on.

@@ -2,108 +2,8 @@
 
 use super::ToolPattern;
 use super::misread::misread;
+use super::programs::runs_anything;
 use super::rule::{Matcher, Origin, Rule};
-
-/// Programs by which any other program, or any code, can be run: a grant of them is a grant of everything.
-const RUN_ANYTHING: &[&str] = &[
-    "apt",
-    "apt-get",
-    "at",
-    "awk",
-    "bash",
-    "batch",
-    "bun",
-    "bunx",
-    "busybox",
-    "cargo",
-    "cc",
-    "chroot",
-    "crontab",
-    "dash",
-    "deno",
-    "docker",
-    "docker-compose",
-    "ed",
-    "emacs",
-    "env",
-    "eval",
-    "ex",
-    "exec",
-    "expect",
-    "find",
-    "fish",
-    "gawk",
-    "gcc",
-    "gdb",
-    "go",
-    "gradle",
-    "java",
-    "jshell",
-    "julia",
-    "just",
-    "ksh",
-    "kubectl",
-    "lua",
-    "make",
-    "man",
-    "mvn",
-    "nix",
-    "nix-shell",
-    "node",
-    "nohup",
-    "npm",
-    "npx",
-    "nvim",
-    "osascript",
-    "parallel",
-    "perl",
-    "php",
-    "pip",
-    "pip3",
-    "pipx",
-    "pnpm",
-    "podman",
-    "poetry",
-    "python",
-    "python2",
-    "python3",
-    "R",
-    "rsync",
-    "Rscript",
-    "ruby",
-    "screen",
-    "script",
-    "sh",
-    "socat",
-    "source",
-    "sqlite3",
-    "ssh",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "tar",
-    "tclsh",
-    "timeout",
-    "tmux",
-    "tsx",
-    "unshare",
-    "uv",
-    "uvx",
-    "vi",
-    "vim",
-    "watch",
-    "xargs",
-    "yarn",
-    "zsh",
-    "nice",
-    "stdbuf",
-    "setsid",
-    "command",
-    "builtin",
-    "doas",
-    "flock",
-];
 
 /// What a person should know about a pattern in an allowlist: broader than it looks, or granting nothing.
 #[must_use]
@@ -130,7 +30,7 @@ pub fn warnings(pattern: &ToolPattern) -> Vec<String> {
                 "`{pattern}` grants everything: writing any file in `work/`; name the folder, as in `Edit(notes/**)`"
             ));
         }
-        Matcher::Command(command) => command_warnings(pattern, &command.granting.fixed_words(), &mut out),
+        Matcher::Command(command) => command_warnings(pattern, command.fixed(), &mut out),
         Matcher::Unsupported => {
             out.push(format!("`{pattern}` grants nothing: {} has no such specifier", pattern.tool()));
         }
@@ -163,8 +63,7 @@ fn command_warnings(pattern: &ToolPattern, fixed: &[String], out: &mut Vec<Strin
     };
     let name = program.rsplit('/').next().unwrap_or(program);
     let open = specifier.ends_with('*');
-    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if fixed.len() == 1 && open && (RUN_ANYTHING.contains(&name) || RUN_ANYTHING.contains(&family)) {
+    if fixed.len() == 1 && open && runs_anything(name) {
         out.push(format!(
             "`{pattern}` can run any program: `{name}` runs what its arguments say; name what it may run, as in `Bash({program} FILE)`"
         ));
@@ -180,7 +79,7 @@ fn command_warnings(pattern: &ToolPattern, fixed: &[String], out: &mut Vec<Strin
         ));
     }
     let code = fixed.iter().skip(1).find(|word| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-exec"));
-    if let Some(code) = code.filter(|_| RUN_ANYTHING.contains(&name) || RUN_ANYTHING.contains(&family)) {
+    if let Some(code) = code.filter(|_| runs_anything(name)) {
         out.push(format!(
             "`{pattern}` may grant nothing: code after `{code}` is not judged by patterns; put it in a file"
         ));
@@ -195,14 +94,14 @@ pub fn denylist_warnings(pattern: &ToolPattern, list: &[ToolPattern]) -> Vec<Str
     let no_bash = list.iter().any(|other| other.canonical_tool() == "Bash" && other.is_whole_tool());
     if matches!(rule.matcher, Matcher::Path(_)) && !no_bash {
         out.push(format!(
-            "`{pattern}` holds for the file tools and redirections: a program that Bash runs reaches the same files; deny `Bash` too, or list what is allowed in `allowed_tools` instead"
+            "`{pattern}` holds for the file tools: the shell and what it runs reach the same files; deny `Bash` too, or list what is allowed in `allowed_tools` instead"
         ));
     }
     if let Matcher::Command(command) = &rule.matcher
-        && command.granting.fixed_words().first().map(String::as_str) != Some("ollim-bot")
+        && command.program() != Some("ollim-bot")
     {
         out.push(format!(
-            "`{pattern}` is a guard rail, not a boundary: a script or a makefile can run the same program; list what is allowed in `allowed_tools` instead"
+            "`{pattern}` is a guard rail, not a boundary: a copy of the program, or another one, can do the same; list what is allowed in `allowed_tools` instead"
         ));
     }
     if matches!(rule.matcher, Matcher::Unsupported) {
@@ -230,7 +129,6 @@ mod tests {
             "Bash(npx *)",
             "Bash(docker *)",
             "Bash(ssh *)",
-            "Bash(find *)",
             "Bash(env *)",
             "Bash(/usr/bin/bash *)",
             "Bash(sudo:*)",
@@ -243,6 +141,8 @@ mod tests {
         assert!(of("Agent").contains("name the agent"));
         for text in [
             "Read",
+            "Bash(find *)",
+            "Bash(tar *)",
             "Bash(ollim-bot gmail *)",
             "Bash(git log *)",
             "Bash(python3 report.py)",

@@ -22,7 +22,7 @@ pub(super) enum Access {
 #[derive(Clone, Debug)]
 pub(super) enum Request<'a> {
     /// A shell line.
-    Bash(&'a str),
+    Bash,
     /// A tool that works on a path.
     Path {
         /// How.
@@ -45,6 +45,9 @@ pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path) -> R
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
     let path = |access: Access, value: Option<&str>| {
         let Some(value) = value else { return Request::Unreadable("its input names no path") };
+        if is_trimmed(value) {
+            return Request::Unreadable("its path begins or ends with a blank");
+        }
         match resolve(value, &call.cwd, user_home) {
             Some(path) => Request::Path { access, path },
             None => Request::Unreadable("its path cannot be resolved"),
@@ -52,7 +55,9 @@ pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path) -> R
     };
     match tool {
         "Bash" | "Monitor" | "PowerShell" => match text("command") {
-            Some(command) if tool == "Bash" => Request::Bash(command),
+            Some(command) if command.trim().is_empty() => Request::Unreadable("its input has no command"),
+            Some(command) if command.contains('\0') => Request::Unreadable("its command holds a nul byte"),
+            Some(_) if tool == "Bash" => Request::Bash,
             Some(_) => Request::Named,
             None => Request::Unreadable("its input has no command"),
         },
@@ -67,6 +72,9 @@ pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path) -> R
         },
         "Glob" => match (optional(call, "path"), text("pattern")) {
             (Ok(folder), Some(pattern)) => {
+                if is_trimmed(pattern) || folder.is_some_and(is_trimmed) {
+                    return Request::Unreadable("its path begins or ends with a blank");
+                }
                 let Some(root) = glob_root(folder.unwrap_or("."), pattern) else {
                     return Request::Unreadable("its pattern has `..` behind a wildcard");
                 };
@@ -96,6 +104,18 @@ fn optional<'a>(call: &'a ToolCall, key: &str) -> Result<Option<&'a str>, &'stat
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err("its path is not a text"),
     }
+}
+
+/// Whether the client takes something off the ends of a text before it uses it, as JavaScript's `trim` does.
+fn is_trimmed(text: &str) -> bool {
+    let blank = |c: char| {
+        matches!(
+            c,
+            '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'
+                ..='\u{200a}' | '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{3000}' | '\u{feff}'
+        )
+    };
+    text.starts_with(blank) || text.ends_with(blank)
 }
 
 /// The folder that a glob searches: its plain beginning, below `folder` unless it is absolute.

@@ -1,7 +1,7 @@
-//! Lists of grants as patterns: what two have in common, and what denials leave of one. For a wall that knows whole trees
+//! Lists of grants as patterns: what two have in common, and what denials leave of one. For a sandbox that knows whole trees
 //! only; calls are decided rule by rule.
 //!
-//! Never less than what the layers grant, so that the wall hides nothing that a call may have.
+//! Never less than what the layers grant, so that the sandbox hides nothing that a call may have.
 
 use super::ToolPattern;
 use super::attenuate::{covers, overlaps};

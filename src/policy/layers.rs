@@ -9,17 +9,15 @@ use std::sync::LazyLock;
 use super::call::{self, Request};
 use super::lists::Lists;
 use super::path::{Known, Places};
-use super::rule::{Origin, Rule};
-use super::shell::{self, Script, Word};
-use super::{
-    AgentRules, BgForkConfig, Decision, Layer, SpawnTools, ToolCall, ToolPattern, UpdateMode, Verdict, bash, known,
-};
+use super::program::grants_some;
+use super::rule::{Matcher, Origin, Rule};
+use super::{AgentRules, BgForkConfig, Decision, Layer, SpawnTools, ToolCall, ToolPattern, UpdateMode, Verdict, known};
 
 /// Our tools that start agents.
 const SPAWNING: [&str; 2] = ["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"];
 
 /// Our command that starts agents, denied as by a list.
-static SPAWN_COMMAND: LazyLock<Lists> = LazyLock::new(|| {
+pub(super) static SPAWN_COMMAND: LazyLock<Lists> = LazyLock::new(|| {
     let pattern = ToolPattern::parse("Bash(ollim-bot spawn *)").ok();
     let deny = pattern.iter().map(|pattern| Rule::new(pattern, Origin::Blocked)).collect();
     Lists { allow: None, deny, read_only: false }
@@ -43,6 +41,8 @@ pub struct Policy {
     lists: Vec<Lists>,
     /// The lists of agents that calls name in `agent_type`.
     subagents: Vec<(String, Lists)>,
+    /// Variables that the settings add to those that a line may set for a program.
+    shell_env: Vec<String>,
 }
 
 impl Policy {
@@ -95,7 +95,15 @@ impl Policy {
             user_home: places.user_home.clone(),
             lists: vec![lists],
             subagents: Vec::new(),
+            shell_env: Vec::new(),
         }
+    }
+
+    /// With names of variables that a line may set for a program, beside those that are known to be harmless.
+    #[must_use]
+    pub fn with_shell_env(mut self, names: Vec<String>) -> Self {
+        self.shell_env = names;
+        self
     }
 
     /// Narrowed to what a named agent may do, for a session that runs as it.
@@ -147,48 +155,12 @@ impl Policy {
         }
         match call::request(call, tool, &self.user_home) {
             Request::Unreadable(why) => deny(Layer::System, None, format!("{shown}: denied, since {why}")),
-            Request::Bash(line) => match shell::read(line) {
-                Ok(script) => self.decide_script(&script, call, &lists, &shown),
-                Err(unreadable) => {
-                    let whole = person
-                        && lists
-                            .iter()
-                            .all(|lists| lists.deny.is_empty() && lists.grants_for("Bash").any(Rule::is_all));
-                    if whole {
-                        let rule = lists.iter().find_map(|lists| lists.grants_for("Bash").find(|rule| rule.is_all()));
-                        return allow(Layer::AllowedTools, rule, &shown, false);
-                    }
-                    let why = unreadable.why();
-                    deny(
-                        Layer::System,
-                        None,
-                        format!("{shown}: denied, since the line cannot be read with certainty: {why}"),
-                    )
-                }
-            },
+            Request::Bash => self.decide_shell(&lists, &shown, person),
             request => self.decide_request(tool, &request, &lists, &shown, person),
         }
     }
 
-    /// Decides a call of our own program whose words are known: what a fork's `ollim-bot …` asks the daemon.
-    #[must_use]
-    pub fn decide_command(&self, words: &[String]) -> Decision {
-        let call = ToolCall {
-            tool: "Bash".into(),
-            input: serde_json::json!({ "command": words.join(" ") }),
-            cwd: self.known.work.first().cloned().unwrap_or_else(|| PathBuf::from("/")),
-            agent_type: None,
-        };
-        let shown = call::shown(&call);
-        let words: Vec<Word> = words.iter().map(Word::text).collect();
-        let lists = self.lists_for(None);
-        match Script::of(words) {
-            Ok(script) if !script.commands.is_empty() => self.decide_script(&script, &call, &lists, &shown),
-            _ => deny(Layer::System, None, format!("{shown}: denied, since it is no command")),
-        }
-    }
-
-    fn lists_for(&self, agent: Option<&str>) -> Vec<&Lists> {
+    pub(super) fn lists_for(&self, agent: Option<&str>) -> Vec<&Lists> {
         let own = agent.and_then(|agent| self.subagents.iter().find(|(name, _)| name == agent));
         own.map(|(_, lists)| lists).into_iter().chain(&self.lists).collect()
     }
@@ -218,47 +190,31 @@ impl Policy {
         })
     }
 
-    fn decide_script(&self, script: &Script, call: &ToolCall, lists: &[&Lists], shown: &str) -> Decision {
-        let person = !self.fork && call.agent_type.is_none();
-        let scene = bash::Scene { cwd: &call.cwd, user_home: &self.user_home, known: &self.known };
-        let read_only = shell::is_read_only(script);
-        let commands = bash::commands(script);
-        let finish = |mut decision: Decision| {
-            decision.commands.clone_from(&commands);
-            decision.read_only = read_only;
-            decision
-        };
-        let sentence = |no: &bash::No| {
-            if no.about.is_empty() || shown.ends_with(&format!("\"{}\"", call::clipped(&no.about))) {
-                format!("{shown}: {}", no.why)
-            } else {
-                format!("{shown}: `{}`: {}", call::clipped(&no.about), no.why)
-            }
-        };
-        if !person && let Some(no) = bash::blocked(script, &scene) {
-            return finish(deny(Layer::System, None, sentence(&no)));
-        }
-        // A subagent cannot be told from its job by the token that its commands present.
-        if self.fork
-            && call.agent_type.is_some()
-            && let Some(no) = bash::denied(&SPAWN_COMMAND, script, &scene)
-        {
-            return finish(deny(Layer::System, no.rule.clone(), sentence(&no)));
-        }
-        if let Some(no) = lists.iter().find_map(|lists| bash::denied(lists, script, &scene)) {
-            return finish(deny(Layer::DisallowedTools, no.rule.clone(), sentence(&no)));
-        }
+    /// Decides early about a line of the shell: whether it is started at all. Each program in it is judged when it
+    /// starts.
+    fn decide_shell(&self, lists: &[&Lists], shown: &str, person: bool) -> Decision {
         let mut rule = None;
         for list in lists {
-            match bash::granted(list, script, &scene) {
-                Ok(found) => rule = found.or(rule),
-                Err(_) if person && read_only => {
-                    return finish(allow(Layer::PermissionMode, None, shown, true));
-                }
-                Err(no) => return finish(self.not_granted(list, "Bash", person, &sentence(&no))),
+            let denied = list.denials_for("Bash").find(|rule| !matches!(rule.matcher, Matcher::Command(_)));
+            if let Some(rule) = denied {
+                let text = rule.pattern.to_string();
+                return deny(Layer::DisallowedTools, Some(text), format!("{shown}: denied by {}", rule.cited()));
             }
         }
-        finish(allow(Layer::AllowedTools, rule, shown, read_only))
+        for list in lists {
+            if !grants_some(list) {
+                return self.not_granted(list, "Bash", person, &format!("{shown}: not granted"));
+            }
+            rule = list.grants_for("Bash").find(|rule| rule.is_all()).or(rule);
+        }
+        let everything = lists.iter().all(|list| list.allow.is_none() || list.grants_for("Bash").any(Rule::is_all));
+        let writes = |list: &&Lists| {
+            !list.read_only && (list.allow.is_none() || list.grants_for("Edit").any(|rule| !rule.grants_nothing()))
+        };
+        let read_only = lists.iter().any(|list| list.read_only) || !(everything || lists.iter().all(writes));
+        let mut decision = allow(Layer::AllowedTools, rule, shown, read_only);
+        decision.reason = format!("{shown}: the shell may run it; each program in it is judged when it starts");
+        decision
     }
 
     fn decide_request(
@@ -271,7 +227,7 @@ impl Policy {
     ) -> Decision {
         let read_only = matches!(tool, "Read" | "Glob" | "Grep" | "LS" | "NotebookRead" | "WebFetch" | "WebSearch");
         if let Request::Path { path, .. } = request
-            && let Some(protected) = bash::protected(path, &self.known)
+            && let Some(protected) = path.everywhere().find_map(|path| self.known.protected(path))
         {
             return deny(Layer::System, None, format!("{shown}: denied, since {}", protected.why()));
         }
@@ -298,20 +254,17 @@ impl Policy {
     }
 
     /// The denial of the third layer (of the fourth for the main session), with what would have been granted.
-    fn not_granted(&self, lists: &Lists, tool: &str, person: bool, sentence: &str) -> Decision {
+    pub(super) fn not_granted(&self, lists: &Lists, tool: &str, person: bool, sentence: &str) -> Decision {
         const MOST: usize = 8;
         if person {
             return deny(Layer::PermissionMode, None, format!("{sentence} by main_tools; the person would be asked"));
         }
         let rules: Vec<String> = lists.grants_for(tool).map(|rule| rule.pattern.to_string()).collect();
-        let mut hint = match rules.len() {
+        let hint = match rules.len() {
             0 => format!("; {} grants no {tool} call", self.owner),
             1..=MOST => format!("; {} grants: {}", self.owner, rules.join(", ")),
             _ => format!("; {} grants: {}, …", self.owner, rules[..MOST].join(", ")),
         };
-        if tool == "Bash" && !rules.is_empty() {
-            hint.push_str(". Run granted commands on their own, spelled plainly");
-        }
         deny(Layer::AllowedTools, None, format!("{sentence}{hint}"))
     }
 
@@ -341,6 +294,10 @@ impl Policy {
         self.fork
     }
 
+    pub(super) fn shell_env(&self) -> &[String] {
+        &self.shell_env
+    }
+
     pub(super) fn known_places(&self) -> &Known {
         &self.known
     }
@@ -358,11 +315,11 @@ fn agent_lists(agent: &AgentRules) -> Lists {
     }
 }
 
-fn deny(layer: Layer, rule: Option<String>, reason: String) -> Decision {
+pub(super) fn deny(layer: Layer, rule: Option<String>, reason: String) -> Decision {
     Decision { verdict: Verdict::Deny, layer, rule, reason, commands: Vec::new(), read_only: false }
 }
 
-fn allow(layer: Layer, rule: Option<&Rule>, shown: &str, read_only: bool) -> Decision {
+pub(super) fn allow(layer: Layer, rule: Option<&Rule>, shown: &str, read_only: bool) -> Decision {
     let reason = match rule {
         Some(rule) => format!("{shown}: granted by \"{}\" ({})", rule.pattern, rule.origin),
         None if layer == Layer::PermissionMode => format!("{shown}: it only reads"),

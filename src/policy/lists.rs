@@ -4,7 +4,7 @@ use super::call::{Access, Request};
 use super::path::{Known, Resolved};
 use super::rule::{Matcher, Rule};
 use super::web;
-use super::wildcard::Symbol;
+use super::wildcard::{joined, loose};
 
 /// The rules of one owner.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Lists {
     pub allow: Option<Vec<Rule>>,
     /// What is denied.
     pub deny: Vec<Rule>,
-    /// Whether Bash is granted for reading lines only.
+    /// Whether Bash is granted for programs that only read.
     pub read_only: bool,
 }
 
@@ -98,7 +98,7 @@ fn grants(rule: &Rule, request: &Request<'_>, known: &Known) -> bool {
     match (request, &rule.matcher) {
         (Request::Path { access, path }, _) => grants_path(rule, path, *access, known),
         (Request::Fetch(url), Matcher::Host(hosts)) => web::host(url).is_some_and(|host| hosts.matches(&host)),
-        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches_always(&words(text)),
+        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches(&words(text)),
         _ => false,
     }
 }
@@ -111,18 +111,11 @@ fn denies(rule: &Rule, request: &Request<'_>, known: &Known) -> bool {
         (Request::Path { access, path }, _) => denies_path(rule, path, *access, known),
         // A URL without a certain host could be the denied one.
         (Request::Fetch(url), Matcher::Host(hosts)) => web::host(url).is_none_or(|host| hosts.matches_possibly(&host)),
-        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches_possibly(&words(text)),
+        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches_loosely(&loose(&words(text))),
         _ => true,
     }
 }
 
-fn words(text: &str) -> Vec<Symbol> {
-    let mut out = Vec::with_capacity(text.len());
-    for (at, word) in text.split_whitespace().enumerate() {
-        if at > 0 {
-            out.push(Symbol::Break);
-        }
-        out.extend(word.chars().map(Symbol::Char));
-    }
-    out
+fn words(text: &str) -> String {
+    joined(&text.split_whitespace().collect::<Vec<_>>())
 }

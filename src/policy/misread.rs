@@ -1,7 +1,7 @@
 //! Patterns that mean something else than they look: they confine less, or grant nothing.
 
+use super::program::is_name;
 use super::rule::{Matcher, Origin, Rule};
-use super::shell::is_name;
 use super::{ToolPattern, attenuate, known};
 
 /// What a person should know about a pattern in an allowlist that they may have meant otherwise.
@@ -85,10 +85,10 @@ pub fn together(list: &[ToolPattern]) -> Vec<(usize, String)> {
     }
     for (at, pattern) in list.iter().enumerate() {
         let Matcher::Command(command) = Rule::new(pattern, Origin::MainTools).matcher else { continue };
-        for word in command.granting.fixed_words() {
+        for word in command.fixed() {
             let is_file =
                 word.contains('/') || [".py", ".sh", ".js", ".pl", ".rb"].iter().any(|end| word.ends_with(end));
-            let path = word.strip_prefix("./").unwrap_or(&word);
+            let path = word.strip_prefix("./").unwrap_or(word);
             let path = if path.starts_with('/') { format!("/{path}") } else { path.to_owned() };
             let Ok(file) = ToolPattern::parse(&format!("Edit({path})")) else { continue };
             if let Some(edit) = edits.iter().find(|edit| is_file && attenuate::covers(edit, &file)) {
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn a_denial_of_paths_is_a_guard_rail_where_bash_is_left() {
         let said = |list: &[&str]| denylist_warnings(&patterns(list)[0], &patterns(list)).join(" | ");
-        assert!(said(&["Edit(archive/**)"]).contains("a program that Bash runs"));
-        assert!(said(&["Read(private/**)", "Bash(rm *)"]).contains("a program that Bash runs"));
+        assert!(said(&["Edit(archive/**)"]).contains("the shell and what it runs"));
+        assert!(said(&["Read(private/**)", "Bash(rm *)"]).contains("the shell and what it runs"));
         assert_eq!(said(&["Edit(archive/**)", "Bash"]), "");
         assert_eq!(said(&["Edit"]), "");
     }

@@ -1,4 +1,4 @@
-//! What a job may do: decided here, in one place, and held by the agent client's walls.
+//! What a job may do: decided here, in one place, and held by the agent's client, its shell and the kernel.
 //!
 //! Pure: no I/O save resolving symlinks of paths a call names, no async, no clock. Knows nothing of definitions,
 //! runs or clients. Every function is total: what cannot be understood is denied, never a panic.
@@ -6,20 +6,25 @@
 mod agents;
 mod attenuate;
 mod background;
-mod bash;
 mod broad;
 mod call;
+mod command;
+mod fetch;
+mod git;
 mod grants;
+mod includes;
 mod known;
 mod layers;
 mod lists;
 mod misread;
-mod names;
+mod options;
+mod own;
 mod path;
 mod pattern;
+mod program;
+mod programs;
 mod reads;
 mod rule;
-mod shell;
 mod spawn;
 mod surface;
 mod web;
@@ -27,13 +32,16 @@ mod wildcard;
 
 pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
 pub use attenuate::{Widening, attenuate, covers, demand};
-pub use background::{BgForkConfig, BothLists, UpdateMode};
+pub use background::{BgForkConfig, BothLists, JobNetwork, UpdateMode};
 pub use broad::{denylist_warnings, warnings};
 pub use grants::{common, without};
+pub use includes::includes;
 pub use layers::Policy;
 pub use misread::together;
 pub use path::Places;
 pub use pattern::{PatternError, ToolPattern};
+pub use program::{Executes, Place, ProgramDecision, ProgramStart, Rights, ShellRights, Writes};
+pub use programs::free_programs;
 pub use reads::may_change_files;
 pub use spawn::SpawnTools;
 pub use surface::{PathGrants, PolicyEntry};
@@ -91,7 +99,7 @@ pub struct Decision {
     pub rule: Option<String>,
     /// A sentence for the agent and the log: what was denied by what, and what to do instead.
     pub reason: String,
-    /// For Bash: the simple commands that the line would run, as they were matched. Empty otherwise.
+    /// For a program's start: its words, as they were judged. Empty otherwise.
     pub commands: Vec<String>,
     /// Whether the call can only read (used by retries: a run cut off before its first effect may run again).
     pub read_only: bool,

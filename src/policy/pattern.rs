@@ -117,7 +117,7 @@ impl ToolPattern {
     /// The tool's present name: `Task(x)` is `Agent(x)`, and `Write` is `Edit`, since the client ignores path rules
     /// on `Write` and `Edit` rules cover every tool that writes files.
     #[must_use]
-    pub(super) fn canonical_tool(&self) -> &str {
+    pub fn canonical_tool(&self) -> &str {
         match known::canonical(&self.tool) {
             "Write" => "Edit",
             name => name,
@@ -126,7 +126,7 @@ impl ToolPattern {
 
     /// Whether it matches every call of its tool: a bare name, or `Tool(*)`.
     #[must_use]
-    pub(super) fn is_whole_tool(&self) -> bool {
+    pub fn is_whole_tool(&self) -> bool {
         matches!(self.specifier(), None | Some("*" | ":*"))
     }
 }

@@ -1,79 +1,8 @@
-//! Which Bash grants are for reading: for a wall that knows trees of files and not what a program does with them.
+//! Which Bash grants are for reading: for a sandbox that knows trees of files and not what a program does with them.
 
 use super::ToolPattern;
+use super::program::Writes;
 use super::rule::{Matcher, Origin, Rule};
-
-/// Programs that people grant to look at something, or to bring it into another form. Some have an option that writes
-/// (`sed -i`, `find -delete`); a pattern that names it is no grant for reading.
-const READERS: &[&str] = &[
-    "[",
-    "awk",
-    "base64",
-    "basename",
-    "cal",
-    "cat",
-    "cd",
-    "cmp",
-    "column",
-    "comm",
-    "cut",
-    "date",
-    "df",
-    "diff",
-    "dirname",
-    "du",
-    "echo",
-    "egrep",
-    "expr",
-    "false",
-    "fgrep",
-    "file",
-    "find",
-    "fold",
-    "free",
-    "grep",
-    "head",
-    "hostname",
-    "id",
-    "jq",
-    "ls",
-    "md5sum",
-    "nl",
-    "paste",
-    "popd",
-    "printf",
-    "ps",
-    "pushd",
-    "pwd",
-    "readlink",
-    "realpath",
-    "rev",
-    "rg",
-    "sed",
-    "seq",
-    "sha1sum",
-    "sha256sum",
-    "sleep",
-    "sort",
-    "stat",
-    "tac",
-    "tail",
-    "test",
-    "tr",
-    "tree",
-    "true",
-    "type",
-    "uname",
-    "uniq",
-    "uptime",
-    "wc",
-    "which",
-    "whoami",
-];
-
-/// Subcommands of git that only look.
-const GIT_READERS: &[&str] =
-    &["blame", "describe", "diff", "grep", "log", "ls-files", "rev-list", "rev-parse", "shortlog", "show", "status"];
 
 /// Whether a pattern grants a Bash command that may be there to change files: any program that is not known for
 /// reading, and neither our own, which changes nothing in `work/` by itself.
@@ -85,23 +14,12 @@ pub fn may_change_files(pattern: &ToolPattern) -> bool {
     }
     match &rule.matcher {
         Matcher::All => pattern.canonical_tool() == "Bash",
-        Matcher::Command(command) => !is_reading(&command.granting.fixed_words()),
+        Matcher::Command(command) => match command.program() {
+            Some(super::own::NAME) => false,
+            Some(program) => command.rights(program).writes != Writes::Nothing,
+            None => true,
+        },
         _ => false,
-    }
-}
-
-fn is_reading(fixed: &[String]) -> bool {
-    let Some((program, arguments)) = fixed.split_first() else { return false };
-    let program = ["/bin/", "/usr/bin/"].iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
-    let changes = |word: &String| {
-        ["-i", "-o", "--in-place", "--output", "-delete", "-exec", "-ok", "-fprint", "-fls"]
-            .iter()
-            .any(|option| word.starts_with(option))
-    };
-    match program {
-        "ollim-bot" => true,
-        "git" => arguments.first().is_some_and(|word| GIT_READERS.contains(&word.as_str())),
-        name => READERS.contains(&name) && !arguments.iter().any(changes),
     }
 }
 

@@ -22,7 +22,7 @@ pub struct PolicyEntry {
     pub origin: String,
 }
 
-/// The folders that a policy's path rules reach, as whole trees: for a wall that knows only trees.
+/// The folders that a policy's path rules reach, as whole trees: for a sandbox that knows only trees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PathGrants {
     /// Trees in which some rule grants writing.

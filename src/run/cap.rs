@@ -150,7 +150,7 @@ impl Cap {
             list(&draft.allowed_tools)?,
             list(&draft.disallowed_tools)?,
         );
-        let asked = asked.map_err(|error| error.to_string())?;
+        let asked = asked.map_err(|error| error.to_string())?.with_network(draft.network);
         let capped = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools);
         let capped = capped.map_err(|error| error.to_string())?;
         let words = |list: &[ToolPattern]| list.iter().map(ToString::to_string).collect();
@@ -158,6 +158,7 @@ impl Cap {
         draft.disallowed_tools = capped.disallowed_tools().map(words);
         draft.update_main_session = capped.update_main_session;
         draft.allow_ping = capped.allow_ping;
+        draft.network = capped.network;
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::definition::{Background, Chain, Definition, DefinitionId, Mode, OnMissed, Thinking, Trigger};
-use crate::policy::{BgForkConfig, ToolPattern, UpdateMode};
+use crate::policy::{BgForkConfig, JobNetwork, ToolPattern, UpdateMode};
 
 /// What a chain reminder below its last link hands on.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +156,9 @@ impl Flags {
         }
         if !config.allow_ping {
             self.switch("no-ping");
+        }
+        if config.network == JobNetwork::None {
+            self.switch("no-network");
         }
         self.list("allowed-tools", config.allowed_tools());
         self.list("blocked-tools", config.disallowed_tools());

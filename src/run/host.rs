@@ -1,8 +1,9 @@
 //! The other side of a running client: answers its hook, serves our tools, keeps the record.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
+use agent_sandbox::{Answer, Start};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -10,6 +11,7 @@ use tracing::{debug, error, info};
 
 use super::cap::Cap;
 use super::follow_up::{NextLink, Reminders};
+use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
 use super::tools::{self, Reach};
@@ -18,16 +20,26 @@ use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
-use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict};
+use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, may_change_files};
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
 const OUR_TOOLS: &str = "mcp__discord__";
+
+/// So many characters of a refused program's words are kept.
+const MOST_SHOWN: usize = 2000;
+
+/// So many allowed lines wait for their shell at most.
+const MOST_LINES: usize = 256;
 
 /// One run's host.
 pub struct Host {
     pub(super) run: RunId,
     pub(super) definition: Arc<Definition>,
     pub(super) policy: Policy,
+    /// What its processes may reach; `None`: those of the main session, whatever the service may.
+    pub(super) sandbox: Option<JobSandbox>,
+    /// Shell lines that were allowed and have not been started: the line, and the subagent that it belongs to.
+    pub(super) allowed_lines: std::sync::Mutex<Vec<(String, Option<String>)>>,
     /// What holds instead since a session was given its policy.
     pub(super) narrowed: OnceLock<Policy>,
     /// What it may hand on.
@@ -76,6 +88,15 @@ impl Host {
         }
     }
 
+    /// Whether a program that its rules grant is there to change something.
+    fn may_change_by_bash(&self) -> bool {
+        let background = self.definition.background();
+        match background.and_then(|background| background.restrictions.effective_allowed_tools()) {
+            Some(granted) => granted.iter().any(may_change_files),
+            None => true,
+        }
+    }
+
     /// Starts an agent for this run.
     ///
     /// # Errors
@@ -102,6 +123,29 @@ impl Host {
             error!(run = %self.run, %error, "a refused call could not be recorded");
         }
     }
+}
+
+/// The line in a script of the client's: `… && eval 'LINE' …`, in which a quote stands as `'"'"'`.
+fn line_of(script: &str) -> Option<String> {
+    const QUOTE: &str = r#"'"'"'"#;
+    let (_, mut rest) = script.split_once("&& eval '")?;
+    let mut line = String::new();
+    loop {
+        let (part, after) = rest.split_once('\'')?;
+        line.push_str(part);
+        match format!("'{after}").strip_prefix(QUOTE) {
+            Some(_) => {
+                line.push('\'');
+                rest = &after[QUOTE.len() - 1..];
+            }
+            None => return Some(line),
+        }
+    }
+}
+
+/// As the record names it.
+fn layer_name(layer: Layer) -> String {
+    serde_json::to_value(layer).ok().and_then(|value| value.as_str().map(Into::into)).unwrap_or_default()
 }
 
 #[async_trait]
@@ -133,7 +177,9 @@ impl OnBehalf for Host {
 impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
         let mut decision = self.policy().decide(&call);
-        let effect = decision.verdict == Verdict::Allow && !decision.read_only && !call.tool.starts_with(OUR_TOOLS);
+        // Which programs a line starts is not known yet; one that changes something may be among them.
+        let reads = decision.read_only && !(call.tool == "Bash" && self.may_change_by_bash());
+        let effect = decision.verdict == Verdict::Allow && !reads && !call.tool.starts_with(OUR_TOOLS);
         if effect && let Err(error) = self.mark(&call.tool).await {
             decision.verdict = Verdict::Deny;
             decision.layer = Layer::System;
@@ -145,16 +191,63 @@ impl RunHost for Host {
         }
         if decision.verdict == Verdict::Deny {
             info!(run = %self.run, tool = %call.tool, reason = %decision.reason, "call refused");
-            let layer = serde_json::to_value(decision.layer)
-                .ok()
-                .and_then(|value| value.as_str().map(Into::into))
-                .unwrap_or_default();
+            let layer = layer_name(decision.layer);
             let (rule, reason) = (decision.rule.clone(), decision.reason.clone());
             self.record(Denial { tool: call.tool, input: call.input, layer, rule, reason }).await;
         } else {
             debug!(run = %self.run, tool = %call.tool, "call allowed");
+            if let ("Bash", Some(line)) = (call.tool.as_str(), call.input.get("command").and_then(Value::as_str)) {
+                let mut lines = self.allowed_lines.lock().unwrap_or_else(PoisonError::into_inner);
+                // A client that asks for lines and never runs them keeps no memory of ours.
+                if lines.len() >= MOST_LINES {
+                    lines.remove(0);
+                }
+                lines.push((line.to_owned(), call.agent_type.clone()));
+            }
         }
         decision
+    }
+
+    async fn judge(&self, start: Start) -> Answer {
+        let Some(sandbox) = &self.sandbox else {
+            return Answer::Deny { code: 126, message: "denied: this session has no sandbox".into() };
+        };
+        let Judged { decision, answer } = sandbox.judge(self.policy(), &start);
+        if decision.verdict == Verdict::Deny {
+            info!(run = %self.run, reason = %decision.reason, "program refused");
+            let command = decision.commands.first().map(|command| command.chars().take(MOST_SHOWN).collect::<String>());
+            let input = serde_json::json!({ "command": command });
+            let (layer, reason) = (layer_name(decision.layer), decision.reason);
+            self.record(Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason }).await;
+            return answer;
+        }
+        debug!(run = %self.run, program = ?start.argv, "program allowed");
+        if matches!(answer, Answer::Outside { .. })
+            && !decision.read_only
+            && let Err(error) = self.mark("Bash").await
+        {
+            let message = format!("not run, since that could not be recorded ({error}). Try again in a minute.");
+            return Answer::Deny { code: 126, message };
+        }
+        answer
+    }
+
+    async fn caller(&self, script: String) -> Result<Option<String>, String> {
+        let line = line_of(&script).ok_or("denied: the client's shell was started in a way that is not known")?;
+        let mut lines = self.allowed_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers: Vec<Option<String>> =
+            lines.iter().filter(|(allowed, _)| *allowed == line).map(|(_, caller)| caller.clone()).collect();
+        callers.sort();
+        callers.dedup();
+        match callers.as_slice() {
+            [] => Err("denied: this line was not allowed to any agent of this run".into()),
+            [caller] => {
+                let at = lines.iter().position(|(allowed, _)| *allowed == line);
+                at.map(|at| lines.remove(at));
+                Ok(caller.clone())
+            }
+            _ => Err("denied: two agents asked for the same line at the same moment; ask for it again".into()),
+        }
     }
 
     fn may_hold_up(&self) -> bool {
@@ -200,5 +293,24 @@ impl RunHost for Host {
         }
         self.delivered.lock().await.push(text);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_of;
+
+    #[test]
+    fn the_line_of_a_script_is_found() {
+        for (script, line) in [
+            ("source S || true && eval 'echo a | cat' < /dev/null && pwd -P >| F", Some("echo a | cat")),
+            (r#"x && eval 'echo '"'"'it'"'"'s' < /dev/null"#, Some("echo 'it's")),
+            (r#"x && eval ''"'"'q'"'"'' && pwd"#, Some("'q'")),
+            ("x && eval 'a\nb' y", Some("a\nb")),
+            ("x && eval 'open", None),
+            ("env", None),
+        ] {
+            assert_eq!(line_of(script).as_deref(), line, "{script}");
+        }
     }
 }

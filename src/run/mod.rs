@@ -2,13 +2,14 @@
 
 pub mod cap;
 pub mod chain;
+pub mod dry_run;
 pub mod follow_up;
 mod host;
 pub mod neighbours;
 pub mod prompt;
 pub mod runner;
+pub mod sandbox;
 pub mod setup;
 pub mod spawn;
 pub mod tokens;
 mod tools;
-pub mod wall;

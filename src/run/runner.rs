@@ -2,12 +2,14 @@
 //!
 //! Knows the definition and the client; what becomes of the occurrence is the dispatcher's.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
+use agent_sandbox::SandboxStatus;
 use async_trait::async_trait;
 use tracing::warn;
 
@@ -17,20 +19,20 @@ use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::neighbours::Neighbours;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
+use super::sandbox::{JobSandbox, SandboxPlan};
 use super::setup::Setup;
 use super::spawn::Spawner;
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
-use super::wall::{WallPlan, own_commands};
 use crate::agent::{
-    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionMode,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, Sandbox, SessionMode,
 };
 use crate::bot::{Bot, budget};
 use crate::clock::Clock;
 use crate::definition::{self, Background, Definition, Kind, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
-use crate::policy::{Policy, SpawnTools, ToolPattern, Verdict};
+use crate::policy::{JobNetwork, Policy, SpawnTools, ToolPattern, Verdict, free_programs};
 use crate::schedule::{Job, Launcher};
 
 /// Reports that a turn is given at most; older ones are counted.
@@ -53,6 +55,8 @@ pub struct RunSettings {
     pub notify_chain_delay: Duration,
     /// Whether background jobs must not start without the whole kernel wall.
     pub require_sandbox: bool,
+    /// Whether Bash allowlists may go unheld where the kernel cannot hold them.
+    pub unheld_allowed: bool,
     /// What the person is called in prompts: their name, or `the user`.
     pub person: String,
     /// The tools of every spawned agent.
@@ -67,8 +71,10 @@ pub struct Runner {
     pub home: Home,
     /// The person's home folder, which no fork sees.
     pub user_home: PathBuf,
-    /// Folders with programs that forks may use, wherever they are: those of `PATH`.
-    pub programs: Vec<PathBuf>,
+    /// Where the programs of jobs are looked for, in order: that of our own binary, own commands, `PATH`.
+    pub path: Vec<PathBuf>,
+    /// The program that is the sandbox's stages.
+    pub shell_binary: PathBuf,
     /// The time.
     pub clock: Clock,
     /// The record.
@@ -119,9 +125,15 @@ impl Runner {
             }
             Kind::Routine | Kind::Reminder => (None, None),
         };
-        let Setup { policy, options, deny_rules, granted, read_only, limits } =
+        let Setup { policy, options, deny_rules, granted, granted_to_agents, limits, .. } =
             self.spawner.setup(&job.definition, spawned.as_ref())?;
-        let host = self.host(job, policy, &settings);
+        let network = background.restrictions.network;
+        let sandbox = match self.client.starts_processes() {
+            true => Some(self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, network)?),
+            false => None,
+        };
+        let limited = sandbox.as_ref().map(|sandbox| sandbox.for_client(true)).unwrap_or_default();
+        let host = self.host(job, policy, sandbox, &settings);
         if let Some(going) = going {
             going.add(&job.definition.id, &host);
         }
@@ -134,21 +146,6 @@ impl Runner {
         let facts = Facts { limits, deny_rules, spawned_by: spawned.map(|spawned| spawned.caller) };
         let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
         let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
-        let mut commands = own_commands(self.programs.iter().map(PathBuf::as_path).chain([self.home.bin().as_path()]));
-        commands.retain(|name| {
-            let words = ["ollim-bot".to_owned(), name.clone()];
-            !read_only && host.policy.decide_command(&words).verdict == Verdict::Allow
-        });
-        let wall = WallPlan {
-            home: &self.home,
-            user_home: &self.user_home,
-            granted: &granted,
-            commands: &commands,
-            programs: &self.programs,
-            required: settings.require_sandbox,
-        };
-        let wall =
-            wall.prepare().map_err(|error| format!("a folder that the job may write could not be made: {error}"))?;
         let deny_rules = &facts.deny_rules;
         let first = Turn {
             job,
@@ -158,7 +155,7 @@ impl Runner {
             options,
             deny_rules,
             prompt,
-            wall: Some(wall),
+            sandbox: limited,
             settings: &settings,
         };
         let report = self.run(first.clone()).await?;
@@ -207,14 +204,33 @@ impl Runner {
         };
         let settings = self.settings();
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
-        let Setup { policy, options, deny_rules, .. } = self.spawner.setup(&job.definition, None)?;
+        let Setup { policy, options, deny_rules, granted, granted_to_agents, .. } =
+            self.spawner.setup(&job.definition, None)?;
         let deny_rules = &deny_rules;
-        let host = self.host(job, policy, &settings);
+        // The person's own session is held by its rules alone, unless these grant some programs and not others. Its agents are held.
+        let everything = policy.shell(None).is_none_or(|shell| shell.everything);
+        let sandbox = if !self.client.starts_processes() || everything && granted_to_agents.is_empty() {
+            None
+        } else {
+            let made = self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, JobNetwork::Internet)?;
+            Some(if everything { made.with_plain_shell() } else { made })
+        };
+        let shell_only = sandbox.as_ref().map(|sandbox| sandbox.for_client(false)).unwrap_or_default();
+        let host = self.host(job, policy, sandbox, &settings);
         let updates = self.updates().await?;
         let prompt = self.prompt(job, &host, &settings, &updates, None)?;
         let session = SessionMode::Main(turn.session());
-        let first =
-            Turn { job, host: &host, run_dir, session, options, deny_rules, prompt, wall: None, settings: &settings };
+        let first = Turn {
+            job,
+            host: &host,
+            run_dir,
+            session,
+            options,
+            deny_rules,
+            prompt,
+            sandbox: shell_only,
+            settings: &settings,
+        };
         let mut report = self.run(first.clone()).await?;
         if session_is_missing(&report) {
             warn!("the main session can no longer be resumed; a new one is started");
@@ -234,7 +250,7 @@ impl Runner {
     }
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
-        let Turn { job, host, run_dir, session, options, deny_rules, prompt, wall, settings } = turn;
+        let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings } = turn;
         let authority = RunAuthority {
             run: job.run.clone(),
             title: job.definition.title(),
@@ -255,7 +271,7 @@ impl Runner {
             visible_tools: host.policy.visible_tools(),
             deny_rules: deny_rules.to_vec(),
             mcp_tools: host.tools.clone(),
-            wall,
+            sandbox,
             token: grant.token().to_owned(),
             timeout: job.definition.timeout.unwrap_or(settings.timeout),
             inactivity_timeout: settings.inactivity_timeout,
@@ -267,13 +283,58 @@ impl Runner {
         Ok(report)
     }
 
-    fn host(&self, job: &Job, policy: Policy, settings: &RunSettings) -> Arc<Host> {
+    /// What the run's processes may reach, and the folders that this needs.
+    fn sandbox(
+        &self,
+        policy: &Policy,
+        granted: Vec<ToolPattern>,
+        granted_to_agents: BTreeMap<String, Vec<ToolPattern>>,
+        run_dir: &Path,
+        settings: &RunSettings,
+        network: JobNetwork,
+    ) -> Result<JobSandbox, String> {
+        let plan = SandboxPlan {
+            home: self.home.clone(),
+            user_home: self.user_home.clone(),
+            run_dir: run_dir.to_owned(),
+            links: run_dir.to_owned(),
+            granted,
+            path: self.path.clone(),
+            shell_binary: self.shell_binary.clone(),
+            required: settings.require_sandbox,
+            network: network == JobNetwork::Internet,
+        };
+        let rights = policy.shell(None);
+        let listed = rights.as_ref().is_some_and(|rights| !rights.everything);
+        if listed && !settings.unheld_allowed && agent_sandbox::probe() == SandboxStatus::Not {
+            return Err("this kernel has no Landlock, so the job's Bash rules cannot be held and it was not started; use Linux \
+                        5.13 or newer, or say `sandbox: none` in config.yaml to go without"
+                .into());
+        }
+        let make = || {
+            let mut rights = rights;
+            if let Some(rights) = rights.as_mut().filter(|_| policy.is_spawned()) {
+                // Its policy may be narrowed while it works, so each of its programs is asked about.
+                rights.everything = false;
+                rights.judged.extend(free_programs().map(str::to_owned));
+            }
+            let own = JobSandbox::make(plan, rights.as_ref())?;
+            granted_to_agents.into_iter().try_fold(own, |sandbox, (name, granted)| {
+                sandbox.with_agent(&name, granted, policy.shell(Some(&name)).as_ref())
+            })
+        };
+        make().map_err(|error: io::Error| format!("a folder of the job's sandbox could not be made: {error}"))
+    }
+
+    fn host(&self, job: &Job, policy: Policy, sandbox: Option<JobSandbox>, settings: &RunSettings) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             definition: job.definition.clone(),
             tools: our_tools(&job.definition, &policy),
             cap: Cap::of(&job.definition, &policy, settings),
             policy,
+            sandbox,
+            allowed_lines: std::sync::Mutex::default(),
             narrowed: OnceLock::new(),
             spawner: self.spawner.clone(),
             journal: self.journal.clone(),
@@ -346,7 +407,7 @@ struct Turn<'a> {
     options: ClientOptions,
     deny_rules: &'a [String],
     prompt: String,
-    wall: Option<crate::agent::Wall>,
+    sandbox: Sandbox,
     settings: &'a RunSettings,
 }
 

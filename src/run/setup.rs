@@ -3,10 +3,14 @@
 //! Pure: definition, settings and agents are handed in. The one place where they are put together, for runs and for
 //! whoever shows what a run would have.
 
+use std::collections::BTreeMap;
+
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
-use crate::policy::{AgentRules, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, without};
+use crate::policy::{
+    AgentRules, JobNetwork, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, without,
+};
 
 use super::runner::RunSettings;
 
@@ -21,8 +25,10 @@ pub struct Setup {
     pub deny_rules: Vec<String>,
     /// The patterns that a wall of whole trees is made from: what is granted, without what is denied whole.
     pub granted: Vec<ToolPattern>,
-    /// It only reads.
-    pub read_only: bool,
+    /// What network its programs have.
+    pub network: JobNetwork,
+    /// The same patterns for each agent that it may call, narrowed to what that agent may do.
+    pub granted_to_agents: BTreeMap<String, Vec<ToolPattern>>,
     /// What narrows it beside its file's own lists, each a sentence for its agent.
     pub limits: Vec<String>,
 }
@@ -75,7 +81,8 @@ impl Setup {
             options,
             deny_rules: Vec::new(),
             granted: settings.main_tools.clone(),
-            read_only: false,
+            network: JobNetwork::Internet,
+            granted_to_agents: BTreeMap::new(),
             limits: Vec::new(),
         }
         .with_callable(agents.usable().collect(), places)
@@ -108,7 +115,8 @@ impl Setup {
             options,
             deny_rules: Vec::new(),
             granted: restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone()),
-            read_only: false,
+            network: restrictions.network,
+            granted_to_agents: BTreeMap::new(),
             limits: Vec::new(),
         };
         setup.without(restrictions.disallowed_tools().unwrap_or_default());
@@ -129,14 +137,7 @@ impl Setup {
     /// Narrowed to what an agent may do.
     fn narrow(&mut self, agent: &AgentRules) {
         self.policy = self.policy.clone().as_agent(agent);
-        if let Some(tools) = &agent.tools {
-            self.granted = common(&self.granted, tools);
-        }
-        self.without(&agent.disallowed);
-        if agent.read_only {
-            self.read_only = true;
-            self.granted.retain(|pattern| pattern.tool() != "Bash");
-        }
+        self.granted = narrowed(&self.granted, agent);
         self.limits.push(limits_of(agent));
     }
 
@@ -178,10 +179,22 @@ impl Setup {
             whole => whole?,
         };
         let rules: Vec<AgentRules> = callable.iter().map(|agent| agent.rules()).collect();
+        self.granted_to_agents =
+            rules.iter().map(|rules| (rules.name.clone(), narrowed(&self.granted, rules))).collect();
         self.policy = self.policy.with_subagents(&rules);
         self.deny_rules.extend(hidden_agents(callable));
         Ok(self)
     }
+}
+
+/// What is granted, without what an agent may not do.
+fn narrowed(granted: &[ToolPattern], agent: &AgentRules) -> Vec<ToolPattern> {
+    let granted = agent.tools.as_ref().map_or_else(|| granted.to_vec(), |tools| common(granted, tools));
+    let mut granted = without(&granted, &agent.disallowed);
+    if agent.read_only {
+        granted.retain(|pattern| !["Bash", "Edit", "NotebookEdit"].contains(&pattern.canonical_tool()));
+    }
+    granted
 }
 
 /// The agents as one argument, without as many of the longest as have to be left out for it to fit.

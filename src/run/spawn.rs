@@ -236,6 +236,7 @@ fn draft_of(prompt: String, agent: Option<String>, cap: Option<&Cap>, now: chron
         draft.allowed_tools = restrictions.allowed_tools().map(words);
         draft.disallowed_tools = restrictions.disallowed_tools().map(words);
         draft.allow_ping = restrictions.allow_ping;
+        draft.network = restrictions.network;
         if restrictions.update_main_session == UpdateMode::Blocked {
             draft.update_main_session = UpdateMode::Blocked;
         }

@@ -39,7 +39,8 @@ fn a_job_runs_as_its_agent_and_a_read_only_one_changes_nothing() {
     assert!(last.mentions("As agent `Plan` you have of these only:"), "{}", last.body);
     let results = last.results();
     assert_eq!(errors(&results), [false, true, true, true, true, true], "{results:#?}");
-    assert_eq!(run["denials"].as_array().unwrap().len(), 5, "{run:#}");
+    // The shell itself refuses to open a file, which is no call of its own.
+    assert_eq!(run["denials"].as_array().unwrap().len(), 4, "{run:#}");
     assert_eq!(bot.names("work"), ["notes.txt"]);
     assert_eq!(bot.read("tools/gmail/sent"), None);
 }
@@ -225,7 +226,7 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
     // Its calls are in the record as the job's own are: by the hook, or refused by the client.
     let denied: Vec<&str> =
         run["denials"].as_array().unwrap().iter().filter_map(|d| d["input"]["command"].as_str()).collect();
-    assert_eq!(denied, ["cat secret", "touch evil"], "{run:#}");
+    assert_eq!(denied, ["touch evil"], "{run:#}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn turn(api: &MessagesApi, folder: &Path, agents: &str, hidden: &[String]) {
         .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
         .env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")
         .env("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1")
+        .env("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")
         .env("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1")
         .env("DISABLE_AUTOUPDATER", "1")
         .stdin(Stdio::null())
@@ -122,7 +123,9 @@ fn the_client_runs_every_built_in_agent_as_ours_and_lists_each_once() {
             let model = request.body["model"].as_str().unwrap().to_owned();
             let family =
                 ["haiku", "sonnet"].into_iter().find(|family| model.contains(family)).unwrap_or("the session's");
-            (*name, (family.to_owned(), request.tools().join(" ")))
+            // 2.1.330 shows it to the session alone.
+            let tools: Vec<String> = request.tools().into_iter().filter(|tool| tool != "TaskCreate").collect();
+            (*name, (family.to_owned(), tools.join(" ")))
         })
         .collect();
     let expected = [
@@ -130,11 +133,7 @@ fn the_client_runs_every_built_in_agent_as_ours_and_lists_each_once() {
         ("Explore", "haiku", "Bash Glob Grep Read"),
         ("Plan", "the session's", "Bash Glob Grep Read"),
         ("claude-code-guide", "haiku", "Glob Grep Read WebFetch WebSearch"),
-        (
-            "general-purpose",
-            "the session's",
-            "Bash Edit Glob Grep NotebookEdit Read TaskCreate WebFetch WebSearch Write",
-        ),
+        ("general-purpose", "the session's", "Bash Edit Glob Grep NotebookEdit Read WebFetch WebSearch Write"),
         ("statusline-setup", "sonnet", "Edit Read"),
     ];
     let expected: BTreeMap<&str, (String, String)> =
@@ -187,10 +186,11 @@ fn a_mode_that_grants_everything_is_not_handed_on() {
         assert!(api.requests().iter().any(|request| system_prompt(request).contains("Be eager.")), "it ran");
         std::fs::read_dir(folder.path().join("work")).unwrap().count()
     };
-    // The attack is real: sent as the file has it, the mode wins over the session's `dontAsk`.
+    // The attack is real: sent as the file has it, the mode wins over the session's `dontAsk` (not in 2.1.330 any more).
     let raw = json!({"eager": {"description": "d", "prompt": "Be eager.", "tools": ["Bash", "Write"],
         "permissionMode": "bypassPermissions"}});
-    assert_eq!(written(&raw.to_string()), 2);
+    let wrote = written(&raw.to_string());
+    assert!(wrote == 2 || (wrote == 0 && client::named().is_some()), "{wrote}");
 
     let bot = TestBot::new();
     bot.write("agents/eager.md", file);

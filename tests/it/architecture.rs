@@ -74,8 +74,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("notify::", &["definition/watch", "agent/"]),
     ("tokio_cron_scheduler", &["schedule/housekeeping.rs"]),
     ("rusqlite", &["journal/"]),
-    ("brush_parser", &["policy/shell"]),
-    ("landlock", &["agent/"]),
+    ("agent_sandbox", &["agent/", "run/", "daemon/service.rs", "cli/policy.rs", "main.rs", "bin/"]),
     ("rmcp", &["mcp/"]),
     ("Utc::now", &["clock"]),
     ("Local::now", &["clock"]),
@@ -94,11 +93,11 @@ struct Source {
 }
 
 impl Source {
-    /// The top-level module that the file belongs to; `None` for `main.rs` and `lib.rs`, which join them all.
+    /// The top-level module that the file belongs to; `None` for `main.rs`, `lib.rs` and `bin/`, which join them all.
     fn module(&self) -> Option<String> {
         let first = self.path.components().next().unwrap().as_os_str().to_str().unwrap();
         let name = first.strip_suffix(".rs").unwrap_or(first);
-        (!["main", "lib"].contains(&name)).then(|| name.to_string())
+        (!["main", "lib", "bin"].contains(&name)).then(|| name.to_string())
     }
 }
 

@@ -34,7 +34,9 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
     assert_eq!(api.requests()[0].tools(), ["Bash", "mcp__discord__ping_user"]);
     let results = api.last().results();
     let texts: Vec<&str> = results.iter().map(|result| result.text.as_str()).collect();
-    assert_eq!(texts[..3], ["42", "Deny by the test: Bash", "ping_user served"]);
+    // 2.1.330 says before it that it comes from a hook.
+    assert!(texts[1].ends_with("Deny by the test: Bash"), "{texts:?}");
+    assert_eq!([texts[0], texts[2]], ["42", "ping_user served"]);
     assert!(texts[3].contains("No such tool available"), "{texts:?}");
     assert!(texts[4].contains("No such tool available"), "{texts:?}");
     assert!(desk.work().join("allowed.txt").exists());
@@ -51,10 +53,10 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_verdict_is_a_no() {
     for (say, verdict, client_waits, expect) in [
-        (Say::Panic, 60_000, 60, "failed to judge"),
-        (Say::Nothing, 50, 60, "did not come to a verdict in time"),
+        (Say::Panic, 60_000, 60, &["failed to judge"][..]),
+        (Say::Nothing, 50, 60, &["did not come to a verdict in time"]),
         // Not even that: the client itself gives up waiting for the hook.
-        (Say::Nothing, 60_000, 1, "doesn't want to take this action"),
+        (Say::Nothing, 60_000, 1, &["doesn't want to take this action", "hook did not respond before its timeout"]),
     ] {
         let api = MessagesApi::script([Reply::bash("touch ran")]);
         let mut desk = Desk::new(&client::real(), api.url());
@@ -65,8 +67,8 @@ async fn no_verdict_is_a_no() {
         let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         let results = api.last().results();
-        assert!(results[0].is_error && results[0].text.contains(expect), "{results:?}");
-        assert!(!desk.work().join("ran").exists(), "{say:?} {expect}");
+        assert!(results[0].is_error && expect.iter().any(|words| results[0].text.contains(words)), "{results:?}");
+        assert!(!desk.work().join("ran").exists(), "{say:?} {expect:?}");
         assert_eq!(host.asked_tools(), ["Bash"]);
     }
 }
@@ -164,7 +166,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
     std::os::unix::fs::symlink(desk.home().join(".ssh"), desk.work().join("planted")).unwrap();
     let host = Arc::new(Host::new(|_| Say::Allow));
     let mut request = desk.request(&host, "do it", &["Bash", "Read", "Write"]);
-    request.wall = Some(desk.wall(&["work/notes", "work/planted"]));
+    request.sandbox = desk.sandbox(&["work/notes", "work/planted"]);
     let report = desk.run(request).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let results = api.last().results();
@@ -226,7 +228,9 @@ async fn a_login_reaches_the_api_and_nothing_else() {
         desk.claude.login.variables = [(variable.to_string(), secret.to_string())].into();
         let host = Arc::new(Host::new(|_| Say::Allow));
         let mut request = desk.request(&host, "do it", &["Bash"]);
-        request.wall = walled.then(|| desk.wall(&["state/runs"]));
+        if walled {
+            request.sandbox = desk.sandbox(&["state/runs"]);
+        }
         let report = desk.run(request).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         assert!(api.requests()[0].headers[header].contains(secret), "{:?}", api.requests()[0].headers);
@@ -326,7 +330,9 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
     let said = async |session: SessionMode, prompt: &str| {
         let mut request = desk.request(&host, prompt, &["Bash"]);
         let fork = matches!(session, SessionMode::ForkOfMain { .. });
-        request.wall = (fork && turn::kernel_holds_walls()).then(|| desk.wall(&[]));
+        if fork && turn::kernel_holds_walls() {
+            request.sandbox = desk.sandbox(&[]);
+        }
         request.session = session;
         let report = desk.run(request).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
@@ -425,7 +431,7 @@ async fn the_main_session_asks_the_host_too() {
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     assert!(desk.work().join("allowed.txt").exists());
     let results = api.last().results();
-    assert!(results[1].is_error && results[1].text.starts_with("Deny by the test"), "{results:?}");
+    assert!(results[1].is_error && results[1].text.contains("Deny by the test"), "{results:?}");
     assert!(results[2].is_error && !std::path::Path::new("/tmp/ollim-denied").exists(), "{results:?}");
     assert_eq!(host.asked_tools(), ["Bash", "Bash", "Write"]);
 }

@@ -98,6 +98,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
                                         --disallowed-tools]
           --update-main-session <MODE>  How it reports to the main session
           --no-ping                     It may not reach you directly
+          --no-network                  Its programs have no network
           --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
           --max-turns <N>               At most so many turns of the model
       -h, --help                        Print help

@@ -212,6 +212,29 @@ fn its_status_in_words_and_keys() {
 }
 
 #[test]
+fn a_version_of_the_client_that_was_not_tested_is_said() {
+    for (version, said) in
+        [("2.1.330", None), ("99.0.1", Some("newer than 2.1.330")), ("1.0.44", Some("older than 2.1.197"))]
+    {
+        let bot = TestBot::new();
+        let client = client::script_of_version(bot.person(), version, "exit 1");
+        let bot = bot.client(&client, "http://127.0.0.1:9");
+        let service = bot.start();
+        let words = service.until("it answers", || {
+            let words = bot.run(["status"]).stdout;
+            words.contains("running (pid").then_some(words)
+        });
+        let (_, log) = service.stop();
+        assert!(words.contains(&format!("claude {version} (configured)")), "{words}");
+        assert!(words.contains("2.1.197 and 2.1.330"), "{words}");
+        for text in [&words, &log] {
+            assert_eq!(text.matches("agent client that").count(), usize::from(said.is_some()), "{version}: {text}");
+            assert!(said.is_none_or(|said| text.contains(said)), "{version}: {text}");
+        }
+    }
+}
+
+#[test]
 fn nothing_starts_while_it_is_paused() {
     let bot = TestBot::new();
     let service = bot.start();
@@ -306,7 +329,7 @@ fn the_policy_is_explained_by_exit_code() {
     denied
     layer     allowed_tools
     rule      none matches
-    reason    Bash "ollim-bot gmail x && touch evil": `touch evil`: not granted; routine triage grants: Bash(ollim-bot gmail *), Bash(ollim-bot help). Run granted commands on their own, spelled plainly
+    reason    Bash "touch evil": `touch` is not granted; the rule `Bash(touch *)` would be needed; routine triage grants: Bash(ollim-bot gmail *), Bash(ollim-bot help)
     commands  ollim-bot gmail x
               touch evil
     "#);
@@ -336,6 +359,9 @@ fn the_policy_is_explained_by_exit_code() {
     routine triage
     allow  Bash(ollim-bot gmail *)  allowed_tools of routine triage
     allow  Bash(ollim-bot help)     added automatically
+
+    `ollim-bot gmail`: a command of your own, which may write `tools/gmail/` and use the network
+    `ollim-bot help`: a command of the bot, which answers to the job's own rules
 
     tools it sees  Bash
     of ours        none

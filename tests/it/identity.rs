@@ -76,7 +76,7 @@ echo the end
 /// Speaks on the control socket by hand: `say TOKEN REQUEST` prints the answer.
 const BY_HAND: &str = r#"
 say() {
-  python3 - "$OLLIM_HOME/state/control.sock" "$1" "$2" <<'END'
+  /usr/bin/python3 - "$OLLIM_HOME/state/control.sock" "$1" "$2" <<'END'
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])

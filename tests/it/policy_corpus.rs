@@ -5,11 +5,13 @@
 //! attack that does nothing would be stopped by anything. Then the engine is asked: it stops each attack that is its to
 //! stop, and lets each ordinary call pass.
 
+mod attacked;
 mod engine;
 mod entry;
 mod ground;
 mod live;
 mod player;
+mod shell;
 mod walls;
 
 use std::collections::BTreeMap;
@@ -20,11 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use entry::{Case, HeldBy, load};
 use ground::{Ground, lacking};
 
-/// Every command line of both corpora, as it is written there.
-pub fn lines_of_the_corpora() -> Vec<String> {
-    let cases = load("attacks").into_iter().chain(load("ordinary"));
-    cases.filter_map(|case| case.entry.command().map(str::to_owned)).collect()
-}
+use crate::support::turn;
 
 /// Does `work` for every case, on as many threads as the machine has cores.
 fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
@@ -97,8 +95,11 @@ fn every_attack_works_with_all_walls_off() {
 
 #[test]
 fn every_ordinary_call_has_its_effect() {
-    let shown = try_all(&load("ordinary"), |_, _| None);
-    assert!(shown >= 100, "only {shown} ordinary calls showed their effect here");
+    // The unseen ones are kept from those who write the engine; that each has its effect is checked all the same.
+    for (corpus, least) in [("ordinary", 400), ("ordinary_unseen", 150)] {
+        let shown = try_all(&load(corpus), |_, _| None);
+        assert!(shown >= least, "only {shown} calls of `{corpus}` showed their effect here");
+    }
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn the_attacks_cover_every_class() {
 #[test]
 fn every_rule_and_call_is_well_formed() {
     let ground = Ground::new();
-    for case in load("attacks").iter().chain(&load("ordinary")) {
+    for case in load("attacks").iter().chain(&load("ordinary")).chain(&load("ordinary_unseen")) {
         let config = engine::config(&case.rules, |text| ground.fill(text));
         let call = engine::call(case, &ground);
         assert_eq!(config.allowed_tools().is_some(), case.rules.disallowed_tools.is_none(), "{}", case.title());
@@ -161,11 +162,50 @@ fn ask_all(cases: &[Case], runs: bool) {
 
 #[test]
 fn the_engine_stops_every_attack() {
-    let cases: Vec<_> = load("attacks").into_iter().filter(|case| case.entry.held_by == HeldBy::Engine).collect();
+    let engines = |case: &Case| case.entry.held_by == HeldBy::Engine && case.entry.command().is_none();
+    let cases: Vec<_> = load("attacks").into_iter().filter(engines).collect();
     ask_all(&cases, false);
 }
 
 #[test]
 fn the_engine_lets_every_ordinary_call_pass() {
     ask_all(&load("ordinary"), true);
+}
+
+#[test]
+fn no_attack_has_its_effect_in_a_jobs_shell() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    // What only our own binary can hold is tried in the whole program.
+    let cases: Vec<Case> = load("attacks").into_iter().filter(|case| case.entry.held_by != HeldBy::Command).collect();
+    let (played, wrong) = shell::play(&cases, |_, outcome| {
+        let shown = outcome.missing.len() < outcome.parts;
+        shown.then(|| format!("it had an effect; missing: {:?}", outcome.missing))
+    });
+    assert!(wrong.is_empty(), "{} of {played} attacks had an effect:\n\n{}", wrong.len(), wrong.join("\n\n"));
+    assert!(played >= 900, "only {played} were played");
+}
+
+/// Of ordinary lines so many in a hundred may be refused at most.
+fn ordinary(corpus: &str, at_most: usize) {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let (played, wrong) = shell::play(&load(corpus), |_, outcome| {
+        (!outcome.missing.is_empty()).then(|| format!("missing: {:?}", outcome.missing))
+    });
+    let told =
+        format!("{} of {played} ordinary lines did not do what they are for:\n\n{}", wrong.len(), wrong.join("\n\n"));
+    assert!(wrong.len() * 100 <= played * at_most, "{told}");
+}
+
+#[test]
+fn ordinary_lines_do_what_they_are_for_in_a_jobs_shell() {
+    ordinary("ordinary", 0);
+}
+
+#[test]
+fn unseen_lines_do_what_they_are_for_in_a_jobs_shell() {
+    ordinary("ordinary_unseen", 2);
 }

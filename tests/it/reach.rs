@@ -182,7 +182,10 @@ fn each_mode_of_reporting_is_held_at_the_end_and_only_once() {
     service.stop();
     for case in &cases {
         let seen = Seen::of(&api, case.job);
-        let (prompt, conversation) = (seen.prompt(), seen.last.body["messages"].to_string());
+        // 2.1.330 says what a hook says once more, as a message of the system.
+        let messages = seen.last.body["messages"].as_array().into_iter().flatten();
+        let conversation: Vec<&Value> = messages.filter(|message| message["role"] != "system").collect();
+        let (prompt, conversation) = (seen.prompt(), json!(conversation).to_string());
         let count = conversation.matches("before you finish, call report_updates once").count()
             + conversation.matches("Before you finish, call report_updates once").count();
         assert_eq!(count, usize::from(case.held.is_some()), "{}: {conversation}", case.job);

@@ -125,7 +125,7 @@ fn a_job_spawns_an_agent_that_has_no_more_than_it_and_spawns_none() {
     assert_eq!(bot.json(["sessions", "show", id])["session"], session["session"]);
 }
 
-/// What of four calls runs: `ls`, `cat`, `Read`, and `wc`, which the caller has not got itself.
+/// What of four calls runs: `ls`, `cat`, `Read`, and `stat`, which the caller has not got itself.
 type Runs = [bool; 4];
 
 /// Lets a job spawn one agent for each of the cases under these settings, and compares what each could do.
@@ -136,7 +136,7 @@ fn merged(settings: &str, cases: &[(Option<Value>, Runs)]) {
         Reply::bash("ls"),
         Reply::bash("cat notes.txt"),
         Reply::call("Read", json!({ "file_path": bot.path("work/notes.txt") })),
-        Reply::bash("wc notes.txt"),
+        Reply::bash("stat notes.txt"),
     ];
     let spawns = cases.iter().enumerate().map(|(n, (tools, _))| {
         let mut arguments = json!({ "prompt": format!("This is case {n}.") });
@@ -173,10 +173,11 @@ fn the_settings_and_the_spawn_are_merged_and_the_caller_caps() {
     merged("{}", &[(None, [yes, yes, yes, no]), (Some(json!({ "allow": [] })), [no; 4])]);
     // An allow of its own, an empty one too, takes the place of the settings'.
     merged(
-        "{ allow: ['Bash(ls *)', 'Bash(wc *)'] }",
+        "{ allow: ['Bash(ls *)', 'Bash(stat *)'] }",
         &[
             (None, [yes, no, no, no]),
-            (Some(json!({ "allow": ["Read"] })), [no, no, yes, no]),
+            // Filters read what `Read` grants.
+            (Some(json!({ "allow": ["Read"] })), [no, yes, yes, no]),
             (Some(json!({ "deny": ["Bash(ls *)"] })), [no; 4]),
         ],
     );

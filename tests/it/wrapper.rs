@@ -199,9 +199,11 @@ async fn a_client_behind_the_wall_cannot_end_its_wrapper() {
         "{GREETING}{INIT}(setsid sleep 1000 &)\nkill -9 $PPID 2> $HERE/../err-$$; mv $HERE/../err-$$ $TMPDIR/err 2>/dev/null\n\
          {{ kill -9 $PPID || echo refused; }} > $TMPDIR/said 2>&1; echo $PPID > $TMPDIR/wrapper\n{RESULT}"
     ));
-    let mut wall = fake.desk.wall(&[]);
-    wall.read.push(fake.folder.path().to_path_buf());
-    let report = fake.run(|request| request.wall = Some(wall)).await;
+    let mut sandbox = fake.desk.sandbox(&[]);
+    if let Some(client) = &mut sandbox.client {
+        client.read.push(fake.folder.path().to_path_buf());
+    }
+    let report = fake.run(|request| request.sandbox = sandbox).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let file = |name: &str| std::fs::read_to_string(fake.desk.run_dir().join(name)).unwrap();
     assert!(file("said").contains("Operation not permitted") && file("said").contains("refused"), "{}", file("said"));
@@ -356,9 +358,9 @@ async fn a_wrapper_that_is_told_to_end_ends_the_client() {
 async fn a_wrapper_that_waits_is_the_next_runs_and_leaves_nothing() {
     let mut fake = Fake::new(&format!("{GREETING}{INIT}{RESULT}"));
     // By a name of this test's own, so that it is told apart.
-    let own_binary = fake.folder.path().join("ollim-bot");
-    std::os::unix::fs::symlink(&fake.desk.claude.own_binary, &own_binary).unwrap();
-    fake.desk.claude.own_binary = own_binary;
+    let shell_binary = fake.folder.path().join("ollim-bot");
+    std::os::unix::fs::symlink(&fake.desk.claude.shell_binary, &shell_binary).unwrap();
+    fake.desk.claude.shell_binary = shell_binary;
     let fake = Arc::new(fake);
     for killed in [false, true] {
         fake.desk.claude.get_ready();

@@ -214,7 +214,11 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     // Of the service's own only what it goes on from: no socket, no token, no log of the journal.
     let mut state = world.left_in_state.clone();
     state.retain(|name| name != "main");
-    wrong.extend(expect("state/", &state, &["journal.db", "lock", "runs"]));
+    wrong.extend(expect(
+        "state/",
+        &state,
+        &["journal.db", "lock", "program-farm", "program-farm-judged", "program-farm.stamp", "runs"],
+    ));
 
     let mut kept: Vec<(PathBuf, String)> = names(&failed_folder)
         .into_iter()

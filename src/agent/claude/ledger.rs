@@ -37,9 +37,9 @@ impl Verdicts {
         news
     }
 
-    /// Whether the call is known to have been denied.
-    pub(super) fn denied(&self, call: &str) -> bool {
-        self.lock().calls.get(call) == Some(&false)
+    /// Takes note that a call was denied, whatever was said of it before. Whether that was news.
+    pub(super) fn refused(&self, call: &str) -> bool {
+        self.lock().calls.insert(call.to_string(), false) != Some(false)
     }
 
     /// Uses up one approval of the tool. `false`: there is none.
@@ -102,8 +102,9 @@ mod tests {
         verdicts.give("2".into(), "ping".into(), false);
         assert!(verdicts.redeem("ping"));
         assert!(!verdicts.redeem("ping"));
-        assert!(verdicts.denied("2") && !verdicts.denied("1") && !verdicts.denied("3"));
         assert!(verdicts.refused_unasked("3") && !verdicts.refused_unasked("3") && !verdicts.refused_unasked("1"));
+        assert!(!verdicts.refused("2") && !verdicts.refused("3"));
+        assert!(verdicts.refused("1") && !verdicts.refused("1") && verdicts.refused("4"));
     }
 
     #[test]

@@ -13,28 +13,33 @@ mod process;
 mod protocol;
 mod ready;
 mod session;
+mod tasks;
+pub mod versions;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
+use agent_sandbox::{Answer, Domain, Judge, Launch, Secret, ShellService, ShellSpec, Start, farm, resolved, system};
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::login::{Login, LoginSources, find_login};
-use self::options::{Surroundings, command_line, environment};
+use self::options::{Surroundings, command_line, environment, shell_environment, variables};
 use self::outcome::Cut;
 use self::process::Process;
 pub use self::ready::Ready;
-use self::session::{End, Heard};
-use super::client::{AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, SessionId, SessionMode};
-use super::launch::{Launch, Secret};
+use self::session::{End, Heard, Turn};
+use super::client::{
+    AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, RunHost, SessionId, SessionMode,
+};
 use super::tools::ServeTools;
-use super::wall::{Wall, files_of_command, resolved};
 use crate::clock::Clock;
 
 /// How long things may take.
@@ -79,9 +84,9 @@ impl Default for Limits {
 pub struct Claude {
     /// The client's program, absolute ([`find`]).
     pub command: PathBuf,
-    /// Our own binary: it is the wrapper.
-    pub own_binary: PathBuf,
-    /// The next run's wrapper.
+    /// The program that is the sandbox's stages: the runner of each client, its shell, and what the shell finds as programs.
+    pub shell_binary: PathBuf,
+    /// The next run's runner.
     pub ready: Ready,
     /// The main session's own configuration folder (`CLAUDE_CONFIG_DIR`).
     pub main_config: PathBuf,
@@ -152,29 +157,68 @@ impl Claude {
 
     fn launch(&self, request: &Request, config_dir: &Path, login: Login) -> Launch {
         let mut env = environment(&self.surroundings, config_dir, &request.run_dir, &request.token);
-        if request.wall.is_some() {
-            // Git gives up at a configuration file that it sees and cannot read, as the person's is behind the wall.
+        env.extend(variables(&request.options));
+        if request.sandbox.client.is_some() {
+            // Git gives up at a configuration file that it sees and cannot read, as the person's is out of reach.
             env.entry("GIT_CONFIG_GLOBAL".into()).or_insert_with(|| "/dev/null".into());
         }
+        let shell = request.sandbox.shell.clone().map(|mut spec| {
+            let clean = self.clean_environment(request);
+            let complete = |mut spec: ShellSpec| {
+                spec.env = clean.clone().into_iter().chain(presenting(request)).chain(spec.env).collect();
+                spec
+            };
+            let agents = request.sandbox.agents.clone().into_iter();
+            let agents = agents.map(|(name, spec)| (name, complete(spec))).collect();
+            spec = complete(spec);
+            let (socket, token) = (shell_socket(request), request.token.clone());
+            env.extend(presenting(request));
+            let link = request.run_dir.join(agent_sandbox::shell::FOLDER).join("bash");
+            env.insert("CLAUDE_CODE_SHELL".into(), link.display().to_string());
+            ShellService { socket, token, spec, agents }
+        });
         Launch {
             program: self.command.clone(),
             args: command_line(&request.session, &request.options, &request.visible_tools, &request.deny_rules),
             env,
             work_dir: request.work_dir.clone(),
             secret: Some(Secret { variable: login.kind.variable().into(), value: login.secret }),
-            wall: request.wall.clone().map(|wall| self.complete(wall, request, config_dir)),
+            domain: request.sandbox.client.clone().map(|domain| self.complete(domain, request, config_dir)),
+            shell,
         }
     }
 
+    /// What every shell and program of a run has in its environment, whatever started it.
+    fn clean_environment(&self, request: &Request) -> BTreeMap<String, String> {
+        shell_environment(&self.surroundings, &request.run_dir.join("tmp"))
+    }
+
+    /// The same for programs that run outside of the shell: they may have to present the run.
+    fn programs_environment(&self, request: &Request) -> BTreeMap<String, String> {
+        let mut env = self.clean_environment(request);
+        if let Some(shell) = &request.sandbox.shell {
+            env.extend(presenting(request));
+            env.extend(shell.env.clone());
+        }
+        env.insert("OLLIM_HOME".into(), self.surroundings.data_folder.clone());
+        env.insert("OLLIM_RUN_TOKEN".into(), request.token.clone());
+        env
+    }
+
     /// What every client needs, whatever its job may do.
-    fn complete(&self, mut wall: Wall, request: &Request, config_dir: &Path) -> Wall {
-        let devices = ["/dev/null", "/dev/tty", "/dev/shm"];
-        wall.write.extend(devices.map(|device| resolved(Path::new(device))));
-        wall.write.extend([request.run_dir.clone(), config_dir.to_path_buf()]);
-        wall.read.push(request.work_dir.clone());
-        wall.read.push(resolved(&self.own_binary));
-        wall.read.extend(files_of_command(&self.command));
-        wall
+    fn complete(&self, mut domain: Domain, request: &Request, config_dir: &Path) -> Domain {
+        domain.write.extend(system::sinks());
+        domain.write.extend([request.run_dir.clone(), config_dir.to_path_buf()]);
+        domain.read.push(request.work_dir.clone());
+        let files = files_of_command(&self.command);
+        domain.execute.extend(match farm::is_script(&self.command) {
+            // It runs other programs by design: which ones, nobody knows.
+            true => system::programs(),
+            false => Vec::new(),
+        });
+        domain.execute.extend(files);
+        domain.execute.push(resolved(&self.shell_binary));
+        domain
     }
 
     async fn attempt(&self, request: &Request) -> AttemptReport {
@@ -211,11 +255,12 @@ impl Claude {
     /// One process, from its start until nothing of it is left.
     async fn once(&self, request: &Request, launch: &Launch, config_dir: &Path, deadline: Instant) -> AttemptReport {
         fail_point!(BeforeSpawn);
-        let started = async { Process::start(self.ready.take(&self.own_binary).await?, launch).await };
+        let judge = Arc::new(RunJudge { host: request.host.clone(), clean: self.programs_environment(request) });
+        let started = async { Process::start(self.ready.take(&self.shell_binary).await?, launch, judge).await };
         let mut process = match started.await {
             Ok(process) => process,
             Err(error) => {
-                let message = format!("cannot start the wrapper {}: {error}", self.own_binary.display());
+                let message = format!("cannot start the runner {}: {error}", self.shell_binary.display());
                 return AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::SpawnFailed, message)));
             }
         };
@@ -223,25 +268,27 @@ impl Claude {
         session::started(&*request.host, process.pid()).await;
         fail_point!(StartRecorded);
         let mut pipe = (self.serve_tools)(&request.mcp_tools, request.host.clone());
-        let mut heard = Heard::default();
-        let turn = AssertUnwindSafe(session::drive(&mut process, request, &self.limits, &mut pipe, &mut heard));
+        let mut turn = Turn::new(request, &self.limits, &process);
+        let driven = AssertUnwindSafe(turn.drive(&mut process, &mut pipe));
         let cut = tokio::select! {
             biased;
             () = request.cancel.cancelled() => Cut::Cancelled,
             () = sleep_until(deadline) => Cut::TimedOut(request.timeout),
-            end = turn.catch_unwind() => end.map_or(Cut::Panicked, Cut::Ended),
+            end = driven.catch_unwind() => end.map_or(Cut::Panicked, Cut::Ended),
         };
-        let goes_on = match &cut {
-            Cut::Cancelled | Cut::TimedOut(_) | Cut::Ended(End::Silent(_)) => true,
-            Cut::Ended(End::Result(_)) | Cut::Panicked => false,
+        match &cut {
+            Cut::Cancelled | Cut::TimedOut(_) | Cut::Panicked | Cut::Ended(End::Silent(_)) => {
+                turn.break_off(&mut process).await;
+            }
+            Cut::Ended(End::Result(_)) => {}
             // It is of no use any more.
-            Cut::Ended(_) => return self.report(request, config_dir, process, cut, heard, Duration::ZERO).await,
-        };
-        if goes_on {
-            session::interrupt(&mut process, &self.limits, &mut heard).await;
+            Cut::Ended(_) => return self.report(request, config_dir, process, cut, turn.heard, Duration::ZERO).await,
         }
         pipe.end(self.limits.host_ends).await;
-        self.report(request, config_dir, process, cut, heard, self.limits.leave).await
+        let killed_at = Instant::now() + self.limits.leave;
+        turn.leave(&mut process, self.limits.leave).await;
+        let grace = killed_at.saturating_duration_since(Instant::now());
+        self.report(request, config_dir, process, cut, turn.heard, grace).await
     }
 
     async fn report(
@@ -256,7 +303,7 @@ impl Claude {
         let exit = process.end(grace).await;
         let transcript = heard.session.as_ref().and_then(|session| transcript(config_dir, session));
         AttemptReport {
-            end: outcome::name(cut, &exit, &self.command, request),
+            end: outcome::name(cut, &exit, &self.command, request, &heard),
             answer: heard.answer,
             session: heard.session,
             transcript,
@@ -265,6 +312,59 @@ impl Claude {
             messages: Vec::new(),
         }
     }
+}
+
+/// Where the broker of a run listens.
+fn shell_socket(request: &Request) -> PathBuf {
+    request.run_dir.join("shell.sock")
+}
+
+/// What a shell, or a program that has lost its descriptors, presents itself to the broker with.
+fn presenting(request: &Request) -> [(String, String); 2] {
+    [
+        (agent_sandbox::SOCKET_VARIABLE.into(), shell_socket(request).display().to_string()),
+        (agent_sandbox::TOKEN_VARIABLE.into(), request.token.clone()),
+    ]
+}
+
+/// Puts the clean environment under what the host's answer adds to it.
+struct RunJudge {
+    host: Arc<dyn RunHost>,
+    clean: BTreeMap<String, String>,
+}
+
+#[async_trait]
+impl Judge for RunJudge {
+    async fn judge(&self, start: Start) -> Answer {
+        let (host, runtime) = (self.host.clone(), tokio::runtime::Handle::current());
+        // Off the threads that serve everything else: arguments are as long as an agent likes.
+        let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
+        let failed = |_| Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
+        match judged.unwrap_or_else(failed) {
+            Answer::Outside { program, env, domain } => {
+                Answer::Outside { program, env: self.clean.clone().into_iter().chain(env).collect(), domain }
+            }
+            answer => answer,
+        }
+    }
+
+    async fn caller(&self, script: String) -> Result<Option<String>, String> {
+        self.host.caller(script).await
+    }
+}
+
+/// What a client's own command needs to be readable: its file, and where it is a script of an npm package, the package.
+fn files_of_command(command: &Path) -> Vec<PathBuf> {
+    let command = resolved(command);
+    let package = command.ancestors().skip(1).find(|path| {
+        let above = |path: &Path| path.parent().and_then(Path::file_name).map(OsStr::to_os_string);
+        let scope =
+            path.parent().and_then(Path::file_name).is_some_and(|name| name.as_encoded_bytes().starts_with(b"@"));
+        let folder = if scope { path.parent().and_then(above) } else { above(path) };
+        folder.as_deref() == Some(OsStr::new("node_modules"))
+    });
+    let package = package.map(Path::to_path_buf);
+    std::iter::once(command).chain(package).collect()
 }
 
 /// A folder that only this user can look into. One that a fork may have put there leads nowhere else.
@@ -294,8 +394,8 @@ impl AgentClient for Claude {
     }
 
     fn get_ready(&self) {
-        let (ready, own_binary) = (self.ready.clone(), self.own_binary.clone());
-        tokio::spawn(async move { ready.fill(&own_binary).await });
+        let (ready, shell_binary) = (self.ready.clone(), self.shell_binary.clone());
+        tokio::spawn(async move { ready.fill(&shell_binary).await });
     }
 
     async fn run(&self, request: Request) -> AttemptReport {
@@ -303,5 +403,28 @@ impl AgentClient for Claude {
             Ok(report) => report,
             Err(_) => AttemptReport::bare(outcome::panicked()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_npm_package_is_readable_and_a_lone_file_is_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for file in ["node_modules/@a/cc/bin/x", "node_modules/cc/cli.js", "claude"] {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let check = |file: &str, expect: &[&str]| {
+            let expect: Vec<PathBuf> = expect.iter().map(|path| root.join(path)).collect();
+            assert_eq!(files_of_command(&root.join(file)), expect);
+        };
+        check("node_modules/@a/cc/bin/x", &["node_modules/@a/cc/bin/x", "node_modules/@a/cc"]);
+        check("node_modules/cc/cli.js", &["node_modules/cc/cli.js", "node_modules/cc"]);
+        check("claude", &["claude"]);
     }
 }

@@ -43,9 +43,9 @@ pub fn command_line(
         line.option("--model", model);
     }
     match options.thinking {
-        None => {}
+        // Off is said in the environment.
+        None | Some(Thinking::Disabled) => {}
         Some(Thinking::Adaptive) => line.option("--thinking", "adaptive"),
-        Some(Thinking::Disabled) => line.option("--thinking", "disabled"),
         Some(Thinking::Budget(tokens)) => line.option("--max-thinking-tokens", tokens),
     }
     if let Some(turns) = options.max_turns {
@@ -115,7 +115,16 @@ pub struct Surroundings {
     pub data_folder: String,
 }
 
-/// The whole environment of one client, the login excepted.
+/// What the options add to the environment, where no argument does it.
+///
+/// 2.1.330 ignores `--thinking disabled` for the models of its time; the variable holds for every model and client.
+#[must_use]
+pub fn variables(options: &ClientOptions) -> BTreeMap<String, String> {
+    let off = (options.thinking == Some(Thinking::Disabled)).then_some(("CLAUDE_CODE_DISABLE_THINKING", "1"));
+    off.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+/// The environment of every client, without its login and [`variables`].
 ///
 /// `config_dir` is the client's own configuration folder, `run_dir` the run's folder, `token` stands for the run on
 /// the control socket. Nothing that leads out of the wall gets in (`SSH_AUTH_SOCK`, `TMUX`, `DBUS_SESSION_BUS_ADDRESS`,
@@ -137,7 +146,7 @@ pub fn environment(
     let path = env.get("PATH").or_else(|| own.get("PATH")).map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
     let path = surroundings.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
     let [config_dir, run_dir] = [config_dir, run_dir].map(|path| path.display().to_string());
-    let ours: [(&str, &str); 13] = [
+    let ours: [(&str, &str); 14] = [
         ("PATH", &path),
         ("OLLIM_HOME", &surroundings.data_folder),
         ("OLLIM_RUN_TOKEN", token),
@@ -151,11 +160,52 @@ pub fn environment(
         ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
         // Without it `@/path` anywhere in a prompt reads that file, with no tool and no hook.
         ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+        // A client has one turn. What goes on beside it would end with it.
+        ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
     ];
     env.extend(ours.map(|(name, value)| (name.to_string(), value.to_string())));
+    env
+}
+
+/// The environment of what runs in a job's shell, and of the programs that it starts: the service's harmless variables and
+/// `client_env`, nothing of the client. `temporary` is where temporary files go. `PATH` is not in it.
+#[must_use]
+pub fn shell_environment(surroundings: &Surroundings, temporary: &Path) -> BTreeMap<String, String> {
+    const PASSED_ON: &[&str] = &["HOME", "LANG", "LANGUAGE", "LOGNAME", "TZ", "USER"];
+    const OF_THE_CLIENT: &[&str] = &["ANTHROPIC_", "CLAUDE_", "OLLIM_", "AGENT_SANDBOX_"];
+    let named = |name: &&String| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_");
+    let own = surroundings.own.iter().filter(|(name, _)| named(name));
+    let added =
+        surroundings.added.iter().filter(|(name, _)| !OF_THE_CLIENT.iter().any(|start| name.starts_with(start)));
+    let mut env: BTreeMap<String, String> =
+        own.chain(added).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let temporary = temporary.display().to_string();
+    let ours: [(&str, &str); 12] = [
+        ("TMPDIR", &temporary),
+        // A repository that somebody planted runs nothing.
+        ("GIT_CONFIG_COUNT", "2"),
+        ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+        ("GIT_CONFIG_VALUE_0", "explicit"),
+        ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
+        ("GIT_CONFIG_VALUE_1", "false"),
+        // A bash whose standard input is a socket takes itself for a remote login and reads ~/.bashrc, unless it is
+        // told that a shell is around it.
+        ("SHLVL", "1"),
+        ("GIT_EDITOR", "true"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        // Nothing of the person's: it is out of reach, and git gives up where it sees it and cannot read it.
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+    ];
+    env.remove("PATH");
+    for (name, value) in ours {
+        env.entry(name.into()).or_insert_with(|| value.into());
+    }
+    env.insert("TMPDIR".into(), temporary.clone());
     env
 }
 
@@ -214,8 +264,10 @@ mod tests {
             &[],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode default
 --permission-prompt-tool stdio --setting-sources '' --strict-mcp-config
---tools Bash --thinking disabled --resume=0f"#,
+--tools Bash --resume=0f"#,
         );
+        assert_eq!(variables(&options)["CLAUDE_CODE_DISABLE_THINKING"], "1");
+        assert!(variables(&ClientOptions::default()).is_empty());
     }
 
     #[test]
@@ -261,6 +313,7 @@ mod tests {
         ANTHROPIC_BASE_URL=http://127.0.0.1:1
         CLAUDE_CODE_DISABLE_ATTACHMENTS=1
         CLAUDE_CODE_DISABLE_AUTO_MEMORY=1
+        CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1
         CLAUDE_CODE_DISABLE_BUNDLED_SKILLS=1
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
         CLAUDE_CODE_SHELL=/bin/bash

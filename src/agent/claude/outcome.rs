@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::process::Exit;
 use super::protocol::TurnResult;
-use super::session::End;
+use super::session::{End, Heard};
 use crate::agent::client::{AttemptEnd, Failure, FailureClass, Request, SessionMode};
-use crate::agent::{second_stage, wrapper};
+use agent_sandbox::{CANNOT_START, NO_DOMAIN};
 
 /// Why a turn is over.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(super) enum Cut {
     Panicked,
 }
 
-/// The end's name.
-pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request) -> AttemptEnd {
-    match cut {
+/// The end's name. No run is completed that did not come to the end of what it started.
+pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request, heard: &Heard) -> AttemptEnd {
+    let end = match cut {
         Cut::Cancelled => AttemptEnd::Cancelled,
         Cut::TimedOut(limit) => timed_out(limit),
         Cut::Panicked => panicked(),
@@ -37,7 +37,28 @@ pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request) -> 
         Cut::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
         Cut::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
         Cut::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
+    };
+    let Some(lost) = lost(heard) else { return end };
+    match end {
+        AttemptEnd::Completed => AttemptEnd::Failed(Failure::new(
+            FailureClass::ErrorResult,
+            format!("the agent client ended its turn before its work was done: {lost}"),
+        )),
+        AttemptEnd::TimedOut(limit) => AttemptEnd::TimedOut(format!("{limit}; {lost}")),
+        AttemptEnd::Failed(failure) => {
+            AttemptEnd::Failed(Failure::new(failure.class, format!("{}; {lost}", failure.message)))
+        }
+        AttemptEnd::Cancelled => AttemptEnd::Cancelled,
     }
+}
+
+/// What came to no end: tasks that were cut off, calls that nobody could judge any more.
+fn lost(heard: &Heard) -> Option<String> {
+    let cut_off = heard.tasks.any().then(|| format!("{} was still going and was cut off", heard.tasks.names()));
+    let calls = (heard.asked_too_late > 0)
+        .then(|| format!("it made {} more calls when the turn was over, which were denied", heard.asked_too_late));
+    let lost: Vec<String> = cut_off.into_iter().chain(calls).collect();
+    (!lost.is_empty()).then(|| lost.join("; "))
 }
 
 fn of_fault(end: End, exit: &Exit) -> Failure {
@@ -78,10 +99,8 @@ fn of_exit(exit: &Exit, command: &Path, resumed: bool) -> AttemptEnd {
     let ours = said.lines().rev().find_map(|line| line.strip_prefix("ollim-bot: "));
     let code = exit.code.and_then(|code| u8::try_from(code).ok());
     let (class, message) = match (code, ours) {
-        (Some(wrapper::CANNOT_START), Some(why)) => (FailureClass::SpawnFailed, cannot_start(command, why)),
-        (Some(second_stage::NO_WALL), Some(why)) => {
-            (FailureClass::Internal, format!("the agent client was not started: {why}"))
-        }
+        (Some(CANNOT_START), Some(why)) => (FailureClass::SpawnFailed, cannot_start(command, why)),
+        (Some(NO_DOMAIN), Some(why)) => (FailureClass::Internal, format!("the agent client was not started: {why}")),
         _ if resumed && said.contains(NO_SESSION) => return session_missing(),
         _ => {
             let how = exit.code.map_or_else(|| "was killed".to_string(), |code| format!("ended with code {code}"));
@@ -248,7 +267,12 @@ mod tests {
         check(Some(127), "x\nollim-bot: cannot start /bin/claude: no\n", SpawnFailed, "npm install -g");
         // The client's own 127 is not ours.
         check(Some(127), "sh: node: not found", ExitedEarly, "node: not found");
-        check(Some(126), "ollim-bot: this kernel does not hold the whole wall", Internal, "not hold the whole wall");
+        check(
+            Some(126),
+            "ollim-bot: this kernel does not hold the whole sandbox",
+            Internal,
+            "not hold the whole sandbox",
+        );
         check(Some(1), "No conversation found with session ID: 1", MainSessionMissing, "begins a new one");
         check(Some(1), "", ExitedEarly, "it said nothing");
         check(None, "", ExitedEarly, "was killed");

@@ -1,6 +1,6 @@
-//! One client process behind its wrapper: starting it, its three streams, and its end.
+//! One client process behind its runner: starting it, its three streams, and its end.
 //!
-//! However it ends, and even if the value is just dropped, nothing of it survives: the wrapper kills what is left as
+//! However it ends, and even if the value is just dropped, nothing of it survives: the runner kills what is left as
 //! soon as our end of its socket is closed.
 
 use std::io;
@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,10 +20,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::lines::Lines;
-use crate::agent::launch::{self, Launch};
-use crate::agent::{tree, wrapper};
+use agent_sandbox::{Judge, Launch, runner, tree};
 
 /// Messages that wait for the client to read them.
 const QUEUE: usize = 1024;
@@ -30,7 +31,7 @@ const QUEUE: usize = 1024;
 /// The end of standard error that is kept.
 const TAIL: usize = 4096;
 
-/// How long a wrapper may take to kill what is below it. It takes milliseconds; after that we do it ourselves.
+/// How long a runner may take to kill what is below it. It takes milliseconds; after that we do it ourselves.
 const WRAPPER_ENDS: Duration = Duration::from_secs(10);
 
 /// A running client.
@@ -39,8 +40,9 @@ pub(super) struct Process {
     to_client: Sender,
     writer: JoinHandle<()>,
     stderr: JoinHandle<Vec<u8>>,
-    socket: UnixStream,
-    wrapper: Child,
+    /// Answers what the runner asks. Dropped, it closes the socket, which ends the runner.
+    answers: AbortOnDropHandle<()>,
+    runner: Child,
     pid: u32,
 }
 
@@ -71,16 +73,16 @@ impl Sender {
 /// How a client ended.
 #[derive(Debug)]
 pub(super) struct Exit {
-    /// Its exit code, or 128 and the signal; `None`: the wrapper was killed.
+    /// Its exit code, or 128 and the signal; `None`: the runner was killed.
     pub code: Option<i32>,
     /// The end of what it wrote to standard error.
     pub stderr: String,
 }
 
-/// A wrapper that waits to be told what to start. Dropped, it ends.
+/// A runner that waits to be told what to start. Dropped, it ends.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    wrapper: Child,
+    runner: Child,
     socket: UnixStream,
     stdout: ChildStdout,
     stderr: ChildStderr,
@@ -89,10 +91,10 @@ pub(super) struct Waiting {
 impl Waiting {
     /// # Errors
     /// Our own binary cannot be started.
-    pub(super) fn start(own_binary: &Path) -> io::Result<Self> {
+    pub(super) fn start(shell_binary: &Path) -> io::Result<Self> {
         let (ours, theirs) = BlockingStream::pair()?;
-        let mut wrapper = Command::new(own_binary)
-            .arg(wrapper::COMMAND)
+        let mut runner = Command::new(shell_binary)
+            .arg(runner::COMMAND)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
@@ -100,48 +102,48 @@ impl Waiting {
             // Keys of a terminal go to the service, which ends its clients itself.
             .process_group(0)
             .spawn()?;
-        let piped = || io::Error::other("the wrapper has no pipes");
-        let stdout = wrapper.stdout.take().ok_or_else(piped)?;
-        let stderr = wrapper.stderr.take().ok_or_else(piped)?;
+        let piped = || io::Error::other("the runner has no pipes");
+        let stdout = runner.stdout.take().ok_or_else(piped)?;
+        let stderr = runner.stderr.take().ok_or_else(piped)?;
         ours.set_nonblocking(true)?;
-        Ok(Self { socket: UnixStream::from_std(ours)?, wrapper, stdout, stderr })
+        Ok(Self { socket: UnixStream::from_std(ours)?, runner, stdout, stderr })
     }
 
     /// `None`: it has ended.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.wrapper.id()
+        self.runner.id()
     }
 
     /// Whether it is still there.
     pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.wrapper.try_wait(), Ok(None))
+        matches!(self.runner.try_wait(), Ok(None))
     }
 }
 
 impl Process {
     /// # Errors
-    /// The wrapper has ended. (A client that cannot be started shows by [`Exit::code`].)
-    pub(super) async fn start(waiting: Waiting, launch: &Launch) -> io::Result<Self> {
-        let pid = waiting.pid().ok_or_else(|| io::Error::other("the wrapper has ended"))?;
-        let Waiting { wrapper, mut socket, stdout, stderr } = waiting;
+    /// The runner has ended. (A client that cannot be started shows by [`Exit::code`].)
+    pub(super) async fn start(waiting: Waiting, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Self> {
+        let pid = waiting.pid().ok_or_else(|| io::Error::other("the runner has ended"))?;
+        let Waiting { runner, mut socket, stdout, stderr } = waiting;
         let (read, write) = io::pipe()?;
         let (queue, waiting) = mpsc::channel(QUEUE);
         let close = CancellationToken::new();
         rustix::io::ioctl_fionbio(&write, true)?;
         let writer = tokio::spawn(write_lines(pipe::Sender::from_owned_fd(write.into())?, waiting, close.clone()));
-        launch::send(&mut socket, launch, read.into()).await?;
+        agent_sandbox::send(&mut socket, launch, read.into()).await?;
         Ok(Self {
             lines: Lines::new(stdout),
             to_client: Sender { queue, close },
             writer,
             stderr: tokio::spawn(tail(stderr)),
-            socket,
-            wrapper,
+            answers: AbortOnDropHandle::new(tokio::spawn(answer(socket, judge))),
+            runner,
             pid,
         })
     }
 
-    /// The wrapper's: everything that the client starts is below it.
+    /// The runner's: everything that the client starts is below it.
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
@@ -158,25 +160,25 @@ impl Process {
         let left = timeout(grace, async {
             // Its last words are read, so that it does not block on them.
             while let Ok(Some(_)) = self.lines.next().await {}
-            self.wrapper.wait().await
+            self.runner.wait().await
         })
         .await;
-        drop(self.socket);
+        self.answers.abort();
         drop(self.lines);
         self.writer.abort();
         let status = match left {
             Ok(status) => status,
-            Err(_) => match timeout(WRAPPER_ENDS, self.wrapper.wait()).await {
+            Err(_) => match timeout(WRAPPER_ENDS, self.runner.wait()).await {
                 Ok(status) => status,
                 Err(_) => {
                     tracing::warn!(
                         pid = self.pid,
-                        "the wrapper of an agent client hangs; its processes are killed from here"
+                        "the runner of an agent client hangs; its processes are killed from here"
                     );
                     while tree::kill_below(self.pid) > 0 {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
-                    self.wrapper.kill().await.and(self.wrapper.wait().await)
+                    self.runner.kill().await.and(self.runner.wait().await)
                 }
             },
         };
@@ -188,6 +190,14 @@ impl Process {
             code: status.ok().and_then(|status| status.code()),
             stderr: String::from_utf8_lossy(&stderr).into_owned(),
         }
+    }
+}
+
+/// Answers what the runner asks, and holds its socket for as long as the client is wanted.
+async fn answer(socket: UnixStream, judge: Arc<dyn Judge>) {
+    let (from, to) = socket.into_split();
+    if let Err(error) = agent_sandbox::answer(from, to, judge).await {
+        tracing::warn!(%error, "the runner of an agent client asks nothing any more: its programs are refused");
     }
 }
 

@@ -1,6 +1,6 @@
-//! A wrapper that is there before its run is.
+//! A runner that is there before its run is.
 //!
-//! Starting our own binary twice takes longer than all else that a run waits for before its client starts. A wrapper
+//! Starting our own binary twice takes longer than all else that a run waits for before its client starts. A runner
 //! knows nothing of a run until it is told, so one is started while the run is still being recorded. There is one at most,
 //! and it stays until a run takes it.
 
@@ -18,11 +18,11 @@ pub struct Ready(Arc<Mutex<Option<Waiting>>>);
 
 impl Ready {
     /// Sees to it that there is one.
-    pub(super) async fn fill(&self, own_binary: &Path) {
+    pub(super) async fn fill(&self, shell_binary: &Path) {
         let mut place = self.0.lock().await;
         if place.as_mut().is_none_or(|waiting| !waiting.is_alive()) {
             // Whoever needs one starts it then, and says what is wrong.
-            *place = Waiting::start(own_binary).ok();
+            *place = Waiting::start(shell_binary).ok();
         }
     }
 
@@ -30,11 +30,11 @@ impl Ready {
     ///
     /// # Errors
     /// Our own binary cannot be started.
-    pub(super) async fn take(&self, own_binary: &Path) -> io::Result<Waiting> {
+    pub(super) async fn take(&self, shell_binary: &Path) -> io::Result<Waiting> {
         let waiting = self.0.lock().await.take();
         match waiting.and_then(|mut waiting| waiting.is_alive().then_some(waiting)) {
             Some(waiting) => Ok(waiting),
-            None => Waiting::start(own_binary),
+            None => Waiting::start(shell_binary),
         }
     }
 }

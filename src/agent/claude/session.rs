@@ -3,6 +3,12 @@
 //! What always holds: no call of a tool runs unless the host allowed it, in time, after the client had said which
 //! tools it shows and they were found to be those that the policy shows. A fault anywhere, ours or the client's, is a no.
 //! Every question of the client is answered, unless it does not read.
+//!
+//! A `result` ends the turn only when nothing that the client started is going. Until then the client's input stays open:
+//! its tasks ask for their calls, and their end begins another turn, with a `result` of its own.
+
+mod ending;
+mod surface;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -13,11 +19,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use self::surface::{lacks_ours, surplus};
 use super::Limits;
 use super::ledger::{AtServer, Verdicts};
 use super::lines::LineError;
 use super::process::{Process, Sender};
 use super::protocol::{self, Block, Call, Form, Incoming, Init, SERVER, TurnResult};
+use super::tasks::Tasks;
 use crate::agent::{Request, RunHost, SessionId, SessionMode, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
@@ -38,6 +46,10 @@ pub(super) struct Heard {
     pub cost_usd: Option<f64>,
     pub turns: Option<u32>,
     pub version: Option<String>,
+    /// What it has started and not ended.
+    pub tasks: Tasks,
+    /// Calls that it asked for when its input was closed: they did not run.
+    pub asked_too_late: u32,
 }
 
 /// How a turn came to its end.
@@ -65,52 +77,22 @@ pub(super) enum End {
     Silent(Duration),
 }
 
-/// Does a turn. May be dropped at any moment: nothing that was not allowed before is allowed afterwards.
-pub(super) async fn drive(
-    process: &mut Process,
-    request: &Request,
-    limits: &Limits,
-    pipe: &mut ToolPipe,
-    heard: &mut Heard,
-) -> End {
-    let mut turn = Turn::new(request, limits, process.sender(), process.pid(), heard);
-    let initialized_by = Instant::now() + limits.initialize;
-    let server = (!request.mcp_tools.is_empty()).then_some(SERVER);
-    let waits = turn.client_waits().as_secs();
-    turn.out.send(&protocol::initialize(INITIALIZE, waits, server, request.host.may_hold_up()));
-    let mut last_heard = Instant::now();
-    let end = loop {
-        let silent_at = last_heard + request.inactivity_timeout;
-        tokio::select! {
-            line = process.lines.next() => {
-                last_heard = Instant::now();
-                match line {
-                    Ok(Some(line)) => if let Some(end) = turn.hear(&line, pipe) { break end },
-                    Ok(None) => break End::Exited,
-                    Err(error) => break End::Unreadable(error),
-                }
-            }
-            Some(message) = pipe.from_server.recv() => turn.pass_on(message),
-            Some(_) = turn.asked.join_next() => last_heard = Instant::now(),
-            () = sleep_until(initialized_by), if !turn.initialized => break End::NotInitialized,
-            () = sleep_until(silent_at), if turn.owes_nothing() => break End::Silent(request.inactivity_timeout),
-        }
-    };
-    // What the host is told is told, and what it is doing it ends.
-    let _ = timeout(limits.host_ends, async { while turn.asked.join_next().await.is_some() {} }).await;
-    end
-}
-
-struct Turn<'a> {
+/// One turn. It outlives [`Turn::drive`], so that the client's last words find who they are for.
+pub(super) struct Turn<'a> {
     request: &'a Request,
     limits: &'a Limits,
     out: Sender,
     pid: u32,
-    heard: &'a mut Heard,
+    /// What the client has said.
+    pub heard: Heard,
     initialized: bool,
     /// `system/init` came and showed nothing that it must not.
     checked: bool,
     malformed: u32,
+    /// The end of a turn of the model, where the client has more to do.
+    held: Option<Box<TurnResult>>,
+    /// By then the client has begun to say what came of its tasks, if it does at all.
+    resumes_by: Option<Instant>,
     /// Calls that the model made and that have no result yet: tool and input by the client's id.
     calls: HashMap<String, (String, Value)>,
     verdicts: Verdicts,
@@ -121,21 +103,58 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn new(request: &'a Request, limits: &'a Limits, out: Sender, pid: u32, heard: &'a mut Heard) -> Self {
+    pub(super) fn new(request: &'a Request, limits: &'a Limits, process: &Process) -> Self {
         Self {
             request,
             limits,
-            out,
-            pid,
-            heard,
+            out: process.sender(),
+            pid: process.pid(),
+            heard: Heard::default(),
             initialized: false,
             checked: false,
             malformed: 0,
+            held: None,
+            resumes_by: None,
             calls: HashMap::new(),
             verdicts: Verdicts::default(),
             asked: JoinSet::new(),
             at_server: AtServer::default(),
         }
+    }
+
+    /// Does the turn. May be dropped at any moment, if [`break_off`](Self::break_off) follows: nothing that was not
+    /// allowed before is allowed afterwards.
+    pub(super) async fn drive(&mut self, process: &mut Process, pipe: &mut ToolPipe) -> End {
+        let initialized_by = Instant::now() + self.limits.initialize;
+        let server = (!self.request.mcp_tools.is_empty()).then_some(SERVER);
+        let waits = self.client_waits().as_secs();
+        self.out.send(&protocol::initialize(INITIALIZE, waits, server, self.request.host.may_hold_up()));
+        let mut last_heard = Instant::now();
+        let end = loop {
+            let silent_at = last_heard + self.request.inactivity_timeout;
+            tokio::select! {
+                line = process.lines.next() => {
+                    last_heard = Instant::now();
+                    match line {
+                        Ok(Some(line)) => if let Some(end) = self.hear(&line, pipe) { break end },
+                        Ok(None) => break self.held.take().map_or(End::Exited, End::Result),
+                        Err(error) => break End::Unreadable(error),
+                    }
+                }
+                Some(message) = pipe.from_server.recv() => self.pass_on(message),
+                Some(_) = self.asked.join_next() => last_heard = Instant::now(),
+                () = sleep_until(initialized_by), if !self.initialized => break End::NotInitialized,
+                () = sleep_until(silent_at), if self.owes_nothing() => break End::Silent(self.request.inactivity_timeout),
+                () = async { sleep_until(self.resumes_by.unwrap_or(silent_at)).await }, if self.resumes_by.is_some() => {
+                    if let Some(result) = self.held.take() {
+                        break End::Result(result);
+                    }
+                    self.resumes_by = None;
+                }
+            }
+        };
+        self.settle().await;
+        end
     }
 
     fn owes_nothing(&self) -> bool {
@@ -170,12 +189,21 @@ impl<'a> Turn<'a> {
             }
         };
         match message {
-            Incoming::Init(init) => return self.check_surface(init),
+            Incoming::Init(init) => {
+                // A turn begins; it will have an end of its own.
+                (self.held, self.resumes_by) = (None, None);
+                return self.check_surface(init);
+            }
+            Incoming::Tasks(news) => {
+                self.heard.tasks.hear(news);
+                self.resumes_by =
+                    (self.held.is_some() && !self.heard.tasks.any()).then(|| Instant::now() + self.limits.leave);
+            }
             Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
             Incoming::ApiRetry { status } => tracing::debug!(?status, "the agent client tries its request again"),
             Incoming::Assistant(blocks) => self.said(blocks),
             Incoming::User(blocks) => self.results(blocks),
-            Incoming::Result(result) => return Some(self.ended(result)),
+            Incoming::Result(result) => return self.ended(result),
             Incoming::Request { id, request } => self.asked(&id, request, pipe),
             Incoming::Cancel { id } => tracing::debug!(id, "the agent client took a question back"),
             Incoming::Response { id, error } if id == INITIALIZE => match error {
@@ -241,20 +269,6 @@ impl<'a> Turn<'a> {
                 self.tell(async move { host.client_denied(tool, input, reason).await });
             }
         }
-    }
-
-    fn ended(&mut self, mut result: Box<TurnResult>) -> End {
-        for denial in std::mem::take(&mut result.permission_denials) {
-            // Those that we denied are in the record already.
-            if !self.verdicts.denied(&denial.tool_use_id) {
-                let host = self.request.host.clone();
-                let reason = "denied by the agent client's own rules".to_string();
-                self.tell(async move { host.client_denied(denial.tool_name, denial.tool_input, reason).await });
-            }
-        }
-        self.now_in(std::mem::take(&mut result.session_id));
-        self.heard.take_from(&result);
-        End::Result(result)
     }
 
     fn asked(&mut self, id: &str, question: protocol::Request, pipe: &ToolPipe) {
@@ -371,39 +385,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Heard {
-    /// The figures of a result. The client counts them for the whole session.
-    pub(super) fn take_from(&mut self, result: &TurnResult) {
-        self.cost_usd = result.total_cost_usd.or(self.cost_usd);
-        self.turns = result.num_turns.or(self.turns);
-        if let Some(text) = &result.result
-            && !text.is_empty()
-            && !result.is_error
-        {
-            self.answer = Some(text.clone());
-        }
-    }
-}
-
 fn deny(out: &Sender, id: &str, form: Form, reason: &str) {
     out.send(&protocol::verdict(id, form, false, reason, &Value::Null));
-}
-
-/// The tools that are shown and must not be. `Agent` is called `Task` in the client's list.
-fn surplus(shown: &[String], visible: &[String], ours: &[String]) -> Vec<String> {
-    let known = |name: &str| {
-        let name = if name == "Task" { "Agent" } else { name };
-        let same = |visible: &String| visible == name || (visible == "Task" && name == "Agent");
-        let prefix = format!("mcp__{SERVER}__");
-        visible.iter().any(same) || name.strip_prefix(&prefix).is_some_and(|tool| ours.iter().any(|our| our == tool))
-    };
-    shown.iter().filter(|name| !known(name)).cloned().collect()
-}
-
-/// Whether none of our tools is shown that the job has: it could reach nobody.
-fn lacks_ours(shown: &[String], ours: &[String]) -> bool {
-    let is_shown = |tool: &String| shown.contains(&format!("mcp__{SERVER}__{tool}"));
-    !ours.is_empty() && !ours.iter().any(is_shown)
 }
 
 /// For the host of a run that never came to a turn.
@@ -411,19 +394,4 @@ pub(super) async fn started(host: &dyn RunHost, pid: u32) {
     if AssertUnwindSafe(host.started(pid, None)).catch_unwind().await.is_err() {
         tracing::error!("keeping the record of a run panicked");
     }
-}
-
-/// Asks the client to break off, and takes note of what it then says. Whatever it asks is not answered any more.
-pub(super) async fn interrupt(process: &mut Process, limits: &Limits, heard: &mut Heard) {
-    process.sender().send(&protocol::interrupt("ollim-interrupt"));
-    let broken_off = async {
-        while let Ok(Some(line)) = process.lines.next().await {
-            if let Ok(Incoming::Result(result)) = protocol::read(&line) {
-                heard.take_from(&result);
-                break;
-            }
-        }
-    };
-    // One that does not is killed soon.
-    let _ = timeout(limits.interrupt, broken_off).await;
 }

@@ -201,6 +201,9 @@ pub struct Terms {
     /// It may not reach you directly
     #[arg(long)]
     pub no_ping: bool,
+    /// Its programs have no network
+    #[arg(long)]
+    pub no_network: bool,
     /// Wall clock for the whole run: `10m`, `1h30m`
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub timeout: Option<Duration>,

@@ -12,7 +12,7 @@ use crate::definition::values::Fault;
 use crate::definition::{
     Background, Chain, Definition, DefinitionId, Kind, Mode, OnMissed, OnOverlap, Severity, Thinking, Trigger,
 };
-use crate::policy::{BgForkConfig, UpdateMode};
+use crate::policy::{BgForkConfig, JobNetwork, UpdateMode};
 
 /// The longest identity, in bytes: it names files and folders.
 const LONGEST_ID: usize = 120;
@@ -23,6 +23,7 @@ const UPDATE_MODES: [(&str, UpdateMode); 4] = [
     ("freely", UpdateMode::Freely),
     ("blocked", UpdateMode::Blocked),
 ];
+const NETWORKS: [(&str, JobNetwork); 2] = [("internet", JobNetwork::Internet), ("none", JobNetwork::None)];
 const ON_MISSED: [(&str, OnMissed); 3] =
     [("latest", OnMissed::Latest), ("all", OnMissed::All), ("skip", OnMissed::Skip)];
 const ON_OVERLAP: [(&str, OnOverlap); 3] =
@@ -185,6 +186,7 @@ impl Reading<'_> {
         let disallowed = self.read("disallowed_tools", |v| v.patterns());
         let update = self.read("update_main_session", |v| v.one_of(&UPDATE_MODES));
         let allow_ping = self.read("allow_ping", |v| v.flag());
+        let network = self.read("network", |v| v.one_of(&NETWORKS));
         self.both_lists();
         // Where `background` itself is wrong, nothing is known of what needs it.
         let background = background?.unwrap_or(false);
@@ -194,6 +196,7 @@ impl Reading<'_> {
         }
         let restrictions =
             BgForkConfig::new(update?.unwrap_or_default(), allow_ping?.unwrap_or(true), allowed?, disallowed?).ok()?;
+        let restrictions = restrictions.with_network(network?.unwrap_or_default());
         Some(Mode::Background(Background {
             isolated: isolated?.unwrap_or(false),
             model: model?,

@@ -17,7 +17,7 @@ impl Reading<'_> {
         let mut warnings = Vec::new();
         for known in self.known.iter().filter(|known| known.field.background_only) {
             match (known.field.name, known.node) {
-                (name @ ("allowed_tools" | "disallowed_tools" | "agent"), _) => errors.push(name),
+                (name @ ("allowed_tools" | "disallowed_tools" | "agent" | "network"), _) => errors.push(name),
                 ("isolated", Node::Bool(false)) | ("thinking" | "allow_ping", Node::Bool(true)) | (_, Node::Null) => {}
                 (name, _) => warnings.push(name),
             }

@@ -674,7 +674,7 @@ fn warnings_do_not_stop_it() {
     hint: name what it may run, as in `Bash(python FILE)`
     (it fires)
 
-    warning: routine `mail`: `Bash(git push *)` is a guard rail, not a boundary: a script or a makefile can run the same program
+    warning: routine `mail`: `Bash(git push *)` is a guard rail, not a boundary: a copy of the program, or another one, can do the same
       --> routines/mail.md:4:20
     hint: list what is allowed in `allowed_tools` instead
     (it fires)

@@ -88,7 +88,7 @@ impl PathRule {
         }) || (below && self.bases(known).iter().any(|base| base.starts_with(path)))
     }
 
-    /// The folders that it reaches as whole trees: its plain beginning. For the kernel's wall, which knows only trees.
+    /// The folders that it reaches as whole trees: its plain beginning. For the kernel's sandbox, which knows only trees.
     pub(super) fn tree(&self, known: &Known) -> PathBuf {
         let base = self.bases(known).into_iter().next().unwrap_or_else(|| PathBuf::from("/"));
         if self.floating {

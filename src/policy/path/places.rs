@@ -63,10 +63,18 @@ impl Known {
         Self { root: spellings(&places.root), work: spellings(&places.work), user_home: spellings(&places.user_home) }
     }
 
+    /// Whether a path leads into a run's folder for temporary files. Of which run, the kernel's sandbox says.
+    pub fn is_temporary(&self, path: &Path) -> bool {
+        self.root.iter().filter_map(|root| path.strip_prefix(root.join("state/runs")).ok()).any(|rest| {
+            let mut parts = rest.components().filter_map(|part| part.as_os_str().to_str());
+            parts.next().is_some() && parts.next() == Some("tmp")
+        })
+    }
+
     /// Whether an absolute path without `..` is protected.
     pub fn protected(&self, path: &Path) -> Option<Protected> {
         let inside = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
-        if inside(&self.root) && !inside(&self.work) {
+        if inside(&self.root) && !inside(&self.work) && !self.is_temporary(path) {
             return Some(Protected::DataFolder);
         }
         let of_client = |home: &PathBuf| path.starts_with(home.join(".claude")) || *path == home.join(".claude.json");

@@ -1,5 +1,7 @@
-//! Input made to hurt the engine itself: deep nesting, explosions, sheer length. Every case runs on a thread with the
-//! stack of a tokio worker; a stack overflow would abort the test run, and an explosion would never end it.
+//! Input made to hurt the engine itself: sheer length, and patterns that match slowly. Every case runs on a thread with
+//! the stack of a tokio worker; a stack overflow would abort the test run, and an explosion would never end it.
+
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -10,114 +12,68 @@ fn on_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap();
 }
 
-fn nested(open: &str, inside: &str, close: &str, depth: usize) -> String {
-    format!("{}{inside}{}", open.repeat(depth), close.repeat(depth))
-}
+/// A debug build on a busy machine; a release build takes a tenth.
+const LONG: Duration = Duration::from_millis(500);
 
-fn shapes(depth: usize) -> Vec<String> {
-    vec![
-        nested("( ", "ls", " )", depth),
-        nested("(", "ls", ")", depth),
-        nested("{ ", "ls", "; }", depth),
-        nested("$(", "ls", ")", depth),
-        nested("ls $(", "ls", ")", depth),
-        nested("ls \"$(", "ls", ")\"", depth),
-        nested("ls ${x:-", "y", "}", depth),
-        nested("ls \"${x:-", "y", "}\"", depth),
-        nested("ls <(", "ls", ")", depth),
-        nested("ls ", "`", "`", depth),
-        nested("if ls; then ", "ls", "; fi", depth),
-        nested("while ls; do ", "ls", "; done", depth),
-        nested("for x in a; do ", "ls", "; done", depth),
-        nested("case x in x) ", "ls", ";; esac", depth),
-        nested("case x in x) ", "ls", "\nesac", depth),
-        nested("f() { ", "ls", "; }", depth),
-        nested("function f { ", "ls", "; }", depth),
-        nested("! ", "ls", "", depth),
-        nested("time ", "ls", "", depth),
-        nested("coproc ", "ls", "", depth),
-        nested("ls | ", "ls", "", depth),
-        nested("ls && ", "ls", "", depth),
-        nested("ls; ", "ls", "", depth),
-        nested("ls & ", "ls", "", depth),
-        nested("ls\n", "ls", "", depth),
-        nested("[[ ( ", "a", " ) ]]", depth),
-        format!("[[ {} ]]", nested("( ", "a", " )", depth)),
-        format!("[[ {} ]]", nested("! ", "a", "", depth)),
-        format!("ls $(({}))", nested("(", "1", ")", depth)),
-        nested("$((", "1", "))", depth),
-        nested("((", "1", "))", depth),
-        format!("ls {}", nested("{a,", "b", "}", depth)),
-        format!("ls {}", "{a,b}".repeat(depth)),
-        format!("ls {}", "{1..9999999}".repeat(depth)),
-        format!("ls {}", "[a-z]*?".repeat(depth)),
-        format!("a={}", nested("(", "x", ")", depth)),
-        nested("timeout 1 ", "ls", "", depth),
-        nested("env A=1 ", "ls", "", depth),
-        nested("eval ", "ls", "", depth),
-        nested("bash -c '", "ls", "'", depth),
-        nested("x=1 ", "ls", "", depth),
-        nested("ls <<A ", "", "\nA\n", depth),
-        nested("ls > f ", "", "", depth),
-        format!("ls {}", "'a\"b'\"c'd\"".repeat(depth)),
-        format!("ls {}", "\\".repeat(depth)),
-        format!("ls {}", "$".repeat(depth)),
-        format!("ls {}", "${".repeat(depth)),
-        format!("ls {}", "$(".repeat(depth)),
-        format!("ls {}", "$((".repeat(depth)),
-        format!("ls {}", "\"$(".repeat(depth)),
-        "(".repeat(depth),
-        ")".repeat(depth),
-        "( ".repeat(depth),
-        "{ ".repeat(depth),
-        "((".repeat(depth),
-        "`".repeat(depth),
-        "if ".repeat(depth),
-        "case x in ".repeat(depth),
-        "[[ ".repeat(depth),
-        "<<".repeat(depth),
-        "<<a ".repeat(depth),
-        "&".repeat(depth),
-        ";".repeat(depth),
-        "\n".repeat(depth),
-        "#".repeat(depth),
-        "~".repeat(depth),
-        "a=".repeat(depth),
-        "a[".repeat(depth),
-        "9".repeat(depth) + ">f",
-        "\u{E000}0".repeat(depth),
-        "é".repeat(depth),
-    ]
+#[track_caller]
+fn quickly(policy: &Policy, argv: &[String]) -> ProgramDecision {
+    let env = std::collections::BTreeMap::new();
+    let begun = Instant::now();
+    let start = ProgramStart { argv, cwd: std::path::Path::new(WORK), env: &env, agent_type: None };
+    let decided = policy.decide_program(&start);
+    assert!(begun.elapsed() < LONG, "{:?} for {} words", begun.elapsed(), argv.len());
+    assert!(!decided.decision.reason.is_empty());
+    decided
 }
 
 #[test]
-fn nesting_and_length_are_bounded_on_a_small_stack() {
+fn a_decision_takes_little_time_whatever_the_words() {
     on_small_stack(|| {
-        let policies =
-            [allowing(&["Bash(ls *)"]), denying(&["Bash(ollim-bot cal *)", "Bash(* --force * x)"]), allowing(&["*"])];
-        for depth in [2, 16, 63, 64, 65, 300, 4000] {
-            for line in shapes(depth) {
-                for policy in &policies {
-                    let decision = bash(policy, &line);
-                    assert!(!decision.reason.is_empty());
+        let texts: Vec<String> = (0..40)
+            .map(|at| match at % 5 {
+                0 => format!("Bash(* a * b{at})"),
+                1 => format!("Bash(cat * x{at} *)"),
+                2 => format!("Bash(git * a*a*a*b{at})"),
+                3 => format!("Bash(tool{at} *)"),
+                _ => format!("Bash(*a*a*a*a*b{at})"),
+            })
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        for policy in [allowing(&texts), denying(&texts), allowing(&["Bash(curl *)", "Bash(sort *)", "Bash(find *)"])] {
+            for program in ["cat", "git", "curl", "sort", "find", "unknown", "ollim-bot"] {
+                for (word, count) in [
+                    ("cat", 16_000),
+                    ("a", 9_999),
+                    ("-C", 9_999),
+                    ("-o", 9_999),
+                    ("aaaaaaaaaaaaaaaaaaaa", 9_999),
+                    ("a/b/c", 9_999),
+                    ("--json", 9_999),
+                ] {
+                    let argv: Vec<String> = std::iter::once(program)
+                        .chain(std::iter::repeat_n(word, count))
+                        .map(ToOwned::to_owned)
+                        .collect();
+                    quickly(&policy, &argv);
                 }
+                quickly(&policy, &[program.to_owned(), "a".repeat(200_000)]);
             }
         }
     });
 }
 
 #[test]
-fn a_line_beyond_the_bounds_is_denied() {
-    on_small_stack(|| {
-        let policy = allowing(&["Bash(ls *)"]);
-        allows(&policy, &[&format!("ls {}", "a ".repeat(30_000))]);
-        denies(
-            &policy,
-            &[&format!("ls {}", "a ".repeat(33_000)), &"ls;".repeat(30_000), &nested("( ", "ls", " )", 65)],
-        );
-        allows(&policy, &[&nested("( ", "ls", " )", 20), &nested("ls $(", "ls", ")", 20)]);
-        denies(&policy, &["ls \u{E000}0", "ls \u{7f}", "ls \u{1b}[0m", &format!("ls {}", "x".repeat(1 << 20))]);
-    });
+fn words_beyond_the_bounds_are_denied() {
+    let policy = allowing(&["Bash"]);
+    let many = |count: usize| std::iter::repeat_n("ls".to_owned(), count).collect::<Vec<_>>();
+    assert!(quickly(&policy, &many(9_000)).is_allowed());
+    assert!(!quickly(&policy, &many(10_001)).is_allowed());
+    assert!(!quickly(&policy, &["ls".into(), "x".repeat(300_000)]).is_allowed());
+    for words in [vec![], vec![""], vec!["ls", "a\0b"], vec!["l\0s"], vec!["ls", "\u{1}"], vec!["", "x"]] {
+        let words: Vec<String> = words.into_iter().map(ToOwned::to_owned).collect();
+        let decided = quickly(&policy, &words);
+        assert_eq!((decided.is_allowed(), decided.decision.layer), (false, Layer::System), "{words:?}");
+    }
 }
 
 #[test]
@@ -130,7 +86,6 @@ fn hostile_inputs_of_other_tools_are_decided() {
             ("Read", json!({ "file_path": "../".repeat(20_000) })),
             ("Read", json!({ "file_path": "a/".repeat(20_000) })),
             ("Read", json!({ "file_path": long.clone() })),
-            ("Bash", json!({ "command": long.clone() })),
             ("WebFetch", json!({ "url": format!("https://{long}") })),
             ("Skill", json!({ "skill": long.clone() })),
             (long.as_str(), json!({})),

@@ -49,23 +49,27 @@ fn pinging_and_reporting_are_taken_away_in_every_case() {
 #[test]
 fn every_decision_has_its_evidence() {
     let policy = denying(&["Bash(ollim-bot cal *)"]);
-    let decision = bash(&policy, "ollim-bot cal today");
+    let decision = start(&policy, "ollim-bot cal today").decision;
     assert_eq!(
         decision.reason,
         "Bash \"ollim-bot cal today\": denied by disallowed_tools \"Bash(ollim-bot cal *)\" of routine x"
     );
     assert_eq!(decision.rule.as_deref(), Some("Bash(ollim-bot cal *)"));
     assert_eq!(decision.layer, Layer::DisallowedTools);
-    assert_eq!(bash(&policy, "ls | wc -l && bash -c 'date'").commands, ["ls", "wc -l", "bash -c date", "date"]);
+    assert_eq!(decision.commands, ["ollim-bot cal today"]);
+    assert_eq!(start(&policy, "ls a\u{2423}b").decision.commands, ["ls 'a b'"]);
+    let decision = bash(&policy, "ls | wc -l && date");
+    assert_eq!((decision.verdict, decision.commands.len()), (Verdict::Allow, 0));
+    assert!(decision.reason.ends_with("each program in it is judged when it starts"), "{}", decision.reason);
     let policy = allowing(&["Bash(ollim-bot gmail *)"]);
-    let decision = bash(&policy, "ollim-bot gmail x && touch evil");
+    let decision = start(&policy, "touch evil").decision;
     assert_eq!(decision.layer, Layer::AllowedTools);
     assert_eq!(
         decision.reason,
-        "Bash \"ollim-bot gmail x && touch evil\": `touch evil`: not granted; routine x grants: \
-         Bash(ollim-bot gmail *), Bash(ollim-bot help). Run granted commands on their own, spelled plainly"
+        "Bash \"touch evil\": `touch` is not granted; the rule `Bash(touch *)` would be needed; routine x grants: \
+         Bash(ollim-bot gmail *), Bash(ollim-bot help)"
     );
-    let decision = bash(&policy, "ollim-bot gmail x");
+    let decision = start(&policy, "ollim-bot gmail x").decision;
     assert_eq!(decision.rule.as_deref(), Some("Bash(ollim-bot gmail *)"));
     assert!(decision.reason.contains("granted by \"Bash(ollim-bot gmail *)\" (allowed_tools of routine x)"));
     let entries = policy.entries();
@@ -99,16 +103,40 @@ fn our_own_commands_are_decided_by_their_words() {
 }
 
 #[test]
+fn a_line_is_refused_early_only_where_no_program_could_start() {
+    let line = |policy: &Policy| {
+        let decision = bash(policy, "ls; ls 'unterminated");
+        (decision.verdict, decision.layer)
+    };
+    assert_eq!(line(&allowing(&["Bash(ls *)"])), (Verdict::Allow, Layer::AllowedTools));
+    // Every job may ask for help.
+    assert_eq!(line(&allowing(&[])), (Verdict::Allow, Layer::AllowedTools));
+    assert_eq!(line(&denying(&["Bash"])), (Verdict::Deny, Layer::DisallowedTools));
+    assert_eq!(line(&denying(&["Bash(git push *)"])), (Verdict::Allow, Layer::AllowedTools));
+    let main = Policy::main_session(&patterns(&["Read"]), &places());
+    assert_eq!(line(&main), (Verdict::Deny, Layer::PermissionMode));
+    assert_eq!((main.shell(None), denying(&["Bash"]).shell(None)), (None, None));
+    for input in [json!({}), json!({"command": ""}), json!({"command": " \n"}), json!({"command": ["ls"]})] {
+        let decision = allowing(&["Bash"]).decide(&call("Bash", input));
+        assert_eq!((decision.verdict, decision.layer), (Verdict::Deny, Layer::System));
+    }
+}
+
+#[test]
 fn the_main_session_asks_about_what_it_was_not_granted() {
     let policy = Policy::main_session(&patterns(&["Bash(ollim-bot *)", "Read"]), &places());
-    allows(&policy, &["ollim-bot next", "ls -la", "cat f | head"]);
-    let decision = bash(&policy, "touch f");
-    assert_eq!((decision.verdict, decision.layer), (Verdict::Deny, Layer::PermissionMode));
+    allows(&policy, &["ollim-bot next", "ls -la", "cat f", "head", "git log"]);
+    assert_eq!(start(&policy, "ls -la").decision.layer, Layer::PermissionMode);
+    for line in ["touch f", "git push", "find . -delete", "sudo ls"] {
+        let decision = start(&policy, line).decision;
+        assert_eq!((decision.verdict, decision.layer), (Verdict::Deny, Layer::PermissionMode), "{line}");
+    }
     assert_eq!(policy.decide(&call("WebFetch", json!({"url": "https://x.y"}))).layer, Layer::PermissionMode);
     assert_eq!(policy.decide(&call("WebFetch", json!({"url": "https://x.y"}))).verdict, Verdict::Allow);
     assert_eq!(policy.decide(&call("Edit", json!({"file_path": "x"}))).verdict, Verdict::Deny);
     let whole = Policy::main_session(&default_main_tools(), &places());
-    allows(&whole, &["for ((i=0;i<3;i++)); do echo $i; done", "PATH=. ls"]);
+    assert_eq!(start_in(&whole, "ls", "/", &[("PATH", ".")]).decision.verdict, Verdict::Allow);
+    assert!(whole.shell(None).unwrap().everything);
 }
 
 #[test]
@@ -121,7 +149,7 @@ fn named_agents_narrow_and_never_widen() {
         permission_mode: PermissionMode::Default,
     };
     let job = policy(None, Some(&["Bash(git *)"])).as_agent(&explore);
-    allows(&job, &["ls", "cat f | head", "grep -r x ."]);
+    allows(&job, &["ls", "cat f", "head", "grep -r x .", "find . -name x", "env", "rg x"]);
     for line in
         ["mkdir x", "touch x", "rm x", "cp a b", "mv a b", "git add x", "git commit -m x", "npm install", "git status"]
     {
@@ -137,7 +165,13 @@ fn named_agents_narrow_and_never_widen() {
         job.decide(&ToolCall { agent_type: Some("Explore".into()), ..call(tool, input) }).verdict
     };
     assert_eq!(as_explore("Bash", json!({"command": "ls"})), Verdict::Allow);
-    assert_eq!(as_explore("Bash", json!({"command": "cat f"})), Verdict::Deny);
+    let program = |line: &str| {
+        let (argv, env) = (words(line), std::collections::BTreeMap::new());
+        let cwd = std::path::Path::new(WORK);
+        job.decide_program(&ProgramStart { argv: &argv, cwd, env: &env, agent_type: Some("Explore") }).place
+    };
+    assert!(matches!(program("ls -l"), Place::Outside(rights) if rights.writes == Writes::Nothing && !rights.network));
+    assert_eq!((program("cat f"), program("rg x"), program("rm f")), (Place::Here, Place::Nowhere, Place::Nowhere));
     assert_eq!(as_explore("Edit", json!({"file_path": "x"})), Verdict::Deny);
     assert_eq!(job.decide(&call("Edit", json!({"file_path": "x"}))).verdict, Verdict::Allow);
 }

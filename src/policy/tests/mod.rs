@@ -1,10 +1,10 @@
 //! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
 
-mod allowlist;
-mod denylist;
-mod held;
+mod denials;
+mod grants;
 mod hostile;
 mod layers;
+mod places;
 mod properties;
 mod spawned;
 mod tools;
@@ -42,11 +42,31 @@ fn bash(policy: &Policy, line: &str) -> Decision {
     policy.decide(&call("Bash", json!({ "command": line })))
 }
 
+const WORK: &str = "/home/u/.ollim-bot/work";
+
+/// Words by blanks; `_` at the place of a blank inside a word is written as `\u{2423}` (␣).
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(|word| word.replace('\u{2423}', " ")).collect()
+}
+
+fn start_in(policy: &Policy, line: &str, cwd: &str, env: &[(&str, &str)]) -> ProgramDecision {
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let argv = words(line);
+    let start = ProgramStart { argv: &argv, cwd: std::path::Path::new(cwd), env: &env, agent_type: None };
+    let decided = policy.decide_program(&start);
+    assert!(!decided.decision.reason.is_empty());
+    assert_eq!(decided.place == Place::Nowhere, decided.decision.verdict == Verdict::Deny, "{line}");
+    decided
+}
+
+fn start(policy: &Policy, line: &str) -> ProgramDecision {
+    start_in(policy, line, WORK, &[])
+}
+
 #[track_caller]
 fn check(policy: &Policy, line: &str, expected: Verdict) {
-    let decision = bash(policy, line);
-    assert_eq!(decision.verdict, expected, "{line}\n  {}\n  {:?}", decision.reason, decision.commands);
-    assert!(!decision.reason.is_empty());
+    let decided = start(policy, line);
+    assert_eq!(decided.decision.verdict, expected, "{line}\n  {}\n  {:?}", decided.decision.reason, decided.place);
 }
 
 #[track_caller]
@@ -57,4 +77,23 @@ fn allows(policy: &Policy, lines: &[&str]) {
 #[track_caller]
 fn denies(policy: &Policy, lines: &[&str]) {
     lines.iter().for_each(|line| check(policy, line, Verdict::Deny));
+}
+
+/// Outside, by a rule: not only where everything may run.
+#[track_caller]
+fn grants(policy: &Policy, lines: &[&str]) {
+    for line in lines {
+        let decided = start(policy, line);
+        assert!(matches!(decided.place, Place::Outside(_)), "{line}: {} {:?}", decided.decision.reason, decided.place);
+    }
+}
+
+/// In the shell's own domain: free, and without any power.
+#[track_caller]
+fn leaves_here(policy: &Policy, lines: &[&str]) {
+    for line in lines {
+        let decided = start(policy, line);
+        assert_eq!(decided.place, Place::Here, "{line}: {}", decided.decision.reason);
+        assert!(decided.decision.read_only);
+    }
 }

@@ -1,107 +1,70 @@
-//! Properties over random shell lines, random rules and random calls.
+//! Properties over random starts of programs, random rules and random calls.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::policy::shell::{Role, Script, read};
 
-const FRAGMENTS: &[&str] = &[
+const PROGRAMS: &[&str] = &[
     "ls",
     "cat",
-    "git log",
-    "git push",
+    "git",
+    "git-push",
+    "/usr/bin/git",
+    "/usr/lib/git-core/git-push",
     "ollim-bot",
-    "ollim-bot gmail x",
-    "ollim-bot cal",
-    "--json",
-    "touch evil",
-    "rm -rf /",
-    "a",
-    "b c",
-    "-x",
-    "f",
-    "$x",
-    "\"$x\"",
-    "'q q'",
-    "\"d $y\"",
-    "*",
-    "?",
-    "[a]",
-    "~/x",
-    "{a,b}",
-    "$(",
-    ")",
-    "`",
-    "(",
-    "{",
-    "}",
-    "\"",
-    "'",
-    "\\",
-    "\n",
-    ";",
-    "&&",
-    "||",
-    "|",
-    "&",
-    ">",
-    ">>",
-    "<",
-    "<<E\n",
-    "\nE\n",
-    "<<<",
-    "2>&1",
-    ">/dev/null",
-    "$((1+1))",
-    "${x:-",
-    "${x}",
-    "if",
-    "then",
-    "else",
-    "fi",
-    "for x in",
-    "do",
-    "done",
-    "while",
-    "case x in",
-    "esac",
-    ";;",
-    "[[",
-    "]]",
-    "!",
-    "time",
-    "function f",
-    "f()",
-    "timeout 5",
-    "env A=1",
+    "ollim-bot-cal",
+    "./ollim-bot",
+    "find",
+    "sort",
+    "curl",
+    "env",
+    "bash",
+    "make",
+    "touch",
+    "./run.sh",
+    "mytool",
+    "npm",
     "xargs",
-    "bash -c",
-    "sh -c",
-    "eval",
-    "find . -exec",
-    "\\;",
-    "+",
-    "sudo",
-    "PATH=.",
-    "x=1",
-    "x=$(ls)",
-    "#",
-    "python3 -c",
-    "coproc",
-    "trap",
-    "exec",
-    "true",
-    "exit",
-    "read -r x",
-    "set -e",
-    "awk",
-    "sed -n p",
-    "=",
-    "$'\\x41'",
+];
+
+const WORDS: &[&str] = &[
+    "log",
+    "push",
+    "gmail",
+    "cal",
+    "x",
+    "evil",
+    "--json",
+    "--color",
+    "never",
+    "--home",
+    "--",
+    "-C",
+    ".",
+    "-c",
+    "a.b=c",
+    "--no-pager",
+    "-o",
+    "-uo",
+    "--output=f",
+    "-delete",
+    "-exec",
+    ";",
+    "https://a.b/c",
+    "-sL",
+    "-K",
+    "-n",
+    "a b",
+    "",
+    "follow_up_chain",
+    "follow-up-chain",
+    "test",
+    "publish",
+    "../x",
     "é",
-    "\t",
+    "--force",
 ];
 
 const PATTERNS: &[&str] = &[
@@ -118,6 +81,30 @@ const PATTERNS: &[&str] = &[
     "Bash(bash *)",
     "Bash(touch evil)",
     "Bash(xargs *)",
+    "Bash(git push *)",
+    "Bash(git --no-pager *)",
+    "Bash(git -C . push *)",
+    "Bash(/usr/bin/git *)",
+    "Bash(git -c *)",
+    "Bash(git-push *)",
+    "Bash(git log)",
+    "Bash(ollim-bot cal *)",
+    "Bash(ollim-bot-cal *)",
+    "Bash(ollim-bot follow-up-chain *)",
+    "Bash(ollim-bot --json cal x)",
+    "Bash(* push *)",
+    "Bash(* --force)",
+    "Bash(env *)",
+    "Bash(make)",
+    "Bash(npm test)",
+    "Bash(npm publish *)",
+    "Bash(sort *)",
+    "Bash(sort -o *)",
+    "Bash(curl *)",
+    "Bash(curl https://a.b/*)",
+    "Bash(find . -delete)",
+    "Bash(./run.sh)",
+    "Bash(git \"log x\" *)",
     "Read",
     "Edit",
     "Edit(notes/**)",
@@ -131,34 +118,34 @@ const PATTERNS: &[&str] = &[
     "*",
 ];
 
-fn lines() -> impl Strategy<Value = String> {
+fn argvs() -> impl Strategy<Value = Vec<String>> {
+    let word = prop_oneof![8 => select(WORDS).prop_map(ToOwned::to_owned), 1 => any::<String>()];
     prop_oneof![
-        // Fragments, mostly with blanks between them.
-        vec((select(FRAGMENTS), select(&[" ", " ", " ", ""][..])), 0..16)
-            .prop_map(|parts| parts.iter().map(|(text, gap)| format!("{text}{gap}")).collect()),
-        // Lines that are likely to be allowed as a whole.
-        vec(
-            (
-                select(
-                    &[
-                        "ls a",
-                        "cat f",
-                        "git log -1",
-                        "ollim-bot gmail x",
-                        "true",
-                        "ls $x",
-                        "timeout 5 ls",
-                        "x=$(ls)",
-                        "bash -c 'ls; cat f'"
-                    ][..]
-                ),
-                select(&["; ", " && ", " | ", "\n", " & "][..])
-            ),
-            1..8
-        )
-        .prop_map(|parts| parts.iter().map(|(text, gap)| format!("{text}{gap}")).collect::<String>() + "ls"),
-        any::<String>(),
+        8 => (select(PROGRAMS), vec(word, 0..6))
+            .prop_map(|(program, words)| std::iter::once(program.to_owned()).chain(words).collect()),
+        1 => vec(any::<String>(), 0..4),
     ]
+}
+
+/// A start, with the folder and a variable.
+fn starts() -> impl Strategy<Value = (Vec<String>, &'static str, Option<(&'static str, &'static str)>)> {
+    let folder = select(&[WORK, WORK, "/home/u/.ollim-bot/work/notes", "/", "/home/u/.ollim-bot/state"][..]);
+    let variable = select(&[("CI", "1"), ("GIT_PAGER", "x"), ("PATH", "."), ("LC_ALL", "C"), ("FOO", "x")][..]);
+    (argvs(), folder, proptest::option::weighted(0.3, variable))
+}
+
+fn run(policy: &Policy, (argv, cwd, env): &(Vec<String>, &str, Option<(&str, &str)>)) -> ProgramDecision {
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    policy.decide_program(&ProgramStart { argv, cwd: std::path::Path::new(cwd), env: &env, agent_type: None })
+}
+
+/// Whether one place gives no more than another.
+fn is_within(inner: &Place, outer: &Place) -> bool {
+    match (inner, outer) {
+        (Place::Nowhere, _) | (Place::Here, Place::Here | Place::Outside(_)) => true,
+        (Place::Outside(inner), Place::Outside(outer)) => outer.covers(inner),
+        _ => false,
+    }
 }
 
 fn rules(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
@@ -167,7 +154,7 @@ fn rules(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
 
 fn calls() -> impl Strategy<Value = ToolCall> {
     prop_oneof![
-        3 => lines().prop_map(|line| call("Bash", json!({ "command": line }))),
+        1 => any::<String>().prop_map(|line| call("Bash", json!({ "command": line }))),
         1 => (select(&["Read", "Edit", "Write", "Grep", "Glob", "WebFetch", "Skill", "Task", "mcp__discord__ping_user", "CronCreate"][..]),
               select(&["notes/a", "in/b", "../x", "/etc/x", "~/y", "https://docs.rs/", "a b", "Explore", ""][..]))
             .prop_map(|(tool, text)| call(tool, json!({
@@ -210,27 +197,58 @@ proptest! {
     }
 
     #[test]
-    fn every_command_of_an_allowed_line_is_allowed_on_its_own(line in lines(), allow in rules(6)) {
-        let policy = allowing(&allow);
-        if bash(&policy, &line).verdict == Verdict::Allow {
-            let script = read(&line).unwrap();
-            for command in script.commands.into_iter().filter(|command| matches!(command.role, Role::Runs | Role::Wraps)) {
-                let shown = command.shown();
-                let alone = Script::of(command.words).unwrap();
-                let lists = policy.all_lists();
-                let cwd = std::path::Path::new("/home/u/.ollim-bot/work");
-                let user_home = std::path::Path::new("/home/u");
-                let scene = crate::policy::bash::Scene { cwd, user_home, known: policy.known_places() };
-                for list in lists {
-                    prop_assert!(crate::policy::bash::granted(list, &alone, &scene).is_ok(), "{line:?}: {shown}");
-                }
+    fn a_start_is_always_decided_and_narrowing_only_narrows(
+        start in starts(), allow in rules(5), deny in rules(4), more in select(PATTERNS),
+    ) {
+        let before = run(&with(&allow, &deny), &start);
+        prop_assert!(!before.decision.reason.is_empty());
+        prop_assert_eq!(before.place == Place::Nowhere, before.decision.verdict == Verdict::Deny);
+        // One denial more.
+        let denials = [deny.as_slice(), &[more]].concat();
+        let denied = run(&with(&allow, &denials), &start);
+        prop_assert!(is_within(&denied.place, &before.place), "{start:?} {allow:?} {denials:?}");
+        // One grant more.
+        let longer = [allow.as_slice(), &[more]].concat();
+        let granted = run(&with(&longer, &deny), &start);
+        prop_assert!(before.decision.verdict == Verdict::Deny || granted.decision.verdict == Verdict::Allow,
+            "{start:?} {longer:?} {deny:?}: {}", granted.decision.reason);
+        // As an agent, which may only have less.
+        let agent = AgentRules {
+            name: "a".into(), tools: Some(patterns(&["Bash", more])), disallowed: Vec::new(), read_only: true,
+            permission_mode: PermissionMode::Default,
+        };
+        let reader = run(&with(&allow, &deny).as_agent(&agent), &start);
+        prop_assert!(is_within(&reader.place, &before.place), "{start:?} {allow:?} {deny:?}");
+        if let Place::Outside(rights) = reader.place {
+            prop_assert!(start.0[0] == "ollim-bot" || (rights.writes == Writes::Nothing && !rights.network));
+        }
+    }
+
+    #[test]
+    fn what_one_rule_covers_it_grants(start in starts(), parent in select(PATTERNS), child in select(PATTERNS)) {
+        let (outer, inner) = (ToolPattern::parse(parent).unwrap(), ToolPattern::parse(child).unwrap());
+        if covers(&outer, &inner) {
+            let (above, below) = (run(&allowing(&[parent]), &start), run(&allowing(&[child]), &start));
+            prop_assert!(is_within(&below.place, &above.place), "{start:?}: {parent} {:?}, {child} {:?}", above.place, below.place);
+        }
+    }
+
+    #[test]
+    fn what_a_denial_lets_a_child_have_it_does_not_deny(start in starts(), denial in select(PATTERNS), grant in select(PATTERNS)) {
+        let (denied, granted) = (ToolPattern::parse(denial).unwrap(), ToolPattern::parse(grant).unwrap());
+        if !crate::policy::attenuate::overlaps(&granted, &denied) {
+            let child = run(&allowing(&[grant]), &start);
+            let automatic = child.decision.rule.as_deref() == Some("Bash(ollim-bot help)");
+            if matches!(child.place, Place::Outside(_)) && !automatic {
+                let parent = run(&with(&["Bash"], &[denial]), &(start.0.clone(), start.1, None));
+                prop_assert_ne!(parent.decision.layer, Layer::DisallowedTools, "{:?}: {} {}", start, denial, grant);
             }
         }
     }
 
     #[test]
-    fn a_child_allows_nothing_that_its_parent_denies(
-        call in calls(), parent in rules(5), parent_denies in any::<bool>(), child in rules(4), child_denies in any::<bool>(),
+    fn a_child_may_do_nothing_that_its_parent_may_not(
+        call in calls(), start in starts(), parent in rules(5), parent_denies in any::<bool>(), child in rules(4), child_denies in any::<bool>(),
     ) {
         let config = |texts: &[&str], denies: bool| {
             let list = patterns(texts);
@@ -240,11 +258,18 @@ proptest! {
         let main = default_main_tools();
         let parent = config(&parent, parent_denies);
         let Ok(child) = attenuate("routine x", &parent, &config(&child, child_denies), &main) else { return Ok(()) };
-        let of = |config: &BgForkConfig| Policy::background("routine x", config, &main, &places()).decide(&call);
-        let (above, below) = (of(&parent), of(&child));
+        let of = |config: &BgForkConfig| Policy::background("routine x", config, &main, &places());
+        let (above, below) = (of(&parent).decide(&call), of(&child).decide(&call));
         prop_assert!(
-            !(above.verdict == Verdict::Deny && below.verdict == Verdict::Allow),
+            !(above.verdict == Verdict::Deny && below.verdict == Verdict::Allow)
+                // A line is judged by the programs in it, and an agent that a child names is held by the child's lists.
+                || ["Bash", "Task"].contains(&call.tool.as_str()),
             "{call:?}\n{parent:?}\n{child:?}\n{}", above.reason
+        );
+        let (above, below) = (run(&of(&parent), &start), run(&of(&child), &start));
+        prop_assert!(
+            is_within(&below.place, &above.place) || below.place == Place::Here || below.decision.rule.as_deref() == Some("Bash(ollim-bot help)"),
+            "{start:?}\n{parent:?}\n{child:?}\n{}\n{:?}", above.decision.reason, below.place
         );
     }
 

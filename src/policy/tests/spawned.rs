@@ -48,7 +48,10 @@ fn what_a_spawned_agent_may_do_in_every_combination() {
                 let granted = has(&spawn.allow).or(has(&settings.allow)).unwrap_or(true);
                 let capped = ["Read", "Grep", "WebSearch", "Bash"].contains(tool);
                 let expect = capped && granted && !denied;
-                let decision = policy.decide(&call(tool, input.clone()));
+                let decision = match *tool {
+                    "Bash" => start(&policy, "ls").decision,
+                    tool => policy.decide(&call(tool, input.clone())),
+                };
                 assert_eq!(
                     decision.verdict == Verdict::Allow,
                     expect,
@@ -85,11 +88,11 @@ fn a_subagent_of_a_job_does_not_spawn_by_the_command_line() {
     };
     let job = allowing(&["Bash", "Agent(Helper)"]).with_subagents(&[agent]);
     let inside = |line: &str| {
-        let call = ToolCall { agent_type: Some("Helper".into()), ..call("Bash", json!({"command": line})) };
-        job.decide(&call)
+        let (argv, env) = (words(line), std::collections::BTreeMap::new());
+        let cwd = std::path::Path::new(WORK);
+        job.decide_program(&ProgramStart { argv: &argv, cwd, env: &env, agent_type: Some("Helper") }).decision
     };
-    for line in ["ollim-bot spawn -m x", "ls && /usr/bin/ollim-bot --json spawn -m x", "bash -c 'ollim-bot spawn -m x'"]
-    {
+    for line in ["ollim-bot spawn -m x", "/usr/bin/ollim-bot --json spawn -m x", "ollim-bot-spawn -m x"] {
         assert_eq!((inside(line).verdict, inside(line).layer), (Verdict::Deny, Layer::System), "{line}");
         check(&job, line, Verdict::Allow);
     }

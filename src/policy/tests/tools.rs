@@ -47,8 +47,15 @@ fn file_tools_follow_path_rules() {
         ("Glob", json!({"pattern": "../**"})),
         ("Glob", json!({"pattern": "*", "path": "/home/u/.ollim-bot/state"})),
         ("Glob", json!({})),
+        // The client trims paths after it asked.
+        ("Read", json!({"file_path": "in/a "})),
+        ("Read", json!({"file_path": "\u{a0}in/a"})),
+        ("Edit", json!({"file_path": "notes/a\u{feff}"})),
+        ("Grep", json!({"pattern": "x", "path": "in/\u{2003}"})),
+        ("Grep", json!({"pattern": "x", "path": " in"})),
+        ("Glob", json!({"pattern": "*", "path": "in\u{3000}"})),
+        ("Glob", json!({"pattern": "\u{202f}/etc/*"})),
         ("LS", json!({"path": "in"})),
-        ("Bash", json!({"command": "ls"})),
         ("Bash", json!({"command": ["ls"]})),
         ("Bash", json!({})),
         ("WebFetch", json!({"url": "https://docs.rs"})),
@@ -101,9 +108,12 @@ fn symlinks_need_both_ends_granted() {
     }
     let decision = decide("Read", json!({"file_path": "notes/token"}));
     assert_eq!((decision.verdict, decision.layer), (Verdict::Deny, Layer::System));
-    assert_eq!(decide("Bash", json!({"command": "ls > notes/out/x"})).verdict, Verdict::Deny);
-    assert_eq!(decide("Bash", json!({"command": "ls > notes/token"})).verdict, Verdict::Deny);
-    assert_eq!(decide("Bash", json!({"command": "ls notes/token"})).verdict, Verdict::Deny);
+    let starts = |line: &str| {
+        let argv = words(line);
+        let env = std::collections::BTreeMap::new();
+        policy.decide_program(&ProgramStart { argv: &argv, cwd: &work, env: &env, agent_type: None }).decision.verdict
+    };
+    assert_eq!((starts("ls notes/token"), starts("ls notes/out/x")), (Verdict::Deny, Verdict::Allow));
 }
 
 #[test]
@@ -195,8 +205,13 @@ fn read_only_is_told_for_every_tool() {
     assert!(read_only("Read", json!({"file_path": "x"})));
     assert!(read_only("Grep", json!({"pattern": "x"})));
     assert!(read_only("WebSearch", json!({"query": "x"})));
-    assert!(read_only("Bash", json!({"command": "ls | head"})));
-    assert!(!read_only("Bash", json!({"command": "ollim-bot next"})));
+    // The shell can write where Edit rules grant it; what a program does is told when it starts.
+    assert!(!read_only("Bash", json!({"command": "ls"})));
+    let reader = allowing(&["Bash(ls *)", "Read", "Bash(touch *)"]);
+    assert!(bash(&reader, "ls").read_only);
+    assert!(!bash(&allowing(&["Bash(ls *)", "Edit(notes/**)"]), "ls").read_only);
+    assert!(start(&reader, "ls").decision.read_only && start(&reader, "cat f").decision.read_only);
+    assert!(!start(&reader, "touch f").decision.read_only && !start(&reader, "ollim-bot help").decision.read_only);
     assert!(!read_only("Edit", json!({"file_path": "x"})));
     assert!(!read_only("mcp__discord__ping_user", json!({})));
 }

@@ -12,6 +12,7 @@ pub(in crate::run) fn settings() -> RunSettings {
         inactivity_timeout: Duration::from_secs(60),
         notify_chain_delay: Duration::from_secs(3600),
         require_sandbox: false,
+        unheld_allowed: false,
         person: "the user".into(),
         bot_name: "ollim-bot".into(),
         spawned_tools: SpawnTools::default(),
@@ -315,8 +316,16 @@ mod properties {
                 ("mcp__discord__report_updates", serde_json::json!({})),
             ] {
                 let call = ToolCall { tool: tool.into(), input, cwd: places().work, agent_type: None };
-                if child.decide(&call).verdict == Verdict::Allow {
-                    prop_assert_eq!(parent.decide(&call).verdict, Verdict::Allow, "{:?}", call);
+                // A line is judged by the programs in it.
+                let verdict = |policy: &Policy| match call.input["command"].as_str() {
+                    Some(line) => {
+                        let words: Vec<String> = line.split(' ').map(ToOwned::to_owned).collect();
+                        policy.decide_command(&words).verdict
+                    }
+                    None => policy.decide(&call).verdict,
+                };
+                if verdict(&child) == Verdict::Allow {
+                    prop_assert_eq!(verdict(parent), Verdict::Allow, "{:?}", call);
                 }
             }
         }

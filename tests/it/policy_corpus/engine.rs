@@ -1,5 +1,8 @@
 //! From a corpus entry to the engine's own words: the job's configuration and the call.
 
+use std::path::PathBuf;
+
+use ollim_bot::agents::Agents;
 use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
 
 use super::entry::{Case, Rules, Updates};
@@ -50,6 +53,45 @@ pub fn call(case: &Case, ground: &Ground) -> ToolCall {
     }
 }
 
+/// What a case's job may do.
+pub fn policy(case: &Case, ground: &Ground) -> Policy {
+    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let config: BgForkConfig = config(&case.rules, |text| ground.fill(text));
+    let policy = Policy::background("routine t", &config, &main_tools(), &places);
+    if !case.rules.read_only {
+        return policy;
+    }
+    // One half as the one, the other half as the other.
+    let agent = if case.entry.name.len().is_multiple_of(2) { "Plan" } else { "Explore" };
+    policy.as_agent(&Agents::built_in().get(agent).expect("it is built in").rules())
+}
+
+/// The patterns that a case's sandbox is made from.
+pub fn granted(case: &Case, ground: &Ground) -> Vec<ToolPattern> {
+    let config = config(&case.rules, |text| ground.fill(text));
+    match config.effective_allowed_tools() {
+        // A read-only agent writes nowhere.
+        _ if case.rules.read_only => patterns(["Read", "Glob", "Grep"]),
+        Some(granted) => granted,
+        None => main_tools(),
+    }
+}
+
+/// The policy of a job with these rules, and its patterns.
+pub fn of_rules(rules: &[&str], ground: &Ground) -> (Policy, Vec<ToolPattern>) {
+    let list = Some(patterns(rules.iter().copied()));
+    let config = BgForkConfig::new(UpdateMode::default(), true, list, None).expect("one kind of rules");
+    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let granted = config.effective_allowed_tools().unwrap_or_default();
+    (Policy::background("routine t", &config, &main_tools(), &places), granted)
+}
+
+/// Where programs are found on a ground, in order.
+pub fn search_path(ground: &Ground) -> Vec<PathBuf> {
+    let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
+    [ground.root().join("bin"), ground.data().join("bin")].into_iter().chain(system).collect()
+}
+
 /// The engine's word on an entry.
 #[derive(Debug)]
 pub struct Word {
@@ -60,9 +102,7 @@ pub struct Word {
 }
 
 pub fn decide(case: &Case, ground: &Ground) -> Word {
-    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
-    let config = config(&case.rules, |text| ground.fill(text));
-    let decision = Policy::background("routine t", &config, &main_tools(), &places).decide(&call(case, ground));
+    let decision = policy(case, ground).decide(&call(case, ground));
     let allowed = decision.verdict == Verdict::Allow;
     Word { runs: allowed && (decision.read_only || !case.rules.read_only), why: format!("{decision:?}") }
 }

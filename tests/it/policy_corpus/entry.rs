@@ -205,7 +205,7 @@ pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/policy")
 }
 
-/// Reads every file of one corpus (`attacks` or `ordinary`), in the order of their names.
+/// Reads every file of one corpus (`attacks`, `ordinary` or `ordinary_unseen`), in the order of their names.
 pub fn load(corpus: &str) -> Vec<Case> {
     let folder = fixtures().join(corpus);
     let mut paths: Vec<_> = std::fs::read_dir(&folder)

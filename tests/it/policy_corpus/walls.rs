@@ -11,10 +11,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ollim_bot::agent::AttemptEnd;
-use ollim_bot::agents::Agents;
 use ollim_bot::home::Home;
-use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolPattern, Verdict};
-use ollim_bot::run::wall::WallPlan;
+use ollim_bot::policy::Verdict;
+use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
 use serde_json::json;
 
 use super::engine;
@@ -81,10 +80,10 @@ enum Wall {
     Visibility,
     Hook,
     Client,
-    Kernel,
+    Shell,
 }
 
-const WALLS: [Wall; 4] = [Wall::Visibility, Wall::Hook, Wall::Client, Wall::Kernel];
+const WALLS: [Wall; 4] = [Wall::Visibility, Wall::Hook, Wall::Client, Wall::Shell];
 
 /// A stand-in for the client's command with what is switched off of it; with a log, it has the servers of [`FOREIGN`].
 fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path::PathBuf {
@@ -107,37 +106,20 @@ fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path:
     )
 }
 
-/// What a case's job may do.
-fn policy(case: &Case, ground: &Ground) -> Policy {
-    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
-    let config: BgForkConfig = engine::config(&case.rules, |text| ground.fill(text));
-    let policy = Policy::background("reminder job", &config, &engine::main_tools(), &places);
-    if !case.rules.read_only {
-        return policy;
-    }
-    // One half as the one, the other half as the other.
-    let agent = if case.entry.name.len().is_multiple_of(2) { "Plan" } else { "Explore" };
-    policy.as_agent(&Agents::built_in().get(agent).expect("it is built in").rules())
-}
-
-/// The kernel's wall of a case's job.
-fn kernel_wall(case: &Case, ground: &Ground) -> ollim_bot::agent::Wall {
-    let config = engine::config(&case.rules, |text| ground.fill(text));
-    let granted: Vec<ToolPattern> = match config.effective_allowed_tools() {
-        // A read-only agent writes nowhere.
-        _ if case.rules.read_only => Vec::new(),
-        Some(granted) => granted,
-        None => engine::main_tools(),
-    };
-    let plan = WallPlan {
-        home: &Home::new(ground.data()),
-        user_home: &ground.home(),
-        granted: &granted,
-        commands: &[],
-        programs: &[],
+/// The shell, its broker and the kernel's sandbox of a case's job.
+fn sandbox(case: &Case, ground: &Ground, desk: &Desk) -> JobSandbox {
+    let plan = SandboxPlan {
+        home: Home::new(ground.data()),
+        user_home: ground.home(),
+        run_dir: desk.run_dir(),
+        links: desk.run_dir(),
+        granted: engine::granted(case, ground),
+        path: engine::search_path(ground),
+        shell_binary: desk.claude.shell_binary.clone(),
         required: false,
+        network: true,
     };
-    plan.prepare().expect("its folders")
+    JobSandbox::make(plan, engine::policy(case, ground).shell(None).as_ref()).expect("its folders")
 }
 
 /// What of a session depends on the case; cases for which it is the same are played in one.
@@ -146,14 +128,11 @@ fn key(case: &Case, wall: Option<Wall>, ground: &Ground) -> String {
         // The policy is asked call by call.
         None | Some(Wall::Hook) => String::new(),
         Some(Wall::Visibility) => {
-            let policy = policy(case, ground);
+            let policy = engine::policy(case, ground);
             [policy.visible_tools(), policy.visible_mcp(&OURS)].concat().join(",")
         }
-        Some(Wall::Client) => policy(case, ground).deny_rules().join(","),
-        Some(Wall::Kernel) => {
-            let wall = kernel_wall(case, ground);
-            format!("{:?}", [wall.read, wall.write]).replace(&ground.root().display().to_string(), "")
-        }
+        Some(Wall::Client) => engine::policy(case, ground).deny_rules().join(","),
+        Some(Wall::Shell) => format!("{:?} {}", case.rules, case.entry.name.len().is_multiple_of(2)),
     }
 }
 
@@ -181,15 +160,21 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
             desk.claude.surroundings.added.insert(format!("GIT_{role}_{name}"), value.into());
         }
     }
-    let first = policy(&cases[0], &ground);
+    let first = engine::policy(&cases[0], &ground);
     let (asked, hooked) = (play.clone(), wall == Some(Wall::Hook));
     let place = Ground::within(root);
-    let host = Arc::new(Host::new(move |call| {
+    let sandbox = (wall == Some(Wall::Shell)).then(|| Arc::new(sandbox(&cases[0], &ground, &desk)));
+    let mut host = Host::new(move |call| {
         let play = asked.lock().expect("no entry broke");
         let Some((case, true)) = play.as_ref().and_then(Play::now) else { return Say::Allow };
-        let allowed = !hooked || policy(case, &place).decide(call).verdict == Verdict::Allow;
+        let allowed = !hooked || engine::policy(case, &place).decide(call).verdict == Verdict::Allow;
         if allowed { Say::Allow } else { Say::Deny }
-    }));
+    });
+    if let Some(sandbox) = sandbox.clone() {
+        let policy = first.clone();
+        host.judges = Some(Box::new(move |start| sandbox.judge(&policy, start).answer));
+    }
+    let host = Arc::new(host);
     let mut request = desk.request(&host, "do it", &[]);
     if wall == Some(Wall::Visibility) {
         request.visible_tools = first.visible_tools();
@@ -201,10 +186,12 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     if wall == Some(Wall::Client) {
         request.deny_rules = first.deny_rules();
     }
-    if wall == Some(Wall::Kernel) {
-        let mut wall = kernel_wall(&cases[0], &ground);
-        wall.read.push(ground.data().join("bin"));
-        request.wall = Some(wall);
+    if let Some(sandbox) = &sandbox {
+        request.sandbox = sandbox.for_client(true);
+        if let Some(domain) = &mut request.sandbox.client {
+            // The stand-in becomes the client.
+            domain.execute.push(client::real());
+        }
     }
     let count = cases.len();
     *play.lock().expect("no entry broke") = Some(Play::new(ground, cases));
@@ -257,7 +244,8 @@ fn chosen() -> Vec<Case> {
                 || foreign_tools().any(|foreign| foreign == tool)
                 || tool.strip_prefix("mcp__discord__").is_some_and(|ours| OURS.contains(&ours))
         } else {
-            entry.held_by == HeldBy::Engine && entry.needs.is_empty()
+            // Behind the shell a stub program could not write down that it ran.
+            entry.held_by == HeldBy::Engine && entry.needs.is_empty() && entry.effect.ran.as_slice().is_empty()
         };
         if tried && entry.agent_type.is_none() && entry.cwd.is_none() {
             classes.entry(case.class.clone()).or_default().push(case);
@@ -304,7 +292,13 @@ fn each_wall_alone_stops_what_the_table_says() {
         .filter(|title| through.values().filter(|through| !through.contains(title)).count() < 2)
         .collect();
     assert_eq!(few, Vec::<String>::new(), "writes of a read-only agent that fewer than two walls stop");
-    assert_eq!(through[&Wall::Hook], BTreeSet::new(), "what the hook alone lets through");
+    let of_tool = |bash: bool| {
+        let mine = cases.iter().filter(move |case| (case.entry.tool() == "Bash") == bash);
+        mine.map(Case::title).collect::<BTreeSet<String>>()
+    };
+    let let_through = |wall: Wall, bash: bool| through[&wall].intersection(&of_tool(bash)).cloned().collect::<Vec<_>>();
+    assert_eq!(let_through(Wall::Hook, false), Vec::<String>::new(), "calls that the hook alone lets through");
+    assert_eq!(let_through(Wall::Shell, true), Vec::<String>::new(), "lines that the shell alone lets through");
 
     let mut classes: Vec<&str> = cases.iter().map(|case| case.class.as_str()).collect();
     classes.dedup();
@@ -314,7 +308,7 @@ fn each_wall_alone_stops_what_the_table_says() {
         let figures: Vec<String> = WALLS.iter().map(|wall| stopped(wall).to_string()).collect();
         format!("| {name} | {} | {} |\n", titles.len(), figures.join(" | "))
     };
-    let mut table = "| attacks | tried | visibility | hook | client | kernel |\n|---|---|---|---|---|---|\n".to_owned();
+    let mut table = "| attacks | tried | visibility | hook | client | shell |\n|---|---|---|---|---|---|\n".to_owned();
     for class in classes {
         table += &row(class, &|case| case.class == class);
     }

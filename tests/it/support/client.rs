@@ -4,12 +4,38 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The real `claude`, as `scripts/test` installed it.
+use ollim_bot::agent::claude::versions::TESTED;
+
+/// The real `claude`: the one that `OLLIM_TEST_CLAUDE` names, or the oldest that is supported.
 pub fn real() -> PathBuf {
-    let path = match std::env::var_os("OLLIM_TEST_CLAUDE") {
-        Some(path) => PathBuf::from(path),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".claude-client/node_modules/.bin/claude"),
-    };
+    named().unwrap_or_else(oldest)
+}
+
+/// Each real client: the oldest that is supported and the newest that is known, or the one that `OLLIM_TEST_CLAUDE` names.
+pub fn each() -> Vec<PathBuf> {
+    named().map_or_else(|| vec![oldest(), newest()], |named| vec![named])
+}
+
+/// As `tests/claude-client` pins it.
+pub fn oldest() -> PathBuf {
+    installed(".claude-client")
+}
+
+/// As `tests/claude-client-newest` pins it.
+pub fn newest() -> PathBuf {
+    installed(".claude-client-newest")
+}
+
+/// The one that `OLLIM_TEST_CLAUDE` names.
+pub fn named() -> Option<PathBuf> {
+    std::env::var_os("OLLIM_TEST_CLAUDE").map(|path| there(PathBuf::from(path)))
+}
+
+fn installed(folder: &str) -> PathBuf {
+    there(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("node_modules/.bin/claude"))
+}
+
+fn there(path: PathBuf) -> PathBuf {
     assert!(
         path.exists(),
         "the real agent client is not installed at {}\nhint: run the tests by ./scripts/test, which installs it",
@@ -18,10 +44,20 @@ pub fn real() -> PathBuf {
     path.canonicalize().unwrap()
 }
 
+/// The client `real` without a variable that we set: one that does not know what it means.
+pub fn deaf_to(folder: &Path, real: &Path, variable: &str) -> PathBuf {
+    script(folder, &format!("unset {variable}\nexec {} \"$@\"", real.display()))
+}
+
 /// A stand-in: a bash script that answers `--version` as the real one does and then does what `body` says.
 pub fn script(folder: &Path, body: &str) -> PathBuf {
+    script_of_version(folder, TESTED[0], body)
+}
+
+/// A stand-in that says that it is of this version.
+pub fn script_of_version(folder: &Path, version: &str, body: &str) -> PathBuf {
     let path = folder.join("claude");
-    let version = "if [ \"$1\" = --version ]; then echo '2.1.197 (Claude Code)'; exit 0; fi";
+    let version = format!("if [ \"$1\" = --version ]; then echo '{version} (Claude Code)'; exit 0; fi");
     executable(&path, &format!("#!/bin/bash\n{version}\n{body}\n"));
     path
 }

@@ -42,7 +42,7 @@ impl Reply {
 }
 
 /// One request as it came.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     pub method: String,
     /// With the query.
@@ -106,7 +106,8 @@ impl Request {
     pub fn last_text(&self) -> String {
         self.body["messages"]
             .as_array()
-            .and_then(|all| all.last())
+            // 2.1.330 has messages of the system among them.
+            .and_then(|all| all.iter().rfind(|message| message["role"] == "user"))
             .map(|last| text_of(&last["content"]))
             .unwrap_or_default()
     }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent_sandbox::{Answer, Domain, Network, SandboxStatus, Start, system};
 use async_trait::async_trait;
 use ollim_bot::agent::claude::login::LoginSources;
 use ollim_bot::agent::claude::options::Surroundings;
 use ollim_bot::agent::claude::{Claude, Limits, Ready};
-use ollim_bot::agent::wall::Held;
 use ollim_bot::agent::{
-    AgentClient, AttemptReport, ClientOptions, Request, RunHost, SessionId, SessionMode, ToolAnswer, Wall,
+    AgentClient, AttemptReport, ClientOptions, Request, RunHost, Sandbox, SessionId, SessionMode, ToolAnswer,
 };
 use ollim_bot::clock::Clock;
 use ollim_bot::policy::{Decision, Layer, ToolCall, Verdict};
@@ -32,6 +32,8 @@ pub enum Say {
 
 type Rule = dyn Fn(&ToolCall) -> Say + Send + Sync;
 
+type Judges = dyn Fn(&Start) -> Answer + Send + Sync;
+
 /// Records what it is asked and told.
 pub struct Host {
     rule: Box<Rule>,
@@ -44,6 +46,8 @@ pub struct Host {
     pub stops: Mutex<Vec<bool>>,
     /// Keeps the agent going, once.
     pub go_on: Option<String>,
+    /// Decides about the programs of the client's shell.
+    pub judges: Option<Box<Judges>>,
 }
 
 impl Host {
@@ -57,6 +61,7 @@ impl Host {
             delivered: Mutex::default(),
             stops: Mutex::default(),
             go_on: None,
+            judges: None,
         }
     }
 
@@ -79,6 +84,12 @@ impl RunHost for Host {
             Say::Panic => panic!("on purpose: the engine fails"),
         };
         Decision { verdict, layer: Layer::AllowedTools, rule: None, reason, commands: vec![], read_only: false }
+    }
+    async fn judge(&self, start: Start) -> Answer {
+        match &self.judges {
+            Some(judges) => judges(&start),
+            None => Answer::Deny { code: 126, message: "denied by the test".into() },
+        }
     }
     fn may_hold_up(&self) -> bool {
         self.go_on.is_some()
@@ -126,6 +137,7 @@ impl Desk {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
         let own_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-bot"));
+        let shell_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-shell"));
         let own = BTreeMap::from([
             ("PATH".to_string(), std::env::var("PATH").unwrap()),
             ("HOME".into(), home.to_str().unwrap().into()),
@@ -137,7 +149,7 @@ impl Desk {
         let programs = [own_binary.parent().unwrap(), &root.join("bin")].map(|path| path.to_str().unwrap().to_string());
         let claude = Claude {
             command: command.to_path_buf(),
-            own_binary,
+            shell_binary,
             ready: Ready::default(),
             main_config: root.join("state/main"),
             surroundings: Surroundings {
@@ -187,7 +199,7 @@ impl Desk {
             visible_tools: visible.iter().map(ToString::to_string).collect(),
             deny_rules: vec![],
             mcp_tools: ours.iter().map(|tool| tool.trim_start_matches("mcp__discord__").to_string()).collect(),
-            wall: None,
+            sandbox: Sandbox::default(),
             token: "00112233445566778899aabbccddeeff".into(),
             timeout: Duration::from_secs(120),
             inactivity_timeout: Duration::from_secs(60),
@@ -196,14 +208,18 @@ impl Desk {
         }
     }
 
-    /// The wall of a job that may write in `write`, relative to the data folder.
-    pub fn wall(&self, write: &[&str]) -> Wall {
-        Wall {
-            hidden: vec![self.home(), self.root.clone()],
+    /// The sandbox of a client that may write in `write`, relative to the data folder. It has no shell of ours.
+    pub fn sandbox(&self, write: &[&str]) -> Sandbox {
+        let client = Domain {
+            beside: vec![self.home(), self.root.clone()],
             read: vec![self.root.join("bin")],
             write: write.iter().map(|path| self.root.join(path)).collect(),
+            execute: system::programs(),
+            network: Network::Internet,
             required: true,
-        }
+            ..Domain::default()
+        };
+        Sandbox { client: Some(client), ..Sandbox::default() }
     }
 
     /// Does the turn.
@@ -215,9 +231,9 @@ impl Desk {
 /// Whether the kernel holds the whole wall; says on standard error what is not tried where it does not.
 #[allow(clippy::print_stderr, reason = "a test says what it leaves out")]
 pub fn kernel_holds_walls() -> bool {
-    let held = ollim_bot::agent::wall::probe();
-    if held != Held::Whole {
+    let held = agent_sandbox::probe();
+    if held != SandboxStatus::Whole {
         eprintln!("not tried: this kernel does not hold the whole wall (Landlock: {held:?})");
     }
-    held == Held::Whole
+    held == SandboxStatus::Whole
 }

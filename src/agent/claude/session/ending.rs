@@ -1,0 +1,107 @@
+//! How a turn comes to its end, and what is heard after it.
+//!
+//! What always holds: a client's last words count as all the others do: results, denials, costs, tasks. Its questions are
+//! not answered any more, so what it asks for does not run, and [`Heard`] says that it asked.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{End, Heard, Process, Turn};
+use crate::agent::claude::protocol::{self, Incoming, TurnResult};
+
+impl Turn<'_> {
+    /// What the host is told is told, and what it is doing it ends.
+    pub(super) async fn settle(&mut self) {
+        let _ = timeout(self.limits.host_ends, async { while self.asked.join_next().await.is_some() {} }).await;
+    }
+
+    /// Asks the client to break off, and takes note of what it then says. Whatever it asks is not answered any more.
+    pub(in crate::agent::claude) async fn break_off(&mut self, process: &mut Process) {
+        self.asked.shutdown().await;
+        self.heard.tasks.close();
+        self.out.send(&protocol::interrupt("ollim-interrupt"));
+        let within = self.limits.interrupt;
+        let broken_off = async {
+            while let Ok(Some(line)) = process.lines.next().await {
+                if self.hear_late(&line) {
+                    break;
+                }
+            }
+        };
+        // One that does not is killed soon.
+        let _ = timeout(within, broken_off).await;
+        self.heard.asked_too_late = 0;
+    }
+
+    /// Closes the client's input and hears its last words, until it closes its output or `grace` has passed.
+    pub(in crate::agent::claude) async fn leave(&mut self, process: &mut Process, grace: Duration) {
+        self.out.close();
+        self.heard.tasks.close();
+        let last_words = async {
+            while let Ok(Some(line)) = process.lines.next().await {
+                self.hear_late(&line);
+            }
+        };
+        let _ = timeout(grace, last_words).await;
+        self.settle().await;
+    }
+
+    /// Hears a line that nothing is answered to: it is counted. Whether it ends a turn.
+    fn hear_late(&mut self, line: &[u8]) -> bool {
+        use protocol::Request::{BeforeTool, Permission, UnreadableCall};
+        match protocol::read(line) {
+            Ok(Incoming::Assistant(blocks)) => self.said(blocks),
+            Ok(Incoming::User(blocks)) => self.results(blocks),
+            Ok(Incoming::Tasks(news)) => self.heard.tasks.hear(news),
+            Ok(Incoming::Request { request: BeforeTool(_) | Permission(_) | UnreadableCall(_), .. }) => {
+                self.heard.asked_too_late += 1;
+            }
+            Ok(Incoming::Result(mut result)) => {
+                self.count(&mut result);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// `None`: something that the client started is going.
+    pub(super) fn ended(&mut self, mut result: Box<TurnResult>) -> Option<End> {
+        self.count(&mut result);
+        // After an error nothing is waited for.
+        if result.is_error || !self.heard.tasks.any() {
+            return Some(End::Result(result));
+        }
+        tracing::debug!(tasks = self.heard.tasks.names(), "the turn has ended; what it started is waited for");
+        self.held = Some(result);
+        None
+    }
+
+    fn count(&mut self, result: &mut TurnResult) {
+        for denial in std::mem::take(&mut result.permission_denials) {
+            // Those that we denied are in the record already.
+            if self.verdicts.refused(&denial.tool_use_id) {
+                let host = self.request.host.clone();
+                let reason = "denied by the agent client's own rules".to_string();
+                self.tell(async move { host.client_denied(denial.tool_name, denial.tool_input, reason).await });
+            }
+        }
+        self.now_in(std::mem::take(&mut result.session_id));
+        self.heard.take_from(result);
+    }
+}
+
+impl Heard {
+    /// The figures of a result. The client sums up what a session costs; turns it counts from one result to the next.
+    fn take_from(&mut self, result: &TurnResult) {
+        self.cost_usd = result.total_cost_usd.or(self.cost_usd);
+        self.turns = result.num_turns.map(|turns| turns + self.turns.unwrap_or(0)).or(self.turns);
+        if let Some(text) = &result.result
+            && !text.is_empty()
+            && !result.is_error
+        {
+            self.answer = Some(text.clone());
+        }
+    }
+}

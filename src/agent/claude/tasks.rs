@@ -1,0 +1,142 @@
+//! What the client has started and not ended yet: agents, and commands that go on beside the turn.
+//!
+//! Pure: what the client says of its tasks goes in, who is still going comes out. The client tells of a task that it
+//! waits for as of one that goes on by itself; only the latter outlive a `result`.
+//! Seen with 2.1.197 (`task_*`) and 2.1.330 (`background_tasks_changed` as well).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The tasks that are going.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    /// By the client's id.
+    going: BTreeMap<String, Task>,
+    /// The client is being ended: it stops its tasks, and says that they have ended.
+    closing: bool,
+}
+
+#[derive(Debug)]
+struct Task {
+    what: String,
+    /// The client has named it in its list of what goes on by itself.
+    listed: bool,
+}
+
+/// A message about tasks.
+#[derive(Debug)]
+pub(super) enum News {
+    /// One has begun.
+    Started(Told),
+    /// One has ended, and the model is told or was. `completed`: by itself.
+    Ended { id: String, completed: bool },
+    /// All that go on beside the turn.
+    Beside(Vec<Told>),
+}
+
+/// What the client says of a task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Told {
+    pub task_id: String,
+    /// What the model called it.
+    pub description: String,
+}
+
+/// Reads a `system` message; `None`: it is not about the beginning or the end of a task.
+pub(super) fn read(subtype: &str, message: &mut Value) -> Option<News> {
+    let mut take = |field: &str| message.get_mut(field).map(Value::take);
+    match subtype {
+        "task_started" => serde_json::from_value(message.take()).ok().map(News::Started),
+        "task_notification" => {
+            let completed = take("status").is_none_or(|status| status == "completed");
+            Some(News::Ended { id: take("task_id")?.as_str()?.to_owned(), completed })
+        }
+        "background_tasks_changed" => serde_json::from_value(take("tasks")?).ok().map(News::Beside),
+        _ => None,
+    }
+}
+
+impl Tasks {
+    /// Takes note.
+    pub(super) fn hear(&mut self, news: News) {
+        match news {
+            News::Started(told) => {
+                self.going.entry(told.task_id).or_insert(Task { what: told.description, listed: false });
+            }
+            News::Ended { id, completed } if completed || !self.closing => {
+                self.going.remove(&id);
+            }
+            News::Ended { .. } => {}
+            News::Beside(all) => {
+                let named = |id: &String| all.iter().any(|told| told.task_id == *id);
+                self.going.retain(|id, task| self.closing || !task.listed || named(id));
+                for told in all {
+                    self.going.entry(told.task_id).or_insert(Task { what: told.description, listed: true }).listed =
+                        true;
+                }
+            }
+        }
+    }
+
+    /// From here on the client is being ended: only a task that completes has ended by itself.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether any is going.
+    pub(super) fn any(&self) -> bool {
+        !self.going.is_empty()
+    }
+
+    /// Those that are going, as the model called them: `` `look at the mail`, `build` ``.
+    pub(super) fn names(&self) -> String {
+        let names: Vec<String> = self.going.values().map(|task| format!("`{}`", task.what)).collect();
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_task_is_going_until_it_is_said_to_have_ended() {
+        let mut tasks = Tasks::default();
+        let mut after = |subtype: &str, mut message: Value| {
+            read(subtype, &mut message).into_iter().for_each(|news| tasks.hear(news));
+            tasks.names()
+        };
+        let started = |id: &str| json!({"task_id": id, "description": format!("the {id}")});
+        let listed = |ids: &[&str]| json!({"tasks": ids.iter().map(|id| started(id)).collect::<Vec<_>>()});
+        assert_eq!(after("task_started", started("a")), "`the a`");
+        assert_eq!(after("task_updated", json!({"task_id": "a", "patch": {"status": "completed"}})), "`the a`");
+        assert_eq!(after("task_notification", json!({"task_id": "a", "status": "completed"})), "");
+        // The list comes before the message of the beginning, and after that of the end.
+        assert_eq!(after("background_tasks_changed", listed(&["b"])), "`the b`");
+        assert_eq!(after("task_started", started("b")), "`the b`");
+        assert_eq!(after("task_started", started("waited-for")), "`the b`, `the waited-for`");
+        assert_eq!(after("background_tasks_changed", listed(&["c"])), "`the c`, `the waited-for`");
+        assert_eq!(after("background_tasks_changed", listed(&[])), "`the waited-for`");
+        assert_eq!(after("task_notification", json!({"task_id": "waited-for"})), "");
+        assert_eq!(after("task_notification", json!({"task_id": "unknown"})), "");
+        assert_eq!(after("background_tasks_changed", json!({"tasks": "?"})), "");
+    }
+
+    #[test]
+    fn what_a_client_stops_at_its_own_end_came_to_none() {
+        let mut tasks = Tasks::default();
+        tasks.hear(News::Beside(["a", "b", "c"].map(|id| Told { task_id: id.into(), description: id.into() }).into()));
+        tasks.close();
+        for (id, status) in [("a", "completed"), ("b", "stopped")] {
+            let mut message = json!({"task_id": id, "status": status});
+            tasks.hear(read("task_notification", &mut message).unwrap());
+        }
+        tasks.hear(News::Beside(vec![]));
+        assert_eq!(tasks.names(), "`b`, `c`");
+    }
+}

@@ -1,0 +1,357 @@
+//! Options that write, execute or steer a program elsewhere: a `*` in a rule does not stand for them, the rule must
+//! spell them.
+//!
+//! Words are read as `getopt_long` would at its most generous: clusters (`-uo`), attached values (`-ofile`),
+//! abbreviated long names (`--outp`). Where that could be read in two ways, an option counts as given.
+
+use super::wildcard::STAR;
+use super::{fetch, git, programs};
+
+/// What an option lets a program do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It writes a file.
+    Writes,
+    /// It executes a program that is not judged.
+    Executes,
+    /// It changes what is read, or asked for.
+    Steers,
+}
+
+/// An option that a rule must spell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Guarded {
+    short: &'static str,
+    name: &'static str,
+    effect: Effect,
+}
+
+impl Guarded {
+    /// One name for all its spellings.
+    pub(super) fn id(&self) -> &'static str {
+        self.name
+    }
+
+    /// How it is written. `one_dash`: as `find` does.
+    pub(super) fn shown(&self, one_dash: bool) -> String {
+        let dashes = if self.name.len() > 1 && !one_dash { "--" } else { "-" };
+        format!("{dashes}{}", self.name)
+    }
+}
+
+/// Such an option, found among words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// One name for all its spellings.
+    pub id: String,
+    /// As a rule would spell it.
+    pub shown: String,
+    /// What it lets the program do.
+    pub effect: Effect,
+}
+
+pub(super) const fn writes(short: &'static str, name: &'static str) -> Guarded {
+    Guarded { short, name, effect: Effect::Writes }
+}
+
+pub(super) const fn executes(short: &'static str, name: &'static str) -> Guarded {
+    Guarded { short, name, effect: Effect::Executes }
+}
+
+const fn steers(short: &'static str, name: &'static str) -> Guarded {
+    Guarded { short, name, effect: Effect::Steers }
+}
+
+/// How a program's options are read.
+pub(super) struct Options {
+    pub guarded: &'static [Guarded],
+    /// Short options with a value: in a cluster, what follows is that value.
+    pub values: &'static str,
+    /// Long options that are harmless, though they begin a guarded one.
+    pub harmless: &'static [&'static str],
+    /// Its long options have one dash (`find -delete`).
+    pub one_dash: bool,
+    /// Its first word may be a cluster without a dash (`tar xIf`).
+    pub bundled: bool,
+}
+
+pub(super) const NONE: Options = Options { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false };
+
+const fn options(guarded: &'static [Guarded], values: &'static str) -> Options {
+    Options { guarded, values, ..NONE }
+}
+
+const SORT: Options =
+    options(&[writes("o", "output"), executes("", "compress-program"), writes("T", "temporary-directory")], "kSt");
+const SED: Options = options(&[writes("i", "in-place")], "efl");
+const AWK: Options = options(
+    &[
+        writes("i", "include"),
+        executes("l", "load"),
+        writes("o", "pretty-print"),
+        writes("d", "dump-variables"),
+        writes("p", "profile"),
+    ],
+    "FvfeE",
+);
+const FIND: Options = Options {
+    guarded: &[
+        writes("", "delete"),
+        writes("", "fprint"),
+        writes("", "fprint0"),
+        writes("", "fprintf"),
+        writes("", "fls"),
+        steers("", "files0-from"),
+    ],
+    one_dash: true,
+    ..NONE
+};
+const TAR: Options = Options {
+    guarded: &[
+        executes("", "to-command"),
+        executes("", "checkpoint-action"),
+        executes("I", "use-compress-program"),
+        executes("", "rsh-command"),
+        executes("F", "info-script"),
+        executes("", "new-volume-script"),
+        executes("", "rmt-command"),
+    ],
+    values: "fCbTXKNgHVL",
+    harmless: &[],
+    one_dash: false,
+    bundled: true,
+};
+const RG: Options =
+    options(&[executes("", "pre"), executes("", "hostname-bin"), executes("z", "search-zip")], "efgmABCtTrdMjE");
+const FD: Options = options(&[executes("x", "exec"), executes("X", "exec-batch")], "detEcSoj");
+const PAGER: Options = options(&[executes("", "pager")], "");
+const MAN: Options =
+    options(&[executes("P", "pager"), executes("H", "html"), executes("", "preprocessor")], "CRLmMSserEp");
+const LESS: Options = options(
+    &[
+        writes("o", "log-file"),
+        writes("O", "LOG-FILE"),
+        steers("k", "lesskey-file"),
+        steers("", "lesskey-content"),
+        steers("", "lesskey-src"),
+    ],
+    "bhjpPtTxyz",
+);
+const TREE: Options = options(&[writes("o", "output")], "LPIHT");
+const FILE: Options =
+    options(&[writes("C", "compile"), executes("z", "uncompress"), executes("Z", "uncompress-noreport")], "efFmP");
+const SHUF: Options = options(&[writes("o", "output")], "ein");
+const YQ: Options = options(&[writes("i", "inplace"), writes("s", "split-exp")], "oIpP");
+const ZIP: Options =
+    options(&[writes("m", "move"), executes("T", "test"), executes("", "unzip-command"), executes("", "TT")], "bnt");
+const PYTHON: Options = options(&[executes("c", "c"), executes("m", "m"), executes("i", "i")], "cmWX");
+const PERL: Options =
+    options(&[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")], "eEFIlmMVx");
+const RUBY: Options = options(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIKTWx");
+const NODE: Options = options(
+    &[
+        executes("e", "eval"),
+        executes("p", "print"),
+        executes("r", "require"),
+        executes("", "import"),
+        executes("", "loader"),
+        executes("", "experimental-loader"),
+        executes("i", "interactive"),
+    ],
+    "epr",
+);
+const PHP: Options =
+    options(&[executes("r", "run"), executes("R", "process-code"), executes("d", "define")], "rRBEdfFSt");
+const SPLIT: Options = options(&[executes("", "filter")], "abClnt");
+
+/// How the options of a program are read.
+pub(super) fn of(name: &str) -> &'static Options {
+    match name {
+        "sort" => &SORT,
+        "sed" => &SED,
+        "awk" | "gawk" | "mawk" | "nawk" => &AWK,
+        "find" => &FIND,
+        "tar" => &TAR,
+        "rg" => &RG,
+        "fd" | "fdfind" => &FD,
+        "ag" | "ack" => &PAGER,
+        "man" => &MAN,
+        "less" | "more" => &LESS,
+        "tree" => &TREE,
+        "file" => &FILE,
+        "shuf" => &SHUF,
+        "yq" => &YQ,
+        "zip" => &ZIP,
+        "split" => &SPLIT,
+        "perl" => &PERL,
+        "ruby" => &RUBY,
+        "node" | "bun" | "deno" => &NODE,
+        "php" => &PHP,
+        name if is_python(name) => &PYTHON,
+        _ => &NONE,
+    }
+}
+
+fn is_python(name: &str) -> bool {
+    let version = |c: char| c.is_ascii_digit() || c == '.';
+    name.trim_end_matches(version) == "python" || name.trim_end_matches(version) == "pypy"
+}
+
+/// An interpreter that is given no script takes its code from standard input: a rule must spell that as `-`.
+fn code_on_input(name: &str, arguments: &[String]) -> Option<Found> {
+    let interprets = is_python(name) || ["perl", "ruby", "node", "php"].contains(&name);
+    let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
+    let script = |word: &String| word != "-" && !word.starts_with('-');
+    (interprets && !arguments.iter().any(|word| script(word) || asks(word) || word == "--")).then(|| Found {
+        id: "-".into(),
+        shown: "-".into(),
+        effect: Effect::Executes,
+    })
+}
+
+/// The options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
+pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<Found> {
+    match programs::known_as(program) {
+        Some("git") => git::guarded(arguments),
+        Some("curl" | "wget") => fetch::read(program, arguments).guarded,
+        Some(name) => {
+            let mut found = scan(of(name), arguments);
+            found.extend(code_on_input(name, arguments));
+            found
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Reads arguments by the options of one program.
+pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<Found> {
+    let mut out = Vec::new();
+    if options.guarded.is_empty() {
+        return out;
+    }
+    let found = |guarded: &Guarded| Found {
+        id: guarded.name.into(),
+        shown: guarded.shown(options.one_dash),
+        effect: guarded.effect,
+    };
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.split(STAR).next().unwrap_or_default();
+        if options.one_dash {
+            out.extend(
+                options.guarded.iter().filter(|guarded| text.strip_prefix('-') == Some(guarded.name)).map(found),
+            );
+            continue;
+        }
+        if word == "--" {
+            break;
+        }
+        if let Some(long) = text.strip_prefix("--") {
+            let given = long.split_once('=').map_or(long, |(given, _)| given);
+            if !given.is_empty() && !options.harmless.contains(&given) {
+                out.extend(options.guarded.iter().filter(|guarded| guarded.name.starts_with(given)).map(found));
+            }
+            continue;
+        }
+        let cluster = match text.strip_prefix('-') {
+            Some(cluster) => cluster,
+            None if options.bundled && at == 0 => text,
+            None => continue,
+        };
+        for letter in cluster.chars() {
+            out.extend(
+                options
+                    .guarded
+                    .iter()
+                    .filter(|guarded| guarded.short.contains(letter))
+                    .map(|guarded| Found { shown: format!("-{letter}"), ..found(guarded) }),
+            );
+            // In a bundle values come in words of their own.
+            let bundle = options.bundled && at == 0 && !text.starts_with('-');
+            if options.values.contains(letter) && !bundle {
+                break;
+            }
+        }
+    }
+    out
+}
+
+/// The first option of a call that the rule does not spell as often.
+pub(super) fn unspelled(mut spelled: Vec<Found>, given: Vec<Found>) -> Option<Found> {
+    given.into_iter().find(|option| match spelled.iter().position(|other| other.id == option.id) {
+        Some(at) => {
+            spelled.swap_remove(at);
+            false
+        }
+        None => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(call: &str, expected: &[&str]) {
+        let words: Vec<String> = call.split(' ').map(ToOwned::to_owned).collect();
+        let found = guarded(&words[0], &words[1..]);
+        let ids: Vec<&str> = found.iter().map(|option| option.id.as_str()).collect();
+        assert_eq!(ids, expected, "{call}");
+    }
+
+    #[test]
+    fn options_are_found_in_every_spelling() {
+        for call in [
+            "sort -o x f",
+            "sort -ox f",
+            "sort -uo x f",
+            "sort --output x",
+            "sort --output=x",
+            "sort --o x f",
+            "sort f -ro x",
+        ] {
+            check(call, &["output"]);
+        }
+        check("sort -u -k 2 --reverse -- -o", &[]);
+        check("sort -to f", &[]);
+        check("sort --compress-p=x", &["compress-program"]);
+        check("sed -i s/a/b/ f", &["in-place"]);
+        check("sed -ni p f", &["in-place"]);
+        check("sed -i.bak p f", &["in-place"]);
+        check("sed --in-pl p f", &["in-place"]);
+        check("sed -n -e i f", &[]);
+        check("sed -ei f", &[]);
+        check("find . -name -delete", &["delete"]);
+        check("find . -execdir x ;", &[]);
+        check("python3 -c x", &["c"]);
+        check("python3.11 -u -", &["-"]);
+        check("python3", &["-"]);
+        check("python3 --version", &[]);
+        check("python3 report.py -c x", &["c"]);
+        check("perl -ne print f", &["e"]);
+        check("node --eval=x y", &["eval"]);
+        check("find . -fprint x -fls y", &["fprint", "fls"]);
+        check("find . -name *.md -type f", &[]);
+        check("tar xIf x a", &["use-compress-program"]);
+        check("tar -xIx a", &["use-compress-program"]);
+        check("tar -fI a", &[]);
+        check("tar cf a --checkpoint-a=exec=x b", &["checkpoint-action"]);
+        check("tar xzf a.tgz --exclude=x", &[]);
+        check("rg --pre x y", &["pre"]);
+        check("rg --pre-glob x y", &[]);
+        check("rg -nz x", &["search-zip"]);
+        check("awk -i inplace 1 f", &["include"]);
+        check("awk -F: {print} f", &[]);
+        check("cat -o f", &[]);
+        check("/opt/x/sort -o f", &[]);
+    }
+
+    #[test]
+    fn a_rule_spells_an_option_once_for_each_time() {
+        let read = |call: &str| guarded("sort", &call.split(' ').map(ToOwned::to_owned).collect::<Vec<_>>());
+        assert_eq!(unspelled(read("-o \u{1}"), read("-o x f")), None);
+        assert_eq!(unspelled(read("-o \u{1}"), read("--out x f")), None);
+        assert_eq!(unspelled(read("-u \u{1}"), read("-uo x f")).map(|option| option.shown).as_deref(), Some("-o"));
+        assert!(unspelled(read("-o \u{1}"), read("-o x -o y")).is_some());
+        assert_eq!(unspelled(read("--output=\u{1}"), read("-ox")), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! The folder that a program works in: a rule speaks of `work/`, and of what `Read` and `Edit` rules open.
+
+use std::path::{Path, PathBuf};
+
+use super::super::call::Access;
+use super::super::lists::{Lists, grants_path};
+use super::super::path::{Known, Protected, Resolved, resolve};
+
+/// Programs that change what their arguments name.
+const WRITERS: &[&str] =
+    &["chmod", "chown", "cp", "dd", "install", "ln", "mkdir", "mv", "rm", "rmdir", "rsync", "tee", "touch", "truncate"];
+
+/// How many arguments are followed to where they lead, and how many bytes of them.
+const MAX_FOLLOWED: usize = 64;
+const MAX_BYTES: usize = 8 * 1024;
+
+/// Whether a rule's program may work in a folder. `exactly`: in `work/` itself only.
+pub(super) fn fits(folder: &Path, exactly: bool, lists: &Lists, known: &Known) -> bool {
+    let Some(resolved) = resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/")) else { return false };
+    let mut readings = resolved.readings.iter();
+    if exactly {
+        return readings.all(|path| known.work.contains(path));
+    }
+    let open = |path: &PathBuf| known.is_temporary(path) || known.work.iter().any(|work| path.starts_with(work));
+    if readings.all(open) {
+        return true;
+    }
+    lists.grants_for("Read").any(|rule| grants_path(rule, &resolved, Access::Search, known))
+}
+
+/// A protected place that a program would work in, or that an argument names, with that argument.
+pub(super) fn protected<'a>(
+    words: &'a [String],
+    folder: &Path,
+    name: &str,
+    known: &Known,
+) -> Option<(&'a str, Protected)> {
+    let place = |path: &Resolved| path.everywhere().find_map(|path| known.protected(path));
+    if let Some(found) =
+        resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/")).and_then(|path| place(&path))
+    {
+        return Some(("", found));
+    }
+    // Where `git -C` leads is the folder already.
+    let leads = |at: usize| name == "git" && words[at] == "-C";
+    let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1)).map(|(_, word)| word);
+    let mut bytes = 0;
+    let paths = arguments.filter(|word| is_path(word)).take(MAX_FOLLOWED).take_while(|word| {
+        bytes += word.len();
+        bytes <= MAX_BYTES
+    });
+    paths.map(|word| (word.as_str(), word.split_once('=').map_or(word.as_str(), |(_, value)| value))).find_map(
+        |(word, path)| {
+            let found = place(&resolve(path, folder, Path::new("/"))?)?;
+            let always = matches!(found, Protected::DataFolder | Protected::Client);
+            (always || (found == Protected::Tooling && WRITERS.contains(&name))).then_some((word, found))
+        },
+    )
+}
+
+/// Whether a word looks like a path, and not like a text.
+fn is_path(word: &str) -> bool {
+    word.len() <= 4096
+        && (word.contains('/') || word == ".." || word.starts_with('.'))
+        && !word.contains(char::is_whitespace)
+        && !word.contains("://")
+        && !word.starts_with('~')
+}

@@ -1,0 +1,169 @@
+//! One owner's lists, held against a program's start.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::super::command::Short;
+use super::super::lists::Lists;
+use super::super::path::Known;
+use super::super::programs::{self, Class};
+use super::super::rule::{Matcher, Rule};
+use super::super::{git, own};
+use super::environment;
+use super::{Place, ProgramStart, Rights, Start, folder, wanted};
+
+/// Where a program is judged.
+pub(super) struct Scene<'a> {
+    pub asked: &'a ProgramStart<'a>,
+    pub known: &'a Known,
+    /// Names of variables that the settings add to the harmless ones.
+    pub more: &'a [String],
+}
+
+/// What a list grants.
+pub(super) struct Grant<'a> {
+    pub rule: Option<&'a Rule>,
+    pub place: Place,
+}
+
+/// Why a list does not grant a start: the end of a sentence, with what the agent can do instead.
+pub(super) enum Refusal {
+    NotGranted { program: String, wanted: String },
+    ByPath { program: String, name: String },
+    Short { program: String, rule: String, short: Short },
+    Folder { folder: PathBuf, exactly: bool },
+    Variable(String),
+    OnlyReads,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGranted { program, wanted } => {
+                write!(f, "`{program}` is not granted; the rule `{wanted}` would be needed")
+            }
+            Self::ByPath { program, name } => {
+                write!(f, "`{program}` is not granted by its path; call it `{name}`")
+            }
+            Self::Short { program, rule, short: Short::Option(option) } => write!(
+                f,
+                "the option `{0}` of `{program}` has to be spelled in a rule, as in `Bash({program} {0} *)`, and \
+                 \"{rule}\" does not; leave it out",
+                option.shown
+            ),
+            Self::Short { rule, short: Short::Address(why), .. } => {
+                write!(f, "{why}; fetch only what \"{rule}\" names")
+            }
+            Self::Folder { folder, exactly: true } => write!(
+                f,
+                "its rule holds in `work/` itself, and its folder is `{}`; run it in `work/`",
+                folder.display()
+            ),
+            Self::Folder { folder, .. } => {
+                write!(f, "its folder is `{}`, outside of what is granted; run it in `work/`", folder.display())
+            }
+            Self::Variable(name) => write!(f, "`{name}` cannot be set for a program like this; leave it out"),
+            Self::OnlyReads => f.write_str("not a command that only reads; this agent is read-only"),
+        }
+    }
+}
+
+/// Holds one owner's lists against a start.
+pub(super) fn granted<'a>(lists: &'a Lists, start: &Start<'_>, scene: &Scene<'_>) -> Result<Grant<'a>, Refusal> {
+    let grant = by_rules(lists, start, scene)?;
+    if !lists.read_only || grant.place == Place::Here {
+        return Ok(grant);
+    }
+    if is_free(start) {
+        return Ok(Grant { place: Place::Here, ..grant });
+    }
+    let place = reading(start).map(|rights| grant.place.and(Place::Outside(rights))).ok_or(Refusal::OnlyReads)?;
+    Ok(Grant { place, ..grant })
+}
+
+fn by_rules<'a>(lists: &'a Lists, start: &Start<'_>, scene: &Scene<'_>) -> Result<Grant<'a>, Refusal> {
+    let own = start.own.as_deref().map(Rights::own);
+    let wide = || Place::Outside(own.clone().unwrap_or_else(Rights::wide));
+    if lists.allow.is_none() {
+        return Ok(Grant { rule: None, place: wide() });
+    }
+    if let Some(rule) = lists.grants_for("Bash").find(|rule| rule.is_all()) {
+        return Ok(Grant { rule: Some(rule), place: wide() });
+    }
+    let mut best: Option<(&Rule, Rights)> = None;
+    let mut refusal = None;
+    for rule in lists.grants_for("Bash") {
+        let Matcher::Command(pattern) = &rule.matcher else { continue };
+        if !pattern.matches(start) {
+            continue;
+        }
+        if programs::class(start.program) == Class::Wrapper && !pattern.names_script() {
+            continue;
+        }
+        if let Some(why) = unfit(lists, rule, start, scene) {
+            refusal = refusal.or(Some(why));
+            continue;
+        }
+        let rights = own.clone().unwrap_or_else(|| pattern.rights(start.program));
+        // Of several rules that match, a wider one takes nothing away.
+        if best.as_ref().is_none_or(|(_, before)| rights.covers(before)) {
+            best = Some((rule, rights));
+        }
+    }
+    if let Some((rule, rights)) = best {
+        return Ok(Grant { rule: Some(rule), place: Place::Outside(rights) });
+    }
+    if is_free(start) {
+        return Ok(Grant { rule: None, place: Place::Here });
+    }
+    Err(refusal.unwrap_or_else(|| not_granted(lists, start)))
+}
+
+/// Why a rule whose words match does not hold.
+fn unfit(lists: &Lists, rule: &Rule, start: &Start<'_>, scene: &Scene<'_>) -> Option<Refusal> {
+    let Matcher::Command(pattern) = &rule.matcher else { return None };
+    if let Some(short) = pattern.falls_short(start) {
+        let program = start.program.to_owned();
+        return Some(Refusal::Short { program, rule: rule.pattern.to_string(), short });
+    }
+    let exactly = pattern.means_work();
+    if start.own.is_none() && !folder::fits(&start.folder, exactly, lists, scene.known) {
+        return Some(Refusal::Folder { folder: start.folder.clone(), exactly });
+    }
+    let mut variables = scene.asked.env.iter();
+    variables
+        .find(|(name, value)| !environment::is_harmless(name, value, scene.asked.cwd, scene.more))
+        .map(|(name, _)| Refusal::Variable(name.clone()))
+}
+
+fn not_granted(lists: &Lists, start: &Start<'_>) -> Refusal {
+    let name = own::base_name(start.program);
+    if start.program.contains('/') && !name.is_empty() {
+        let named = lists.grants_for("Bash").any(|rule| match &rule.matcher {
+            Matcher::Command(pattern) => pattern.program() == Some(name),
+            _ => false,
+        });
+        if named || matches!(programs::class(name), Class::Filter | Class::Wrapper) {
+            return Refusal::ByPath { program: start.program.into(), name: name.into() };
+        }
+    }
+    Refusal::NotGranted { program: start.program.into(), wanted: wanted(start) }
+}
+
+/// Whether a program may run in the shell's own domain without a rule.
+fn is_free(start: &Start<'_>) -> bool {
+    !start.program.contains('/') && matches!(programs::class(start.program), Class::Filter | Class::Wrapper)
+}
+
+/// What a program may do that only reads, with options that only read. `None`: it is no such program.
+pub(super) fn reading(start: &Start<'_>) -> Option<Rights> {
+    if start.program.contains('/') || !start.guarded.is_empty() {
+        return None;
+    }
+    let arguments = start.words.get(1..).unwrap_or_default();
+    let reads = match start.program {
+        "git" => git::needs(git::subcommand(arguments)).class == Class::Reads,
+        name => matches!(programs::class(name), Class::Filter | Class::Reads),
+    };
+    reads.then(|| Rights::reading(start.program))
+}

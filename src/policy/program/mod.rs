@@ -1,0 +1,214 @@
+//! The judgement of a program that a job's shell, or a program of the job, is about to start.
+//!
+//! Its real words, folder and environment are known, so nothing is guessed. Every owner's lists are asked in their
+//! order, the first that says no wins, and of what they grant the narrowest holds.
+
+mod environment;
+mod folder;
+mod judge;
+mod rights;
+mod shell;
+mod start;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub(super) use environment::is_name;
+pub use rights::{Executes, Place, Rights, Writes};
+pub use shell::ShellRights;
+pub(super) use shell::grants_some;
+pub(super) use start::Start;
+
+use super::layers::{SPAWN_COMMAND, allow, deny};
+use super::lists::Lists;
+use super::rule::{Matcher, Rule};
+use super::{Decision, Layer, Policy, Verdict, call, own, programs};
+
+/// A program that a job's shell, or a program of the job, is about to start.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramStart<'a> {
+    /// Its real arguments, its name first. What is not UTF-8 has U+FFFD in its place.
+    pub argv: &'a [String],
+    /// Its real working folder, absolute, without symlinks.
+    pub cwd: &'a Path,
+    /// Variables that differ from the run's clean environment: set or changed by the line.
+    pub env: &'a BTreeMap<String, String>,
+    /// For a subagent's call: its type (`Explore`). `None`: the job's own session.
+    pub agent_type: Option<&'a str>,
+}
+
+/// What becomes of a program's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramDecision {
+    /// The verdict with its evidence.
+    pub decision: Decision,
+    /// Where it runs.
+    pub place: Place,
+}
+
+/// How many steps of matching one decision may take.
+const MAX_STEPS: usize = 1024 * 1024;
+
+impl Policy {
+    /// Decides whether a program may start, and with what rights. Total: whatever the words, there is an answer, and
+    /// it is no in doubt.
+    #[must_use]
+    pub fn decide_program(&self, start: &ProgramStart<'_>) -> ProgramDecision {
+        let line = shown(start.argv);
+        let about = format!("Bash \"{}\"", call::clipped(&line));
+        let mut decided = self.judge_program(start, &about);
+        decided.decision.commands = vec![line];
+        decided
+    }
+
+    /// Decides a call of our own program whose words are known: what a fork's `ollim-bot …` asks the daemon.
+    #[must_use]
+    pub fn decide_command(&self, words: &[String]) -> Decision {
+        let cwd = self.known_places().work.last().cloned().unwrap_or_else(|| PathBuf::from("/"));
+        self.decide_program(&ProgramStart { argv: words, cwd: &cwd, env: &BTreeMap::new(), agent_type: None }).decision
+    }
+
+    fn judge_program(&self, asked: &ProgramStart<'_>, about: &str) -> ProgramDecision {
+        let lists = self.lists_for(asked.agent_type);
+        let refused = |layer, rule, why: &str| ProgramDecision {
+            decision: deny(layer, rule, format!("{about}: {why}")),
+            place: Place::Nowhere,
+        };
+        if let Some(why) = start::unreadable(asked.argv) {
+            return refused(Layer::System, None, &format!("denied, since {why}"));
+        }
+        if steps(&lists, asked.argv) > MAX_STEPS {
+            return refused(
+                Layer::System,
+                None,
+                "denied, since its arguments are too long to judge; pass them in a file",
+            );
+        }
+        let start = Start::new(asked.argv, asked.cwd);
+        // A call of the main session's own turn, about which the person can be asked.
+        let person = !self.is_fork() && asked.agent_type.is_none();
+        if !person && let Some(why) = self.blocked_start(&start, asked) {
+            return refused(Layer::System, None, &why);
+        }
+        if self.is_fork()
+            && asked.agent_type.is_some()
+            && let Some(rule) = denying(&SPAWN_COMMAND, &start)
+        {
+            return refused(Layer::System, Some(rule.pattern.to_string()), &format!("denied by {}", rule.cited()));
+        }
+        if let Some(rule) = lists.iter().find_map(|lists| denying(lists, &start)) {
+            let text = rule.pattern.to_string();
+            return refused(Layer::DisallowedTools, Some(text), &format!("denied by {}", rule.cited()));
+        }
+        let mut place: Option<Place> = None;
+        let mut rule = None;
+        let mut layer = Layer::AllowedTools;
+        for list in lists {
+            let scene = judge::Scene { asked, known: self.known_places(), more: self.shell_env() };
+            let found = match judge::granted(list, &start, &scene) {
+                Ok(grant) => {
+                    rule = grant.rule.or(rule);
+                    grant.place
+                }
+                Err(refusal) if person => match judge::reading(&start) {
+                    Some(rights) => {
+                        layer = Layer::PermissionMode;
+                        Place::Outside(rights)
+                    }
+                    None => {
+                        let decision = self.not_granted(list, "Bash", true, &format!("{about}: {refusal}"));
+                        return ProgramDecision { decision, place: Place::Nowhere };
+                    }
+                },
+                Err(refusal) => {
+                    let decision = self.not_granted(list, "Bash", false, &format!("{about}: {refusal}"));
+                    return ProgramDecision { decision, place: Place::Nowhere };
+                }
+            };
+            place = Some(match place {
+                Some(before) => before.and(found),
+                None => found,
+            });
+        }
+        let place = place.unwrap_or(Place::Nowhere);
+        let read_only = match &place {
+            Place::Nowhere => false,
+            Place::Here => true,
+            Place::Outside(rights) => rights.only_reads() && start.own.is_none(),
+        };
+        let mut decision = allow(layer, rule, about, read_only);
+        if place == Place::Here && rule.is_none() {
+            decision.reason = format!("{about}: it runs without a rule, and without any power");
+        }
+        ProgramDecision { decision, place }
+    }
+
+    /// What no fork may start, whatever its rules.
+    fn blocked_start(&self, start: &Start<'_>, asked: &ProgramStart<'_>) -> Option<String> {
+        if let Some(name) = asked.env.keys().find(|name| environment::is_reserved(name)) {
+            return Some(format!("`{name}` cannot be set in a job; leave it out"));
+        }
+        if own::uses_home_flag(start.words) {
+            return Some("`--home` is refused inside a job".into());
+        }
+        if own::base_name(start.program).starts_with(own::NAME) {
+            return None;
+        }
+        let name = own::base_name(start.program);
+        let (word, place) = folder::protected(start.words, &start.folder, name, self.known_places())?;
+        let what = if word.is_empty() { "its folder".to_owned() } else { format!("`{}`", call::clipped(word)) };
+        Some(format!("{what} is out of reach: {}", place.why()))
+    }
+}
+
+/// The denial of a list that a start is.
+fn denying<'a>(lists: &'a Lists, start: &Start<'_>) -> Option<&'a Rule> {
+    lists.denials_for("Bash").find(|rule| match &rule.matcher {
+        Matcher::Command(pattern) => pattern.denies(start),
+        _ => true,
+    })
+}
+
+/// About how long matching takes: rules that look through all of the words, times their length.
+fn steps(lists: &[&Lists], words: &[String]) -> usize {
+    let length: usize = words.iter().map(|word| word.len() + 1).sum();
+    let rules = lists.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.deny));
+    let searching =
+        rules.filter(|rule| matches!(&rule.matcher, Matcher::Command(pattern) if pattern.searches())).count();
+    length.saturating_mul(searching)
+}
+
+/// Words as a person would type them.
+fn shown(words: &[String]) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./+:=,@%^{}".contains(c);
+    let quoted = |word: &String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The rule that would grant a start, for sentences.
+fn wanted(start: &Start<'_>) -> String {
+    let words = start.own.as_deref().unwrap_or(start.words);
+    let next = words
+        .get(1)
+        .filter(|word| !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || "-_".contains(c)));
+    match next {
+        Some(next) if programs::has_subcommands(own::base_name(start.program)) => {
+            format!("Bash({} {next} *)", start.program)
+        }
+        _ => format!("Bash({} *)", call::clipped(start.program)),
+    }
+}
+
+impl ProgramDecision {
+    /// Whether it starts.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.decision.verdict == Verdict::Allow
+    }
+}

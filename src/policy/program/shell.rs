@@ -1,0 +1,83 @@
+//! What the shell itself may do, before any program starts.
+
+use super::super::lists::Lists;
+use super::super::own::{self, base_name};
+use super::super::rule::{Matcher, Rule};
+use super::super::{Policy, git, programs};
+
+/// What the shell itself may do, before any program starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellRights {
+    /// Every program is granted (a bare `Bash`): only `judged` programs are asked about, all others run in the shell's
+    /// domain.
+    pub everything: bool,
+    /// Programs that run in the shell's own domain without a question: filters and wrappers that no rule names.
+    pub free: Vec<&'static str>,
+    /// Program names (base names) that must be asked about although they would be free or granted wholesale: those
+    /// that rules name literally, and `ollim-bot`.
+    pub judged: Vec<String>,
+    /// Of these the names that denials speak of, and `ollim-bot`: programs that run others must ask about them, too.
+    pub denied: Vec<String>,
+    /// A denial whose program cannot be told (`Bash(* --force)`): every program must be asked about.
+    pub judge_all: bool,
+    /// Programs that rules spell by a path (`./run.sh`, `/usr/bin/git`).
+    pub spelled: Vec<String>,
+    /// Nothing may be written by any program (a read-only agent).
+    pub read_only: bool,
+}
+
+impl Policy {
+    /// What the shell of a session, or of a subagent's call, may do. `None`: no Bash rule grants anything, the shell
+    /// is never started.
+    #[must_use]
+    pub fn shell(&self, agent_type: Option<&str>) -> Option<ShellRights> {
+        let lists = self.lists_for(agent_type);
+        if !lists.iter().all(|lists| grants_some(lists)) {
+            return None;
+        }
+        let mut judged = vec![own::NAME.to_owned()];
+        let mut denied = vec![own::NAME.to_owned()];
+        let mut spelled = Vec::new();
+        let mut judge_all = false;
+        let denials = lists.iter().flat_map(|lists| lists.denials_for("Bash"));
+        let grants = lists.iter().flat_map(|lists| lists.grants_for("Bash"));
+        for (rule, denies) in denials.map(|rule| (rule, true)).chain(grants.map(|rule| (rule, false))) {
+            let Matcher::Command(pattern) = &rule.matcher else { continue };
+            let Some(program) = pattern.program() else {
+                judge_all |= denies;
+                continue;
+            };
+            if program.contains('/') {
+                spelled.push(program.to_owned());
+            }
+            judged.push(base_name(program).to_owned());
+            let names = judged.len() - 1;
+            // A denied subcommand can be called by a program of its own.
+            let arguments = pattern.fixed().get(1..).unwrap_or_default();
+            if denies && [own::NAME, "git"].contains(&base_name(program)) {
+                judged.extend(git::subcommand(arguments).map(|name| format!("{}-{name}", base_name(program))));
+            }
+            if let Some(split) = git::without_globals(&[program.to_owned()]).filter(|split| split.len() > 1) {
+                judged.extend(split.into_iter().take(1));
+            }
+            if denies {
+                denied.extend(judged[names..].iter().cloned());
+            }
+        }
+        for list in [&mut judged, &mut denied, &mut spelled] {
+            list.sort();
+            list.dedup();
+        }
+        let asked = |name: &str| judge_all || judged.iter().any(|judged| judged == name);
+        let free = programs::free_programs().filter(|name| !asked(name)).collect();
+        let whole = |lists: &Lists| lists.allow.is_none() || lists.grants_for("Bash").any(Rule::is_all);
+        let read_only = lists.iter().any(|lists| lists.read_only);
+        let everything = !read_only && lists.iter().all(|lists| whole(lists));
+        Some(ShellRights { everything, free, judged, denied, judge_all, spelled, read_only })
+    }
+}
+
+/// Whether some Bash call could pass an owner's lists.
+pub(in crate::policy) fn grants_some(lists: &Lists) -> bool {
+    !lists.denies_whole("Bash") && (lists.allow.is_none() || lists.grants_for("Bash").next().is_some())
+}

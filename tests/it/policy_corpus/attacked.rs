@@ -1,0 +1,135 @@
+//! Attacks on the sandbox itself, by programs and by code of one's own in the job's shell: what the corpora cannot show.
+
+use std::io::ErrorKind;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+
+use super::engine;
+use super::shell::Stage;
+use crate::support::job_shell::Ran;
+use crate::support::turn;
+
+/// Runs `line` in a job's shell whose rules are `rules`.
+fn run(stage: &Stage, rules: &[&str], line: &str) -> Ran {
+    let (policy, granted) = engine::of_rules(rules, &stage.ground);
+    stage.place.run(&policy, &granted, line, &stage.ground.work())
+}
+
+/// A library that is loaded by `enable -f` and then does what `body` says, as shell code in a job's shell can bring its own.
+fn library(stage: &Stage, body: &str) -> Option<()> {
+    let source = stage.ground.work().join("notes/x.c");
+    std::fs::create_dir_all(source.parent()?).ok()?;
+    let head = "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdio.h>\n#include <string.h>\n#include <sys/types.h>\n#include <sys/socket.h>\n#include <sys/un.h>\n#include <sys/stat.h>\n#include <sys/resource.h>\n#include <sys/ipc.h>\n#include <sys/msg.h>\n#include <sched.h>\n#include <signal.h>\n#include <unistd.h>\n#include <sys/time.h>\n#include <fcntl.h>\n\
+                __attribute__((constructor)) static void go(void) {\n";
+    std::fs::write(&source, format!("{head}{body}\nfflush(stdout);\n}}\n")).ok()?;
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-w", "-o"]).arg(source.with_extension("so")).arg(&source);
+    compiler.status().ok()?.success().then_some(())
+}
+
+const LOAD: &str = "enable -f notes/x.so x 2>/dev/null; echo loaded";
+
+/// What a datagram socket with a path has received after `line`.
+fn datagram(rules: &[&str], prepare: impl Fn(&Stage, &str) -> Option<()>, line: &str) -> Option<String> {
+    let stage = Stage::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    prepare(&stage, &path.display().to_string())?;
+    let ran = run(&stage, rules, line);
+    let mut bytes = [0; 64];
+    match socket.recv(&mut bytes) {
+        Ok(length) => Some(String::from_utf8_lossy(&bytes[..length]).into_owned()),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{ran:?}");
+            Some(String::new())
+        }
+    }
+}
+
+#[test]
+fn a_pair_of_sockets_leads_to_no_other_socket() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let by_python = |stage: &Stage, path: &str| {
+        let program = format!(
+            "import socket\na, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\na.sendto(b'forged', {path:?})\n"
+        );
+        std::fs::create_dir_all(stage.ground.work().join("tools")).ok()?;
+        std::fs::write(stage.ground.work().join("tools/t.py"), program).ok()
+    };
+    let sent = datagram(&["Bash(/usr/bin/python3 tools/t.py)"], by_python, "/usr/bin/python3 tools/t.py");
+    assert_eq!(sent.as_deref(), Some(""), "a granted program has spoken with a socket on this machine");
+    let by_shell = |stage: &Stage, path: &str| {
+        let body = format!(
+            "int p[2]; struct sockaddr_un a = {{AF_UNIX, \"{path}\"}};\n\
+             socketpair(AF_UNIX, SOCK_DGRAM, 0, p); sendto(p[0], \"forged\", 6, 0, (void *)&a, sizeof a);"
+        );
+        library(stage, &body)
+    };
+    let sent = datagram(&["Bash(ls *)", "Read(notes/**)"], by_shell, LOAD);
+    assert!(sent.is_none_or(|sent| sent.is_empty()), "the shell itself has spoken with a socket on this machine");
+}
+
+/// What code of one's own prints in a shell that may do nothing.
+fn by_code(body: &str) -> Option<String> {
+    let stage = Stage::new();
+    library(&stage, body)?;
+    Some(run(&stage, &["Bash(ls *)", "Read(notes/**)"], LOAD).output)
+}
+
+#[test]
+fn code_in_the_shell_reaches_no_other_process() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = child.id();
+    let tried = by_code(&format!(
+        "struct sched_param p = {{0}}; cpu_set_t c; CPU_ZERO(&c); CPU_SET(0, &c);\n\
+         printf(\"nice %d\\n\", setpriority(PRIO_PROCESS, {pid}, 19));\n\
+         printf(\"idle %d\\n\", sched_setscheduler({pid}, SCHED_IDLE, &p));\n\
+         printf(\"bound %d\\n\", sched_setaffinity({pid}, sizeof c, &c));\n\
+         printf(\"queue %d\\n\", msgget(0x6f6c6c69, IPC_CREAT | 0600) < 0 ? -1 : 0);\n\
+         printf(\"signal %d\\n\", kill({pid}, 0));"
+    ));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let Some(output) = tried else { return };
+    for what in ["nice", "idle", "bound", "queue", "signal"] {
+        assert!(output.contains(&format!("{what} -1")), "{what}: {output}");
+    }
+}
+
+#[test]
+fn a_program_that_has_lost_its_socket_is_judged_all_the_same() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let stage = Stage::new();
+    let program = "import os, socket\n\
+                   os.close(237)\n\
+                   os.system('echo started-$((40+2)); secret x; ls notes')\n\
+                   def present(role, token):\n    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n    \
+                   s.connect(os.environ['AGENT_SANDBOX_SOCKET'])\n    s.settimeout(2)\n    \
+                   s.send(role + b' ' + token.encode() + b'\\nenv')\n    return s.recv(100)\n\
+                   print(present(b'shell', os.environ['AGENT_SANDBOX_TOKEN']))\n";
+    std::fs::create_dir_all(stage.ground.work().join("tools")).unwrap();
+    std::fs::write(stage.ground.work().join("tools/t.py"), program).unwrap();
+    let ran = run(&stage, &["Bash(/usr/bin/python3 tools/t.py)"], "/usr/bin/python3 tools/t.py");
+    assert!(ran.output.contains("started-42"), "{ran:?}");
+    // What stands for a program is no shell's.
+    assert!(!ran.output.contains("bash\":"), "{ran:?}");
+}
+
+#[test]
+fn no_folder_is_made_through_a_link() {
+    let stage = Stage::new();
+    let (work, elsewhere) = (stage.ground.work(), tempfile::tempdir().unwrap());
+    std::os::unix::fs::symlink(elsewhere.path(), work.join("cache")).unwrap();
+    run(&stage, &["Bash(ls *)", "Edit(cache/sub/**)", "Edit(own/sub/**)"], "ls");
+    assert!(work.join("own/sub").is_dir());
+    assert!(!elsewhere.path().join("sub").exists());
+}

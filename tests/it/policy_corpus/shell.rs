@@ -1,0 +1,119 @@
+//! Lines of the corpora in a job's real shell, without a client and without the hook: what they do is seen on the ground.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ollim_bot::home::Home;
+
+use super::engine;
+use super::entry::{Case, fixtures};
+use super::ground::{Ground, lacking};
+use super::player;
+use crate::support::job_shell::{Place, Ran};
+
+/// What came of a line.
+pub struct Outcome {
+    pub ran: Ran,
+    /// What of its effect is not there, of how many parts.
+    pub missing: Vec<String>,
+    pub parts: usize,
+    /// The stub programs that ran.
+    pub log: String,
+}
+
+/// A ground on which one line after the other runs.
+pub struct Stage {
+    pub ground: Ground,
+    pub place: Place,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        let ground = Ground::new();
+        let text = |text: &str| text.to_owned();
+        let own = [("HOME", ground.home().display().to_string()), ("LANG", text("C.UTF-8")), ("TZ", text("UTC"))];
+        let person = [("NAME", "Ann"), ("EMAIL", "ann@example.org")].into_iter().flat_map(|(name, value)| {
+            ["AUTHOR", "COMMITTER"].map(|role| (format!("GIT_{role}_{name}"), value.to_owned()))
+        });
+        let place = Place {
+            home: Home::new(ground.data()),
+            user_home: ground.home(),
+            path: engine::search_path(&ground),
+            own: own.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            added: person.collect::<BTreeMap<_, _>>(),
+            stubs_read: [".box", "answers", "bin"].map(|name| ground.root().join(name)).to_vec(),
+            stubs_write: vec![ground.root().join("ran.log")],
+        };
+        let stage = Self { ground, place };
+        stage.ground.forget_what_ran();
+        stage
+    }
+
+    /// Makes each stub program a file of its own: as links to one, a domain could not tell them apart.
+    fn own_files(&self) {
+        for folder in [self.ground.root().join("bin"), self.ground.data().join("bin")] {
+            for entry in std::fs::read_dir(folder).expect("stub programs").flatten() {
+                if entry.file_type().expect("its kind").is_symlink() {
+                    std::fs::remove_file(entry.path()).expect("a link");
+                    std::fs::copy(fixtures().join("stub"), entry.path()).expect("a stub program");
+                }
+            }
+        }
+    }
+
+    fn play(&self, case: &Case) -> Outcome {
+        let (ground, entry) = (&self.ground, &case.entry);
+        player::clear(ground, &BTreeSet::new());
+        ground.lay_out(entry);
+        self.own_files();
+        ground.forget_what_ran();
+        let line = ground.fill(entry.command().expect("a shell line"));
+        let policy = engine::policy(case, ground);
+        let ran = self.place.run(&policy, &engine::granted(case, ground), &line, &ground.cwd(entry));
+        let missing = ground.missing(&entry.effect, &ran.output);
+        for name in &entry.programs {
+            std::fs::remove_file(ground.root().join("bin").join(name)).expect("a stub program");
+        }
+        Outcome { missing, parts: entry.effect.parts(), log: ground.log(), ran }
+    }
+}
+
+/// Whether a case is a line that can be played here.
+pub fn is_line(case: &Case) -> bool {
+    case.entry.command().is_some() && case.entry.agent_type.is_none() && lacking(&case.entry).is_empty()
+}
+
+/// Plays every line, on as many grounds as the machine has cores, and gives what `wrong` says of each; and how many were played.
+pub fn play(cases: &[Case], wrong: impl Fn(&Case, &Outcome) -> Option<String> + Sync) -> (usize, Vec<String>) {
+    let only = std::env::var("OLLIM_CORPUS_ONLY").unwrap_or_default();
+    let lines: Vec<&Case> = cases.iter().filter(|case| is_line(case) && case.title().contains(&only)).collect();
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                let stage = Stage::new();
+                while let Some(case) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = stage.play(case);
+                    if let Some(why) = wrong(case, &outcome) {
+                        let told = format!(
+                            "{}\n  {}\n  {why}\n  refused: {:?}\n  exit {:?}{}, what ran: {:?}\n  {}",
+                            case.title(),
+                            case.entry.command().unwrap_or_default(),
+                            outcome.ran.refusals(),
+                            outcome.ran.code,
+                            if outcome.ran.cut_off { ", cut off" } else { "" },
+                            outcome.log,
+                            outcome.ran.output.chars().take(600).collect::<String>()
+                        );
+                        found.lock().expect("no line broke").push(told);
+                    }
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().expect("no line broke");
+    found.sort();
+    (lines.len(), found)
+}

@@ -1,0 +1,145 @@
+//! A job's shell without a client around it: the real sandbox, broker and bash, and the policy that decides. The hook has no part in
+//! it, so what holds here holds with the hook switched off.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent_sandbox::{Answer, Judge, Launch, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, system};
+use async_trait::async_trait;
+use ollim_bot::agent::claude::options::{Surroundings, shell_environment};
+use ollim_bot::home::Home;
+use ollim_bot::policy::{Decision, Policy, ToolPattern, Verdict};
+use ollim_bot::run::dry_run::as_the_client_does;
+use ollim_bot::run::sandbox::{JobSandbox, Judged, SandboxPlan};
+
+/// Longer than any line of a test takes.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Where a job's shell runs.
+pub struct Place {
+    pub home: Home,
+    pub user_home: PathBuf,
+    pub path: Vec<PathBuf>,
+    /// The service's own environment, and what is set for every job.
+    pub own: BTreeMap<String, String>,
+    pub added: BTreeMap<String, String>,
+    /// What stub programs need to be read and written.
+    pub stubs_read: Vec<PathBuf>,
+    pub stubs_write: Vec<PathBuf>,
+}
+
+/// What came of a line.
+#[derive(Debug)]
+pub struct Ran {
+    /// Both streams, errors last.
+    pub output: String,
+    pub code: Option<i32>,
+    /// Each program that was asked about, in order.
+    pub starts: Vec<(Start, Decision)>,
+    /// It was ended after half a minute.
+    pub cut_off: bool,
+}
+
+impl Ran {
+    /// The reasons for which programs were refused.
+    pub fn refusals(&self) -> Vec<&str> {
+        let denied = self.starts.iter().filter(|(_, decision)| decision.verdict == Verdict::Deny);
+        denied.map(|(_, decision)| decision.reason.as_str()).collect()
+    }
+}
+
+struct Asked {
+    policy: Policy,
+    sandbox: JobSandbox,
+    clean: BTreeMap<String, String>,
+    reads: Vec<PathBuf>,
+    writes: Vec<PathBuf>,
+    seen: Mutex<Vec<(Start, Decision)>>,
+}
+
+#[async_trait]
+impl Judge for Asked {
+    async fn judge(&self, start: Start) -> Answer {
+        let Judged { decision, mut answer } = self.sandbox.judge(&self.policy, &start);
+        self.seen.lock().unwrap().push((start, decision));
+        if let Answer::Outside { env, domain, .. } = &mut answer {
+            domain.read.extend(self.reads.iter().cloned());
+            domain.write.extend(self.writes.iter().cloned());
+            *env = self.clean.clone().into_iter().chain(std::mem::take(env)).collect();
+        }
+        answer
+    }
+}
+
+impl Place {
+    /// Runs `line` as the client hands it to its shell, in `cwd`.
+    pub fn run(&self, policy: &Policy, granted: &[ToolPattern], line: &str, cwd: &Path) -> Ran {
+        let run_dir = self.home.runs().join("0a1b2c3d");
+        std::fs::create_dir_all(&run_dir).unwrap();
+        let shell_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-shell"));
+        let plan = SandboxPlan {
+            home: self.home.clone(),
+            user_home: self.user_home.clone(),
+            run_dir: run_dir.clone(),
+            links: run_dir.clone(),
+            granted: granted.to_vec(),
+            path: self.path.clone(),
+            shell_binary: shell_binary.clone(),
+            required: false,
+            network: true,
+        };
+        let Some(rights) = policy.shell(None) else {
+            return Ran { output: String::new(), code: None, starts: Vec::new(), cut_off: false };
+        };
+        let sandbox = JobSandbox::make(plan, Some(&rights)).unwrap();
+        let limited = sandbox.for_client(true);
+        let (mut domain, mut spec) = (limited.client.unwrap(), limited.shell.unwrap());
+        domain.write.extend(system::sinks().into_iter().chain([run_dir.clone()]));
+        domain.execute.push(shell_binary.clone());
+        if rights.everything {
+            // Stub programs run in the shell's own domain there.
+            for one in [&mut domain, &mut spec.domain] {
+                one.read.extend(self.stubs_read.iter().cloned());
+                one.write.extend(self.stubs_write.iter().cloned());
+            }
+        }
+        let surroundings = Surroundings { own: self.own.clone(), added: self.added.clone(), ..Surroundings::default() };
+        let mut clean = shell_environment(&surroundings, &run_dir.join("tmp"));
+        let socket = run_dir.join("shell.sock");
+        clean.insert(SOCKET_VARIABLE.into(), socket.display().to_string());
+        clean.insert(TOKEN_VARIABLE.into(), "token".into());
+        clean.extend(std::mem::take(&mut spec.env));
+        spec.env = clean.clone();
+        clean.insert("OLLIM_HOME".into(), self.home.root().display().to_string());
+        clean.insert("OLLIM_RUN_TOKEN".into(), "run-token".into());
+        let launch = Launch {
+            program: run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
+            args: vec!["-c".into(), as_the_client_does(line)],
+            env: spec.env.clone(),
+            work_dir: cwd.to_owned(),
+            secret: None,
+            domain: Some(domain),
+            shell: Some(ShellService { socket, token: "token".into(), spec, agents: BTreeMap::new() }),
+        };
+        let judge = Arc::new(Asked {
+            policy: policy.clone(),
+            sandbox,
+            clean,
+            reads: self.stubs_read.clone(),
+            writes: self.stubs_write.clone(),
+            seen: Mutex::default(),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let asked = judge.clone();
+        let ended =
+            runtime.block_on(async { tokio::time::timeout(LONGEST, capture(&shell_binary, &launch, asked)).await });
+        let starts = std::mem::take(&mut *judge.seen.lock().unwrap());
+        let Ok(output) = ended else { return Ran { output: String::new(), code: None, starts, cut_off: true } };
+        let output = output.unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let output_text = String::from_utf8_lossy(&text).into_owned();
+        Ran { output: output_text, code: output.status.code(), starts, cut_off: false }
+    }
+}
