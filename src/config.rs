@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agent_sandbox::Limits;
 use chrono_tz::Tz;
 use serde::{Serialize, Serializer};
 
@@ -153,6 +154,8 @@ pub struct Config {
     pub require_sandbox: bool,
     /// What holds Bash allowlists.
     pub sandbox: SandboxChoice,
+    /// What the processes of one run may take.
+    pub limits: Limits,
     /// How long ended runs are kept in the journal.
     pub journal_retention: Duration,
     /// What the bot calls the person.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_sandbox::{Answer, Domain, ShellSpec, Start};
+use agent_sandbox::{Answer, Domain, Limits, ShellSpec, Start};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -102,6 +102,8 @@ pub struct Request {
     pub timeout: Duration,
     /// Longest silence of the client.
     pub inactivity_timeout: Duration,
+    /// What its processes may take together.
+    pub limits: Limits,
     /// Ends the run when cancelled (a person, or the service stopping).
     pub cancel: CancellationToken,
     /// Answers the client's questions.
@@ -198,6 +200,8 @@ pub enum FailureClass {
     SurfaceMismatch,
     /// The job asks for what only an agent can do, and there is none.
     NeedsClaude,
+    /// Its processes took more than `limits` allows.
+    LimitExceeded,
     /// A fault of our own: a panic, a full disk.
     Internal,
 }

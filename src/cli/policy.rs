@@ -120,6 +120,7 @@ fn of_line(setup: &Setup, line: &str, early: Decision, context: &Context) -> Res
         path: client::search_path(&env, &own, &context.home),
         shell_binary: client::shell_binary(&own),
         required: false,
+        limits: agent_sandbox::Limits::default(),
         network: setup.network == JobNetwork::Internet,
     };
     let surroundings = client::surroundings(&config, &context.home, &env, &own);

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use agent_sandbox::Limits;
+use bytesize::ByteSize;
 use chrono_tz::Tz;
 use serde_json::{Value as Json, json};
 
@@ -37,7 +39,7 @@ const fn not_yet(name: &'static str) -> Key {
 }
 
 /// In the order of the documentation.
-pub(super) static KEYS: [Key; 20] = [
+pub(super) static KEYS: [Key; 21] = [
     key("timezone", Shape::Text),
     key("agent_client", Shape::Text),
     key("claude_command", Shape::Text),
@@ -54,6 +56,7 @@ pub(super) static KEYS: [Key; 20] = [
     key("notify_chain_delay", Shape::Yaml),
     key("require_sandbox", Shape::Yaml),
     key("sandbox", Shape::Text),
+    key("limits", Shape::Yaml),
     key("journal_retention", Shape::Yaml),
     not_yet("git_commit"),
     key("user_name", Shape::Text),
@@ -109,6 +112,7 @@ pub(super) fn defaults(zone: Tz) -> Config {
         notify_chain_delay: minutes(60),
         require_sandbox: false,
         sandbox: SandboxChoice::Kernel,
+        limits: Limits::default(),
         journal_retention: minutes(90 * 24 * 60),
         user_name: None,
         bot_name: "ollim-bot".into(),
@@ -144,6 +148,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
     let notify_chain_delay = sources.read(o, "notify_chain_delay", d.notify_chain_delay, |v| v.span(second));
     let require_sandbox = sources.read(o, "require_sandbox", d.require_sandbox, |v| v.flag());
     let sandbox = sources.read(o, "sandbox", d.sandbox, |v| v.one_of(&SANDBOXES));
+    let limits = sources.read(o, "limits", d.limits, limits);
     let journal_retention = sources.read(o, "journal_retention", d.journal_retention, |v| v.span(minutes(60)));
     let user_name = sources.read(o, "user_name", d.user_name, |v| optional(v, name));
     let bot_name = sources.read(o, "bot_name", d.bot_name, name);
@@ -167,6 +172,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
         notify_chain_delay: notify_chain_delay?,
         require_sandbox: require_sandbox?,
         sandbox: sandbox?,
+        limits: limits?,
         journal_retention: journal_retention?,
         user_name: user_name?,
         bot_name: bot_name?,
@@ -194,12 +200,13 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         notify_chain_delay,
         require_sandbox,
         sandbox,
+        limits,
         journal_retention,
         user_name,
         bot_name,
         origins: _,
     } = config;
-    let values: [(&'static str, Json); 19] = [
+    let values: [(&'static str, Json); 20] = [
         ("timezone", json!(timezone.name())),
         ("agent_client", json!(agent_client)),
         ("claude_command", json!(claude_command)),
@@ -223,6 +230,7 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         ("notify_chain_delay", span(*notify_chain_delay)),
         ("require_sandbox", json!(require_sandbox)),
         ("sandbox", json!(sandbox)),
+        ("limits", limits_shown(limits)),
         ("journal_retention", span(*journal_retention)),
         ("user_name", json!(user_name)),
         ("bot_name", json!(bot_name)),
@@ -323,6 +331,65 @@ fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
         *list = Some(items.iter().map(pattern).collect::<Result<_, _>>()?);
     }
     Ok(tools)
+}
+
+/// `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`.
+fn limits(value: &Value) -> Result<Limits, Fault> {
+    let hint = "write `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`; each may be left out";
+    let Node::Map(entries) = value.node else { return Err(fault("`limits` must name what it limits".into(), hint)) };
+    let mut limits = Limits::default();
+    for (index, entry) in entries.iter().enumerate() {
+        if entries[..index].iter().any(|earlier| earlier.key == entry.key) {
+            return Err(fault(format!("`limits.{}` is set twice", entry.key), "keep one of the two"));
+        }
+        let wrong = |what: &str| Err(fault(format!("`limits.{}` must be {what}", entry.key), hint));
+        match (&*entry.key, &entry.value) {
+            (key @ ("memory" | "disk"), node) => match size(node) {
+                Some(bytes) if key == "memory" => limits.memory = bytes,
+                Some(bytes) => limits.disk = bytes,
+                None => return wrong("a size of at least 64MiB"),
+            },
+            ("processes", Node::Int(n)) => match u32::try_from(*n) {
+                Ok(n) if n >= LEAST_PROCESSES => limits.processes = n,
+                _ => return wrong("at least 32"),
+            },
+            ("processes", _) => return wrong("a whole number"),
+            ("cpus", Node::Null) => limits.cpus = None,
+            ("cpus", node) => match number(node) {
+                Some(cpus) if (0.05..=4096.0).contains(&cpus) => limits.cpus = Some(cpus),
+                _ => return wrong("a number of processors from 0.05"),
+            },
+            (other, _) => {
+                return Err(fault(format!("unknown setting {} of `limits`", crate::definition::quoted(other)), hint));
+            }
+        }
+    }
+    Ok(limits)
+}
+
+/// What a client needs for itself.
+const LEAST_PROCESSES: u32 = 32;
+
+/// `512MiB`, `4GB`: at least what a client needs for itself.
+fn size(node: &Node) -> Option<u64> {
+    let Node::Text(text) = node else { return None };
+    text.parse::<ByteSize>().ok().map(|size| size.as_u64()).filter(|bytes| *bytes >= 64 << 20)
+}
+
+fn number(node: &Node) -> Option<f64> {
+    match node {
+        #[allow(clippy::cast_precision_loss)]
+        Node::Int(n) => Some(*n as f64),
+        Node::Float(n) => Some(*n),
+        _ => None,
+    }
+}
+
+/// As it would be written.
+fn limits_shown(limits: &Limits) -> Json {
+    let Limits { memory, processes, disk, cpus } = *limits;
+    let size = |bytes| ByteSize(bytes).to_string().replace(' ', "");
+    json!({ "memory": size(memory), "processes": processes, "disk": size(disk), "cpus": cpus })
 }
 
 /// `channel: console`, or `channel: { kind: console }`.

@@ -46,6 +46,7 @@ fn nothing_needs_to_be_set() {
     notify_chain_delay = "1h" (default)
     require_sandbox = false (default)
     sandbox = "kernel" (default)
+    limits = {"cpus":null,"disk":"4.0GiB","memory":"8.0GiB","processes":1024} (default)
     journal_retention = "90d" (default)
     user_name = null (default)
     bot_name = "ollim-bot" (default)
@@ -101,6 +102,7 @@ fn the_file_says() {
     notify_chain_delay = "1m30s" (config.yaml:16)
     require_sandbox = true (config.yaml:17)
     sandbox = "kernel" (default)
+    limits = {"cpus":null,"disk":"4.0GiB","memory":"8.0GiB","processes":1024} (default)
     journal_retention = "365d6h" (config.yaml:18)
     user_name = "Ada" (config.yaml:19)
     bot_name = "Ollie" (config.yaml:20)
@@ -263,4 +265,27 @@ fn a_file_that_cannot_be_read_is_said() {
     let home = Home::new(dir.path());
     std::fs::create_dir(home.config_file()).unwrap();
     assert!(matches!(Config::load(&home, &env(&[])), Err(ConfigError::Io { .. })));
+}
+
+#[test]
+fn limits_are_sizes_and_numbers() {
+    let limits = |text: &str| Config::parse(text, &BTreeMap::new()).map(|config| config.limits);
+    let all = limits("limits: { memory: 2GiB, processes: 64, disk: 500 MB, cpus: 1.5 }\n").unwrap();
+    assert_eq!(all, Limits { memory: 2 << 30, processes: 64, disk: 500_000_000, cpus: Some(1.5) });
+    let one = limits("limits: { cpus: 2 }\n").unwrap();
+    assert_eq!(one, Limits { cpus: Some(2.0), ..Limits::default() });
+    for (text, part) in [
+        ("limits: 4GiB\n", "must name what it limits"),
+        ("limits: { memory: 4 }\n", "`limits.memory` must be a size of at least 64MiB"),
+        ("limits: { memory: 1MiB }\n", "at least 64MiB"),
+        ("limits: { processes: 3 }\n", "at least 32"),
+        ("limits: { processes: many }\n", "a whole number"),
+        ("limits: { cpus: 0 }\n", "processors from 0.05"),
+        ("limits: { cpus: .nan }\n", "processors from 0.05"),
+        ("limits: { disc: 4GiB }\n", "unknown setting `disc` of `limits`"),
+        ("limits: { disk: 4GiB, disk: 1GiB }\n", "twice"),
+    ] {
+        let error = limits(text).unwrap_err().to_string();
+        assert!(error.contains(part), "{text}: {error}");
+    }
 }

@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent_sandbox::cgroup::Delegated;
+
 use super::wire::ClientStatus;
 use crate::agent::claude::login::LoginSources;
 use crate::agent::claude::options::Surroundings;
@@ -28,6 +30,8 @@ pub struct Wish<'a> {
     pub own_binary: PathBuf,
     /// For the time when a login ends.
     pub clock: Clock,
+    /// The control groups of runs.
+    pub groups: Option<Delegated>,
 }
 
 /// The client and what is said of it.
@@ -115,5 +119,6 @@ fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
         serve_tools: crate::mcp::serve,
         clock: wish.clock,
         limits: Limits::default(),
+        groups: wish.groups,
     }
 }

@@ -11,6 +11,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_sandbox::token;
 use async_trait::async_trait;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -66,7 +67,7 @@ impl Control {
         let (path, _folder) = wire::reachable(&socket)?;
         let listener = UnixListener::bind(path)?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
-        let person = crate::run::tokens::random()?;
+        let person = token::random()?;
         // Nobody else writes there: one that was killed here left what this one writes over.
         let staged = home.user_token().with_extension("new");
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
@@ -127,7 +128,7 @@ async fn converse(stream: UnixStream, person: &str, tokens: &Tokens, answers: &d
 
 fn identify(hello: &str, person: &str, tokens: &Tokens) -> Option<Caller> {
     let Hello { token } = serde_json::from_str(hello).ok()?;
-    if same(&token, person) {
+    if token::same(token.as_bytes(), person.as_bytes()) {
         return Some(Caller::Person);
     }
     tokens.find(&token).map(Caller::Run)
@@ -142,11 +143,6 @@ async fn answer(caller: Caller, request: Request, answers: &dyn Answers) -> Repl
         }
         (Caller::Person, verb) => answers.verb(verb).await,
     }
-}
-
-/// Equal, in a time that does not tell how much of it was right.
-fn same(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 async fn patient<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {

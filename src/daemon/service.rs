@@ -36,6 +36,7 @@ use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
 use crate::schedule::{Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
 use agent_sandbox::SandboxStatus;
+use agent_sandbox::cgroup::Delegated;
 
 /// What the service is started with.
 pub struct Start {
@@ -116,7 +117,10 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
     let path = client::search_path(&env, &own_binary, &home);
     let shell_binary = client::shell_binary(&own_binary);
-    let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone() };
+    let groups = Delegated::take();
+    let sandbox = sandbox(&groups);
+    let groups = groups.ok();
+    let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone(), groups };
     let Chosen { client, status: client_status } = client::choose(wish).await;
 
     // The watch comes first: what happens from here on is told, what was before is read.
@@ -169,7 +173,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         since: clock.now().to_rfc3339(),
         client: client_status,
         channel: "console".into(),
-        sandbox: sandbox(),
+        sandbox,
         paused: None,
         waiting_for_login: None,
     };
@@ -275,7 +279,7 @@ async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError>
     Ok(store.map_err(|error| failed("read the definitions")(error.into()))??)
 }
 
-fn sandbox() -> Sandbox {
+fn sandbox(groups: &Result<Delegated, String>) -> Sandbox {
     let (enforced, detail) = match agent_sandbox::probe() {
         SandboxStatus::Whole => (true, "Landlock, seccomp"),
         SandboxStatus::Partly => {
@@ -283,7 +287,11 @@ fn sandbox() -> Sandbox {
         }
         SandboxStatus::Not => (false, "none: this kernel has no Landlock, or it is off"),
     };
-    Sandbox { enforced, detail: detail.into() }
+    let limits = match groups {
+        Ok(groups) => format!("limits by control groups ({})", groups.controllers().join(", ")),
+        Err(why) => format!("limits looked after twice a second: {why}"),
+    };
+    Sandbox { enforced, detail: format!("{detail}; {limits}") }
 }
 
 /// Says when something could fire, and from then on reads the settings again at each SIGHUP. Never returns.

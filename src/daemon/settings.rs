@@ -34,7 +34,7 @@ pub trait ReadSettings: Send + Sync {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 15] = [
+const LIVE: [&str; 16] = [
     "timezone",
     "model",
     "thinking",
@@ -47,6 +47,7 @@ const LIVE: [&str; 15] = [
     "notify_chain_delay",
     "require_sandbox",
     "sandbox",
+    "limits",
     "journal_retention",
     "user_name",
     "bot_name",
@@ -63,6 +64,7 @@ pub fn of_runs(config: &Config) -> RunSettings {
         inactivity_timeout: config.inactivity_timeout,
         notify_chain_delay: config.notify_chain_delay,
         require_sandbox: config.require_sandbox,
+        limits: config.limits,
         unheld_allowed: config.sandbox == SandboxChoice::None,
         spawned_tools: config.spawned_tools.clone(),
         person: config.user_name.clone().unwrap_or_else(|| "the user".into()),

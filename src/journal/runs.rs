@@ -177,7 +177,7 @@ impl Journal {
                 let changed = connection
                     .prepare_cached(
                         "INSERT INTO denial (run, position, at, tool, input, layer, rule, reason)
-                         SELECT number, (SELECT count(*) FROM denial WHERE run = number), ?2, ?3, ?4, ?5, ?6, ?7
+                         SELECT number, (SELECT coalesce(max(position) + 1, 0) FROM denial WHERE run = number), ?2, ?3, ?4, ?5, ?6, ?7
                          FROM run WHERE run.run = ?1",
                     )?
                     .execute(params![

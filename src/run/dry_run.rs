@@ -12,7 +12,6 @@ use agent_sandbox::{Answer, Judge, Launch, SOCKET_VARIABLE, ShellService, Start,
 use async_trait::async_trait;
 
 use super::sandbox::{JobSandbox, Judged, SandboxPlan};
-use super::tokens;
 use crate::agent::claude::options::{Surroundings, shell_environment};
 use crate::policy::{Decision, Policy, ShellRights, Verdict};
 
@@ -95,8 +94,12 @@ pub async fn dry_run(
     let writable = spec.domain.write.clone();
     spec.domain.write = system::sinks().into_iter().chain([temporary.clone()]).collect();
     spec.env = shell_environment(surroundings, &temporary).into_iter().chain(spec.env).collect();
-    let service =
-        ShellService { socket: run_dir.join("shell.sock"), token: tokens::random()?, spec, agents: BTreeMap::new() };
+    let service = ShellService {
+        socket: run_dir.join("shell.sock"),
+        token: agent_sandbox::token::random()?,
+        spec,
+        agents: BTreeMap::new(),
+    };
     let env = BTreeMap::from([
         (SOCKET_VARIABLE.to_owned(), service.socket.display().to_string()),
         (TOKEN_VARIABLE.to_owned(), service.token.clone()),
@@ -113,6 +116,7 @@ pub async fn dry_run(
             secret: None,
             domain: None,
             shell: Some(service.clone()),
+            bounds: None,
         };
         let output = tokio::time::timeout(LONGEST, capture(Path::new(&binary), &launch, recorder.clone())).await;
         let (cut_off, stderr) = match output {

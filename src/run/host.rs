@@ -1,5 +1,6 @@
 //! The other side of a running client: answers its hook, serves our tools, keeps the record.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ const OUR_TOOLS: &str = "mcp__discord__";
 /// So many characters of a refused program's words are kept.
 const MOST_SHOWN: usize = 2000;
 
+/// So many refused calls and programs of one run are recorded one by one.
+const MOST_DENIALS: u32 = 200;
+
 /// So many allowed lines wait for their shell at most.
 const MOST_LINES: usize = 256;
 
@@ -40,6 +44,8 @@ pub struct Host {
     pub(super) sandbox: Option<JobSandbox>,
     /// Shell lines that were allowed and have not been started: the line, and the subagent that it belongs to.
     pub(super) allowed_lines: std::sync::Mutex<Vec<(String, Option<String>)>>,
+    /// How many of its calls and programs were refused.
+    pub(super) denials: AtomicU32,
     /// What holds instead since a session was given its policy.
     pub(super) narrowed: OnceLock<Policy>,
     /// What it may hand on.
@@ -118,7 +124,16 @@ impl Host {
     }
 
     /// Puts something refused into the run's record.
-    pub(super) async fn record(&self, denial: Denial) {
+    pub(super) async fn record(&self, mut denial: Denial) {
+        let before = self.denials.fetch_add(1, Ordering::Relaxed);
+        if before > MOST_DENIALS {
+            return;
+        }
+        if before == MOST_DENIALS {
+            denial.reason =
+                format!("{MOST_DENIALS} were refused already; this one and what follows is not recorded one by one");
+            denial.input = Value::Null;
+        }
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
         }

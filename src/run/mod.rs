@@ -3,6 +3,7 @@
 pub mod cap;
 pub mod chain;
 pub mod dry_run;
+pub mod folder;
 pub mod follow_up;
 mod host;
 pub mod neighbours;

@@ -6,15 +6,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
-use agent_sandbox::SandboxStatus;
+use agent_sandbox::{Limits, SandboxStatus};
 use async_trait::async_trait;
 use tracing::warn;
 
 use super::cap::Cap;
 use super::chain::ChainContext;
+use super::folder;
 use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::neighbours::Neighbours;
@@ -57,6 +59,8 @@ pub struct RunSettings {
     pub require_sandbox: bool,
     /// Whether Bash allowlists may go unheld where the kernel cannot hold them.
     pub unheld_allowed: bool,
+    /// What the processes of one run may take.
+    pub limits: Limits,
     /// What the person is called in prompts: their name, or `the user`.
     pub person: String,
     /// The tools of every spawned agent.
@@ -106,6 +110,7 @@ impl Launcher for Runner {
             Mode::Background(background) => self.background(&job, background).await,
             Mode::Foreground => self.foreground(&job).await,
         };
+        folder::tidy(self.home.runs().join(job.run.as_str())).await;
         attempt.unwrap_or_else(|message| {
             AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::Internal, message)))
         })
@@ -275,6 +280,7 @@ impl Runner {
             token: grant.token().to_owned(),
             timeout: job.definition.timeout.unwrap_or(settings.timeout),
             inactivity_timeout: settings.inactivity_timeout,
+            limits: settings.limits,
             cancel: job.cancel.clone(),
             host: host.clone(),
         };
@@ -302,6 +308,7 @@ impl Runner {
             path: self.path.clone(),
             shell_binary: self.shell_binary.clone(),
             required: settings.require_sandbox,
+            limits: settings.limits,
             network: network == JobNetwork::Internet,
         };
         let rights = policy.shell(None);
@@ -335,6 +342,7 @@ impl Runner {
             policy,
             sandbox,
             allowed_lines: std::sync::Mutex::default(),
+            denials: AtomicU32::new(0),
             narrowed: OnceLock::new(),
             spawner: self.spawner.clone(),
             journal: self.journal.clone(),
@@ -383,10 +391,9 @@ impl Runner {
     }
 
     fn run_dir(&self, job: &Job) -> io::Result<PathBuf> {
-        let folder =
-            |path: PathBuf| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map(|()| path);
-        folder(self.home.work())?;
-        folder(self.home.runs().join(job.run.as_str()))
+        let make = |path: PathBuf| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map(|()| path);
+        make(self.home.work())?;
+        make(self.home.runs().join(job.run.as_str()))
     }
 }
 

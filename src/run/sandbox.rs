@@ -9,13 +9,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::{Answer, Attributes, Domain, Network, ShellSpec, Start, farm, system};
+use agent_sandbox::{Answer, Attributes, Domain, Limits, Network, ShellSpec, Start, farm, system};
 
 use crate::agent::Sandbox;
 use crate::home::Home;
 use crate::policy::{
-    Decision, Executes, Place, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, ToolPattern, Writes,
-    free_programs,
+    Decision, Executes, Layer, Place, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, ToolPattern, Verdict,
+    Writes, free_programs,
 };
 
 /// What a run's sandbox is made from.
@@ -39,6 +39,8 @@ pub struct SandboxPlan {
     pub required: bool,
     /// Whether programs of the job may use the network.
     pub network: bool,
+    /// What each of its processes may take.
+    pub limits: Limits,
 }
 
 /// The files of programs that are only started by way of the broker: those that denials speak of, and our own.
@@ -115,8 +117,9 @@ impl JobSandbox {
         self
     }
 
-    fn part(&self, caller: Option<&str>) -> &Part {
-        caller.and_then(|name| self.agents.get(name)).unwrap_or(&self.own)
+    /// `None`: no agent of this name has a shell here.
+    fn part(&self, caller: Option<&str>) -> Option<&Part> {
+        caller.map_or(Some(&self.own), |name| self.agents.get(name))
     }
 
     /// What the client is started with; `limited`: it is in a domain of its own.
@@ -132,9 +135,20 @@ impl JobSandbox {
     /// Decides about a program: whether it may start, where, and with what it reaches.
     #[must_use]
     pub fn judge(&self, policy: &Policy, start: &Start) -> Judged {
-        let Part { plan, guarded, shell } = self.part(start.caller.as_deref());
-        let argv = plan.named(&start.argv);
         let agent_type = start.caller.as_deref();
+        let Some(Part { plan, guarded, shell }) = self.part(agent_type) else {
+            let message = format!("denied: the agent `{}` has no shell here", agent_type.unwrap_or_default());
+            let decision = Decision {
+                verdict: Verdict::Deny,
+                layer: Layer::System,
+                rule: None,
+                reason: message.clone(),
+                commands: vec![start.argv.join(" ")],
+                read_only: false,
+            };
+            return Judged { decision, answer: Answer::Deny { code: 126, message } };
+        };
+        let argv = plan.named(&start.argv);
         let asked = ProgramStart { argv: &argv, cwd: &start.cwd, env: &start.env, agent_type };
         let ProgramDecision { decision, place } = policy.decide_program(&asked);
         let deny = |code, message| Answer::Deny { code, message };
@@ -295,6 +309,7 @@ impl SandboxPlan {
             env: BTreeMap::from([("PATH".to_owned(), joined(&path))]),
             trampoline: overlay.join("ollim-bot"),
             spelled: rights.spelled.clone(),
+            limits: self.limits,
         })
     }
 
@@ -318,7 +333,7 @@ impl SandboxPlan {
         domain.write = system::sinks();
         domain.write.push(self.temporary());
         domain.execute = system::loaders();
-        domain.execute.extend([self.shell_binary.clone(), resolved(program)]);
+        domain.execute.extend([self.shell_binary.clone(), program.to_path_buf()]);
         // What it starts by way of a shell is judged like any other.
         domain.execute.extend(["/bin/sh", "/bin/bash"].iter().map(resolved));
         domain.network = match (rights.network && self.network, rights.local_sockets) {
@@ -416,12 +431,21 @@ impl SandboxPlan {
         argv
     }
 
-    /// The file of a program, by its name or by a path that a rule spells.
+    /// The file of a program, by its name or by a path that a rule spells. Without symlinks, save where the job itself may have
+    /// made one: there it stays in the path, and the kernel grants nothing through it.
     fn find(&self, name: &str, cwd: &Path) -> Option<PathBuf> {
-        if name.contains('/') {
-            return Some(cwd.join(name)).filter(|file| farm::is_program(file));
-        }
-        farm::find(name, &self.path)
+        let file = match name.contains('/') {
+            true => Some(cwd.join(name)).filter(|file| farm::is_program(file)),
+            false => farm::find(name, &self.path),
+        };
+        let mut changeable = self.trees(false).write;
+        changeable.extend([self.home.work(), self.run_dir.clone()]);
+        file.map(|file| {
+            match changeable.iter().any(|tree| file.starts_with(tree) || file.starts_with(resolved(tree))) {
+                true => file,
+                false => resolved(file),
+            }
+        })
     }
 
     /// The files under which programs could be started past the broker.

@@ -107,8 +107,10 @@ impl Spawner {
             let found = agents.for_background(name).and_then(|agent| agent.fits());
             found.map_err(|error| format!("{error} ({})", error.hint()))?;
         }
-        let id =
-            DefinitionId::new(format!("spawn-{}", &super::tokens::random().map_err(|error| error.to_string())?[..8]));
+        let id = DefinitionId::new(format!(
+            "spawn-{}",
+            &agent_sandbox::token::random().map_err(|error| error.to_string())?[..8]
+        ));
         let mut draft = draft_of(prompt, agent, caller.map(|(_, cap)| cap), self.clock.now());
         draft.timeout = match caller {
             Some((_, cap)) => cap.timeout_of(timeout)?,

@@ -60,7 +60,7 @@ impl Tokens {
     /// # Errors
     /// When the system gives no random numbers.
     pub fn grant(&self, authority: RunAuthority) -> io::Result<Grant> {
-        let token = random()?;
+        let token = agent_sandbox::token::random()?;
         self.live().insert(token.clone(), Arc::new(authority));
         Ok(Grant { token, tokens: self.clone() })
     }
@@ -95,14 +95,4 @@ impl Drop for Grant {
     fn drop(&mut self) {
         self.tokens.live().remove(&self.token);
     }
-}
-
-/// 128 random bits in hex.
-///
-/// # Errors
-/// When the system gives no random numbers.
-pub fn random() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -73,6 +73,7 @@ pub(super) fn class_word(class: FailureClass) -> &'static str {
         FailureClass::ExitedEarly => "exited_early",
         FailureClass::MainSessionMissing => "main_session_missing",
         FailureClass::SurfaceMismatch => "surface_mismatch",
+        FailureClass::LimitExceeded => "limit_exceeded",
         FailureClass::NeedsClaude => "needs_claude",
         FailureClass::Internal => "internal",
     }

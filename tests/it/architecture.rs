@@ -74,7 +74,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("notify::", &["definition/watch", "agent/"]),
     ("tokio_cron_scheduler", &["schedule/housekeeping.rs"]),
     ("rusqlite", &["journal/"]),
-    ("agent_sandbox", &["agent/", "run/", "daemon/service.rs", "cli/policy.rs", "main.rs", "bin/"]),
+    ("agent_sandbox", &["agent/", "run/", "config", "daemon/", "cli/policy.rs", "main.rs", "bin/"]),
     ("rmcp", &["mcp/"]),
     ("Utc::now", &["clock"]),
     ("Local::now", &["clock"]),

@@ -89,6 +89,7 @@ fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
         path: ["/usr/local/bin", "/usr/bin"].map(PathBuf::from).to_vec(),
         shell_binary: desk.claude.shell_binary.clone(),
         required: true,
+        limits: agent_sandbox::Limits::default(),
         network: true,
     };
     let sandbox = Arc::new(JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap());

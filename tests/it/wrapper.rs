@@ -408,3 +408,32 @@ async fn a_message_needs_no_client() {
     assert_eq!(run(&|request| request.cancel.cancel()).await.end, AttemptEnd::Cancelled);
     assert_eq!(*fake.host.delivered.lock().unwrap(), ["water the plants"]);
 }
+
+/// What a run may take is held without a control group too, and its end says what it took.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_takes_too_much_is_ended() {
+    const FORKS: &str = "for i in $(seq 60); do sleep 1000 & done; wait\n";
+    const THREADS: &str = "/usr/bin/python3 -c 'import threading, time\nfor _ in range(60): threading.Thread(target=time.sleep, args=(1000,)).start()'\n";
+    const MEMORY: &str = "/usr/bin/python3 -c 'import time; kept = b\"x\" * (200 << 20); time.sleep(1000)'\n";
+    const DISK: &str = "for i in $(seq 90); do head -c 1M /dev/urandom > $TMPDIR/$i; done; sleep 1000\n";
+    const FILES: &str =
+        "cd $TMPDIR; d=$(printf 'd%.0s' $(seq 200)); for i in $(seq 30); do mkdir $d; cd $d; done; sleep 1000\n";
+    for (name, does, words) in [
+        ("processes", FORKS, "`limits.processes` allows 40"),
+        ("threads", THREADS, "`limits.processes` allows 40"),
+        ("memory", MEMORY, "`limits.memory` allows 128.0 MiB"),
+        ("disk", DISK, "`limits.disk` allows (64.0 MiB)"),
+        ("depth", FILES, "deeper than anything can reach"),
+    ] {
+        let fake = Fake::new(&format!("{GREETING}{INIT}{does}"));
+        let report = fake
+            .run(|request| {
+                request.limits = agent_sandbox::Limits { memory: 128 << 20, processes: 40, disk: 64 << 20, cpus: None };
+            })
+            .await;
+        let AttemptEnd::Failed(failure) = &report.end else { panic!("{name}: {report:?}") };
+        assert_eq!(failure.class, FailureClass::LimitExceeded, "{name}: {failure:?}");
+        assert!(failure.message.contains(words), "{name}: {failure:?}");
+        assert!(fake.processes().is_empty(), "{name}");
+    }
+}

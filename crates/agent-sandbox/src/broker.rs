@@ -22,17 +22,31 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::launch::ShellService;
 use crate::program;
 use crate::shell;
+use crate::token::{random, same};
 use crate::tree;
 use crate::wire::{self, Answer, Asked, LONGEST, ProgramSpec, Question, Reply, Request, Said, ShellSpec, Start, Told};
 
 /// Programs of one run at a time.
 const AT_ONCE: usize = 256;
+
+/// Shells, and programs that have lost their sockets, connected at a time.
+const CONNECTED: usize = 256;
+
+/// Descriptors that a program may be handed; with them it has its folder's and its stream's.
+const HANDED: usize = 64;
+
+/// The longest arguments that are judged: words, and bytes.
+const WORDS: usize = 10_000;
+const BYTES: usize = 256 * 1024;
+
+/// Programs that are heard and judged at a time; each may be as long as the kernel lets arguments be.
+const JUDGED_AT_ONCE: usize = 16;
 
 /// How long a program whose trampoline is gone may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
@@ -68,6 +82,7 @@ pub(crate) struct Broker {
     /// A launcher that waits for its program.
     spare: Mutex<Option<Launcher>>,
     running: Semaphore,
+    judged_at_once: Arc<Semaphore>,
     /// What stands for the session's own lines, and for each subagent's, where a program of theirs has lost its socket.
     tokens: BTreeMap<Option<String>, String>,
 }
@@ -112,6 +127,7 @@ impl Broker {
             programs: Mutex::default(),
             spare: Mutex::default(),
             running: Semaphore::new(AT_ONCE),
+            judged_at_once: Arc::new(Semaphore::new(JUDGED_AT_ONCE)),
         });
         let accepting = broker.clone();
         tokio::spawn(async move {
@@ -146,13 +162,16 @@ impl Broker {
     async fn accept(self: Arc<Self>, listener: OwnedFd) -> io::Result<()> {
         // These types say nothing of messages, and need not: what counts is how they are read.
         let listener = UnixListener::from_std(listener.into())?;
+        let connected = Arc::new(Semaphore::new(CONNECTED));
         loop {
+            let place = connected.clone().acquire_owned().await.map_err(io::Error::other)?;
             match listener.accept().await {
                 Ok((socket, _)) => {
                     let broker = self.clone();
                     tokio::spawn(async move {
                         // Whoever does not present the run is dropped.
                         let _ = broker.greet(socket).await;
+                        drop(place);
                     });
                 }
                 // Out of descriptors, most likely: some will be given back.
@@ -244,17 +263,24 @@ impl Broker {
                     return Ok(());
                 }
                 let (broker, origin) = (self.clone(), origin.clone());
+                let turn = self.judged_at_once.clone().acquire_owned().await.map_err(io::Error::other)?;
                 tokio::spawn(async move {
                     // The trampoline is gone, or was none.
-                    let _ = broker.one(descriptors, &origin).await;
+                    let _ = broker.one(descriptors, &origin, turn).await;
                 });
             }
         })
     }
 
     /// One program, from the question to its end.
-    async fn one(self: Arc<Self>, mut descriptors: Vec<OwnedFd>, origin: &Origin) -> io::Result<()> {
-        if descriptors.len() < 2 {
+    async fn one(
+        self: Arc<Self>,
+        mut descriptors: Vec<OwnedFd>,
+        origin: &Origin,
+        turn: OwnedSemaphorePermit,
+    ) -> io::Result<()> {
+        // A trampoline sends no more; whoever does is no trampoline.
+        if !(2..=HANDED + 2).contains(&descriptors.len()) {
             return Ok(());
         }
         let handed = descriptors.split_off(2);
@@ -271,8 +297,9 @@ impl Broker {
             Ok(Answer::Outside { program, env, domain }) => {
                 let descriptors = request.descriptors.clone();
                 let env = self.own_token(&env, origin.caller.as_deref());
-                let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask: request.umask };
-                match self.run(&spec, &bytes, &folder, handed, &mut stream, origin).await {
+                let (umask, limits) = (request.umask, self.service.spec.limits);
+                let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
+                match self.run(&spec, &bytes, (folder, handed), &mut stream, origin, turn).await {
                     Ok(code) => Told::End(code, String::new()),
                     Err(error) => Told::End(126, format!("not started: {error}")),
                 }
@@ -281,10 +308,16 @@ impl Broker {
         };
         let told = serde_json::to_vec(&told)?;
         let length = u32::try_from(told.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        stream.write_all(&[&length.to_le_bytes(), told.as_slice()].concat()).await
+        // One that does not read what it asked for holds nobody up.
+        let told = [&length.to_le_bytes(), told.as_slice()].concat();
+        timeout(PATIENCE, stream.write_all(&told)).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
     async fn judged(&self, request: &Request, folder: &OwnedFd, origin: &Origin) -> io::Result<Answer> {
+        if request.argv.len() > WORDS || request.argv.iter().map(|word| word.len()).sum::<usize>() > BYTES {
+            let message = "denied, since its arguments are too long to judge; pass them in a file, or in several calls";
+            return Ok(Answer::Deny { code: 126, message: message.into() });
+        }
         let cwd = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let start = Start {
@@ -305,12 +338,13 @@ impl Broker {
         self: &Arc<Self>,
         spec: &ProgramSpec,
         request: &[u8],
-        folder: &OwnedFd,
-        handed: Vec<OwnedFd>,
+        (folder, handed): (OwnedFd, Vec<OwnedFd>),
         trampoline: &mut UnixStream,
         origin: &Origin,
+        turn: OwnedSemaphorePermit,
     ) -> io::Result<u8> {
-        let _permit = self.running.acquire().await.map_err(io::Error::other)?;
+        let too_many = |_| io::Error::other(format!("{AT_ONCE} programs of this run are going already"));
+        let _permit = self.running.try_acquire().map_err(too_many)?;
         let taken = lock(&self.spare).take();
         let Launcher { pid, mut ended, socket } = match taken {
             Some(launcher) => launcher,
@@ -324,7 +358,7 @@ impl Broker {
         wire::send_with(&socket, b"x", &descriptors)?;
         drop(descriptors);
         // Held open, a pipe's end would keep its reader waiting for us too.
-        drop((handed, theirs));
+        drop((folder, handed, theirs));
         socket.set_nonblocking(true)?;
         let mut socket = UnixStream::from_std(socket)?;
         for block in [serde_json::to_vec(spec)?.as_slice(), request] {
@@ -344,6 +378,7 @@ impl Broker {
         let mut error = String::new();
         // Closed by its start; before that it says what went wrong.
         let _ = socket.read_to_string(&mut error).await;
+        drop((socket, turn));
         self.prepare();
         if !error.is_empty() {
             return Err(io::Error::other(error));
@@ -355,7 +390,8 @@ impl Broker {
                 match timeout(GRACE, &mut ended).await {
                     Ok(status) => status,
                     Err(_) => {
-                        tree::kill_below(pid);
+                        // What could not be found is ended with the run.
+                        let _ = tree::kill_below(pid);
                         end(pid, Signal::KILL);
                         ended.await
                     }
@@ -478,16 +514,4 @@ async fn read_block(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
 /// A script of the client's own, which starts no program.
 fn is_of_client(script: &[u8]) -> bool {
     script == b"env" || script.starts_with(shell::SNAPSHOT)
-}
-
-/// A secret of 128 bits.
-fn random() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Equal, in a time that does not tell how much of it was right.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }

@@ -29,7 +29,6 @@ pub async fn capture(runner: &Path, launch: &Launch, judge: Arc<dyn Judge>) -> i
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true)
         .spawn()?;
     ours.set_nonblocking(true)?;
     let mut socket = UnixStream::from_std(ours)?;

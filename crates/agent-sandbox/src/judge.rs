@@ -23,6 +23,9 @@ pub trait Judge: Send + Sync + 'static {
     async fn caller(&self, _script: String) -> Result<Option<String>, String> {
         Ok(None)
     }
+
+    /// The runner ends the run, since it took more than it may; the sentence says of what.
+    fn exceeded(&self, _what: String) {}
 }
 
 /// Answers a runner's questions until it ends. Questions are judged side by side; a judge that panics denies.
@@ -40,21 +43,21 @@ pub async fn answer(
         tokio::select! {
             line = lines.next_line() => {
                 let Some(line) = line? else { return Ok(()) };
-                let Question { id, what } = serde_json::from_str(&line)?;
                 let (judge, answered) = (judge.clone(), answered.clone());
+                let Question { id, what } = serde_json::from_str(&line)?;
+                let what = match what {
+                    // Before the runner's end is seen.
+                    Asked::Exceeded(what) => {
+                        judge.exceeded(what);
+                        continue;
+                    }
+                    Asked::Start(start) => tokio::spawn(async move { Said::Start(judge.judge(start).await) }),
+                    Asked::Caller(script) => tokio::spawn(async move { Said::Caller(judge.caller(script).await) }),
+                };
                 tokio::spawn(async move {
-                    let failed = "denied, since the decision failed";
-                    let what = match what {
-                        Asked::Start(start) => {
-                            let judged = tokio::spawn(async move { judge.judge(start).await }).await;
-                            let deny = |_| Answer::Deny { code: 126, message: failed.into() };
-                            Said::Start(judged.unwrap_or_else(deny))
-                        }
-                        Asked::Caller(script) => {
-                            let found = tokio::spawn(async move { judge.caller(script).await }).await;
-                            Said::Caller(found.unwrap_or_else(|_| Err(failed.into())))
-                        }
-                    };
+                    // A judge that panics denies: the trampoline waits for an answer of its kind, and takes this for none.
+                    let failed = || Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
+                    let what = what.await.unwrap_or_else(|_| Said::Start(failed()));
                     // The runner may have ended meanwhile.
                     let _ = answered.send(Reply { id, what });
                 });

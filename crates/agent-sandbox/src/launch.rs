@@ -17,6 +17,7 @@ use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
 use crate::domain::Domain;
+use crate::watch::Bounds;
 use crate::wire::{self, LONGEST, ShellSpec};
 
 /// A client to start.
@@ -36,6 +37,8 @@ pub struct Launch {
     pub domain: Option<Domain>,
     /// The shell of its own that it is given; `None`: it has none.
     pub shell: Option<ShellService>,
+    /// What the run may take; `None`: whatever the service may.
+    pub bounds: Option<Bounds>,
 }
 
 /// Where a client's shell presents itself, and what it becomes.
@@ -153,6 +156,7 @@ mod tests {
             secret: Some(secret),
             domain: None,
             shell: None,
+            bounds: None,
         }
     }
 

@@ -23,12 +23,14 @@
 
 mod broker;
 mod capture;
+pub mod cgroup;
 mod descriptors;
 pub mod domain;
 mod exec_stage;
 pub mod farm;
 mod judge;
 mod launch;
+pub mod leftovers;
 mod limits;
 mod privileges;
 mod program;
@@ -36,8 +38,10 @@ pub mod runner;
 pub mod seccomp;
 pub mod shell;
 pub mod system;
+pub mod token;
 mod trampoline;
 pub mod tree;
+mod watch;
 mod wire;
 
 pub use capture::capture;
@@ -45,6 +49,8 @@ pub use domain::{Attributes, Domain, DomainError, Network, SandboxStatus, probe,
 pub use exec_stage::{CANNOT_START, NO_DOMAIN};
 pub use judge::{Judge, answer};
 pub use launch::{Launch, Secret, ShellService, send};
+pub use limits::Limits;
+pub use watch::Bounds;
 pub use wire::{Answer, ShellSpec, Start};
 
 use std::ffi::OsString;

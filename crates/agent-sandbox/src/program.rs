@@ -73,7 +73,7 @@ fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::
     drop(folder);
     umask(Mode::from_raw_mode(spec.umask));
     let _kept = in_their_places(&spec.descriptors, handed, broker)?;
-    limits::apply()?;
+    spec.limits.apply()?;
     spec.domain.enter().map_err(io::Error::other)?;
     Ok(Some(become_program(spec.program, &request.argv, &spec.env)))
 }

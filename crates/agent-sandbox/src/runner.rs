@@ -25,13 +25,19 @@ use tokio::sync::mpsc;
 
 use crate::broker::Broker;
 use crate::exec_stage::CANNOT_START;
-use crate::{descriptors, exec_stage, launch, tree};
+use crate::launch::Launch;
+use crate::watch::{self, Bounds};
+use crate::wire::{Asked, Question};
+use crate::{cgroup, descriptors, exec_stage, launch, limits, tree};
 
 /// The hidden command that enters it.
 pub const COMMAND: &str = "__fork";
 
-/// How long after a pass the next one looks for what was forked meanwhile.
+/// How long after a pass the next one looks for what was forked meanwhile, at most.
 const BETWEEN_PASSES: Duration = Duration::from_millis(20);
+
+/// How long the service may take to hear why the run is ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs the runner to its end.
 pub(crate) fn run() -> ExitCode {
@@ -50,63 +56,106 @@ fn hold() -> io::Result<ExitCode> {
     set_child_subreaper(Some(getpid()))?;
     // It holds the login for a moment; nobody of the same user may look into it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    limits::many_descriptors();
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let (client, mut stage) = start()?;
-    let (line, stdin) = launch::receive(&mut socket)?;
+    let (client, stage) = start()?;
+    let told = launch::receive(&mut socket)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut children = signal(SignalKind::child())?;
-        let mut told = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
-            .into_iter()
-            .map(signal)
-            .collect::<io::Result<Vec<Signal>>>()?;
-        socket.set_nonblocking(true)?;
-        let (from_service, to_service) = tokio::net::UnixStream::from_std(socket)?.into_split();
-        let (questions, asked) = mpsc::unbounded_channel();
-        // Held to the end: closed, our half of the socket would tell the service that all is over.
-        let _asking = questions.clone();
-        tokio::spawn(ask(to_service, asked));
-        // Before the client is there, whose shell may be the first thing that it starts.
-        let shell = launch::read(&line)?.shell;
-        let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
-        // One that has ended shows by its exit code.
-        let _ = launch::hand_on(&mut stage, &line, stdin);
-        drop((stage, line));
-        let mut answers = BufReader::new(from_service).lines();
-        let mut ended = None;
-        while ended.is_none() {
-            // It may have ended before its end could be signalled.
-            ended = reap(client, broker.as_deref())?.of_client;
-            if ended.is_some() {
-                break;
-            }
-            tokio::select! {
-                _ = children.recv() => {}
-                line = answers.next_line() => match (line, &broker) {
-                    (Ok(Some(line)), Some(broker)) => broker.answered(line.as_bytes()),
-                    (Ok(Some(_)), None) => {}
-                    // The service has closed its end.
-                    (Ok(None) | Err(_), _) => break,
-                },
-                () = any(&mut told) => break,
-            }
-        }
-        loop {
-            let reaped = reap(client, broker.as_deref())?;
-            ended = ended.or(reaped.of_client);
-            if reaped.none_left {
-                return Ok(exit_code(ended));
-            }
-            tree::kill_below(std::process::id());
-            // An end that was seen before the pass leaves a permit behind, so this cannot wait in vain.
-            let _ = tokio::time::timeout(BETWEEN_PASSES, children.recv()).await;
-        }
-    })
+    let ended = runtime.block_on(serve(socket, client, stage, told));
+    // With everything that it held for programs: the descriptors are closed before their processes are looked for. What stays is
+    // standard input, our half of the socket: closed, it would tell the service that all is over.
+    drop(runtime);
+    let last = end_all(client)?;
+    Ok(exit_code(ended?.or(last)))
 }
 
-/// Sends the broker's questions to the service.
+/// Hands the launch on and serves the client's shells until the client ends, which gives its status, or is to be ended.
+async fn serve(
+    socket: UnixStream,
+    client: u32,
+    mut stage: UnixStream,
+    (line, stdin): (Vec<u8>, OwnedFd),
+) -> io::Result<Option<WaitStatus>> {
+    let mut children = signal(SignalKind::child())?;
+    let mut told = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
+        .into_iter()
+        .map(signal)
+        .collect::<io::Result<Vec<Signal>>>()?;
+    socket.set_nonblocking(true)?;
+    let (from_service, to_service) = tokio::net::UnixStream::from_std(socket)?.into_split();
+    let (questions, asked) = mpsc::unbounded_channel();
+    let last_question = questions.clone();
+    let asking = tokio::spawn(ask(to_service, asked));
+    let Launch { shell, bounds, .. } = launch::read(&line)?;
+    if let Some(group) = bounds.as_ref().and_then(|bounds| bounds.group.as_deref()) {
+        // The client inherits it.
+        cgroup::enter(group, &[0, client])?;
+    }
+    // Before the client is there, whose shell may be the first thing that it starts.
+    let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
+    // One that has ended shows by its exit code.
+    let _ = launch::hand_on(&mut stage, &line, stdin);
+    drop((stage, line));
+    let mut answers = BufReader::new(from_service).lines();
+    let exceeded = exceeded(bounds.as_ref());
+    tokio::pin!(exceeded);
+    loop {
+        // It may have ended before its end could be signalled.
+        if let Some(status) = reap(client, broker.as_deref())?.of_client {
+            return Ok(Some(status));
+        }
+        tokio::select! {
+            _ = children.recv() => {}
+            line = answers.next_line() => match (line, &broker) {
+                (Ok(Some(line)), Some(broker)) => broker.answered(line.as_bytes()),
+                (Ok(Some(_)), None) => {}
+                // The service has closed its end.
+                (Ok(None) | Err(_), _) => return Ok(None),
+            },
+            () = any(&mut told) => return Ok(None),
+            what = &mut exceeded => {
+                let mut line = serde_json::to_vec(&Question { id: 0, what: Asked::Exceeded(what) })?;
+                line.push(b'\n');
+                // A service that has ended, or reads nothing, is told nothing.
+                let _ = last_question.send(line);
+                let _ = last_question.send(Vec::new());
+                let _ = tokio::time::timeout(LAST_WORDS, asking).await;
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Kills everything below the calling process until nothing is left. The client's status, if it was among it.
+fn end_all(client: u32) -> io::Result<Option<WaitStatus>> {
+    let mut of_client = None;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let reaped = reap(client, None)?;
+        of_client = of_client.or(reaped.of_client);
+        if reaped.none_left {
+            return Ok(of_client);
+        }
+        if let Err(error) = tree::kill_below(std::process::id()) {
+            // As in `run`. It is tried again: nothing may be left.
+            let _ = writeln!(io::stderr(), "ollim-bot: the processes of the agent client cannot be found: {error}");
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(BETWEEN_PASSES);
+    }
+}
+
+/// Waits until the run takes more than it may.
+async fn exceeded(bounds: Option<&Bounds>) -> String {
+    match bounds {
+        Some(bounds) => watch::exceeded(bounds).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends the broker's questions to the service, until an empty one.
 async fn ask(mut to_service: OwnedWriteHalf, mut asked: mpsc::UnboundedReceiver<Vec<u8>>) {
-    while let Some(line) = asked.recv().await {
+    while let Some(line) = asked.recv().await.filter(|line| !line.is_empty()) {
         // A service that has ended is seen where its answers are read.
         if to_service.write_all(&line).await.is_err() {
             return;

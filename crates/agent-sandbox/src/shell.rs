@@ -19,7 +19,7 @@ use std::process::{Command, ExitCode};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
 use crate::wire::{self, BROKER, ShellSpec};
-use crate::{descriptors, limits, trampoline};
+use crate::{descriptors, trampoline};
 
 /// The folder in which the link to this program stands that a client is given as its shell (`…/client-shell/bash`).
 pub const FOLDER: &str = "client-shell";
@@ -74,7 +74,7 @@ fn start(args: &[OsString]) -> io::Result<()> {
         }
     }
     let _held = at_its_number(socket)?;
-    limits::apply()?;
+    spec.limits.apply()?;
     spec.domain.enter().map_err(io::Error::other)?;
     let mut line = spelled(&spec).into_bytes();
     line.extend_from_slice(script.as_bytes());

@@ -6,6 +6,7 @@
 //! pidfd, so that a number that was used again never hits a stranger.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -18,24 +19,63 @@ struct Process {
     /// Clock ticks since boot: with the pid it names one process for ever.
     started: u64,
     ended: bool,
+    threads: u64,
+}
+
+/// What processes have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Bytes of memory that are theirs alone.
+    pub(crate) memory: u64,
+    pub(crate) threads: u64,
+}
+
+/// What all processes below `root` have together.
+///
+/// # Errors
+/// When processes cannot be listed.
+pub(crate) fn taken_below(root: u32) -> io::Result<Taken> {
+    let all = processes()?;
+    let going = below(root, &all).into_iter().filter(|process| !process.ended);
+    Ok(going.fold(Taken::default(), |sum, process| Taken {
+        memory: sum.memory + private_memory(process.pid),
+        threads: sum.threads + process.threads,
+    }))
+}
+
+/// `/proc/PID/statm`, see proc(5): resident pages without those that are shared. 0 for one that has ended.
+fn private_memory(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let mut pages = text.split(' ').skip(1).filter_map(|field| field.parse::<u64>().ok());
+    let (resident, shared) = (pages.next().unwrap_or_default(), pages.next().unwrap_or_default());
+    resident.saturating_sub(shared) * rustix::param::page_size() as u64
 }
 
 /// Stops, then kills every process below `root`, whichever can be reached. Gives how many there were; zombies
 /// are not counted. What a process forked while it was being stopped may be left for the next call.
-pub fn kill_below(root: u32) -> usize {
+///
+/// # Errors
+/// When processes cannot be listed: nothing is known then.
+pub fn kill_below(root: u32) -> io::Result<usize> {
     let mut stopped: BTreeMap<(u32, u64), OwnedFd> = BTreeMap::new();
     // Each pass finds at least one more or is the last one; the bound is against a tree that cannot be stopped.
     for _ in 0..100 {
         let before = stopped.len();
-        for process in below(root, &processes()) {
+        for process in below(root, &processes()?) {
             let name = (process.pid, process.started);
             if process.ended || stopped.contains_key(&name) {
                 continue;
             }
-            if let Some(handle) = reach(process) {
-                // It may end by itself at any moment; then there is nothing to stop.
-                let _ = pidfd_send_signal(&handle, Signal::STOP);
-                stopped.insert(name, handle);
+            match reach(process) {
+                Ok(Some(handle)) => {
+                    // It may end by itself at any moment; then there is nothing to stop.
+                    let _ = pidfd_send_signal(&handle, Signal::STOP);
+                    stopped.insert(name, handle);
+                }
+                Ok(None) => {}
+                // Out of descriptors: these first, the rest with the next call.
+                Err(error) if stopped.is_empty() => return Err(error),
+                Err(_) => break,
             }
         }
         if stopped.len() == before {
@@ -46,13 +86,17 @@ pub fn kill_below(root: u32) -> usize {
         // As above.
         let _ = pidfd_send_signal(handle, Signal::KILL);
     }
-    stopped.len()
+    Ok(stopped.len())
 }
 
 /// A handle on exactly this process; `None`: it has ended.
-fn reach(process: Process) -> Option<OwnedFd> {
-    let handle = pidfd_open(Pid::from_raw(i32::try_from(process.pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    (read(process.pid)?.started == process.started).then_some(handle)
+fn reach(process: Process) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(rustix::io::Errno::SRCH) => return Ok(None),
+        handle => handle?,
+    };
+    Ok(read(process.pid)?.filter(|now| now.started == process.started).map(|_| handle))
 }
 
 fn below(root: u32, all: &[Process]) -> Vec<Process> {
@@ -69,13 +113,24 @@ fn below(root: u32, all: &[Process]) -> Vec<Process> {
     }
 }
 
-fn processes() -> Vec<Process> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries.filter_map(|entry| read(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+fn processes() -> io::Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        if let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            found.extend(read(pid)?);
+        }
+    }
+    Ok(found)
 }
 
-fn read(pid: u32) -> Option<Process> {
-    parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+/// `None`: it has ended.
+fn read(pid: u32) -> io::Result<Option<Process>> {
+    match std::fs::read(format!("/proc/{pid}/stat")) {
+        Ok(stat) => Ok(parse(pid, &String::from_utf8_lossy(&stat))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// `/proc/PID/stat`, see proc(5). The name, in parentheses, may hold anything, parentheses and spaces too.
@@ -86,6 +141,7 @@ fn parse(pid: u32, stat: &str) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
         ended: matches!(*fields.first()?, "Z" | "X"),
+        threads: fields.get(17)?.parse().ok()?,
     })
 }
 
@@ -98,14 +154,14 @@ mod tests {
         let tail = "S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 1";
         for name in ["(sh)", "(a b)", "() Z 1 1)", "(\n)"] {
             let process = parse(9, &format!("9 {name} {tail}"));
-            assert_eq!(process, Some(Process { pid: 9, parent: 7, started: 4242, ended: false }), "{name}");
+            assert_eq!(process, Some(Process { pid: 9, parent: 7, started: 4242, ended: false, threads: 1 }), "{name}");
         }
         assert_eq!(parse(9, "9 (sh) S"), None);
     }
 
     #[test]
     fn a_tree_is_followed_down_to_its_leaves() {
-        let one = |pid, parent| Process { pid, parent, started: 1, ended: false };
+        let one = |pid, parent| Process { pid, parent, started: 1, ended: false, threads: 1 };
         let all = [one(5, 4), one(2, 1), one(4, 3), one(3, 1), one(6, 2), one(1, 1)];
         let mut pids: Vec<u32> = below(3, &all).iter().map(|one| one.pid).collect();
         pids.sort_unstable();

@@ -19,6 +19,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::domain::Domain;
+use crate::limits::Limits;
 
 /// The descriptor under which a shell and its programs have the broker's socket. Shell scripts like 3 to 9 and 200 for their own
 /// use, bash takes those from 10 up and those from 63 down.
@@ -31,7 +32,7 @@ pub(crate) const LONGEST: usize = 6 * 1024 * 1024;
 const MOST_DESCRIPTORS: usize = 253;
 
 /// What the client's shell is told when it has presented itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShellSpec {
     /// It is the real bash and nothing else, in no domain: for a session of the person's own, whose agents alone are held.
     #[serde(default)]
@@ -46,6 +47,8 @@ pub struct ShellSpec {
     pub trampoline: PathBuf,
     /// Programs that rules spell by a path: `./run.sh`, `/usr/bin/git`.
     pub spelled: Vec<String>,
+    /// What each of its processes may take.
+    pub limits: Limits,
 }
 
 /// A program that is about to start, as the service is asked about it. What is not UTF-8 has U+FFFD in its place.
@@ -104,6 +107,8 @@ pub(crate) enum Asked {
     Start(Start),
     /// Whose line is this script of the client's?
     Caller(String),
+    /// No question: the run is ended, since it took more than it may. The sentence says of what.
+    Exceeded(String),
 }
 
 /// The service's answer to the question of the same number.
@@ -129,6 +134,7 @@ pub(crate) struct ProgramSpec {
     /// The numbers of the descriptors, in the order in which they come.
     pub descriptors: Vec<i32>,
     pub umask: u32,
+    pub limits: Limits,
 }
 
 /// What the trampoline is told.

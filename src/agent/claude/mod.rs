@@ -22,10 +22,13 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_sandbox::{Answer, Domain, Judge, Launch, Secret, ShellService, ShellSpec, Start, farm, resolved, system};
+use agent_sandbox::cgroup::{Delegated, Group};
+use agent_sandbox::{
+    Answer, Bounds, Domain, Judge, Launch, Secret, ShellService, ShellSpec, Start, farm, resolved, system, token,
+};
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -100,6 +103,8 @@ pub struct Claude {
     pub clock: Clock,
     /// How long things may take.
     pub limits: Limits,
+    /// The control groups of runs; `None`: none is delegated to the service.
+    pub groups: Option<Delegated>,
 }
 
 /// Finds a program as a shell would: a name in `path` (the variable's text), or a path as it is. Gives an absolute path of
@@ -155,7 +160,14 @@ impl Claude {
         }
     }
 
-    fn launch(&self, request: &Request, config_dir: &Path, login: Login) -> Launch {
+    fn launch(
+        &self,
+        request: &Request,
+        config_dir: &Path,
+        login: Login,
+        broker: &Broker,
+        group: Option<&Group>,
+    ) -> Launch {
         let mut env = environment(&self.surroundings, config_dir, &request.run_dir, &request.token);
         env.extend(variables(&request.options));
         if request.sandbox.client.is_some() {
@@ -165,14 +177,14 @@ impl Claude {
         let shell = request.sandbox.shell.clone().map(|mut spec| {
             let clean = self.clean_environment(request);
             let complete = |mut spec: ShellSpec| {
-                spec.env = clean.clone().into_iter().chain(presenting(request)).chain(spec.env).collect();
+                spec.env = clean.clone().into_iter().chain(broker.presented()).chain(spec.env).collect();
                 spec
             };
             let agents = request.sandbox.agents.clone().into_iter();
             let agents = agents.map(|(name, spec)| (name, complete(spec))).collect();
             spec = complete(spec);
-            let (socket, token) = (shell_socket(request), request.token.clone());
-            env.extend(presenting(request));
+            let Broker { socket, token } = broker.clone();
+            env.extend(broker.presented());
             let link = request.run_dir.join(agent_sandbox::shell::FOLDER).join("bash");
             env.insert("CLAUDE_CODE_SHELL".into(), link.display().to_string());
             ShellService { socket, token, spec, agents }
@@ -185,6 +197,11 @@ impl Claude {
             secret: Some(Secret { variable: login.kind.variable().into(), value: login.secret }),
             domain: request.sandbox.client.clone().map(|domain| self.complete(domain, request, config_dir)),
             shell,
+            bounds: Some(Bounds {
+                limits: request.limits,
+                folder: request.run_dir.clone(),
+                group: group.map(|group| group.folder().to_path_buf()),
+            }),
         }
     }
 
@@ -194,10 +211,10 @@ impl Claude {
     }
 
     /// The same for programs that run outside of the shell: they may have to present the run.
-    fn programs_environment(&self, request: &Request) -> BTreeMap<String, String> {
+    fn programs_environment(&self, request: &Request, broker: &Broker) -> BTreeMap<String, String> {
         let mut env = self.clean_environment(request);
         if let Some(shell) = &request.sandbox.shell {
-            env.extend(presenting(request));
+            env.extend(broker.presented());
             env.extend(shell.env.clone());
         }
         env.insert("OLLIM_HOME".into(), self.surroundings.data_folder.clone());
@@ -234,11 +251,28 @@ impl Claude {
         if let Err(error) = make_own(&config_dir) {
             return failed(FailureClass::Internal, format!("cannot make {}: {error}", config_dir.display()));
         }
-        let launch = self.launch(request, &config_dir, login);
+        let broker = match Broker::of(request) {
+            Ok(broker) => broker,
+            Err(error) => return failed(FailureClass::Internal, format!("no token could be made: {error}")),
+        };
+        let group = self.groups.as_ref().map(|groups| groups.group(&request.run, &request.limits)).transpose();
+        let group = match group {
+            Ok(group) => group,
+            Err(error) => return failed(FailureClass::Internal, format!("no control group could be made: {error}")),
+        };
+        let launch = self.launch(request, &config_dir, login, &broker, group.as_ref());
         let deadline = Instant::now() + request.timeout;
         let mut again = self.limits.again_after.iter();
         loop {
-            let report = self.once(request, &launch, &config_dir, deadline).await;
+            let judge = Arc::new(RunJudge {
+                host: request.host.clone(),
+                clean: self.programs_environment(request, &broker),
+                exceeded: Mutex::default(),
+            });
+            let mut report = self.once(request, &launch, &config_dir, deadline, judge.clone()).await;
+            if let (Some(what), false) = (judge.taken_too_much(), report.end == AttemptEnd::Completed) {
+                report.end = AttemptEnd::Failed(outcome::exceeded(&what));
+            }
             let hung =
                 matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::InitializeTimeout);
             let Some(delay) = again.next().filter(|_| hung) else { return report };
@@ -253,9 +287,15 @@ impl Claude {
     }
 
     /// One process, from its start until nothing of it is left.
-    async fn once(&self, request: &Request, launch: &Launch, config_dir: &Path, deadline: Instant) -> AttemptReport {
+    async fn once(
+        &self,
+        request: &Request,
+        launch: &Launch,
+        config_dir: &Path,
+        deadline: Instant,
+        judge: Arc<RunJudge>,
+    ) -> AttemptReport {
         fail_point!(BeforeSpawn);
-        let judge = Arc::new(RunJudge { host: request.host.clone(), clean: self.programs_environment(request) });
         let started = async { Process::start(self.ready.take(&self.shell_binary).await?, launch, judge).await };
         let mut process = match started.await {
             Ok(process) => process,
@@ -314,23 +354,39 @@ impl Claude {
     }
 }
 
-/// Where the broker of a run listens.
-fn shell_socket(request: &Request) -> PathBuf {
-    request.run_dir.join("shell.sock")
+/// The broker of a run: where it listens, and what shells and programs that have lost their descriptors present to it.
+#[derive(Clone)]
+struct Broker {
+    socket: PathBuf,
+    token: String,
 }
 
-/// What a shell, or a program that has lost its descriptors, presents itself to the broker with.
-fn presenting(request: &Request) -> [(String, String); 2] {
-    [
-        (agent_sandbox::SOCKET_VARIABLE.into(), shell_socket(request).display().to_string()),
-        (agent_sandbox::TOKEN_VARIABLE.into(), request.token.clone()),
-    ]
+impl Broker {
+    fn of(request: &Request) -> std::io::Result<Self> {
+        Ok(Self { socket: request.run_dir.join("shell.sock"), token: token::random()? })
+    }
+
+    /// The variables in which they find it.
+    fn presented(&self) -> [(String, String); 2] {
+        [
+            (agent_sandbox::SOCKET_VARIABLE.into(), self.socket.display().to_string()),
+            (agent_sandbox::TOKEN_VARIABLE.into(), self.token.clone()),
+        ]
+    }
 }
 
 /// Puts the clean environment under what the host's answer adds to it.
 struct RunJudge {
     host: Arc<dyn RunHost>,
     clean: BTreeMap<String, String>,
+    /// What the run took more of than it may.
+    exceeded: Mutex<Option<String>>,
+}
+
+impl RunJudge {
+    fn taken_too_much(&self) -> Option<String> {
+        self.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 #[async_trait]
@@ -350,6 +406,11 @@ impl Judge for RunJudge {
 
     async fn caller(&self, script: String) -> Result<Option<String>, String> {
         self.host.caller(script).await
+    }
+
+    fn exceeded(&self, what: String) {
+        tracing::warn!("a run is ended, since {what}");
+        *self.exceeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 }
 

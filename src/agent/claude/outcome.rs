@@ -110,6 +110,12 @@ fn of_exit(exit: &Exit, command: &Path, resumed: bool) -> AttemptEnd {
     AttemptEnd::Failed(Failure::new(class, message))
 }
 
+/// Its processes took more than they may; the sentence says of what.
+pub(super) fn exceeded(what: &str) -> Failure {
+    let message = format!("the run was ended, since {what}; raise it in config.yaml if the job needs more");
+    Failure::new(FailureClass::LimitExceeded, message)
+}
+
 /// What the client says where there is nothing to resume.
 const NO_SESSION: &str = "No conversation found";
 

@@ -4,13 +4,14 @@
 //! soon as our end of its socket is closed.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::net::{Shutdown, shutdown};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -42,6 +43,8 @@ pub(super) struct Process {
     stderr: JoinHandle<Vec<u8>>,
     /// Answers what the runner asks. Dropped, it closes the socket, which ends the runner.
     answers: AbortOnDropHandle<()>,
+    /// The same socket, to close our half of it: the runner then ends, and what it said before is heard.
+    control: OwnedFd,
     runner: Child,
     pid: u32,
 }
@@ -132,12 +135,14 @@ impl Process {
         rustix::io::ioctl_fionbio(&write, true)?;
         let writer = tokio::spawn(write_lines(pipe::Sender::from_owned_fd(write.into())?, waiting, close.clone()));
         agent_sandbox::send(&mut socket, launch, read.into()).await?;
+        let control = socket.as_fd().try_clone_to_owned()?;
         Ok(Self {
             lines: Lines::new(stdout),
             to_client: Sender { queue, close },
             writer,
             stderr: tokio::spawn(tail(stderr)),
             answers: AbortOnDropHandle::new(tokio::spawn(answer(socket, judge))),
+            control,
             runner,
             pid,
         })
@@ -163,7 +168,8 @@ impl Process {
             self.runner.wait().await
         })
         .await;
-        self.answers.abort();
+        // It fails where the runner has ended.
+        let _ = shutdown(&self.control, Shutdown::Write);
         drop(self.lines);
         self.writer.abort();
         let status = match left {
@@ -175,13 +181,15 @@ impl Process {
                         pid = self.pid,
                         "the runner of an agent client hangs; its processes are killed from here"
                     );
-                    while tree::kill_below(self.pid) > 0 {
+                    while tree::kill_below(self.pid).is_ok_and(|count| count > 0) {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                     self.runner.kill().await.and(self.runner.wait().await)
                 }
             },
         };
+        // Its last words; the socket is closed with it.
+        let _ = timeout(Duration::from_secs(1), &mut self.answers).await;
         let abort = self.stderr.abort_handle();
         let stderr = timeout(Duration::from_secs(1), self.stderr).await;
         abort.abort();

@@ -67,7 +67,10 @@ pub(super) fn is_harmless(name: &str, value: &str, cwd: &Path, more: &[String]) 
         "PWD" => Path::new(value) == cwd || Path::new(value).canonicalize().is_ok_and(|path| path == cwd),
         _ => {
             let lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-            lower && !name.ends_with("_proxy") && !name.starts_with("npm_")
+            // Package managers take their settings from them, and make expands what they hold.
+            let settings =
+                ["npm_", "pnpm_", "yarn_", "bun_", "pip_", "uv_"].iter().any(|prefix| name.starts_with(prefix));
+            lower && !settings && !name.ends_with("_proxy") && !value.contains(['$', '`'])
         }
     }
 }
@@ -104,6 +107,7 @@ mod tests {
             "CI=true",
             "NODE_ENV=test",
             "foo=bar",
+            "foo=a (b)",
             "x_1=",
             "PWD=/w",
             "SHLVL=2",
@@ -136,6 +140,10 @@ mod tests {
             "http_proxy=x",
             "HTTPS_PROXY=x",
             "npm_config_x=y",
+            "pnpm_config_script_shell=x",
+            "yarn_script_shell=x",
+            "foo=$(shell id)",
+            "foo=`id`",
             "TAR_OPTIONS=x",
             "NODE_OPTIONS=x",
             "PYTHONPATH=x",

@@ -46,6 +46,9 @@ pub struct ProgramDecision {
     pub place: Place,
 }
 
+/// Characters of a program's words that a decision shows, about.
+const MOST_SHOWN: usize = 4096;
+
 /// How many steps of matching one decision may take.
 const MAX_STEPS: usize = 1024 * 1024;
 
@@ -181,14 +184,27 @@ fn steps(lists: &[&Lists], words: &[String]) -> usize {
 /// Words as a person would type them.
 fn shown(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./+:=,@%^{}".contains(c);
-    let quoted = |word: &String| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
+    let mut line = String::new();
+    for word in words {
+        if line.len() > MOST_SHOWN {
+            return line + " …";
         }
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let part = match word.char_indices().nth(MOST_SHOWN) {
+            Some((end, _)) => &word[..end],
+            None => word,
+        };
+        match !part.is_empty() && part.chars().all(plain) {
+            true => line.push_str(part),
+            false => line.extend(["'", &part.replace('\'', "'\\''"), "'"]),
+        }
+        if part.len() < word.len() {
+            line.push('…');
+        }
+    }
+    line
 }
 
 /// The rule that would grant a start, for sentences.

@@ -13,6 +13,7 @@ pub(in crate::run) fn settings() -> RunSettings {
         notify_chain_delay: Duration::from_secs(3600),
         require_sandbox: false,
         unheld_allowed: false,
+        limits: agent_sandbox::Limits::default(),
         person: "the user".into(),
         bot_name: "ollim-bot".into(),
         spawned_tools: SpawnTools::default(),

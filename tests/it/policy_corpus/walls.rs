@@ -117,6 +117,7 @@ fn sandbox(case: &Case, ground: &Ground, desk: &Desk) -> JobSandbox {
         path: engine::search_path(ground),
         shell_binary: desk.claude.shell_binary.clone(),
         required: false,
+        limits: agent_sandbox::Limits::default(),
         network: true,
     };
     JobSandbox::make(plan, engine::policy(case, ground).shell(None).as_ref()).expect("its folders")

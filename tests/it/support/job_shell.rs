@@ -88,6 +88,7 @@ impl Place {
             path: self.path.clone(),
             shell_binary: shell_binary.clone(),
             required: false,
+            limits: agent_sandbox::Limits::default(),
             network: true,
         };
         let Some(rights) = policy.shell(None) else {
@@ -122,6 +123,7 @@ impl Place {
             secret: None,
             domain: Some(domain),
             shell: Some(ShellService { socket, token: "token".into(), spec, agents: BTreeMap::new() }),
+            bounds: None,
         };
         let judge = Arc::new(Asked {
             policy: policy.clone(),

@@ -165,6 +165,7 @@ impl Desk {
             serve_tools: ollim_bot::mcp::serve,
             clock: Clock::system(),
             limits: Limits::default(),
+            groups: None,
         };
         Self { _folder: None, home: home.to_owned(), root, claude }
     }
@@ -203,6 +204,7 @@ impl Desk {
             token: "00112233445566778899aabbccddeeff".into(),
             timeout: Duration::from_secs(120),
             inactivity_timeout: Duration::from_secs(60),
+            limits: agent_sandbox::Limits::default(),
             cancel: CancellationToken::new(),
             host: host.clone(),
         }

@@ -1,0 +1,139 @@
+//! Looks whether a run has taken more than it may.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use serde::{Deserialize, Serialize};
+
+use crate::cgroup;
+use crate::limits::Limits;
+use crate::tree::{self, Taken};
+
+/// Between two looks at the processes.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The folder is counted at every so manieth look.
+const FOLDER_EVERY: u32 = 4;
+
+/// Files and folders in a run's folder.
+const MOST_FILES: u64 = 200_000;
+
+/// The longest path in it that is looked at. The kernel takes 4,096 bytes.
+const LONGEST_PATH: usize = 3000;
+
+/// What holds a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Bounds {
+    /// What it may take.
+    pub limits: Limits,
+    /// Its own folder.
+    pub folder: PathBuf,
+    /// Its control group; `None`: there is none, and only the watch holds it.
+    pub group: Option<PathBuf>,
+}
+
+/// Waits until the processes below the calling one, or the run's folder, have more than they may. Gives a sentence that says what.
+pub(crate) async fn exceeded(bounds: &Bounds) -> String {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    for look in 0u32.. {
+        ticks.tick().await;
+        // Where they cannot be listed now, they are at the next look.
+        if let Ok(taken) = tree::taken_below(std::process::id())
+            && let Some(what) = too_many(bounds, taken)
+        {
+            return what;
+        }
+        if look % FOLDER_EVERY == 0 {
+            let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
+            // A panic in there would be one of the standard library.
+            if let Ok(Some(what)) = tokio::task::spawn_blocking(move || too_much(&folder, most)).await {
+                return what;
+            }
+        }
+    }
+    std::future::pending().await
+}
+
+fn too_many(bounds: &Bounds, taken: Taken) -> Option<String> {
+    let Limits { memory, processes, .. } = bounds.limits;
+    let ended = bounds.group.as_deref().map_or(0, cgroup::ended_for_memory);
+    if ended > 0 {
+        return Some(format!(
+            "it took more memory than `limits.memory` allows ({}): the kernel ended a process of it",
+            ByteSize(memory)
+        ));
+    }
+    if taken.memory > memory {
+        return Some(format!(
+            "it took {} of memory, and `limits.memory` allows {}",
+            ByteSize(taken.memory),
+            ByteSize(memory)
+        ));
+    }
+    (taken.threads > u64::from(processes)).then(|| {
+        format!("it had {} processes and threads at once, and `limits.processes` allows {processes}", taken.threads)
+    })
+}
+
+/// Whether a folder holds more than `most` bytes, or more files than any run needs.
+fn too_much(folder: &Path, most: u64) -> Option<String> {
+    let (mut bytes, mut files) = (0, 0);
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        if folder.as_os_str().len() > LONGEST_PATH {
+            return Some("it made folders in its own folder that lie deeper than anything can reach".into());
+        }
+        // Whatever is gone, or closed to ourselves by its mode, counts as it was: nothing.
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let Ok(facts) = entry.metadata() else { continue };
+            files += 1;
+            bytes += facts.blocks() * 512;
+            if bytes > most {
+                return Some(format!("it kept more than `limits.disk` allows ({}) in its own folder", ByteSize(most)));
+            }
+            if files > MOST_FILES {
+                return Some(format!("it made more than {MOST_FILES} files in its own folder"));
+            }
+            if facts.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_what_lies_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("file"), vec![1; 100_000]).unwrap();
+        // What a link leads to lies elsewhere.
+        std::os::unix::fs::symlink("/usr", deep.join("usr")).unwrap();
+        assert_eq!(too_much(folder.path(), 1_000_000), None);
+        assert!(too_much(folder.path(), 50_000).unwrap().contains("limits.disk"));
+    }
+
+    #[test]
+    fn the_runs_own_limits_are_named() {
+        let limits = Limits { memory: 10, processes: 3, disk: 1, cpus: None };
+        let bounds = Bounds { limits, folder: "/".into(), group: None };
+        let check = |memory, threads, words: Option<&str>| match (too_many(&bounds, Taken { memory, threads }), words) {
+            (None, None) => {}
+            (Some(said), Some(words)) => assert!(said.contains(words), "{said}"),
+            (said, words) => panic!("{said:?}, not {words:?}"),
+        };
+        check(10, 3, None);
+        check(11, 3, Some("limits.memory"));
+        check(10, 4, Some("limits.processes"));
+    }
+}

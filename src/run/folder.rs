@@ -1,0 +1,69 @@
+//! What a run leaves in its own folder: its transcript stays, everything else goes.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use agent_sandbox::leftovers;
+
+/// What stays: the client's transcripts, and the copy of the main session that a fork began from.
+const KEPT: [&str; 2] = ["claude", "main.jsonl"];
+
+/// What stays of the client's own folder.
+const KEPT_OF_CLIENT: [&str; 1] = ["projects"];
+
+/// Removes what a run has left in `folder`, when nothing of it is going any more. What cannot be removed is logged.
+pub async fn tidy(folder: PathBuf) {
+    // Its errors are logged there; a panic would be one of the folder's reading.
+    let _ended = tokio::task::spawn_blocking(move || tidy_now(&folder)).await;
+}
+
+/// The same, on this thread.
+pub fn tidy_now(folder: &Path) {
+    for (folder, kept) in [(folder.to_path_buf(), &KEPT[..]), (folder.join("claude"), &KEPT_OF_CLIENT[..])] {
+        // A run may end before it has one.
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let left = entries.flatten().filter(|entry| !kept.iter().any(|kept| entry.file_name() == OsStr::new(kept)));
+        for entry in left {
+            if let Err(error) = remove(&entry.path()) {
+                tracing::warn!(%error, "what a run has left was not removed: {}", entry.path().display());
+            }
+        }
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(facts) if facts.is_dir() => leftovers::remove(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transcripts_stay_and_the_rest_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for file in ["claude/projects/p/s.jsonl", "claude/shell-snapshots/x", "main.jsonl", "tmp/a/b", "shell.sock"] {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
+        tidy_now(root);
+        let names = |path: &Path| {
+            let mut names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(root), ["claude", "main.jsonl"]);
+        assert_eq!(names(&root.join("claude")), ["projects"]);
+        assert!(root.join("claude/projects/p/s.jsonl").exists() && Path::new("/etc/passwd").exists());
+    }
+}
