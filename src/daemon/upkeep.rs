@@ -1,5 +1,6 @@
 //! The chores that housekeeping does for the service.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use super::settings::Current;
 use crate::clock::Clock;
 use crate::home::Home;
 use crate::journal::Journal;
+use crate::run::folder;
 use crate::schedule::{Chore, Schedule};
 
 /// Every folder is read again so often, whatever the watch has told.
@@ -43,6 +45,7 @@ impl Upkeep {
             let following = following.clone();
             async move { following.reread().await }.boxed()
         };
+        let asked = schedule.clone();
         let heartbeat = move || -> BoxFuture<'static, ()> {
             let schedule = schedule.clone();
             async move {
@@ -53,13 +56,19 @@ impl Upkeep {
             .boxed()
         };
         let prune = move || -> BoxFuture<'static, ()> {
-            let (home, journal) = (home.clone(), journal.clone());
+            let (home, journal, schedule) = (home.clone(), journal.clone(), asked.clone());
             let retention = settings.borrow().journal_retention;
             let before = TimeDelta::from_std(retention).ok().and_then(|span| clock.now().checked_sub_signed(span));
             async move {
                 if let Some(before) = before {
                     prune(&home, &journal, before).await;
                 }
+                // A run whose folder is listed after this is either among these or has its folder newly made.
+                let open = schedule.snapshot(0).await.open;
+                let going = open.iter().map(|open| open.run.to_string()).collect();
+                let runs = home.runs();
+                // As in `prune`.
+                let _ended = tokio::task::spawn_blocking(move || tidy_folders(&runs, &going)).await;
             }
             .boxed()
         };
@@ -82,13 +91,30 @@ async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
     let _ended = tokio::task::spawn_blocking(move || prune_folders(&runs, before)).await;
 }
 
+/// A folder younger than this may be that of a run which has just begun.
+const YOUNG: Duration = Duration::from_secs(10 * 60);
+
+/// Removes what runs have left whose service was killed: every other run has done that at its end.
+fn tidy_folders(runs: &Path, going: &BTreeSet<String>) {
+    let Ok(entries) = fs::read_dir(runs) else { return };
+    for entry in entries.flatten() {
+        let old = entry
+            .metadata()
+            .and_then(|facts| facts.modified())
+            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG));
+        if old && !going.contains(&*entry.file_name().to_string_lossy()) {
+            folder::tidy_now(&entry.path());
+        }
+    }
+}
+
 /// Removes the folders of runs that ended before then: nothing has been written in them since.
 fn prune_folders(runs: &Path, before: DateTime<Utc>) {
     let Ok(entries) = fs::read_dir(runs) else { return };
     for entry in entries.flatten() {
         let old =
             entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
-        if old && let Err(error) = fs::remove_dir_all(entry.path()) {
+        if old && let Err(error) = agent_sandbox::leftovers::remove(&entry.path()) {
             tracing::warn!(%error, "the old folder {} could not be removed", entry.path().display());
         }
     }

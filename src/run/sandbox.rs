@@ -171,6 +171,21 @@ impl JobSandbox {
                 );
                 deny(126, message)
             }
+            (Place::Outside(_), Some(program)) if plan.may_have_changed(&program) && leads_elsewhere(&program) => {
+                let message = format!(
+                    "denied: `{name}` is or follows a symlink where the job may write, and the job may have made it; the rule can \
+                     spell the file's own path"
+                );
+                deny(126, message)
+            }
+            (Place::Outside(_), Some(program)) if !plan.is_within_reach(name, &program, guarded, shell.as_ref()) => {
+                let message = format!(
+                    "denied: `{name}` leads to {}, where a job starts nothing: programs lie in work/, come with the system, or are \
+                     spelled by a rule with their path",
+                    program.display()
+                );
+                deny(126, message)
+            }
             (Place::Outside(rights), Some(program)) => match plan.program(&program, &rights, guarded) {
                 Ok((domain, own)) => {
                     // What the line sets was judged harmless; `PATH` and the like stay ours.
@@ -438,14 +453,22 @@ impl SandboxPlan {
             true => Some(cwd.join(name)).filter(|file| farm::is_program(file)),
             false => farm::find(name, &self.path),
         };
-        let mut changeable = self.trees(false).write;
-        changeable.extend([self.home.work(), self.run_dir.clone()]);
-        file.map(|file| {
-            match changeable.iter().any(|tree| file.starts_with(tree) || file.starts_with(resolved(tree))) {
-                true => file,
-                false => resolved(file),
-            }
-        })
+        file.map(|file| if self.may_have_changed(&file) { file } else { resolved(file) })
+    }
+
+    /// Whether a file lies where the job may write.
+    fn may_have_changed(&self, file: &Path) -> bool {
+        let mut trees = self.trees(false).write;
+        trees.extend([self.home.work(), self.run_dir.clone()]);
+        trees.iter().any(|tree| file.starts_with(tree) || file.starts_with(resolved(tree)))
+    }
+
+    /// Whether a program may be started outside of the shell from where it lies. By its name it is found on `PATH` only; by a path
+    /// an agent can name any file.
+    fn is_within_reach(&self, name: &str, program: &Path, guarded: &Guarded, shell: Option<&ShellSpec>) -> bool {
+        !name.contains('/')
+            || shell.is_some_and(|shell| shell.spelled.iter().any(|spelled| spelled == name))
+            || self.anything(guarded).iter().any(|tree| program.starts_with(tree))
     }
 
     /// The files under which programs could be started past the broker.
@@ -548,6 +571,11 @@ impl SandboxPlan {
 
 fn resolved(path: impl AsRef<Path>) -> PathBuf {
     agent_sandbox::resolved(path.as_ref())
+}
+
+/// Whether a file is a symlink, or lies behind one. What a job does in between, the kernel sees: it grants nothing through one.
+fn leads_elsewhere(file: &Path) -> bool {
+    file.ancestors().any(Path::is_symlink)
 }
 
 fn joined(path: &[PathBuf]) -> String {

@@ -182,6 +182,11 @@ impl Broker {
 
     /// Hears who connects: a shell, which is told what it may do, or a trampoline that has lost the shell's socket.
     async fn greet(self: Arc<Self>, socket: UnixStream) -> io::Result<()> {
+        // Another run's programs can find this socket and fill it.
+        let peer = socket.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
+        if !tree::is_below(peer, std::process::id())? {
+            return Ok(());
+        }
         let mut hello = vec![0; 256 * 1024];
         let (length, _) =
             timeout(PATIENCE, receive(&socket, &mut hello)).await.map_err(|_| io::ErrorKind::TimedOut)??;

@@ -71,6 +71,10 @@ const RULES: &[i64] = &[
     libc::SYS_quotactl,
     libc::SYS_syslog,
     libc::SYS_lookup_dcookie,
+    // `statmount`, `listmount`, `open_tree_attr`, which have these numbers on every processor.
+    457,
+    458,
+    467,
 ];
 
 /// Namespaces, as flags of `clone` and `unshare`.
@@ -99,10 +103,17 @@ const BY_PATH: &[i64] = &[
     469,
 ];
 
-/// The same, on processors that have the older calls.
+/// The same, and the older call for watching, on processors that have them.
 #[cfg(target_arch = "x86_64")]
-const BY_PATH_BEFORE: &[i64] =
-    &[libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat];
+const BY_PATH_BEFORE: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_inotify_init,
+];
 #[cfg(not(target_arch = "x86_64"))]
 const BY_PATH_BEFORE: &[i64] = &[];
 
@@ -126,6 +137,9 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
+
+/// They tell what happens in folders, those out of reach too, and a user has few of them.
+const WATCHING: &[i64] = &[libc::SYS_inotify_init1, libc::SYS_inotify_add_watch, libc::SYS_fanotify_init];
 
 /// They set how another process is scheduled, by its number as the first argument.
 const SCHEDULING: &[i64] =
@@ -151,6 +165,7 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
         refused.extend(none(BY_PATH));
         refused.extend(none(BY_PATH_BEFORE));
         refused.extend(none(SHARED));
+        refused.extend(none(WATCHING));
         // `futimens` names no path.
         let named = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
         refused.insert(libc::SYS_utimensat, vec![SeccompRule::new(vec![named])?]);

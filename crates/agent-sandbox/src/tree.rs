@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 /// A live process as /proc shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ struct Process {
     /// Clock ticks since boot: with the pid it names one process for ever.
     started: u64,
     ended: bool,
+    group: i32,
+    session: i32,
     threads: u64,
 }
 
@@ -28,6 +30,26 @@ pub(crate) struct Taken {
     /// Bytes of memory that are theirs alone.
     pub(crate) memory: u64,
     pub(crate) threads: u64,
+}
+
+/// Whether a process is below `root`.
+///
+/// # Errors
+/// When a process cannot be read.
+pub(crate) fn is_below(pid: u32, root: u32) -> io::Result<bool> {
+    let mut pid = pid;
+    // No tree is deeper than there are numbers; a loop cannot be, save where numbers are used again meanwhile.
+    for _ in 0..1 << 22 {
+        let Some(process) = read(pid)? else { return Ok(false) };
+        if process.parent == root {
+            return Ok(true);
+        }
+        if process.parent <= 1 {
+            return Ok(false);
+        }
+        pid = process.parent;
+    }
+    Ok(false)
 }
 
 /// What all processes below `root` have together.
@@ -51,20 +73,28 @@ fn private_memory(pid: u32) -> u64 {
     resident.saturating_sub(shared) * rustix::param::page_size() as u64
 }
 
-/// Stops, then kills every process below `root`, whichever can be reached. Gives how many there were; zombies
-/// are not counted. What a process forked while it was being stopped may be left for the next call.
+/// Stops, then kills every process below `root`, whichever can be reached. Gives how many were seen; zombies are not counted. What
+/// a process forked while it was being stopped may be left for the next call.
 ///
 /// # Errors
 /// When processes cannot be listed: nothing is known then.
 pub fn kill_below(root: u32) -> io::Result<usize> {
+    let mut seen: BTreeSet<(u32, u64)> = BTreeSet::new();
     let mut stopped: BTreeMap<(u32, u64), OwnedFd> = BTreeMap::new();
+    let mut groups: BTreeSet<i32> = BTreeSet::new();
+    let own_session = read(root)?.map(|root| root.session);
     // Each pass finds at least one more or is the last one; the bound is against a tree that cannot be stopped.
     for _ in 0..100 {
-        let before = stopped.len();
+        let before = seen.len();
         for process in below(root, &processes()?) {
             let name = (process.pid, process.started);
             if process.ended || stopped.contains_key(&name) {
                 continue;
+            }
+            seen.insert(name);
+            // A group lies within its session, and a session that was begun below `root` has nobody else in it.
+            if Some(process.session) != own_session {
+                groups.insert(process.group);
             }
             match reach(process) {
                 Ok(Some(handle)) => {
@@ -78,7 +108,7 @@ pub fn kill_below(root: u32) -> io::Result<usize> {
                 Err(_) => break,
             }
         }
-        if stopped.len() == before {
+        if seen.len() == before {
             break;
         }
     }
@@ -86,7 +116,12 @@ pub fn kill_below(root: u32) -> io::Result<usize> {
         // As above.
         let _ = pidfd_send_signal(handle, Signal::KILL);
     }
-    Ok(stopped.len())
+    // Processes that end sooner than they are found are still in the group that their parents were in.
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        // As above.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    Ok(seen.len())
 }
 
 /// A handle on exactly this process; `None`: it has ended.
@@ -141,6 +176,8 @@ fn parse(pid: u32, stat: &str) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
         ended: matches!(*fields.first()?, "Z" | "X"),
+        group: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         threads: fields.get(17)?.parse().ok()?,
     })
 }
@@ -154,14 +191,18 @@ mod tests {
         let tail = "S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 1";
         for name in ["(sh)", "(a b)", "() Z 1 1)", "(\n)"] {
             let process = parse(9, &format!("9 {name} {tail}"));
-            assert_eq!(process, Some(Process { pid: 9, parent: 7, started: 4242, ended: false, threads: 1 }), "{name}");
+            assert_eq!(
+                process,
+                Some(Process { pid: 9, parent: 7, started: 4242, ended: false, group: 1, session: 1, threads: 1 }),
+                "{name}"
+            );
         }
         assert_eq!(parse(9, "9 (sh) S"), None);
     }
 
     #[test]
     fn a_tree_is_followed_down_to_its_leaves() {
-        let one = |pid, parent| Process { pid, parent, started: 1, ended: false, threads: 1 };
+        let one = |pid, parent| Process { pid, parent, started: 1, ended: false, group: 1, session: 1, threads: 1 };
         let all = [one(5, 4), one(2, 1), one(4, 3), one(3, 1), one(6, 2), one(1, 1)];
         let mut pids: Vec<u32> = below(3, &all).iter().map(|one| one.pid).collect();
         pids.sort_unstable();

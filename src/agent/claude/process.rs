@@ -181,7 +181,17 @@ impl Process {
                         pid = self.pid,
                         "the runner of an agent client hangs; its processes are killed from here"
                     );
-                    while tree::kill_below(self.pid).is_ok_and(|count| count > 0) {
+                    // Processes that follow each other quickly can be missed by one look.
+                    let mut looks_in_vain = 0;
+                    while looks_in_vain < 5 {
+                        match tree::kill_below(self.pid) {
+                            Ok(0) => looks_in_vain += 1,
+                            Ok(_) => looks_in_vain = 0,
+                            Err(error) => {
+                                tracing::error!(%error, "the processes of an agent client cannot be found");
+                                looks_in_vain += 1;
+                            }
+                        }
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                     self.runner.kill().await.and(self.runner.wait().await)

@@ -120,7 +120,16 @@ impl Harmless {
     /// Whether a value is one: `@file` reads a file, and `%output{file}` writes one.
     fn value_is_harmless(name: &str, value: Option<&str>) -> bool {
         let Some(value) = value else { return false };
+        let body = ["d", "data", "write-out", "w", "json"].contains(&name) || name.starts_with("data-");
+        // Anything else becomes a part of the request's head, where a line break begins another request.
+        if !body && value.contains(char::is_control) {
+            return false;
+        }
         match name {
+            "X" | "request" | "method" => value.bytes().all(|byte| byte.is_ascii_alphabetic()),
+            // Where many sites share a machine, it says which one is asked.
+            "H" | "header" if value.trim_start_matches([':', ' ']).to_ascii_lowercase().starts_with("host") => false,
+            "H" | "header" if value.trim_start().to_ascii_lowercase().starts_with(":authority") => false,
             "write-out" => !value.contains("%output") && !value.starts_with('@'),
             "d" | "data" | "data-ascii" | "data-binary" | "json" | "H" | "header" => !value.starts_with('@'),
             // `name@file`
@@ -145,6 +154,11 @@ pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
         };
         if !is_web(address) && !rule.operands.iter().any(spelled) {
             return Some(format!("`{address}` is no address on the web (http, https)"));
+        }
+        if !rule.any_address && is_glob(address) {
+            return Some(format!(
+                "`{address}` stands for several addresses; braces and brackets that are meant are written `%7B`, `%5B`"
+            ));
         }
         if !rule.any_address && climbs(address) {
             return Some(format!("`{address}` leads out of its folder by dots"));
@@ -183,6 +197,18 @@ fn same_host(rule: &str, address: &str) -> bool {
     // A star at its end stands for what follows the host, too: `https://a.b*`.
     let address = if rule.contains('@') { address } else { address.replace('@', "/") };
     Wildcard::name(&rule).matches(&address) && !address.contains('/')
+}
+
+/// Whether curl makes several addresses of it. A host may be an IPv6 address in brackets.
+fn is_glob(address: &str) -> bool {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let literal = host.strip_prefix('[').and_then(|host| host.split_once(']'));
+    let host = match literal {
+        Some((inner, port)) if inner.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':') => port,
+        _ => host,
+    };
+    [host, path].iter().any(|text| text.contains(['{', '}', '[', ']']))
 }
 
 /// Whether an address has dots that lead out of a folder, spelled or escaped.
@@ -238,6 +264,10 @@ mod tests {
         check("curl -d @f https://a", &["d"], "-d @f https://a");
         check("curl --data-urlencode n@f https://a", &["data-urlencode"], "--data-urlencode n@f https://a");
         check("curl -K f", &["config"], "-K f");
+        check("curl -H Host:c https://a", &["H"], "-H Host:c https://a");
+        check("curl --header hOST:c https://a", &["header"], "--header hOST:c https://a");
+        check("curl -XGE/T https://a", &["X"], "-XGE/T https://a");
+        check("curl -A a\nb https://a", &["A"], "-A a\nb https://a");
         check("curl -w %output{f}x https://a", &["write-out"], "-w %output{f}x https://a");
         check(
             "curl --next -: --unix-socket s --proxy=p -T f",
@@ -259,6 +289,10 @@ mod tests {
         for address in ["https://a.b/v/../x", "https://a.b/v/%2E%2e/x", "https://a.b/v/..", "https://a.b/v/..%2fx"] {
             assert!(far("curl https://a.b/v/*", &format!("curl {address}")), "{address}");
         }
+        for address in ["https://a.b/v/{.}./x", "https://a.b/v/.{.}/x", "https://a.b/v/[1-3]", "https://{a,c}.b/v/x"] {
+            assert!(far("curl https://a.b/v/*", &format!("curl {address}")), "{address}");
+        }
+        assert!(!far("curl http://[::1]:8080/*", "curl http://[::1]:8080/x"));
         assert!(!far("curl https://a.b/v/*", "curl https://a.b/v/a..b?q=../x"));
         assert!(far("curl https://*.b.c/*", "curl https://127.0.0.1/x.b.c/y"));
         assert!(far("curl https://a.b*", "curl https://a.b@evil/"));

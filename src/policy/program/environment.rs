@@ -17,23 +17,15 @@ pub(in crate::policy) fn is_name(text: &str) -> bool {
 
 /// Whether a program is what it was with a variable of this value. `more`: names that the settings add.
 pub(super) fn is_harmless(name: &str, value: &str, cwd: &Path, more: &[String]) -> bool {
-    const NAMES: &[&str] = &[
+    const WORDS: &[&str] = &[
         "CARGO_TERM_COLOR",
         "CI",
         "CLICOLOR",
         "CLICOLOR_FORCE",
-        "COLUMNS",
         "DEBUG",
         "FORCE_COLOR",
-        "GIT_AUTHOR_DATE",
-        "GIT_AUTHOR_EMAIL",
-        "GIT_AUTHOR_NAME",
-        "GIT_COMMITTER_DATE",
-        "GIT_COMMITTER_EMAIL",
-        "GIT_COMMITTER_NAME",
         "GIT_OPTIONAL_LOCKS",
         "GIT_TERMINAL_PROMPT",
-        "LINES",
         "NODE_ENV",
         "NO_COLOR",
         "OLDPWD",
@@ -43,19 +35,33 @@ pub(super) fn is_harmless(name: &str, value: &str, cwd: &Path, more: &[String]) 
         "PYTHONUTF8",
         "RUST_BACKTRACE",
         "RUST_LOG",
-        "SHLVL",
-        "SOURCE_DATE_EPOCH",
         "VERBOSE",
         "_",
+    ];
+    const NUMBERS: &[&str] = &["COLUMNS", "LINES", "SHLVL", "SOURCE_DATE_EPOCH"];
+    const NAMES_OF_PEOPLE: &[&str] = &[
+        "GIT_AUTHOR_DATE",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_AUTHOR_NAME",
+        "GIT_COMMITTER_DATE",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_COMMITTER_NAME",
     ];
     if is_reserved(name) || !is_name(name) {
         return false;
     }
-    if NAMES.contains(&name) || more.iter().any(|other| other == name) {
+    if more.iter().any(|other| other == name) {
         return true;
     }
-    let plain = |more: &str| value.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c));
+    // make puts a variable into the lines of its shell, and a shell evaluates one in arithmetic: a value that means something
+    // there is none of these.
+    let plain = |more: &str| value.chars().all(|c| c.is_alphanumeric() || more.contains(c));
+    const OF_WORDS: &str = " _.,:=/@+%-";
     match name {
+        _ if NUMBERS.contains(&name) => value.bytes().all(|byte| byte.is_ascii_digit()),
+        _ if NAMES_OF_PEOPLE.contains(&name) => plain(&format!("{OF_WORDS}<>")),
+        // What starts a program sets it to that program's path.
+        _ if WORDS.contains(&name) => plain(OF_WORDS),
         "LANG" => is_locale(value),
         _ if name.starts_with("LC_") => is_locale(value),
         "LANGUAGE" => plain("_:@"),
@@ -67,10 +73,10 @@ pub(super) fn is_harmless(name: &str, value: &str, cwd: &Path, more: &[String]) 
         "PWD" => Path::new(value) == cwd || Path::new(value).canonicalize().is_ok_and(|path| path == cwd),
         _ => {
             let lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-            // Package managers take their settings from them, and make expands what they hold.
+            // Package managers take their settings from them.
             let settings =
                 ["npm_", "pnpm_", "yarn_", "bun_", "pip_", "uv_"].iter().any(|prefix| name.starts_with(prefix));
-            lower && !settings && !name.ends_with("_proxy") && !value.contains(['$', '`'])
+            lower && !settings && !name.ends_with("_proxy") && plain(OF_WORDS)
         }
     }
 }
@@ -107,7 +113,10 @@ mod tests {
             "CI=true",
             "NODE_ENV=test",
             "foo=bar",
-            "foo=a (b)",
+            "foo=a b",
+            "CI=true",
+            "GIT_AUTHOR_NAME=Ada Lövelace",
+            "GIT_AUTHOR_EMAIL=<a@b.c>",
             "x_1=",
             "PWD=/w",
             "SHLVL=2",
@@ -144,6 +153,12 @@ mod tests {
             "yarn_script_shell=x",
             "foo=$(shell id)",
             "foo=`id`",
+            "foo=; id",
+            "foo=a\nb",
+            "VERBOSE=$(shell id)",
+            "COLUMNS=a[$(id)]",
+            "LINES=a",
+            "GIT_AUTHOR_NAME=$(id)",
             "TAR_OPTIONS=x",
             "NODE_OPTIONS=x",
             "PYTHONPATH=x",

@@ -5,7 +5,7 @@
 //! sizes and time, and is over when all that it started has let go of its output.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -132,6 +132,9 @@ impl Ground {
             self.write(path, content, &self.work().join(path));
         }
         self.write(".bashrc", "# empty\n", &self.home().join(".bashrc"));
+        // An attack may have changed it, where it is tried without a policy.
+        let token = self.data().join("state/user.token");
+        fs::set_permissions(token, fs::Permissions::from_mode(0o600)).expect("the token's mode");
     }
 
     pub fn write(&self, name: &str, content: &str, path: &Path) {
