@@ -1,13 +1,17 @@
 //! `check`: what is wrong with which file, and where.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use super::context::{Caller, Context};
 use super::error::CliError;
-use super::output::{BAD, GOOD, HINT, Output, WARN, paint};
-use crate::definition::{DefinitionId, Loaded, Problem};
+use super::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
+use crate::channel::terminal::plain;
+use crate::definition::{Definition, DefinitionId, Loaded, Problem};
+use crate::policy::includes;
+use crate::run::held::held;
 
 /// Checks the whole folder and shows the problems of `files`, or all. Exit 1 if any is an error.
 ///
@@ -18,15 +22,30 @@ pub fn check(files: &[PathBuf], context: &Context, output: &mut Output) -> Resul
     let chosen = files.iter().map(|file| relative(file, context, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let problems: Vec<&Problem> =
         loaded.problems.iter().filter(|problem| chosen.is_empty() || chosen.contains(&problem.file)).collect();
-    let definitions =
-        loaded.definitions.values().filter(|definition| chosen.is_empty() || chosen.contains(&definition.file)).count();
+    let definitions: Vec<&Definition> = loaded
+        .definitions
+        .values()
+        .filter(|definition| chosen.is_empty() || chosen.contains(&definition.file))
+        .map(AsRef::as_ref)
+        .collect();
     let errors = problems.iter().filter(|problem| problem.is_error()).count();
     if errors > 0 {
         output.exit = 1;
     }
     if context.json {
-        output.json(&json!({ "definitions": definitions, "problems": problems }));
+        let included: BTreeMap<&DefinitionId, Vec<String>> =
+            definitions.iter().map(|definition| (&definition.id, included(definition))).collect();
+        output.json(&json!({
+            "definitions": definitions.len(),
+            "problems": problems,
+            "includes": included,
+            "sandbox": held().words,
+        }));
         return Ok(());
+    }
+    // Of all files at once it would be a long list, and bury what is wrong.
+    if !chosen.is_empty() {
+        explain(&definitions, output);
     }
     for problem in &problems {
         output.line(coloured(problem));
@@ -39,12 +58,35 @@ pub fn check(files: &[PathBuf], context: &Context, output: &mut Output) -> Resul
     };
     let summary = format!(
         "{} in order, {}, {}",
-        counted(definitions, "definition"),
+        counted(definitions.len(), "definition"),
         counted(errors, "error"),
         counted(warnings, "warning")
     );
     output.line(if errors == 0 && warnings == 0 { paint(GOOD, &summary) } else { summary.as_str().into() });
     Ok(())
+}
+
+/// What the Bash rules of definitions include, and what holds them here.
+fn explain(definitions: &[&Definition], output: &mut Output) {
+    let mut any = false;
+    for definition in definitions {
+        let included = included(definition);
+        if included.is_empty() {
+            continue;
+        }
+        any = true;
+        output.line(paint(STRONG, &plain(&definition.title())));
+        included.iter().for_each(|line| output.line(format!("  {}", plain(line))));
+    }
+    if any {
+        output.line(paint(FAINT, &format!("held by: {}", held().words)));
+        output.line("");
+    }
+}
+
+fn included(definition: &Definition) -> Vec<String> {
+    let granted = definition.background().and_then(|background| background.restrictions.effective_allowed_tools());
+    granted.iter().flatten().filter_map(includes).collect()
 }
 
 /// The block of a problem, its first words coloured.

@@ -16,6 +16,7 @@ use crate::daemon::{client, settings};
 use crate::definition::Definition;
 use crate::policy::{Decision, JobNetwork, Layer, Policy, ToolCall, ToolPattern, Verdict, includes};
 use crate::run::dry_run::dry_run;
+use crate::run::held::held;
 use crate::run::runner;
 use crate::run::sandbox::SandboxPlan;
 use crate::run::setup::Setup;
@@ -200,6 +201,8 @@ pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), Cl
             "entries": entries,
             "visible_tools": visible,
             "mcp_tools": mcp,
+            "includes": included(&policy),
+            "sandbox": held().words,
             "client_args": client_args,
         }));
         return Ok(());
@@ -211,6 +214,7 @@ pub fn show(name: &str, context: &Context, output: &mut Output) -> Result<(), Cl
     output.table(&[
         vec![Cell::new("tools it sees", FAINT), list(&visible).into()],
         vec![Cell::new("of ours", FAINT), list(&mcp).into()],
+        vec![Cell::new("sandbox", FAINT), Cell::from(held().words)],
     ]);
     Ok(())
 }
@@ -229,11 +233,15 @@ pub(super) fn table(policy: &Policy, output: &mut Output) {
         })
         .collect();
     output.table(&rows);
-    let granted = policy.entries().into_iter().filter(|entry| entry.effect == Verdict::Allow);
-    let included: Vec<String> =
-        granted.filter_map(|entry| includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect();
+    let included = included(policy);
     if !included.is_empty() {
         output.line("");
         included.iter().for_each(|line| output.line(paint(FAINT, &plain(line))));
     }
+}
+
+/// What each granted Bash rule includes.
+fn included(policy: &Policy) -> Vec<String> {
+    let granted = policy.entries().into_iter().filter(|entry| entry.effect == Verdict::Allow);
+    granted.filter_map(|entry| includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect()
 }

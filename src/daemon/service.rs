@@ -30,12 +30,12 @@ use crate::clock::Clock;
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
+use crate::run::held::held;
 use crate::run::neighbours::Neighbours;
 use crate::run::runner::Runner;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
 use crate::schedule::{Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
-use agent_sandbox::SandboxStatus;
 use agent_sandbox::cgroup::Delegated;
 
 /// What the service is started with.
@@ -280,18 +280,12 @@ async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError>
 }
 
 fn sandbox(groups: &Result<Delegated, String>) -> Sandbox {
-    let (enforced, detail) = match agent_sandbox::probe() {
-        SandboxStatus::Whole => (true, "Landlock, seccomp"),
-        SandboxStatus::Partly => {
-            (true, "Landlock, an older one, which does not hold signals to other processes; seccomp")
-        }
-        SandboxStatus::Not => (false, "none: this kernel has no Landlock, or it is off"),
-    };
+    let held = held();
     let limits = match groups {
         Ok(groups) => format!("limits by control groups ({})", groups.controllers().join(", ")),
         Err(why) => format!("limits looked after twice a second: {why}"),
     };
-    Sandbox { enforced, detail: format!("{detail}; {limits}") }
+    Sandbox { enforced: held.domains, detail: format!("{}; {limits}", held.words) }
 }
 
 /// Says when something could fire, and from then on reads the settings again at each SIGHUP. Never returns.

@@ -41,8 +41,6 @@ pub struct Policy {
     lists: Vec<Lists>,
     /// The lists of agents that calls name in `agent_type`.
     subagents: Vec<(String, Lists)>,
-    /// Variables that the settings add to those that a line may set for a program.
-    shell_env: Vec<String>,
 }
 
 impl Policy {
@@ -95,15 +93,7 @@ impl Policy {
             user_home: places.user_home.clone(),
             lists: vec![lists],
             subagents: Vec::new(),
-            shell_env: Vec::new(),
         }
-    }
-
-    /// With names of variables that a line may set for a program, beside those that are known to be harmless.
-    #[must_use]
-    pub fn with_shell_env(mut self, names: Vec<String>) -> Self {
-        self.shell_env = names;
-        self
     }
 
     /// Narrowed to what a named agent may do, for a session that runs as it.
@@ -292,10 +282,6 @@ impl Policy {
 
     pub(super) fn is_fork(&self) -> bool {
         self.fork
-    }
-
-    pub(super) fn shell_env(&self) -> &[String] {
-        &self.shell_env
     }
 
     pub(super) fn known_places(&self) -> &Known {

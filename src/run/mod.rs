@@ -5,6 +5,7 @@ pub mod chain;
 pub mod dry_run;
 pub mod folder;
 pub mod follow_up;
+pub mod held;
 mod host;
 pub mod neighbours;
 pub mod prompt;

@@ -15,8 +15,8 @@ pub(in crate::policy) fn is_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Whether a program is what it was with a variable of this value. `more`: names that the settings add.
-pub(super) fn is_harmless(name: &str, value: &str, cwd: &Path, more: &[String]) -> bool {
+/// Whether a program is what it was with a variable of this value.
+pub(super) fn is_harmless(name: &str, value: &str, cwd: &Path) -> bool {
     const WORDS: &[&str] = &[
         "CARGO_TERM_COLOR",
         "CI",
@@ -49,9 +49,6 @@ pub(super) fn is_harmless(name: &str, value: &str, cwd: &Path, more: &[String]) 
     ];
     if is_reserved(name) || !is_name(name) {
         return false;
-    }
-    if more.iter().any(|other| other == name) {
-        return true;
     }
     // make puts a variable into the lines of its shell, and a shell evaluates one in arithmetic: a value that means something
     // there is none of these.
@@ -99,7 +96,7 @@ mod tests {
         let work = Path::new("/w");
         let check = |text: &str, expected: bool| {
             let (name, value) = text.split_once('=').unwrap();
-            assert_eq!(is_harmless(name, value, work, &["MY_TOKEN".into()]), expected, "{text}");
+            assert_eq!(is_harmless(name, value, work), expected, "{text}");
         };
         for text in [
             "LANG=C",
@@ -123,7 +120,6 @@ mod tests {
             "_=/usr/bin/git",
             "GIT_PAGER=cat",
             "GIT_AUTHOR_NAME=a b",
-            "MY_TOKEN=x",
         ] {
             check(text, true);
         }

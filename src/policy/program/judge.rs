@@ -16,8 +16,6 @@ use super::{Place, ProgramStart, Rights, Start, folder, wanted};
 pub(super) struct Scene<'a> {
     pub asked: &'a ProgramStart<'a>,
     pub known: &'a Known,
-    /// Names of variables that the settings add to the harmless ones.
-    pub more: &'a [String],
 }
 
 /// What a list grants.
@@ -132,7 +130,7 @@ fn unfit(lists: &Lists, rule: &Rule, start: &Start<'_>, scene: &Scene<'_>) -> Op
     }
     let mut variables = scene.asked.env.iter();
     variables
-        .find(|(name, value)| !environment::is_harmless(name, value, scene.asked.cwd, scene.more))
+        .find(|(name, value)| !environment::is_harmless(name, value, scene.asked.cwd))
         .map(|(name, _)| Refusal::Variable(name.clone()))
 }
 

@@ -107,7 +107,7 @@ impl Policy {
         let mut rule = None;
         let mut layer = Layer::AllowedTools;
         for list in lists {
-            let scene = judge::Scene { asked, known: self.known_places(), more: self.shell_env() };
+            let scene = judge::Scene { asked, known: self.known_places() };
             let found = match judge::granted(list, &start, &scene) {
                 Ok(grant) => {
                     rule = grant.rule.or(rule);

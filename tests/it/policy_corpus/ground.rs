@@ -134,7 +134,9 @@ impl Ground {
         self.write(".bashrc", "# empty\n", &self.home().join(".bashrc"));
         // An attack may have changed it, where it is tried without a policy.
         let token = self.data().join("state/user.token");
-        fs::set_permissions(token, fs::Permissions::from_mode(0o600)).expect("the token's mode");
+        if token.exists() {
+            fs::set_permissions(token, fs::Permissions::from_mode(0o600)).expect("the token's mode");
+        }
     }
 
     pub fn write(&self, name: &str, content: &str, path: &Path) {
