@@ -69,6 +69,10 @@ impl Reached {
             self.behind = None;
             return false;
         }
+        if self.behind.is_none() && set < TimeDelta::zero() {
+            // The last look may be long ago: so far it had come when it was set back.
+            self.shown = self.shown.max(now - set);
+        }
         let behind = *self.behind.get_or_insert_with(Instant::now);
         let undone = set < TimeDelta::zero() && recent.is_some_and(|(from, _)| from <= now);
         let believed = undone || behind.elapsed() >= BELIEVED;
