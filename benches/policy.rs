@@ -1,5 +1,5 @@
-//! What a decision costs: `cargo bench --bench policy`. Every call of the corpora is judged under its own rules, again and
-//! again, and so are lines that are made to take long.
+//! What a decision about a program costs: `cargo bench --bench policy`. The words of every line of the corpora are judged under
+//! the line's own rules, again and again, and so are starts that are made to take long.
 //!
 //! Prints one table; asserts no time. A benchmark of one line says little here: what counts is how the lines are
 //! spread, so each is measured by itself (the median of its runs) and the table shows the lines' median and worst.
@@ -14,11 +14,12 @@ mod entry;
 #[path = "../tests/it/policy_corpus/ground.rs"]
 mod ground;
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode};
-use serde_json::json;
+use ollim_bot::policy::{BgForkConfig, Places, Policy, ProgramStart, ToolPattern, UpdateMode};
 
 /// How often a call is judged; the figure is the median.
 const TIMES: usize = 51;
@@ -31,7 +32,7 @@ const STACK: usize = 2 * 1024 * 1024;
 
 fn main() {
     let work = || {
-        println!("| calls | how many | median | 99 of 100 | longest | |");
+        println!("| starts | how many | median | 99 of 100 | longest | |");
         println!("|---|---|---|---|---|---|");
         corpus("attacks");
         corpus("ordinary");
@@ -41,12 +42,14 @@ fn main() {
     println!("\nMost memory: {} KiB", high_water_mark());
 }
 
-/// The median time of a decision.
-fn time(policy: &Policy, call: &ToolCall, times: usize) -> Duration {
+/// The median time of a decision about a program's start.
+fn time(policy: &Policy, argv: &[String], cwd: &Path, times: usize) -> Duration {
+    let env = BTreeMap::new();
+    let asked = ProgramStart { argv, cwd, env: &env, agent_type: None };
     let mut times: Vec<Duration> = (0..times)
         .map(|_| {
             let start = Instant::now();
-            black_box(policy.decide(black_box(call)));
+            black_box(policy.decide_program(black_box(&asked)));
             start.elapsed()
         })
         .collect();
@@ -54,51 +57,49 @@ fn time(policy: &Policy, call: &ToolCall, times: usize) -> Duration {
     times[times.len() / 2]
 }
 
+/// The words of each line as one program's: what a shell would make of them is not measured here.
 fn corpus(name: &str) {
     let ground = ground::Ground::new();
     let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
-    let times = entry::load(name).into_iter().map(|case| {
+    let times = entry::load(name).into_iter().filter_map(|case| {
         let config = engine::config(&case.rules, |text| ground.fill(text));
         let policy = Policy::background("routine t", &config, &engine::main_tools(), &places);
-        (time(&policy, &engine::call(&case, &ground), TIMES), case.title())
+        let call = engine::call(&case, &ground);
+        let line = call.input.get("command")?.as_str()?;
+        let argv: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Some((time(&policy, &argv, &places.work, TIMES), case.title()))
     });
     row(name, times.collect());
 }
 
 fn hostile() {
-    let rules: Vec<ToolPattern> =
-        ["Bash(ls *)", "Bash(a*a*a*a*b)"].map(|text| ToolPattern::parse(text).unwrap()).to_vec();
-    let nested = |open: &str, close: &str, depth: usize| format!("{}ls{}", open.repeat(depth), close.repeat(depth));
-    let lines = [
-        ("64 KiB of words", format!("ls {}", "a ".repeat(32_000))),
-        ("64 KiB of one word", format!("ls {}", "a".repeat(65_000))),
-        ("64 KiB of commands", "ls;".repeat(21_000)),
-        ("1 MiB", "ls ".repeat(350_000)),
-        ("subshells, 60 deep", nested("( ", " )", 60)),
-        ("substitutions, 60 deep", nested("ls $(", ")", 60)),
-        ("substitutions, 20,000 deep", nested("ls $(", ")", 20_000)),
-        ("braces", format!("ls {}", "{a,b}".repeat(12_000))),
-        ("nested braces", format!("ls {}b{}", "{a,".repeat(12_000), "}".repeat(12_000))),
-        ("ranges", format!("ls {}", "{1..9999999}".repeat(5_000))),
-        ("globs", format!("ls {}", "[a-z]*?".repeat(9_000))),
-        ("quotes", format!("ls {}", "'a\"b'\"c'd\"".repeat(6_000))),
-        ("eval in eval", nested("eval ", "", 12_000)),
-        ("here-documents", format!("ls{}", " <<A".repeat(2_000))),
-        ("arithmetic", format!("(({}1))", "1+".repeat(30_000))),
+    let rules: Vec<ToolPattern> = ["Bash(ls *)", "Bash(a*a*a*a*b)", "Bash(git log *)", "Bash(curl https://a/*)"]
+        .map(|text| ToolPattern::parse(text).unwrap())
+        .to_vec();
+    let words = |program: &str, word: &str, count: usize| -> Vec<String> {
+        std::iter::once(program).chain(std::iter::repeat_n(word, count)).map(str::to_owned).collect()
+    };
+    let starts = [
+        ("10,000 words", words("ls", "a", 9_999)),
+        ("10,000 words that a pattern searches", words("a", "a", 9_999)),
+        ("256 KiB of one word", words("ls", &"a".repeat(256 * 1024 - 2), 1)),
+        ("256 KiB of one word that a pattern searches", words(&"a".repeat(256 * 1024 - 2), "", 0)),
+        ("256 KiB of quotes", words("ls", &"'".repeat(256 * 1024 - 2), 1)),
+        ("50 deep paths", words("ls", &"a/".repeat(2_500), 50)),
+        ("6 MB", words("ls", &"a".repeat(6 << 20), 1)),
+        ("options of git", words("git", "-Cx", 5_000)),
+        ("options of curl", words("curl", "-sSfXGET", 5_000)),
+        ("env in env", words("env", "env", 9_999)),
+        ("wrappers", words("nice", "nice", 9_999)),
+        ("xargs", words("xargs", "-I{}", 9_999)),
     ];
     let mut config = BgForkConfig::new(UpdateMode::OnPing, true, Some(rules), None).unwrap();
     let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/h".into() };
     let mut times = Vec::new();
     for _ in 0..2 {
         let policy = Policy::background("routine t", &config, &engine::main_tools(), &places);
-        for (name, line) in &lines {
-            let call = ToolCall {
-                tool: "Bash".into(),
-                input: json!({ "command": line }),
-                cwd: "/b/work".into(),
-                agent_type: None,
-            };
-            times.push((time(&policy, &call, TIMES_OF_LONG), (*name).to_owned()));
+        for (name, argv) in &starts {
+            times.push((time(&policy, argv, &places.work, TIMES_OF_LONG), (*name).to_owned()));
         }
         let deny = ["Bash(ollim-bot cal *)", "Bash(* --force * x)"].map(|text| ToolPattern::parse(text).unwrap());
         config = BgForkConfig::new(UpdateMode::OnPing, true, None, Some(deny.to_vec())).unwrap();

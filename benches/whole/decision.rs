@@ -1,24 +1,20 @@
-//! What a verdict on one call takes.
+//! What a verdict on the start of a program takes.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, default_main_tools};
-use serde_json::json;
+use ollim_bot::policy::{BgForkConfig, Places, Policy, ProgramStart, ToolPattern, UpdateMode, default_main_tools};
 
 use super::{Plan, percentile, row};
 
 const GRANTED: [&str; 6] =
     ["Bash(ollim-bot gmail *)", "Bash(git log *)", "Bash(head *)", "Bash(cat *)", "Bash(grep *)", "Read(notes/**)"];
 
-/// Ordinary lines of a job.
-const LINES: [&str; 4] = [
-    "ollim-bot gmail list --unread",
-    "git log --oneline -5 | head -3",
-    "cat notes/today.md && grep -c '^- ' notes/today.md",
-    "rm -rf notes",
-];
+/// Programs that a job's lines start.
+const STARTS: [&str; 4] =
+    ["ollim-bot gmail list --unread", "git log --oneline -5", "grep -c ^- notes/today.md", "rm -rf notes"];
 
 pub fn measure(_plan: &Plan) {
     let granted = GRANTED.iter().map(|pattern| ToolPattern::parse(pattern).unwrap()).collect();
@@ -26,17 +22,14 @@ pub fn measure(_plan: &Plan) {
     let root = PathBuf::from("/home/user/.ollim-bot");
     let places = Places { work: root.join("work"), root, user_home: "/home/user".into() };
     let policy = Policy::background("routine x", &config, &default_main_tools(), &places);
+    let env = BTreeMap::from([("NODE_ENV".to_owned(), "test".to_owned())]);
+    let starts = STARTS.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<String>>());
     let mut times: Vec<Duration> = Vec::new();
     for n in 0..2000 {
-        for line in LINES {
-            let call = ToolCall {
-                tool: "Bash".into(),
-                input: json!({ "command": line }),
-                cwd: places.work.clone(),
-                agent_type: None,
-            };
+        for argv in &starts {
+            let asked = ProgramStart { argv, cwd: &places.work, env: &env, agent_type: None };
             let start = Instant::now();
-            black_box(policy.decide(black_box(&call)));
+            black_box(policy.decide_program(black_box(&asked)));
             // The first ones fill what is kept.
             if n >= 100 {
                 times.push(start.elapsed());
@@ -44,5 +37,5 @@ pub fn measure(_plan: &Plan) {
         }
     }
     let [p50, p99] = [50, 99].map(|percent| percentile(&mut times, percent).as_secs_f64() * 1e6);
-    row("verdict on a typical command line", "50 µs", &format!("p50 {p50:.1} µs, p99 {p99:.1} µs"), "");
+    row("verdict on a program's start", "50 µs", &format!("p50 {p50:.1} µs, p99 {p99:.1} µs"), "");
 }

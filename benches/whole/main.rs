@@ -15,6 +15,7 @@ mod lateness;
 mod messages_api;
 mod peers;
 mod scale;
+mod starts;
 
 /// How much is measured.
 struct Plan {
@@ -37,12 +38,13 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [Section; 6] = [
+    let sections: [Section; 7] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),
         ("commands", commands::measure),
         ("decision", decision::measure),
+        ("starts", starts::measure),
         ("forks", forks::measure),
     ];
     for (name, measure) in sections {

@@ -33,8 +33,11 @@ pub fn check(files: &[PathBuf], context: &Context, output: &mut Output) -> Resul
         output.exit = 1;
     }
     if context.json {
-        let included: BTreeMap<&DefinitionId, Vec<String>> =
-            definitions.iter().map(|definition| (&definition.id, included(definition))).collect();
+        let included: BTreeMap<&DefinitionId, Vec<String>> = definitions
+            .iter()
+            .map(|definition| (&definition.id, included(definition)))
+            .filter(|(_, lines)| !lines.is_empty())
+            .collect();
         output.json(&json!({
             "definitions": definitions.len(),
             "problems": problems,

@@ -332,6 +332,11 @@ fn check_names_every_problem_where_it_is() {
     }).unwrap(), @r#"
     {
       "definitions": 4,
+      "includes": {
+        "triage": [
+          "`ollim-bot help`: a command of the bot, which answers to the job's own rules"
+        ]
+      },
       "problems": [
         {
           "column": 9,
@@ -353,7 +358,8 @@ fn check_names_every_problem_where_it_is() {
           "message": "unknown field `colour`",
           "severity": "warning"
         }
-      ]
+      ],
+      "sandbox": "Landlock, seccomp"
     }
     "#);
 }

@@ -24,7 +24,8 @@ fn init_makes_a_folder_that_works_and_overwrites_nothing() {
       reminders/hello.md
     Start the service: ollim-bot run
     ");
-    assert_eq!(bot.json(["check"]), json!({ "definitions": 4, "problems": [] }));
+    let checked = bot.json(["check"]);
+    assert_eq!((&checked["definitions"], &checked["problems"]), (&json!(4), &json!([])));
     let hello = bot.json(["reminder", "show", "hello"]);
     let at: chrono::DateTime<chrono::Utc> = hello["run_at"].as_str().unwrap().parse().unwrap();
     assert!(at <= now() + TimeDelta::minutes(1), "the sample reminder comes at once: {at}");
@@ -365,6 +366,7 @@ fn the_policy_is_explained_by_exit_code() {
 
     tools it sees  Bash
     of ours        none
+    sandbox        Landlock, seccomp
     ");
     let json = bot.run(["--json", "policy", "explain", "triage", "--command", "ls"]);
     assert_eq!(json.code, 1);

@@ -43,12 +43,19 @@ impl fmt::Display for Refusal {
             Self::ByPath { program, name } => {
                 write!(f, "`{program}` is not granted by its path; call it `{name}`")
             }
-            Self::Short { program, rule, short: Short::Option(option) } => write!(
-                f,
-                "the option `{0}` of `{program}` has to be spelled in a rule, as in `Bash({program} {0} *)`, and \
-                 \"{rule}\" does not; leave it out",
-                option.shown
-            ),
+            Self::Short { program, rule, short: Short::Option(option) } => {
+                let option = &option.shown;
+                // The rule that is there, with the option.
+                let spelled = match rule.strip_suffix(" *)") {
+                    Some(head) => format!("{head} {option} *)"),
+                    None => format!("Bash({program} {option} *)"),
+                };
+                write!(
+                    f,
+                    "the option `{option}` of `{program}` has to be spelled in a rule, as in `{spelled}`, and \"{rule}\" does \
+                     not; leave it out"
+                )
+            }
             Self::Short { rule, short: Short::Address(why), .. } => {
                 write!(f, "{why}; fetch only what \"{rule}\" names")
             }

@@ -22,7 +22,7 @@ pub(super) use start::Start;
 use super::layers::{SPAWN_COMMAND, allow, deny};
 use super::lists::Lists;
 use super::rule::{Matcher, Rule};
-use super::{Decision, Layer, Policy, Verdict, call, own, programs};
+use super::{Decision, Layer, Policy, Verdict, call, git, own, programs};
 
 /// A program that a job's shell, or a program of the job, is about to start.
 #[derive(Clone, Copy, Debug)]
@@ -207,17 +207,29 @@ fn shown(words: &[String]) -> String {
     line
 }
 
-/// The rule that would grant a start, for sentences.
+/// The rule that would grant a start and not much more, for sentences.
 fn wanted(start: &Start<'_>) -> String {
     let words = start.own.as_deref().unwrap_or(start.words);
-    let next = words
-        .get(1)
-        .filter(|word| !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || "-_".contains(c)));
-    match next {
-        Some(next) if programs::has_subcommands(own::base_name(start.program)) => {
-            format!("Bash({} {next} *)", start.program)
+    let (name, arguments) = (own::base_name(start.program), words.get(1..).unwrap_or_default());
+    let program = call::clipped(start.program);
+    let plain = |word: &&str| !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
+    if matches!(name, "curl" | "wget") {
+        let host = |word: &String| {
+            let (scheme, rest) = word.split_once("://")?;
+            let host = rest.split(['/', '?', '#']).next()?;
+            host.chars().all(|c| c.is_ascii_alphanumeric() || ".-:".contains(c)).then(|| format!("{scheme}://{host}/"))
+        };
+        if let Some(host) = arguments.iter().find_map(host) {
+            return format!("Bash({program} {host}*)");
         }
-        _ => format!("Bash({} *)", call::clipped(start.program)),
+    }
+    let next = match name {
+        "git" => git::subcommand(arguments),
+        _ => arguments.first().map(String::as_str),
+    };
+    match next.filter(plain) {
+        Some(next) if programs::has_subcommands(name) => format!("Bash({program} {next} *)"),
+        _ => format!("Bash({program} *)"),
     }
 }
 

@@ -338,7 +338,9 @@ fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
         ("/usr/bin/rg x", &["by its path; call it `rg`"]),
         ("/bin/cat x", &["call it `cat`"]),
         ("rg --pre x y", &["`--pre` of `rg`", "`Bash(rg --pre *)`", "leave it out"]),
-        ("git log --output=x", &["`--output` of `git`"]),
+        ("git log --output=x", &["`--output` of `git`", "`Bash(git log --output *)`"]),
+        ("git -C . push", &["`Bash(git push *)` would be needed"]),
+        ("curl -s https://api.x.y/v1?q", &["`Bash(curl https://api.x.y/*)` would be needed"]),
     ] {
         let decision = start(&policy, line).decision;
         assert_eq!(decision.verdict, Verdict::Deny, "{line}");
