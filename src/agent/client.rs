@@ -55,7 +55,9 @@ pub struct ClientOptions {
     pub max_budget_usd: Option<f64>,
     /// The agents that it may call, as `--agents` takes them; `None`: none.
     pub agents: Option<String>,
-    /// Added to the client's system prompt.
+    /// Replaces the client's own system prompt.
+    pub system_prompt: Option<String>,
+    /// Added to the system prompt.
     pub append_system_prompt: Option<String>,
 }
 

@@ -75,7 +75,7 @@ pub fn known_agents(home: &Home, user_home: Option<&Path>) -> KnownAgents {
     let (home, user_home) = (home.clone(), user_home.map(Path::to_path_buf));
     KnownAgents::new(move |name| {
         let agents = Agents::load(&home, user_home.as_deref());
-        let found = agents.for_background(name).and_then(|agent| agent.fits().map(|()| agent.tools.clone()));
+        let found = agents.for_background(name).map(|agent| agent.tools.clone());
         found.map_err(|error| (error.to_string(), error.hint()))
     })
 }
@@ -191,17 +191,6 @@ impl NamedAgent {
             disallowed: self.disallowed_tools.clone(),
             read_only: self.read_only,
             permission_mode: self.permission_mode,
-        }
-    }
-
-    /// Whether its prompt can be handed to the client on its command line.
-    ///
-    /// # Errors
-    /// [`AgentError::TooLong`].
-    pub fn fits(&self) -> Result<(), AgentError> {
-        match self.prompt.len() {
-            length if length > LONGEST_ARGUMENT => Err(AgentError::TooLong { length, limit: LONGEST_ARGUMENT }),
-            _ => Ok(()),
         }
     }
 

@@ -7,9 +7,11 @@ use super::error::CliError;
 use super::output::{FAINT, Output, STRONG, paint};
 use super::{jobs, policy};
 use crate::channel::terminal::plain_lines;
+use crate::daemon::settings;
 use crate::definition::{self, Background, Mode};
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 use crate::run::runner;
+use crate::run::system_prompt::{Makes, SystemPrompt};
 
 /// Shows them, as if the run began now in a fresh session with nothing else around.
 ///
@@ -21,6 +23,18 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
     let config = context.config()?;
     let setup = policy::setup(&definition, context)?;
     let args = policy::client_args(&definition, &setup);
+    let settings = settings::of_runs(&config);
+    let system_prompt = SystemPrompt {
+        bot: settings.bot_name,
+        person: settings.person.clone(),
+        persona: definition::load_persona(&context.home).ok().flatten(),
+        makes: Makes::of(&setup.policy),
+        agent: setup.agent_prompt,
+    };
+    let system_prompt = match &definition.mode {
+        Mode::Foreground => system_prompt.of_conversation(),
+        Mode::Background(_) => system_prompt.of_job(),
+    };
     let verdicts = setup.policy;
     let tools = runner::our_tools(&definition, &verdicts);
     let skills = definition::load_skills(&context.home, &definition.skills)?;
@@ -39,7 +53,7 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
     let prompt = Prompt {
         definition: &definition,
         now: context.now(),
-        person: config.user_name.as_deref().unwrap_or("the user"),
+        person: &settings.person,
         late: None,
         cut_off: false,
         updates: &[],
@@ -54,6 +68,7 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
         output.json(&json!({
             "id": definition.id,
             "kind": definition.kind(),
+            "system_prompt": system_prompt,
             "prompt": prompt,
             "policy": verdicts.entries(),
             "mcp_tools": tools,
@@ -61,6 +76,9 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
         }));
         return Ok(());
     }
+    output.line(paint(STRONG, "System prompt"));
+    output.line(plain_lines(&system_prompt));
+    output.line("");
     output.line(paint(STRONG, "Prompt"));
     output.line(plain_lines(&prompt));
     output.line("");

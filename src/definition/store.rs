@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::problem::{kind_of, quoted};
-use super::{Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, read, skill};
+use super::{
+    Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, persona, read, skill,
+};
 use crate::home::Home;
 use crate::parallel;
 
@@ -28,7 +30,8 @@ pub struct Loaded {
 /// [`DefinitionError::NoHome`] when there is no data folder.
 pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError> {
     let store = Store::open(home, defaults.clone())?;
-    let problems = store.problems();
+    let mut problems = store.problems();
+    problems.extend(persona::load_persona(home).err().map(|problem| *problem));
     Ok(Loaded { definitions: store.definitions().map(|d| (d.id.clone(), d.clone())).collect(), problems })
 }
 

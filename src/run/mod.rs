@@ -13,5 +13,6 @@ pub mod runner;
 pub mod sandbox;
 pub mod setup;
 pub mod spawn;
+pub mod system_prompt;
 pub mod tokens;
 mod tools;

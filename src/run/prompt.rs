@@ -1,4 +1,5 @@
-//! The whole text that a run's agent is given: our tag, what the agent must know of its place, the body.
+//! The whole text that a run's agent is given: our tag, the time, what the agent must know of this run, the body. What it must
+//! know of the bot stands in its system prompt.
 //!
 //! Pure. Always begins with the tag (a prompt whose first character is `/` would run a client command), and
 //! mentions nothing that does not apply to the run.
@@ -91,6 +92,7 @@ impl Prompt<'_> {
     pub fn render(&self) -> String {
         let mut out = Sections::default();
         out.line(&tag(self.definition));
+        out.line(&format!("[now: {}]", full_time(self.now, self.definition.zone)));
         if let Some(line) = self.late {
             out.line(line);
         }
@@ -120,21 +122,18 @@ impl Prompt<'_> {
         let person = self.person;
         if let Some(caller) = fork.spawned_by {
             return out.paragraph(&format!(
-                "You were started by {caller} for the one task below, in a fresh session; nobody is watching, and nobody \
-                 can be asked. Your last message is kept as the result of this session."
+                "You were started by {caller} for the one task below. Your last message is kept as the result of this session."
             ));
         }
-        let history = if fork.knows_main_session {
-            format!(
-                "You know the conversation with {person} up to now, but you are a copy that is thrown away at the end."
-            )
+        if fork.knows_main_session {
+            out.paragraph(&format!(
+                "This is a background job, started by the scheduler; nobody is watching. You know the conversation with {person} \
+                 up to now, but you are a copy that is thrown away at the end. What you write as text reaches nobody: only the \
+                 tools named here do."
+            ));
         } else {
-            "You start fresh, without any earlier conversation.".to_owned()
-        };
-        out.paragraph(&format!(
-            "This is a background job, started by the scheduler; nobody is watching. {history} \
-             What you write as text reaches nobody: only the tools named here do."
-        ));
+            out.paragraph("You start fresh, without any earlier conversation.");
+        }
     }
 
     fn reaching(&self, out: &mut Sections, fork: &ForkFacts<'_>) {
@@ -297,6 +296,11 @@ fn restrictions(out: &mut Sections, background: &Background) {
     };
     let list: Vec<String> = patterns.iter().map(|pattern| format!("- {pattern}")).collect();
     out.paragraph(&format!("{intro}\n{}", list.join("\n")));
+}
+
+/// `Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)`.
+fn full_time(at: DateTime<Utc>, zone: Tz) -> String {
+    at.with_timezone(&zone).format(&format!("%A %Y-%m-%d %H:%M, {} (UTC%:z)", zone.name())).to_string()
 }
 
 /// `14:00`, with the day where it is another one: `Fri 20 Nov 14:00`.

@@ -24,6 +24,7 @@ use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
 use super::sandbox::{JobSandbox, SandboxPlan};
 use super::setup::Setup;
 use super::spawn::Spawner;
+use super::system_prompt::{Makes, SystemPrompt};
 use super::tokens::{RunAuthority, Tokens};
 use super::tools::{self, Reach};
 use crate::agent::{
@@ -130,8 +131,9 @@ impl Runner {
             }
             Kind::Routine | Kind::Reminder => (None, None),
         };
-        let Setup { policy, options, deny_rules, granted, granted_to_agents, limits, .. } =
+        let Setup { policy, options, deny_rules, granted, granted_to_agents, limits, agent_prompt, .. } =
             self.spawner.setup(&job.definition, spawned.as_ref())?;
+        let system_prompt = self.system_prompt(&settings, &policy, agent_prompt);
         let network = background.restrictions.network;
         let sandbox = match self.client.starts_processes() {
             true => Some(self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, network)?),
@@ -156,8 +158,8 @@ impl Runner {
             job,
             host: &host,
             run_dir,
+            options: system_prompt.given_to(options.clone(), &session),
             session,
-            options,
             deny_rules,
             prompt,
             sandbox: limited,
@@ -170,7 +172,9 @@ impl Runner {
         // The job is not lost with the conversation, which the main session's next turn begins anew.
         warn!("the main session cannot be forked; the job starts fresh");
         let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), &facts, false).await?;
-        self.run(Turn { session: SessionMode::Isolated, prompt, ..first }).await
+        let session = SessionMode::Isolated;
+        let options = system_prompt.given_to(options, &session);
+        self.run(Turn { session, options, prompt, ..first }).await
     }
 
     /// The prompt of a background job, with what is so around it now.
@@ -211,6 +215,7 @@ impl Runner {
         let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
         let Setup { policy, options, deny_rules, granted, granted_to_agents, .. } =
             self.spawner.setup(&job.definition, None)?;
+        let system_prompt = self.system_prompt(&settings, &policy, None);
         let deny_rules = &deny_rules;
         // The person's own session is held by its rules alone, unless these grant some programs and not others. Its agents are held.
         let everything = policy.shell(None).is_none_or(|shell| shell.everything);
@@ -229,8 +234,8 @@ impl Runner {
             job,
             host: &host,
             run_dir,
+            options: system_prompt.given_to(options, &session),
             session,
-            options,
             deny_rules,
             prompt,
             sandbox: shell_only,
@@ -380,6 +385,16 @@ impl Runner {
             fork,
         };
         Ok(prompt.render())
+    }
+
+    /// Its persona is read now: the file is edited at any moment.
+    fn system_prompt(&self, settings: &RunSettings, policy: &Policy, agent: Option<String>) -> SystemPrompt {
+        let persona = definition::load_persona(&self.home).unwrap_or_else(|problem| {
+            warn!("{}: {}", problem.file.display(), problem.message);
+            None
+        });
+        let (bot, person) = (settings.bot_name.clone(), settings.person.clone());
+        SystemPrompt { bot, person, persona, makes: Makes::of(policy), agent }
     }
 
     async fn updates(&self) -> Result<PendingUpdates, String> {

@@ -31,6 +31,8 @@ pub struct Setup {
     pub granted_to_agents: BTreeMap<String, Vec<ToolPattern>>,
     /// What narrows it beside its file's own lists, each a sentence for its agent.
     pub limits: Vec<String>,
+    /// The prompt of the named agent that it runs as.
+    pub agent_prompt: Option<String>,
 }
 
 /// Who started a spawned agent, and with what tools: what its policy is made from besides its definition, which
@@ -84,6 +86,7 @@ impl Setup {
             network: JobNetwork::Internet,
             granted_to_agents: BTreeMap::new(),
             limits: Vec::new(),
+            agent_prompt: None,
         }
         .with_callable(agents.usable().collect(), places)
     }
@@ -106,7 +109,6 @@ impl Setup {
             thinking: Some(*thinking),
             max_turns: least(definition.max_turns, own.and_then(|agent| agent.max_turns)),
             max_budget_usd: definition.max_cost_usd,
-            append_system_prompt: own.map(|agent| agent.fits().map(|()| agent.prompt.clone())).transpose()?,
             ..ClientOptions::default()
         }
         .with_restrictions(restrictions);
@@ -118,6 +120,7 @@ impl Setup {
             network: restrictions.network,
             granted_to_agents: BTreeMap::new(),
             limits: Vec::new(),
+            agent_prompt: own.map(|agent| agent.prompt.clone()),
         };
         setup.without(restrictions.disallowed_tools().unwrap_or_default());
         if let Some(spawned) = spawned {

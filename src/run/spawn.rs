@@ -104,8 +104,7 @@ impl Spawner {
         }
         if let Some(name) = &agent {
             let agents = Agents::load(&self.home, Some(&self.user_home));
-            let found = agents.for_background(name).and_then(|agent| agent.fits());
-            found.map_err(|error| format!("{error} ({})", error.hint()))?;
+            agents.for_background(name).map_err(|error| format!("{error} ({})", error.hint()))?;
         }
         let id = DefinitionId::new(format!(
             "spawn-{}",

@@ -59,6 +59,7 @@ fn the_file_and_the_agent_are_merged_and_the_narrower_holds() {
             &format!("---\ncron: '@daily'\nbackground: true\nagent: quick\n{fields}---\nWork.\n"),
         );
         let shown = bot.json(["fire", "job", "--dry-run"]);
+        assert!(shown["system_prompt"].as_str().unwrap().ends_with("\n\nBe quick."), "{shown:#}");
         serde_json::from_value(shown["command"].clone()).unwrap()
     };
     let after = |words: &[String], flag: &str| {
@@ -67,7 +68,6 @@ fn the_file_and_the_agent_are_merged_and_the_narrower_holds() {
     let words = command("max_turns: 9\n");
     assert_eq!(after(&words, "--model"), "haiku");
     assert_eq!(after(&words, "--max-turns"), "5");
-    assert_eq!(after(&words, "--append-system-prompt"), "Be quick.");
     assert_eq!(after(&words, "--tools"), "Bash,Edit,NotebookEdit,Read,Write");
     assert!(words.contains(&"Bash(git push *)".to_owned()), "{words:?}");
     let words = command("max_turns: 3\nmodel: opus\nallowed_tools: [Read, Grep]\n");

@@ -45,5 +45,6 @@ mod shutdown;
 mod skills;
 mod spawning;
 mod storm;
+mod system_prompt;
 mod turn_ends;
 mod wrapper;

@@ -1,5 +1,8 @@
 //! The client's command line and environment: pure functions of what a run asks for.
 //!
+//! System prompts are not among them: they go to the client in `initialize`, out of sight of other processes and however long
+//! they are.
+//!
 //! A fork gets no `--allowedTools`: that flag pre-approves, and where it stands a failing hook fails open. What a
 //! job may do is approved by our hook, call by call; `dontAsk` denies whatever the hook does not approve.
 
@@ -53,9 +56,6 @@ pub fn command_line(
     }
     if let Some(dollars) = options.max_budget_usd {
         line.option("--max-budget-usd", dollars);
-    }
-    if let Some(text) = &options.append_system_prompt {
-        line.option("--append-system-prompt", text);
     }
     match session {
         SessionMode::Isolated | SessionMode::Main(None) => {}
@@ -146,7 +146,7 @@ pub fn environment(
     let path = env.get("PATH").or_else(|| own.get("PATH")).map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
     let path = surroundings.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
     let [config_dir, run_dir] = [config_dir, run_dir].map(|path| path.display().to_string());
-    let ours: [(&str, &str); 14] = [
+    let ours: [(&str, &str); 15] = [
         ("PATH", &path),
         ("OLLIM_HOME", &surroundings.data_folder),
         ("OLLIM_RUN_TOKEN", token),
@@ -163,6 +163,8 @@ pub fn environment(
         // A client has one turn. What goes on beside it would end with it.
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"),
+        // How to commit and to sign commits, 450 to 1,500 bytes in each request.
+        ("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
     ];
@@ -243,6 +245,7 @@ mod tests {
                 max_turns: Some(7),
                 max_budget_usd: Some(0.5),
                 agents: Some(r#"{"a":{}}"#.into()),
+                system_prompt: Some("be brief".into()),
                 append_system_prompt: Some("be brief".into()),
             },
             &["Bash", "Read"],
@@ -250,7 +253,7 @@ mod tests {
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
 --setting-sources '' --strict-mcp-config --tools Bash,Read
 --disallowedTools WebFetch Bash(ollim-bot cal *) --agents {"a":{}} --model haiku --max-thinking-tokens 2000 --max-turns 7 --max-budget-usd 0.5
---append-system-prompt be brief --resume=/d/state/runs/1/main.jsonl --fork-session"#,
+--resume=/d/state/runs/1/main.jsonl --fork-session"#,
         );
     }
 
@@ -315,6 +318,7 @@ mod tests {
         CLAUDE_CODE_DISABLE_AUTO_MEMORY=1
         CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1
         CLAUDE_CODE_DISABLE_BUNDLED_SKILLS=1
+        CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
         CLAUDE_CODE_SHELL=/bin/bash
         CLAUDE_CODE_TMPDIR=/d/state/runs/1

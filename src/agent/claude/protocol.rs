@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tasks::{self, News};
+use crate::agent::ClientOptions;
 
 /// The callback that is asked before each call of a tool.
 pub(super) const BEFORE_TOOL: &str = "hook_0";
@@ -252,11 +253,18 @@ pub(super) fn text_of(content: &Value) -> String {
 }
 
 /// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies. `server`: our
-/// MCP server, if the client is to have it. `ask_to_stop`: whether it asks before it ends its turn.
+/// MCP server, if the client is to have it. `ask_to_stop`: whether it asks before it ends its turn. `options`: its system prompts
+/// are told here.
 ///
-/// Each costs the client time, so neither is there for nothing. A server that is named here is greeted once; one in
+/// Each costs the client time, so none is there for nothing. A server that is named here is greeted once; one in
 /// `--mcp-config` is greeted when the client starts and again after this message.
-pub(super) fn initialize(id: &str, timeout: u64, server: Option<&str>, ask_to_stop: bool) -> Value {
+pub(super) fn initialize(
+    id: &str,
+    timeout: u64,
+    server: Option<&str>,
+    ask_to_stop: bool,
+    options: &ClientOptions,
+) -> Value {
     let mut hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": [BEFORE_TOOL], "timeout": timeout}]});
     if ask_to_stop {
         hooks["Stop"] = json!([{"matcher": null, "hookCallbackIds": [BEFORE_STOP]}]);
@@ -264,6 +272,12 @@ pub(super) fn initialize(id: &str, timeout: u64, server: Option<&str>, ask_to_st
     let mut request = json!({"subtype": "initialize", "hooks": hooks});
     if let Some(server) = server {
         request["sdkMcpServers"] = json!([server]);
+    }
+    let prompts = [("systemPrompt", &options.system_prompt), ("appendSystemPrompt", &options.append_system_prompt)];
+    for (field, text) in prompts {
+        if let Some(text) = text {
+            request[field] = text.as_str().into();
+        }
     }
     ours(id, request)
 }

@@ -127,8 +127,8 @@ impl<'a> Turn<'a> {
     pub(super) async fn drive(&mut self, process: &mut Process, pipe: &mut ToolPipe) -> End {
         let initialized_by = Instant::now() + self.limits.initialize;
         let server = (!self.request.mcp_tools.is_empty()).then_some(SERVER);
-        let waits = self.client_waits().as_secs();
-        self.out.send(&protocol::initialize(INITIALIZE, waits, server, self.request.host.may_hold_up()));
+        let (waits, may_hold_up) = (self.client_waits().as_secs(), self.request.host.may_hold_up());
+        self.out.send(&protocol::initialize(INITIALIZE, waits, server, may_hold_up, &self.request.options));
         let mut last_heard = Instant::now();
         let end = loop {
             let silent_at = last_heard + self.request.inactivity_timeout;

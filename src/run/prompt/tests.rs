@@ -71,11 +71,25 @@ fn tools(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_foreground_job_is_its_tag_and_its_body() {
-    insta::assert_snapshot!(render(&reminder(Mode::Foreground, None), |_| ()), @r"
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, None), |_| ()), @"
     [reminder:oven]
+    [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
 
     Is the oven off?
     ");
+}
+
+#[test]
+fn the_time_is_that_of_the_jobs_zone() {
+    for (zone, expected) in [
+        (Tz::UTC, "Friday 2026-11-20 13:05, UTC (UTC+00:00)"),
+        (Tz::Asia__Kolkata, "Friday 2026-11-20 18:35, Asia/Kolkata (UTC+05:30)"),
+        (Tz::Pacific__Auckland, "Saturday 2026-11-21 02:05, Pacific/Auckland (UTC+13:00)"),
+    ] {
+        let definition = Definition { zone, ..reminder(Mode::Foreground, None) };
+        let text = render(&definition, |_| ());
+        assert!(text.starts_with(&format!("[reminder:oven]\n[now: {expected}]\n")), "{text}");
+    }
 }
 
 #[test]
@@ -84,8 +98,9 @@ fn lateness_and_a_cut_off_attempt_stand_in_the_head() {
         prompt.late = Some("[late: was scheduled for 13:00, running now]");
         prompt.cut_off = true;
     });
-    insta::assert_snapshot!(text, @r"
+    insta::assert_snapshot!(text, @"
     [reminder:oven]
+    [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
     [late: was scheduled for 13:00, running now]
     [an earlier attempt was cut off before it had done anything; this one starts from the beginning]
 
@@ -97,10 +112,11 @@ fn lateness_and_a_cut_off_attempt_stand_in_the_head() {
 fn an_allowlist_job_is_told_its_place_its_reach_and_its_tools() {
     let definition = reminder(background(UpdateMode::OnPing, Some(&["mcp__discord__ping_user"]), None), None);
     let tools = tools(&["ping_user"]);
-    insta::assert_snapshot!(render(&definition, |prompt| prompt.fork = Some(facts(&tools, &[]))), @r"
+    insta::assert_snapshot!(render(&definition, |prompt| prompt.fork = Some(facts(&tools, &[]))), @"
     [reminder-bg:oven]
+    [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
 
-    This is a background job, started by the scheduler; nobody is watching. You start fresh, without any earlier conversation. What you write as text reaches nobody: only the tools named here do.
+    You start fresh, without any earlier conversation.
 
     To reach the user: `ping_user` (a plain message), one message at most in this run. First ask yourself: would the user regret missing this? If not, send nothing.
     Messages left for all background jobs together: 5 of 5.
@@ -127,8 +143,9 @@ fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
         let budget = Budget { left: 0, capacity: 5, next: Some(now() + TimeDelta::minutes(30)) };
         prompt.fork = Some(ForkFacts { busy: true, knows_main_session: true, budget, ..facts(&tools, &neighbours) });
     });
-    insta::assert_snapshot!(text, @r"
+    insta::assert_snapshot!(text, @"
     [reminder-bg:oven]
+    [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
 
     This is a background job, started by the scheduler; nobody is watching. You know the conversation with the user up to now, but you are a copy that is thrown away at the end. What you write as text reaches nobody: only the tools named here do.
 
@@ -183,11 +200,9 @@ fn each_mode_of_reporting_has_its_sentence() {
 #[test]
 fn a_chain_says_which_check_it_is_and_when_there_is_no_further_one() {
     let chain = |depth, way| {
-        render(&reminder(Mode::Foreground, Some((depth, 2))), |prompt| prompt.follow_up = way)
-            .replace("[reminder:oven]", "")
-            .replace("Is the oven off?", "")
-            .trim()
-            .to_owned()
+        let text = render(&reminder(Mode::Foreground, Some((depth, 2))), |prompt| prompt.follow_up = way);
+        let (_, text) = text.split_once("\n\n").unwrap();
+        text.replace("Is the oven off?", "").trim().to_owned()
     };
     insta::assert_snapshot!(chain(0, Some(FollowUpBy::Tool)), @"This is check 1 of 3 of a chain that began with reminder oven0. If the matter is not settled, call `follow_up_chain` with the minutes until the next check; if it is, schedule nothing and the chain ends here.");
     insta::assert_snapshot!(chain(1, Some(FollowUpBy::Command)), @"This is check 2 of 3 of a chain that began with reminder oven0. If the matter is not settled, run `ollim-bot follow-up-chain --in MINUTES`, with the minutes until the next check; if it is, schedule nothing and the chain ends here.");
@@ -202,8 +217,9 @@ fn reports_of_background_jobs_come_before_the_body() {
         prompt.updates = &updates;
         prompt.updates_left_out = 3;
     });
-    insta::assert_snapshot!(text, @r"
+    insta::assert_snapshot!(text, @"
     [reminder:oven]
+    [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
 
     What background jobs have reported since the last turn:
     - routine mail: two letters
@@ -224,8 +240,9 @@ fn skills_stand_before_the_body() {
         body: format!("Do {name} well.\n\n- always"),
     };
     let (one, two) = ([skill("mail", "")], [skill("mail", "Sort the mail"), skill("notes", "")]);
-    insta::assert_snapshot!(render(&reminder(Mode::Foreground, None), |prompt| prompt.skills = &one), @r"
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, None), |prompt| prompt.skills = &one), @"
     [reminder:oven]
+    [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
 
     This is a skill for this job: instructions to follow where they fit. A skill adds no tools, whatever it says.
 
@@ -237,8 +254,9 @@ fn skills_stand_before_the_body() {
 
     Is the oven off?
     ");
-    insta::assert_snapshot!(render(&reminder(Mode::Foreground, Some((2, 2))), |prompt| prompt.skills = &two), @r"
+    insta::assert_snapshot!(render(&reminder(Mode::Foreground, Some((2, 2))), |prompt| prompt.skills = &two), @"
     [reminder:oven]
+    [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
 
     This is check 3 of 3 of a chain that began with reminder oven0: the last one. There is no further check, so bring the matter to an end now.
 

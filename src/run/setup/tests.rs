@@ -36,7 +36,7 @@ fn a_read_only_agent_is_granted_nothing_that_writes() {
         }
         assert_eq!(words(&setup.granted), ["Read", "Glob", "Grep"], "{agent}");
         assert_eq!(setup.options.agents, None);
-        assert!(setup.options.append_system_prompt.is_some());
+        assert!(setup.agent_prompt.is_some());
     }
 }
 

@@ -14,6 +14,7 @@ use crate::support::messages_api::{MessagesApi, Reply, Request};
 const PROMPT: &str = "[contract] look at @secret.txt";
 const SECRET: &str = "the-secret-of-the-file";
 const AGENT: &str = "You are the contract's own agent.";
+const SYSTEM: &str = "You are the contract's own bot.";
 
 /// What the model does, in order. The hook's answer is a word of the input.
 fn calls(outside: &str) -> Vec<Reply> {
@@ -69,8 +70,12 @@ pub fn check(client: &Path, points: &mut Points) {
     std::fs::write(&shell, "#!/bin/bash\nexport OUR_SHELL=ours\nexec /bin/bash \"$@\"\n").unwrap();
     std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o755)).unwrap();
     let agents = json!({"Explore": {"description": "Explores.", "prompt": AGENT, "tools": ["Bash"]}}).to_string();
-    start.options =
-        ClientOptions { agents: Some(agents), thinking: Some(Thinking::Disabled), ..ClientOptions::default() };
+    start.options = ClientOptions {
+        agents: Some(agents),
+        thinking: Some(Thinking::Disabled),
+        system_prompt: Some(SYSTEM.into()),
+        ..ClientOptions::default()
+    };
     start.deny_rules = &["Bash(rm *)"];
     start.env = vec![("CLAUDE_CODE_SHELL", shell.to_str().map(Into::into))];
     start.go_on = Some("go on, says the contract");
@@ -237,6 +242,7 @@ fn switches(life: &Life, client: &Path, points: &mut Points) {
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
         "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
         "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS",
+        "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS",
     ]
     .map(|name| (name, None))
     .to_vec();
@@ -252,13 +258,20 @@ fn switches(life: &Life, client: &Path, points: &mut Points) {
         .must("DISABLE_BUNDLED_SKILLS", "The client's own skills are gone.", few < many, || format!("{few} of {many}"));
     let offers = |request: &Request| request.body["tools"].to_string().contains("run_in_background\":");
     let beside = |life: &Life| life.api.requests().iter().any(offers);
-    let others = [reads(&bare), memory(&bare), beside(&bare)];
+    let commits = |life: &Life| life.api.requests().iter().any(|request| request.mentions("Co-Authored-By"));
+    points.must("DISABLE_GIT_INSTRUCTIONS", "The model is not told how to commit.", !commits(life), || "it is".into());
+    let others = [reads(&bare), memory(&bare), beside(&bare), commits(&bare)];
     points.should(
         "switches",
-        "Without them a path is read, a memory told of, tasks offered.",
-        others == [true; 3],
+        "Without them a path is read, a memory told of, tasks offered, commits explained.",
+        others == [true; 4],
         || format!("the points above look for what is not there any more: {others:?}"),
     );
+    let system = |life: &Life| life.first().body["system"].to_string();
+    let (ours, theirs) = (system(life), system(&bare));
+    // Its own has thousands of letters; what is left beside ours is a line or two.
+    let replaced = ours.contains(SYSTEM) && ours.len() < 500 && theirs.len() > 2000;
+    points.must("systemPrompt", "One in `initialize` replaces the client's own.", replaced, || ours.clone());
     let elsewhere: Vec<String> =
         life.api.all().iter().filter(|one| one.method == "CONNECT").map(|one| one.path.clone()).collect();
     points.must("DISABLE_NONESSENTIAL_TRAFFIC", "It asks nobody but the API.", elsewhere.is_empty(), || {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Points;
 use super::wire::{KEY, Life, Say, Start};
-use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::messages_api::{MessagesApi, Reply, Request};
 
 pub fn check(client: &Path, points: &mut Points) {
     let main = main_session(client, points);
@@ -22,10 +22,22 @@ fn end(life: &Life) -> Value {
     life.ends().last().copied().cloned().unwrap_or_default()
 }
 
+fn appending() -> ClientOptions {
+    ClientOptions { append_system_prompt: Some("the-appended-words".into()), ..ClientOptions::default() }
+}
+
+fn appended(life: &Life, name: &'static str, sentence: &'static str, points: &mut Points) {
+    let system = |request: &Request| request.body["system"].to_string();
+    let added = |request: &Request| system(request).contains("the-appended-words") && system(request).len() > 2000;
+    let holds = !life.api.requests().is_empty() && life.api.requests().iter().all(added);
+    points.must(name, sentence, holds, || system(&life.first()));
+}
+
 /// A call that the hook leaves open, and in a second turn a command that is broken off.
 fn main_session(client: &Path, points: &mut Points) -> Life {
     let mut start = Start::new(client, &["Bash", "Write"]);
     start.session = SessionMode::Main(None);
+    start.options = appending();
     start.prompts = vec!["[contract] the word is heron".into(), "[contract] now break off".into()];
     start.interrupt_at = Some("sleep 1000");
     let api = MessagesApi::script([
@@ -51,6 +63,7 @@ fn main_session(client: &Path, points: &mut Points) -> Life {
     points.must("interrupt", "It is answered and breaks the turn off, with a `result`.", broken && early, || {
         format!("{ends} results, {}", end(&life))
     });
+    appended(&life, "appendSystemPrompt", "One in `initialize` is added to the client's own.", points);
     let session = |at: usize| life.ends().get(at).map(|end| end["session_id"].clone());
     points.must("one session", "A second prompt goes on with the session.", session(0) == session(1), || {
         format!("{:?}", session(1))
@@ -69,8 +82,9 @@ fn fork_of(main: &Life, client: &Path, points: &mut Points) {
     std::fs::write(&copy, &kept).unwrap();
     start.session = SessionMode::ForkOfMain { transcript: copy.clone() };
     start.login = "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR";
-    start.options = ClientOptions { thinking: Some(Thinking::Budget(2000)), ..ClientOptions::default() };
+    start.options = ClientOptions { thinking: Some(Thinking::Budget(2000)), ..appending() };
     let life = start.live(MessagesApi::script([]), |_| Say::Deny);
+    appended(&life, "appended on", "So it is where a session is resumed.", points);
     let asked = life.api.requests();
     let knows = asked.last().is_some_and(|request| request.mentions("the word is heron"));
     let other = end(&life)["session_id"].as_str().is_some_and(|own| !own.is_empty() && own != session);
@@ -116,7 +130,6 @@ fn limits(client: &Path, points: &mut Points) {
     points.must("--model", "The request goes to the model that it names.", named, || "to another".into());
     let turns = life(ClientOptions {
         max_turns: Some(2),
-        append_system_prompt: Some("the-appended-words".into()),
         thinking: Some(Thinking::Budget(2000)),
         model,
         ..ClientOptions::default()
@@ -124,8 +137,6 @@ fn limits(client: &Path, points: &mut Points) {
     let ended = end(&turns)["subtype"] == "error_max_turns" && end(&turns)["is_error"] == true;
     points.must("--max-turns", "It ends the turn and is named.", ended, || end(&turns).to_string());
     let asked = turns.api.requests();
-    let appended = asked.iter().all(|request| request.body["system"].to_string().contains("the-appended-words"));
-    points.must("--append-system-prompt", "Its text is in the system prompt.", appended, || "it is not".into());
     let thinking = asked.first().map(|request| request.body["thinking"].clone()).unwrap_or_default();
     let heeded = thinking["budget_tokens"] == 2000;
     points.must("--max-thinking-tokens", "Models that take a budget are given it.", heeded, || thinking.to_string());

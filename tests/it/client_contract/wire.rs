@@ -149,7 +149,13 @@ impl Start {
         let ask = [json!({"matcher": null, "hookCallbackIds": ["hook_0"], "timeout": 4})];
         let stop = [json!({"matcher": null, "hookCallbackIds": ["hook_1"]})];
         let hooks = json!({"PreToolUse": ask, "Stop": stop});
-        let request = json!({"subtype": "initialize", "hooks": hooks, "sdkMcpServers": ["discord"]});
+        let mut request = json!({"subtype": "initialize", "hooks": hooks, "sdkMcpServers": ["discord"]});
+        let ClientOptions { system_prompt, append_system_prompt, .. } = &self.options;
+        for (field, text) in [("systemPrompt", system_prompt), ("appendSystemPrompt", append_system_prompt)] {
+            if let Some(text) = text {
+                request[field] = text.as_str().into();
+            }
+        }
         wire.send(&json!({"type": "control_request", "request_id": "first", "request": request}));
         let mut messages = Vec::new();
         let mut prompts = std::mem::take(&mut self.prompts).into_iter();

@@ -32,7 +32,7 @@ fn understood(line: &[u8]) -> String {
 #[test]
 fn the_client_is_given_no_server_and_no_question_that_it_does_not_need() {
     let shown = [(None, false), (Some(SERVER), false), (None, true), (Some(SERVER), true)].map(|(server, stop)| {
-        let message = initialize("1", 30, server, stop);
+        let message = initialize("1", 30, server, stop, &ClientOptions::default());
         let hooks: Vec<&String> = message["request"]["hooks"].as_object().unwrap().keys().collect();
         format!("{hooks:?} {}", message["request"]["sdkMcpServers"])
     });
@@ -42,6 +42,23 @@ fn the_client_is_given_no_server_and_no_question_that_it_does_not_need() {
     ["PreToolUse", "Stop"] null
     ["PreToolUse", "Stop"] ["discord"]
     "#);
+}
+
+#[test]
+fn system_prompts_are_told_at_the_start() {
+    let told = |system: Option<&str>, append: Option<&str>| {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let options = ClientOptions {
+            system_prompt: text(system),
+            append_system_prompt: text(append),
+            ..ClientOptions::default()
+        };
+        let request = initialize("1", 30, None, false, &options)["request"].take();
+        (request.get("systemPrompt").cloned(), request.get("appendSystemPrompt").cloned())
+    };
+    assert_eq!(told(None, None), (None, None));
+    assert_eq!(told(Some("be"), None), (Some("be".into()), None));
+    assert_eq!(told(None, Some("and")), (None, Some("and".into())));
 }
 
 /// Lines of a real session.
