@@ -37,12 +37,13 @@ pub fn dry_run(id: &str, context: &Context, output: &mut Output) -> Result<(), C
     };
     let verdicts = setup.policy;
     let tools = runner::our_tools(&definition, &verdicts);
+    let restrictions = setup.restrictions.held_against(&verdicts, &tools);
     let skills = definition::load_skills(&context.home, &definition.skills)?;
     let fork = match &definition.mode {
         Mode::Foreground => None,
         Mode::Background(Background { .. }) => Some(ForkFacts {
             tools: &tools,
-            limits: &setup.limits,
+            restrictions: &restrictions,
             spawned_by: None,
             knows_main_session: false,
             busy: false,

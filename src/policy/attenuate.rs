@@ -68,7 +68,8 @@ pub fn covers(parent: &ToolPattern, child: &ToolPattern) -> bool {
 }
 
 /// Whether some call could match both; `true` where that cannot be told.
-pub(super) fn overlaps(grant: &ToolPattern, denial: &ToolPattern) -> bool {
+#[must_use]
+pub fn overlaps(grant: &ToolPattern, denial: &ToolPattern) -> bool {
     let (grant, denial) = (Rule::new(grant, Origin::MainTools), Rule::new(denial, Origin::MainTools));
     if grant.is_for_everything() || denial.is_for_everything() {
         return true;

@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::path::{Resolved, resolve};
 use super::{ToolCall, known};
 
+/// The agent that an `Agent` call without a type means.
+pub(super) const USUAL_AGENT: &str = "general-purpose";
+
 /// How a path is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
@@ -84,7 +87,7 @@ pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path) -> R
             (_, None) => Request::Unreadable("its input has no pattern"),
         },
         "WebFetch" => text("url").map_or(Request::Unreadable("its input has no url"), Request::Fetch),
-        "Agent" => Request::Text(text("subagent_type").unwrap_or("general-purpose").to_owned()),
+        "Agent" => Request::Text(text("subagent_type").unwrap_or(USUAL_AGENT).to_owned()),
         "Skill" => match text("skill").or_else(|| text("command")).or_else(|| text("name")) {
             Some(skill) => Request::Text(match text("args") {
                 Some(args) if !args.is_empty() => format!("{skill} {args}"),

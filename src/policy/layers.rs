@@ -6,11 +6,14 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use serde_json::Value;
+
 use super::call::{self, Request};
 use super::lists::Lists;
 use super::path::{Known, Places};
 use super::program::grants_some;
 use super::rule::{Matcher, Origin, Rule};
+use super::surface::shows;
 use super::{AgentRules, BgForkConfig, Decision, Layer, SpawnTools, ToolCall, ToolPattern, UpdateMode, Verdict, known};
 
 /// Our tools that start agents.
@@ -20,7 +23,7 @@ const SPAWNING: [&str; 2] = ["mcp__discord__spawn_agent", "mcp__discord__session
 pub(super) static SPAWN_COMMAND: LazyLock<Lists> = LazyLock::new(|| {
     let pattern = ToolPattern::parse("Bash(ollim-bot spawn *)").ok();
     let deny = pattern.iter().map(|pattern| Rule::new(pattern, Origin::Blocked)).collect();
-    Lists { allow: None, deny, read_only: false }
+    Lists { owner: String::new(), allow: None, deny, read_only: false }
 });
 
 /// What an `Agent` call can ask for beside an agent: another permission mode, another checkout, or a machine elsewhere,
@@ -30,7 +33,6 @@ const WAYS_OUT: [&str; 2] = ["isolation", "mode"];
 /// What a session may do. Immutable; it can only be narrowed.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    owner: String,
     /// A fork has the system-wide blocks; the main session has not.
     fork: bool,
     /// A spawned agent: it calls no agents and spawns none.
@@ -73,20 +75,21 @@ impl Policy {
         if config.update_main_session == UpdateMode::Blocked {
             deny.push(Rule::new(&ToolPattern::bare("mcp__discord__report_updates"), Origin::NoUpdates));
         }
-        Self::new(owner, true, Lists { allow: Some(allow), deny, read_only: false }, places)
+        Self::new(true, Lists { owner: owner.into(), allow: Some(allow), deny, read_only: false }, places)
     }
 
-    /// The policy of the main session: what `main_tools` grants and calls that only read pass; the rest would be put
-    /// to the person, and is denied here by [`Layer::PermissionMode`].
+    /// The policy of the main session: what `main_tools` grants and calls that only read pass. The rest would be put to
+    /// the person; as long as no channel can ask, [`Layer::PermissionMode`] denies it.
     #[must_use]
     pub fn main_session(main_tools: &[ToolPattern], places: &Places) -> Self {
         let allow = main_tools.iter().map(|pattern| Rule::new(pattern, Origin::MainTools)).collect();
-        Self::new("the main session", false, Lists { allow: Some(allow), deny: Vec::new(), read_only: false }, places)
+        let owner = "the main session";
+        let lists = Lists { owner: owner.into(), allow: Some(allow), deny: Vec::new(), read_only: false };
+        Self::new(false, lists, places)
     }
 
-    fn new(owner: &str, fork: bool, lists: Lists, places: &Places) -> Self {
+    fn new(fork: bool, lists: Lists, places: &Places) -> Self {
         Self {
-            owner: owner.into(),
             fork,
             spawned: false,
             known: Known::new(places),
@@ -114,7 +117,7 @@ impl Policy {
         });
         let denied = tools.deny.iter().flatten();
         let deny = denied.map(|pattern| Rule::new(pattern, Origin::Disallowed(owner.into()))).collect();
-        self.lists.insert(0, Lists { allow, deny, read_only: false });
+        self.lists.insert(0, Lists { owner: owner.into(), allow, deny, read_only: false });
         self.spawned = true;
         self
     }
@@ -140,7 +143,7 @@ impl Policy {
             let why = format!("`{way}` is refused: an agent runs in this session, under its rules; call it without");
             return deny(Layer::System, None, format!("{shown}: {why}"));
         }
-        if let Some(why) = self.blocked_tool(tool, call) {
+        if let Some(why) = self.blocked_tool(tool, call).or_else(|| self.unknown_agent(tool, call)) {
             return deny(Layer::System, None, format!("{shown}: {why}"));
         }
         match call::request(call, tool, &self.user_home) {
@@ -166,18 +169,34 @@ impl Policy {
         if !known::BLOCKED.contains(&tool) {
             return None;
         }
-        if tool == "Agent" && call.agent_type.is_none() && self.names_agents() {
+        if tool == "Agent" && call.agent_type.is_none() && self.may_call_agents() {
             return None;
         }
         Some(format!("{tool} is blocked for every fork, whatever its file says"))
     }
 
-    /// Whether the job's own file names agents that it may call (`Agent(Explore)`).
-    pub(super) fn names_agents(&self) -> bool {
+    /// Why an agent may not be called that is none of those that were handed to the client.
+    fn unknown_agent(&self, tool: &str, call: &ToolCall) -> Option<String> {
+        let name = call.input.get("subagent_type").and_then(Value::as_str).unwrap_or(call::USUAL_AGENT);
+        let known = self.subagents.is_empty() || self.subagents.iter().any(|(known, _)| known == name);
+        (tool == "Agent" && self.fork && !known).then(|| format!("there is no agent `{}` here", call::clipped(name)))
+    }
+
+    /// Whether a job may call agents: those that its allowlist names (`Agent(Explore)`); without an allowlist, those that the
+    /// main session may call.
+    fn may_call_agents(&self) -> bool {
         let own = self.lists.last().filter(|_| !self.spawned);
-        own.into_iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| {
-            rule.pattern.canonical_tool() == "Agent" && !rule.is_all() && matches!(rule.origin, Origin::Allowed(_))
+        own.into_iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| match rule.origin {
+            Origin::MainTools => rule.is_for("Agent"),
+            Origin::Allowed(_) => rule.pattern.canonical_tool() == "Agent" && !rule.is_all(),
+            _ => false,
         })
+    }
+
+    /// Whether a job is shown a tool that forks do not have.
+    pub(super) fn is_blocked(&self, tool: &str) -> bool {
+        let called = tool == "Agent" && self.may_call_agents() && self.lists.iter().all(|lists| shows(lists, tool));
+        self.fork && known::BLOCKED.contains(&tool) && !called
     }
 
     /// Decides early about a line of the shell: whether it is started at all. Each program in it is judged when it
@@ -229,7 +248,7 @@ impl Policy {
         for list in lists {
             let writes = matches!(tool, "Edit" | "Write" | "NotebookEdit");
             if list.read_only && writes {
-                return deny(Layer::DisallowedTools, None, format!("{shown}: this agent only reads"));
+                return deny(Layer::DisallowedTools, None, format!("{shown}: {} is read-only", list.owner));
             }
             if list.allow.is_none() {
                 continue;
@@ -247,13 +266,14 @@ impl Policy {
     pub(super) fn not_granted(&self, lists: &Lists, tool: &str, person: bool, sentence: &str) -> Decision {
         const MOST: usize = 8;
         if person {
-            return deny(Layer::PermissionMode, None, format!("{sentence} by main_tools; the person would be asked"));
+            let why = "the main session has what `main_tools` in config.yaml grants, and nobody can be asked yet";
+            return deny(Layer::PermissionMode, None, format!("{sentence}; {why}"));
         }
         let rules: Vec<String> = lists.grants_for(tool).map(|rule| rule.pattern.to_string()).collect();
         let hint = match rules.len() {
-            0 => format!("; {} grants no {tool} call", self.owner),
-            1..=MOST => format!("; {} grants: {}", self.owner, rules.join(", ")),
-            _ => format!("; {} grants: {}, …", self.owner, rules[..MOST].join(", ")),
+            0 => format!("; {} grants no {tool} call", lists.owner),
+            1..=MOST => format!("; {} grants: {}", lists.owner, rules.join(", ")),
+            _ => format!("; {} grants: {}, …", lists.owner, rules[..MOST].join(", ")),
         };
         deny(Layer::AllowedTools, None, format!("{sentence}{hint}"))
     }
@@ -292,6 +312,7 @@ impl Policy {
 fn agent_lists(agent: &AgentRules) -> Lists {
     let owner = format!("agent {}", agent.name);
     Lists {
+        owner: owner.clone(),
         allow: agent
             .tools
             .as_ref()

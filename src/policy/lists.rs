@@ -9,6 +9,8 @@ use super::wildcard::{joined, loose};
 /// The rules of one owner.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
+    /// Whose they are, in sentences: `routine email-triage`, `agent Explore`.
+    pub owner: String,
     /// What is granted; `None`: everything that is not denied.
     pub allow: Option<Vec<Rule>>,
     /// What is denied.

@@ -31,7 +31,7 @@ mod web;
 mod wildcard;
 
 pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
-pub use attenuate::{Widening, attenuate, covers, demand};
+pub use attenuate::{Widening, attenuate, covers, demand, overlaps};
 pub use background::{BgForkConfig, BothLists, JobNetwork, UpdateMode};
 pub use broad::{denylist_warnings, warnings};
 pub use grants::{common, without};

@@ -41,12 +41,7 @@ impl Policy {
     #[must_use]
     pub fn visible_tools(&self) -> Vec<String> {
         known::offered_tools()
-            .filter(|tool| {
-                if self.is_fork() && known::BLOCKED.contains(tool) && !(*tool == "Agent" && self.names_agents()) {
-                    return false;
-                }
-                self.all_lists().iter().all(|lists| shows(lists, tool))
-            })
+            .filter(|tool| !self.is_blocked(tool) && self.all_lists().iter().all(|lists| shows(lists, tool)))
             .map(str::to_owned)
             .collect()
     }
@@ -72,13 +67,8 @@ impl Policy {
     #[must_use]
     pub fn deny_rules(&self) -> Vec<String> {
         let mut rules = Vec::new();
-        if self.is_fork() {
-            for tool in known::BLOCKED {
-                if *tool == "Agent" && self.names_agents() {
-                    continue;
-                }
-                rules.extend(known::names_of(tool).into_iter().map(str::to_owned));
-            }
+        for tool in known::BLOCKED.iter().filter(|tool| self.is_blocked(tool)) {
+            rules.extend(known::names_of(tool).into_iter().map(str::to_owned));
         }
         for rule in self.all_lists().iter().flat_map(|lists| &lists.deny) {
             let text = match (rule.pattern.tool(), rule.pattern.specifier()) {
@@ -106,10 +96,8 @@ impl Policy {
                 entries.push(entry(rule.pattern.to_string(), Verdict::Deny, &rule.origin));
             }
         }
-        if self.is_fork() {
-            for tool in known::BLOCKED.iter().filter(|tool| **tool != "Agent" || !self.names_agents()) {
-                entries.push(entry((*tool).to_owned(), Verdict::Deny, &Origin::Blocked));
-            }
+        for tool in known::BLOCKED.iter().filter(|tool| self.is_blocked(tool)) {
+            entries.push(entry((*tool).to_owned(), Verdict::Deny, &Origin::Blocked));
         }
         entries
     }
@@ -151,7 +139,7 @@ impl Policy {
 }
 
 /// Whether one owner's lists show a built-in.
-fn shows(lists: &Lists, tool: &str) -> bool {
+pub(super) fn shows(lists: &Lists, tool: &str) -> bool {
     if lists.denies_whole(tool) || (lists.read_only && matches!(tool, "Edit" | "Write" | "NotebookEdit")) {
         return false;
     }

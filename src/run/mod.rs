@@ -9,6 +9,7 @@ pub mod held;
 mod host;
 pub mod neighbours;
 pub mod prompt;
+pub mod restrictions;
 pub mod runner;
 pub mod sandbox;
 pub mod setup;

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
+use super::restrictions::Restrictions;
 use crate::definition::{Background, Definition, Kind, Skill};
 use crate::policy::UpdateMode;
 
@@ -50,8 +51,8 @@ pub enum FollowUpBy {
 pub struct ForkFacts<'a> {
     /// Bare names of our tools that it has.
     pub tools: &'a [String],
-    /// What narrows it beside its file's own lists, each a sentence.
-    pub limits: &'a [String],
+    /// What it may use.
+    pub restrictions: &'a Restrictions,
     /// Who spawned it; `None`: it is a job of its own.
     pub spawned_by: Option<&'a str>,
     /// Whether it has the main session's history.
@@ -106,9 +107,9 @@ impl Prompt<'_> {
             self.reaching(&mut out, fork);
             self.reporting(&mut out, fork, background);
             self.neighbours(&mut out, fork);
-            restrictions(&mut out, background);
-            if !fork.limits.is_empty() {
-                out.paragraph(&fork.limits.join("\n"));
+            let restrictions = fork.restrictions.sentences();
+            if !restrictions.is_empty() {
+                out.paragraph(&restrictions);
             }
         }
         self.updates(&mut out);
@@ -283,19 +284,6 @@ pub fn tag(definition: &Definition) -> String {
     };
     let place = if definition.background().is_some() { "-bg" } else { "" };
     format!("[{kind}{place}:{}]", definition.id)
-}
-
-fn restrictions(out: &mut Sections, background: &Background) {
-    let config = &background.restrictions;
-    let (intro, patterns) = if let Some(allowed) = config.effective_allowed_tools() {
-        ("This job may use only these tools; every other call is refused, so do not look for ways around:", allowed)
-    } else if let Some(denied) = config.disallowed_tools().filter(|list| !list.is_empty()) {
-        ("This job may not use these; such calls are refused, so do not look for ways around:", denied.to_vec())
-    } else {
-        return;
-    };
-    let list: Vec<String> = patterns.iter().map(|pattern| format!("- {pattern}")).collect();
-    out.paragraph(&format!("{intro}\n{}", list.join("\n")));
 }
 
 /// `Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)`.

@@ -21,6 +21,7 @@ use super::follow_up::{NextLink, Reminders};
 use super::host::Host;
 use super::neighbours::Neighbours;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
+use super::restrictions::Restrictions;
 use super::sandbox::{JobSandbox, SandboxPlan};
 use super::setup::Setup;
 use super::spawn::Spawner;
@@ -131,7 +132,7 @@ impl Runner {
             }
             Kind::Routine | Kind::Reminder => (None, None),
         };
-        let Setup { policy, options, deny_rules, granted, granted_to_agents, limits, agent_prompt, .. } =
+        let Setup { policy, options, deny_rules, granted, granted_to_agents, restrictions, agent_prompt, .. } =
             self.spawner.setup(&job.definition, spawned.as_ref())?;
         let system_prompt = self.system_prompt(&settings, &policy, agent_prompt);
         let network = background.restrictions.network;
@@ -150,7 +151,8 @@ impl Runner {
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
-        let facts = Facts { limits, deny_rules, spawned_by: spawned.map(|spawned| spawned.caller) };
+        let restrictions = restrictions.held_against(&host.policy, &host.tools);
+        let facts = Facts { restrictions, deny_rules, spawned_by: spawned.map(|spawned| spawned.caller) };
         let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
         let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
         let deny_rules = &facts.deny_rules;
@@ -195,7 +197,7 @@ impl Runner {
         };
         let facts = ForkFacts {
             tools: &host.tools,
-            limits: &narrowed.limits,
+            restrictions: &narrowed.restrictions,
             spawned_by: narrowed.spawned_by.as_deref(),
             knows_main_session,
             busy: self.bot.main.is_busy(),
@@ -414,7 +416,7 @@ impl Runner {
 
 /// What a background job's file does not say and its run has.
 struct Facts {
-    limits: Vec<String>,
+    restrictions: Restrictions,
     deny_rules: Vec<String>,
     spawned_by: Option<String>,
 }

@@ -12,6 +12,7 @@ use crate::policy::{
     AgentRules, JobNetwork, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, without,
 };
 
+use super::restrictions::Restrictions;
 use super::runner::RunSettings;
 
 /// What a run has.
@@ -29,8 +30,8 @@ pub struct Setup {
     pub network: JobNetwork,
     /// The same patterns for each agent that it may call, narrowed to what that agent may do.
     pub granted_to_agents: BTreeMap<String, Vec<ToolPattern>>,
-    /// What narrows it beside its file's own lists, each a sentence for its agent.
-    pub limits: Vec<String>,
+    /// What its agent is told of its tools.
+    pub restrictions: Restrictions,
     /// The prompt of the named agent that it runs as.
     pub agent_prompt: Option<String>,
 }
@@ -85,10 +86,10 @@ impl Setup {
             granted: settings.main_tools.clone(),
             network: JobNetwork::Internet,
             granted_to_agents: BTreeMap::new(),
-            limits: Vec::new(),
+            restrictions: Restrictions::default(),
             agent_prompt: None,
         }
-        .with_callable(agents.usable().collect(), places)
+        .with_callable(agents.usable().collect(), false, places)
     }
 
     fn background(
@@ -119,41 +120,39 @@ impl Setup {
             granted: restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone()),
             network: restrictions.network,
             granted_to_agents: BTreeMap::new(),
-            limits: Vec::new(),
+            restrictions: Restrictions::of(restrictions),
             agent_prompt: own.map(|agent| agent.prompt.clone()),
         };
         setup.without(restrictions.disallowed_tools().unwrap_or_default());
         if let Some(spawned) = spawned {
             let caller = spawned.caller_agent.as_deref().map(|name| agents.for_background(name)).transpose()?;
             if let Some(caller) = caller {
-                setup.narrow(&caller.rules());
+                setup.narrow(&caller.rules(), &settings.main_tools);
             }
-            setup = setup.spawned(&definition.title(), &spawned.tools);
+            setup = setup.spawned(&definition.title(), &spawned.tools, &settings.main_tools);
         }
         if let Some(own) = own {
-            setup.narrow(&own.rules());
+            setup.narrow(&own.rules(), &settings.main_tools);
         }
         let callable = agents.usable().filter(|agent| !agent.main_session_only).collect();
-        setup.with_callable(callable, places)
+        setup.with_callable(callable, restrictions.allowed_tools().is_some(), places)
     }
 
     /// Narrowed to what an agent may do.
-    fn narrow(&mut self, agent: &AgentRules) {
+    fn narrow(&mut self, agent: &AgentRules, main_tools: &[ToolPattern]) {
         self.policy = self.policy.clone().as_agent(agent);
         self.granted = narrowed(&self.granted, agent);
-        self.limits.push(limits_of(agent));
+        self.restrictions.narrow_to_agent(agent, main_tools);
     }
 
-    fn spawned(mut self, owner: &str, tools: &SpawnTools) -> Self {
+    fn spawned(mut self, owner: &str, tools: &SpawnTools, main_tools: &[ToolPattern]) -> Self {
         self.policy = self.policy.spawned(owner, tools);
+        let deny = tools.deny.as_deref().unwrap_or_default();
         if let Some(allow) = &tools.allow {
             self.granted = common(&self.granted, allow);
-            self.limits.push(format!("Of these you have only: {}.", named(allow)));
         }
-        if let Some(deny) = tools.deny.as_deref().filter(|deny| !deny.is_empty()) {
-            self.without(deny);
-            self.limits.push(format!("You may not use: {}.", named(deny)));
-        }
+        self.without(deny);
+        self.restrictions.narrow(tools.allow.as_deref(), deny, main_tools);
         self
     }
 
@@ -161,8 +160,9 @@ impl Setup {
         self.granted = without(&self.granted, denied);
     }
 
-    /// Hands the client those of `agents` that the policy lets it call, and hides its own.
-    fn with_callable(mut self, agents: Vec<&NamedAgent>, places: &Places) -> Result<Self, AgentError> {
+    /// Hands the client those of `agents` that the policy lets it call, and hides its own. `named`: the job's file names them, so
+    /// each of them has to fit.
+    fn with_callable(mut self, agents: Vec<&NamedAgent>, named: bool, places: &Places) -> Result<Self, AgentError> {
         self.deny_rules = self.policy.deny_rules();
         if !self.policy.visible_tools().iter().any(|tool| tool == "Agent") {
             return Ok(self);
@@ -177,8 +177,8 @@ impl Setup {
             agents.into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict == Verdict::Allow).collect();
         let whole = agents_argument(callable.iter().copied());
         self.options.agents = match whole {
-            // No file of a job's names them: the conversation goes on without the longest.
-            Err(AgentError::TooLong { .. }) if !self.policy.is_background() => longest_left_out(&mut callable)?,
+            // No file names them: the session goes on without the longest.
+            Err(AgentError::TooLong { .. }) if !named => longest_left_out(&mut callable)?,
             whole => whole?,
         };
         let rules: Vec<AgentRules> = callable.iter().map(|agent| agent.rules()).collect();
@@ -209,34 +209,13 @@ fn longest_left_out(callable: &mut Vec<&NamedAgent>) -> Result<Option<String>, A
                 let Some((at, agent)) = longest else { return Ok(None) };
                 tracing::warn!(
                     agent = agent.name,
-                    "its prompt is too long to be handed to the main session with the others'"
+                    "its prompt is too long to be handed to the client with the others'"
                 );
                 callable.remove(at);
             }
             fits => return fits,
         }
     }
-}
-
-fn limits_of(agent: &AgentRules) -> String {
-    let mut text = match &agent.tools {
-        Some(tools) => format!("As agent `{}` you have of these only: {}.", agent.name, named(tools)),
-        None => format!("You run as agent `{}`.", agent.name),
-    };
-    if !agent.disallowed.is_empty() {
-        text.push_str(&format!(" Never: {}.", named(&agent.disallowed)));
-    }
-    if agent.read_only {
-        text.push_str(" You only read: of shell commands only those run that change nothing.");
-    }
-    text
-}
-
-fn named(patterns: &[ToolPattern]) -> String {
-    if patterns.is_empty() {
-        return "none".into();
-    }
-    patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {

@@ -36,7 +36,8 @@ fn a_job_runs_as_its_agent_and_a_read_only_one_changes_nothing() {
     assert!(system_prompt(&last).contains(&prompt_of("Plan")), "it is told what the agent's file says");
     // Of the job's tools those that the agent has: no Edit, no search, no report, and Grep is not the job's.
     assert_eq!(last.tools(), ["Bash", "Glob", "Read"]);
-    assert!(last.mentions("As agent `Plan` you have of these only:"), "{}", last.body);
+    let told = "You may use only these tools; every other call is refused, so do not look for ways around:\n- Read\n- Glob\n- Bash\n";
+    assert!(last.mentions(told) && last.mentions("You only read:"), "{}", last.body);
     let results = last.results();
     assert_eq!(errors(&results), [false, true, true, true, true, true], "{results:#?}");
     // The shell itself refuses to open a file, which is no call of its own.

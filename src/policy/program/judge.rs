@@ -26,12 +26,26 @@ pub(super) struct Grant<'a> {
 
 /// Why a list does not grant a start: the end of a sentence, with what the agent can do instead.
 pub(super) enum Refusal {
-    NotGranted { program: String, wanted: String },
-    ByPath { program: String, name: String },
-    Short { program: String, rule: String, short: Short },
-    Folder { folder: PathBuf, exactly: bool },
+    NotGranted {
+        program: String,
+        wanted: String,
+    },
+    ByPath {
+        program: String,
+        name: String,
+    },
+    Short {
+        program: String,
+        rule: String,
+        short: Short,
+    },
+    Folder {
+        folder: PathBuf,
+        exactly: bool,
+    },
     Variable(String),
-    OnlyReads,
+    /// Whose list it is.
+    OnlyReads(String),
 }
 
 impl fmt::Display for Refusal {
@@ -68,7 +82,7 @@ impl fmt::Display for Refusal {
                 write!(f, "its folder is `{}`, outside of what is granted; run it in `work/`", folder.display())
             }
             Self::Variable(name) => write!(f, "`{name}` cannot be set for a program like this; leave it out"),
-            Self::OnlyReads => f.write_str("not a command that only reads; this agent is read-only"),
+            Self::OnlyReads(owner) => write!(f, "not a command that only reads, and {owner} is read-only"),
         }
     }
 }
@@ -82,7 +96,9 @@ pub(super) fn granted<'a>(lists: &'a Lists, start: &Start<'_>, scene: &Scene<'_>
     if is_free(start) {
         return Ok(Grant { place: Place::Here, ..grant });
     }
-    let place = reading(start).map(|rights| grant.place.and(Place::Outside(rights))).ok_or(Refusal::OnlyReads)?;
+    let place = reading(start)
+        .map(|rights| grant.place.and(Place::Outside(rights)))
+        .ok_or_else(|| Refusal::OnlyReads(lists.owner.clone()))?;
     Ok(Grant { place, ..grant })
 }
 

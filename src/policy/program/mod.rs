@@ -123,6 +123,10 @@ impl Policy {
                         return ProgramDecision { decision, place: Place::Nowhere };
                     }
                 },
+                // What it grants is no help here.
+                Err(refusal @ judge::Refusal::OnlyReads(_)) => {
+                    return refused(Layer::AllowedTools, None, &refusal.to_string());
+                }
                 Err(refusal) => {
                     let decision = self.not_granted(list, "Bash", false, &format!("{about}: {refusal}"));
                     return ProgramDecision { decision, place: Place::Nowhere };

@@ -9,21 +9,21 @@ fn the_surface_shows_exactly_what_is_granted() {
     assert_eq!(policy.visible_mcp(&["ping_user", "report_updates", "discord_embed"]), ["ping_user"]);
     let policy = denying(&["Bash(ollim-bot cal *)", "WebFetch", "WebSearch"]);
     let visible = policy.visible_tools();
-    for tool in ["WebFetch", "WebSearch", "Agent", "CronCreate", "TaskStop"] {
+    for tool in ["WebFetch", "WebSearch", "CronCreate", "TaskStop"] {
         assert!(!visible.iter().any(|name| name == tool), "{tool}");
     }
-    for tool in ["Bash", "Read", "Edit", "Write", "Glob", "Grep", "Skill"] {
+    for tool in ["Agent", "Bash", "Read", "Edit", "Write", "Glob", "Grep", "Skill"] {
         assert!(visible.iter().any(|name| name == tool), "{tool}");
     }
     let rules = policy.deny_rules();
-    for rule in
-        ["Bash(ollim-bot cal *)", "WebFetch", "WebSearch", "Task", "Agent", "CronCreate", "KillShell", "TaskStop"]
-    {
+    for rule in ["Bash(ollim-bot cal *)", "WebFetch", "WebSearch", "CronCreate", "KillShell", "TaskStop"] {
         assert!(rules.iter().any(|text| text == rule), "{rule}: {rules:?}");
     }
     assert!(denying(&["Write(notes/**)"]).deny_rules().contains(&"Edit(notes/**)".to_owned()));
     assert!(!allowing(&["Agent(Explore)"]).deny_rules().contains(&"Task".to_owned()));
     assert!(allowing(&["Agent(Explore)"]).visible_tools().contains(&"Agent".to_owned()));
+    let policy = denying(&["Agent"]);
+    assert!(!policy.visible_tools().contains(&"Agent".to_owned()) && policy.deny_rules().contains(&"Task".to_owned()));
     assert_eq!(denying(&["Bash"]).visible_tools().iter().filter(|name| *name == "Bash").count(), 0);
     assert!(!allowing(&["*"]).visible_tools().iter().any(|name| name == "Glob" || name == "Agent" || name == "LS"));
     let everything = policy.visible_mcp(&["ping_user", "follow_up_chain"]);
@@ -174,6 +174,62 @@ fn named_agents_narrow_and_never_widen() {
     assert_eq!((program("cat f"), program("rg x"), program("rm f")), (Place::Here, Place::Nowhere, Place::Nowhere));
     assert_eq!(as_explore("Edit", json!({"file_path": "x"})), Verdict::Deny);
     assert_eq!(job.decide(&call("Edit", json!({"file_path": "x"}))).verdict, Verdict::Allow);
+}
+
+#[test]
+fn a_denial_names_the_owner_that_denied_and_advises_where_it_helps() {
+    let plan = AgentRules {
+        name: "Plan".into(),
+        tools: Some(patterns(&["Read", "Bash"])),
+        disallowed: patterns(&["Write", "Edit", "NotebookEdit"]),
+        read_only: true,
+        permission_mode: PermissionMode::Default,
+    };
+    let quick =
+        AgentRules { tools: Some(patterns(&["Bash(git *)"])), read_only: false, name: "quick".into(), ..plan.clone() };
+    let (job, plan, quick) = (denying(&["WebFetch"]), denying(&[]).as_agent(&plan), denying(&[]).as_agent(&quick));
+    let said = |policy: &Policy, line: &str| start(policy, line).decision.reason;
+    assert_eq!(
+        said(&plan, "npm install x"),
+        "Bash \"npm install x\": not a command that only reads, and agent Plan is read-only"
+    );
+    assert_eq!(
+        said(&quick, "npm install x"),
+        "Bash \"npm install x\": `npm` is not granted; the rule `Bash(npm install *)` would be needed; agent quick grants: Bash(git *)"
+    );
+    let asked = |policy: &Policy, tool: &str| {
+        policy.decide(&call(tool, json!({"url": "https://x.y", "subagent_type": "Plan"}))).reason
+    };
+    assert_eq!(asked(&plan, "WebFetch"), "WebFetch \"https://x.y\": not granted; agent Plan grants no WebFetch call");
+    assert_eq!(
+        asked(&job, "WebFetch"),
+        "WebFetch \"https://x.y\": denied by disallowed_tools \"WebFetch\" of routine x"
+    );
+    assert_eq!(asked(&plan, "Agent"), "Agent \"https://x.y\": not granted; agent Plan grants no Agent call");
+    let main = Policy::main_session(&patterns(&["Read"]), &places());
+    assert_eq!(
+        main.decide(&call("Write", json!({"file_path": "x"}))).reason,
+        "Write \"x\": not granted; the main session has what `main_tools` in config.yaml grants, and nobody can be asked yet"
+    );
+}
+
+#[test]
+fn only_agents_that_were_handed_over_are_called() {
+    let explore = AgentRules {
+        name: "Explore".into(),
+        tools: None,
+        disallowed: Vec::new(),
+        read_only: true,
+        permission_mode: PermissionMode::Default,
+    };
+    let job = denying(&["WebFetch"]).with_subagents(&[explore]);
+    let asked = |input: Value| job.decide(&call("Agent", input)).verdict;
+    assert_eq!(asked(json!({"subagent_type": "Explore"})), Verdict::Allow);
+    assert_eq!(asked(json!({"subagent_type": "statusline-setup"})), Verdict::Deny);
+    assert_eq!(asked(json!({})), Verdict::Deny);
+    let of_agent =
+        ToolCall { agent_type: Some("Explore".into()), ..call("Agent", json!({"subagent_type": "Explore"})) };
+    assert_eq!(job.decide(&of_agent).verdict, Verdict::Deny, "agents call no agents");
 }
 
 #[test]

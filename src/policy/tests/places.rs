@@ -129,7 +129,7 @@ fn of_several_owners_the_narrowest_holds() {
     ] {
         let decided = start(&reader, line);
         assert_eq!(decided.place, Place::Nowhere, "{line}");
-        assert!(decided.decision.reason.contains("this agent is read-only"), "{}", decided.decision.reason);
+        assert!(decided.decision.reason.contains("and agent a is read-only"), "{}", decided.decision.reason);
     }
     let shell = reader.shell(None).unwrap();
     assert!(shell.read_only && !shell.everything);

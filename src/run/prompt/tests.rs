@@ -60,9 +60,13 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
     prompt.render()
 }
 
-fn facts<'a>(tools: &'a [String], neighbours: &'a [Neighbour]) -> ForkFacts<'a> {
+fn facts<'a>(restrictions: &'a Restrictions, tools: &'a [String], neighbours: &'a [Neighbour]) -> ForkFacts<'a> {
     let budget = Budget { left: 5, capacity: 5, next: None };
-    ForkFacts { tools, limits: &[], spawned_by: None, knows_main_session: false, busy: false, budget, neighbours }
+    ForkFacts { tools, restrictions, spawned_by: None, knows_main_session: false, busy: false, budget, neighbours }
+}
+
+fn restrictions_of(definition: &Definition) -> Restrictions {
+    definition.background().map(|background| Restrictions::of(&background.restrictions)).unwrap_or_default()
 }
 
 fn tools(names: &[&str]) -> Vec<String> {
@@ -111,8 +115,8 @@ fn lateness_and_a_cut_off_attempt_stand_in_the_head() {
 #[test]
 fn an_allowlist_job_is_told_its_place_its_reach_and_its_tools() {
     let definition = reminder(background(UpdateMode::OnPing, Some(&["mcp__discord__ping_user"]), None), None);
-    let tools = tools(&["ping_user"]);
-    insta::assert_snapshot!(render(&definition, |prompt| prompt.fork = Some(facts(&tools, &[]))), @"
+    let (restrictions, tools) = (restrictions_of(&definition), tools(&["ping_user"]));
+    insta::assert_snapshot!(render(&definition, |prompt| prompt.fork = Some(facts(&restrictions, &tools, &[]))), @"
     [reminder-bg:oven]
     [now: Friday 2026-11-20 14:05, Europe/Berlin (UTC+01:00)]
 
@@ -121,7 +125,7 @@ fn an_allowlist_job_is_told_its_place_its_reach_and_its_tools() {
     To reach the user: `ping_user` (a plain message), one message at most in this run. First ask yourself: would the user regret missing this? If not, send nothing.
     Messages left for all background jobs together: 5 of 5.
 
-    This job may use only these tools; every other call is refused, so do not look for ways around:
+    You may use only these tools; every other call is refused, so do not look for ways around:
     - mcp__discord__ping_user
     - Bash(ollim-bot help)
 
@@ -139,9 +143,15 @@ fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
         description: description.into(),
     };
     let neighbours = [neighbour(-10, "routine mail", ""), neighbour(70, "reminder tea", "make tea")];
+    let restrictions = restrictions_of(&definition);
     let text = render(&definition, |prompt| {
         let budget = Budget { left: 0, capacity: 5, next: Some(now() + TimeDelta::minutes(30)) };
-        prompt.fork = Some(ForkFacts { busy: true, knows_main_session: true, budget, ..facts(&tools, &neighbours) });
+        prompt.fork = Some(ForkFacts {
+            busy: true,
+            knows_main_session: true,
+            budget,
+            ..facts(&restrictions, &tools, &neighbours)
+        });
     });
     insta::assert_snapshot!(text, @"
     [reminder-bg:oven]
@@ -159,7 +169,7 @@ fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
     - 13:55 routine mail (done)
     - 15:15 reminder tea: make tea
 
-    This job may not use these; such calls are refused, so do not look for ways around:
+    You may not use these; such calls are refused, so do not look for ways around:
     - WebFetch
 
     Is the oven off?
@@ -169,7 +179,8 @@ fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
 #[test]
 fn a_job_without_a_way_to_the_person_is_told_only_that() {
     let definition = reminder(background(UpdateMode::Blocked, None, None), None);
-    let text = render(&definition, |prompt| prompt.fork = Some(facts(&[], &[])));
+    let restrictions = Restrictions::default();
+    let text = render(&definition, |prompt| prompt.fork = Some(facts(&restrictions, &[], &[])));
     assert!(text.contains("This job cannot reach the user directly."), "{text}");
     for absent in ["ping_user", "report_updates", "regret", "Messages left", "tools;"] {
         assert!(!text.contains(absent), "{absent} in {text}");
@@ -180,7 +191,8 @@ fn a_job_without_a_way_to_the_person_is_told_only_that() {
 fn each_mode_of_reporting_has_its_sentence() {
     let with = |mode, names: &[&str]| {
         let (definition, tools) = (reminder(background(mode, None, None), None), tools(names));
-        render(&definition, |prompt| prompt.fork = Some(facts(&tools, &[])))
+        let restrictions = Restrictions::default();
+        render(&definition, |prompt| prompt.fork = Some(facts(&restrictions, &tools, &[])))
     };
     let check = |mode, names: &[&str], expect: Option<&str>| {
         let text = with(mode, names);

@@ -88,11 +88,20 @@ fn agents_are_handed_over_where_the_file_names_them() {
         assert!(setup.deny_rules.iter().any(|rule| rule == hidden), "{hidden}: {:?}", setup.deny_rules);
     }
     assert!(!setup.deny_rules.iter().any(|rule| rule == "Agent(Explore)" || rule == "Agent"));
-    // With no list, or as an agent whose own file names some, a job calls none.
-    for fields in ["background: true\n", "background: true\nagent: general-purpose\n"] {
-        let setup = of(fields);
+    assert_eq!(setup.options.model, None);
+    // Without an allowlist a job calls those that the main session may call, save those that work there only.
+    for fields in ["", "disallowed_tools: [WebFetch]\n", "agent: general-purpose\n"] {
+        let setup = of(&format!("background: true\n{fields}"));
+        let agents: serde_json::Value = serde_json::from_str(&setup.options.agents.unwrap()).unwrap();
+        let names: Vec<&String> = agents.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["Bash", "Explore", "Plan", "claude-code-guide", "general-purpose"], "{fields}");
+        assert!(setup.policy.visible_tools().contains(&"Agent".to_owned()), "{fields}");
+        assert!(!setup.deny_rules.iter().any(|rule| rule == "Agent"), "{fields}");
+    }
+    for fields in ["disallowed_tools: [Agent]\n", "allowed_tools: ['*']\n", "agent: Explore\n"] {
+        let setup = of(&format!("background: true\n{fields}"));
         assert_eq!(setup.options.agents, None, "{fields}");
+        assert!(!setup.policy.visible_tools().contains(&"Agent".to_owned()), "{fields}");
         assert!(setup.deny_rules.iter().any(|rule| rule == "Agent"), "{fields}");
     }
-    assert_eq!(setup.options.model, None);
 }

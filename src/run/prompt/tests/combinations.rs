@@ -19,7 +19,7 @@ struct Case {
     neighbours: usize,
     allowed: Option<&'static [&'static str]>,
     denied: Option<&'static [&'static str]>,
-    limits: usize,
+    read_only: bool,
     updates: usize,
     left_out: usize,
     chain: Option<(u32, u32)>,
@@ -39,7 +39,7 @@ const LITTLE: Case = Case {
     neighbours: 0,
     allowed: None,
     denied: None,
-    limits: 0,
+    read_only: false,
     updates: 0,
     left_out: 0,
     chain: None,
@@ -57,7 +57,6 @@ const MUCH: Case = Case {
     mode: UpdateMode::Always,
     neighbours: 2,
     allowed: Some(&["Read"]),
-    limits: 2,
     updates: 2,
     left_out: 1,
     chain: Some((0, 2)),
@@ -86,7 +85,7 @@ fn paragraphs(case: Case) -> Vec<String> {
     };
     let skills: Vec<Skill> = (0..case.skills).map(skill).collect();
     let tools = tools(case.tools);
-    let limits: Vec<String> = (0..case.limits).map(|number| format!("Limit {number} holds.")).collect();
+    let restrictions = Restrictions { read_only: case.read_only, ..restrictions_of(&definition) };
     let next = (case.budget < 5).then(|| now() + TimeDelta::minutes(30));
     let text = render(&definition, |prompt| {
         prompt.late = case.late.then_some("[late: was scheduled for 13:00, running now]");
@@ -97,7 +96,7 @@ fn paragraphs(case: Case) -> Vec<String> {
         prompt.skills = &skills;
         prompt.fork = Some(ForkFacts {
             tools: &tools,
-            limits: &limits,
+            restrictions: &restrictions,
             spawned_by: case.spawned_by,
             knows_main_session: case.knows,
             busy: case.busy,
@@ -201,13 +200,9 @@ fn restrictions() {
                 (case.allowed, case.denied) = (allowed, denied);
             })
         });
+    let mut cases = Vec::from(cases);
+    cases.push(case("read-only", |case| (case.allowed, case.denied, case.read_only) = (None, Some(LIST), true)));
     check("restrictions", 3, 1, &cases);
-}
-
-#[test]
-fn limits() {
-    let cases = [0, 1, 2].map(|count| case(format!("{count}"), move |case| case.limits = count));
-    check("limits", 3, 1, &cases);
 }
 
 #[test]

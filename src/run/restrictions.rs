@@ -1,0 +1,155 @@
+//! The tools that a job's agent is told of: those that are left after every list that narrows its job.
+//!
+//! Pure, and for the prompt alone: calls are decided by the policy.
+
+use crate::policy::{AgentRules, BgForkConfig, Policy, ToolPattern, Verdict, common, covers, overlaps, without};
+
+/// What an agent may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restrictions {
+    /// All that it has; `None`: whatever the main session has.
+    pub only: Option<Vec<ToolPattern>>,
+    /// What it has not, though `only` or the main session have it.
+    pub never: Vec<ToolPattern>,
+    /// Its shell runs only programs that read.
+    pub read_only: bool,
+}
+
+impl Restrictions {
+    /// Those of a job's file.
+    #[must_use]
+    pub fn of(config: &BgForkConfig) -> Self {
+        let never = config.disallowed_tools().unwrap_or_default().to_vec();
+        Self { only: config.effective_allowed_tools(), never, read_only: false }
+    }
+
+    /// Narrowed by a pair of lists. `main_tools`: what the main session has.
+    pub fn narrow(&mut self, allow: Option<&[ToolPattern]>, deny: &[ToolPattern], main_tools: &[ToolPattern]) {
+        if let Some(allow) = allow {
+            self.only = Some(common(self.only.as_deref().unwrap_or(main_tools), allow));
+        }
+        self.never.extend(deny.iter().filter(|denial| !self.never.contains(denial)).cloned().collect::<Vec<_>>());
+    }
+
+    /// Narrowed to what a named agent has.
+    pub fn narrow_to_agent(&mut self, agent: &AgentRules, main_tools: &[ToolPattern]) {
+        self.narrow(agent.tools.as_deref(), &agent.disallowed, main_tools);
+        self.read_only |= agent.read_only;
+    }
+
+    /// Without what its policy takes away in every case, and without denials of what it has not. `ours`: the bare names of our
+    /// tools that it has.
+    #[must_use]
+    pub fn held_against(mut self, policy: &Policy, ours: &[String]) -> Self {
+        let Some(only) = &mut self.only else { return self };
+        *only = without(only, &self.never);
+        let visible = policy.visible_tools();
+        only.retain(|pattern| match pattern.tool().strip_prefix("mcp__discord") {
+            Some("" | "__*") => !ours.is_empty(),
+            Some(name) => ours.iter().any(|tool| name.strip_prefix("__") == Some(tool)),
+            None => pattern.tool() == "*" || visible.iter().any(|tool| tool == pattern.canonical_tool()),
+        });
+        let help = ToolPattern::ollim_bot_help();
+        let helped = policy.decide_command(&["ollim-bot", "help"].map(str::to_owned)).verdict == Verdict::Allow;
+        if helped && !only.iter().any(|pattern| covers(pattern, &help)) {
+            only.push(help);
+        }
+        self.never.retain(|denial| only.iter().any(|pattern| overlaps(pattern, denial)));
+        self
+    }
+
+    /// As the prompt says it; empty where nothing is restricted.
+    #[must_use]
+    pub fn sentences(&self) -> String {
+        let listed = |intro: &str, patterns: &[ToolPattern]| {
+            let lines: Vec<String> = patterns.iter().map(|pattern| format!("\n- {pattern}")).collect();
+            format!("{intro}{}", lines.concat())
+        };
+        let mut text = Vec::new();
+        match self.only.as_deref() {
+            Some([]) => text.push("You have no tools.".to_owned()),
+            Some(only) => text.push(listed(
+                "You may use only these tools; every other call is refused, so do not look for ways around:",
+                only,
+            )),
+            None => {}
+        }
+        match (&self.only, self.never.as_slice()) {
+            (_, []) => {}
+            (Some(_), never) => text.push(listed("Of these you may not use:", never)),
+            (None, never) => text
+                .push(listed("You may not use these; such calls are refused, so do not look for ways around:", never)),
+        }
+        if self.read_only && self.only.as_ref().is_none_or(|only| only.iter().any(|one| one.tool() == "Bash")) {
+            text.push("You only read: of shell commands only those run that change nothing.".to_owned());
+        }
+        text.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Places, SpawnTools, default_main_tools};
+
+    fn list(texts: &[&str]) -> Vec<ToolPattern> {
+        texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
+    }
+
+    /// A spawned agent's: its caller's lists, then its own.
+    #[track_caller]
+    fn check(allowed: Option<&[&str]>, denied: Option<&[&str]>, allow: Option<&[&str]>, deny: &[&str], expected: &str) {
+        let config = BgForkConfig::new(Default::default(), false, allowed.map(list), denied.map(list)).unwrap();
+        let places = Places { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
+        let tools = SpawnTools { allow: allow.map(list), deny: Some(list(deny)) };
+        let main_tools = default_main_tools();
+        let policy = Policy::background("routine x", &config, &main_tools, &places).spawned("session y", &tools);
+        let ours = policy.visible_mcp(&["ping_user", "report_updates"]);
+        let mut restrictions = Restrictions::of(&config);
+        restrictions.narrow(tools.allow.as_deref(), tools.deny.as_deref().unwrap_or_default(), &main_tools);
+        let said = restrictions.held_against(&policy, &ours).sentences();
+        assert_eq!(said.replace('\n', " "), expected);
+    }
+
+    #[test]
+    fn a_child_is_told_what_is_left() {
+        const ONLY: &str = "You may use only these tools; every other call is refused, so do not look for ways around:";
+        const NOT: &str = "You may not use these; such calls are refused, so do not look for ways around:";
+        check(None, None, None, &[], "");
+        check(None, None, None, &["Bash(git push *)"], &format!("{NOT} - Bash(git push *)"));
+        check(None, Some(&["WebFetch"]), None, &["Bash"], &format!("{NOT} - WebFetch - Bash"));
+        // Its caller has no list, and one of its own has nothing before it.
+        check(
+            None,
+            None,
+            Some(&["Read", "Bash(ls *)"]),
+            &[],
+            &format!("{ONLY} - Bash(ls *) - Read - Bash(ollim-bot help)"),
+        );
+        check(
+            Some(&["Read", "Bash(git *)", "Agent(Explore)", "mcp__discord__ping_user", "mcp__discord__report_updates"]),
+            None,
+            None,
+            &["Bash(git push *)", "Read"],
+            &format!(
+                "{ONLY} - Bash(git *) - mcp__discord__report_updates - Bash(ollim-bot help) Of these you may not use: - Bash(git push *)"
+            ),
+        );
+        check(Some(&["Read"]), None, Some(&["WebSearch"]), &["Bash"], "You have no tools.");
+    }
+
+    #[test]
+    fn a_read_only_agent_is_told_so() {
+        let mut restrictions = Restrictions { only: Some(list(&["Bash", "Edit", "Read"])), ..Restrictions::default() };
+        let agent = AgentRules {
+            name: "Plan".into(),
+            tools: Some(list(&["Read", "Bash"])),
+            disallowed: list(&["Edit"]),
+            read_only: true,
+            permission_mode: crate::policy::PermissionMode::Default,
+        };
+        restrictions.narrow_to_agent(&agent, &[]);
+        assert!(restrictions.sentences().ends_with("only those run that change nothing."));
+        assert_eq!(restrictions.only, Some(list(&["Bash", "Read"])));
+    }
+}
