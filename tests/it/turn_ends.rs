@@ -188,6 +188,15 @@ async fn last_words_are_heard_and_counted() {
     assert_eq!(report.answer.as_deref(), Some("really done"));
     assert_eq!(host.client_denied.lock().unwrap().len(), 2, "each once");
 
+    // Published examples of the protocol have a denial without `is_error`.
+    let told = |id: &str, content: &str| {
+        let block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+        json!({"type": "user", "message": {"content": [block]}})
+    };
+    let (_, host) = late(&[call("a"), told("a", "Write tool was denied."), call("b"), told("b", "3 files")]).await;
+    let denied = host.client_denied.lock().unwrap().clone();
+    assert_eq!(denied, [("Bash".to_owned(), "Write tool was denied.".to_owned())]);
+
     let asks = json!({"type": "control_request", "request_id": "q", "request": {"subtype": "hook_callback",
         "callback_id": "hook_0", "input": {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {}}}});
     let begins = json!({"type": "system", "subtype": "task_started", "task_id": "t", "description": "build"});

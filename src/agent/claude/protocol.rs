@@ -252,6 +252,21 @@ pub(super) fn text_of(content: &Value) -> String {
     }
 }
 
+/// Whether the text of a tool result says that the call was denied, in the client's words.
+pub(super) fn reads_as_denial(text: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "permission to use",
+        "requested permissions to",
+        "was denied",
+        "been denied",
+        "is not allowed",
+        "no such tool available",
+        "doesn't want to proceed",
+    ];
+    let beginning: String = text.chars().take(400).collect::<String>().to_lowercase();
+    WORDS.iter().any(|words| beginning.contains(words))
+}
+
 /// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies. `server`: our
 /// MCP server, if the client is to have it. `ask_to_stop`: whether it asks before it ends its turn. `options`: its system prompts
 /// are told here.

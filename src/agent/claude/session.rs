@@ -262,10 +262,11 @@ impl<'a> Turn<'a> {
         for block in blocks {
             let Block::ToolResult { tool_use_id, content, is_error } = block else { continue };
             let Some((tool, input)) = self.calls.remove(&tool_use_id) else { continue };
-            // It is told once: `permission_denials` names it again.
-            if is_error == Some(true) && self.verdicts.refused_unasked(&tool_use_id) {
+            let reason = protocol::text_of(&content);
+            // Told once: `permission_denials` names it again. Some denials are not marked as errors.
+            let failed = is_error == Some(true) || protocol::reads_as_denial(&reason);
+            if failed && self.verdicts.refused_unasked(&tool_use_id) {
                 let host = self.request.host.clone();
-                let reason = protocol::text_of(&content);
                 self.tell(async move { host.client_denied(tool, input, reason).await });
             }
         }

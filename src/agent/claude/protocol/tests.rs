@@ -45,6 +45,22 @@ fn the_client_is_given_no_server_and_no_question_that_it_does_not_need() {
 }
 
 #[test]
+fn a_denial_is_known_by_its_text() {
+    for text in [
+        "Permission to use Write has been denied.",
+        "Claude requested permissions to write to /x, but you haven't granted it yet.",
+        "Write tool was denied.",
+        "<tool_use_error>Error: No such tool available: Write</tool_use_error>",
+        "The user doesn't want to proceed with this tool use.",
+    ] {
+        assert!(reads_as_denial(text), "{text}");
+    }
+    for text in ["", "Todos have been modified", "3 files", &format!("{} was denied", "x".repeat(400))] {
+        assert!(!reads_as_denial(text), "{text}");
+    }
+}
+
+#[test]
 fn system_prompts_are_told_at_the_start() {
     let told = |system: Option<&str>, append: Option<&str>| {
         let text = |text: Option<&str>| text.map(str::to_owned);
