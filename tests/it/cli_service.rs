@@ -107,6 +107,26 @@ fn a_second_service_names_the_first() {
 }
 
 #[test]
+fn the_beginning_and_the_end_of_a_run_are_logged() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
+    let run = service.until_ended("tea", 1).remove(0);
+    let run = run["run"].as_str().unwrap().to_owned();
+    let (_, said) = service.stop();
+    let line = |word: &str| {
+        let of_run = |line: &&str| line.contains(&format!("run={run}")) && line.contains(&format!(" {word} "));
+        said.lines().find(of_run).unwrap_or_else(|| panic!("{word}: {said}")).to_owned()
+    };
+    let started = line("started");
+    assert!(
+        started.contains("kind=reminder") && started.contains("id=tea") && started.contains("attempt=1"),
+        "{started}"
+    );
+    line("ended");
+}
+
+#[test]
 fn an_ended_service_leaves_nothing_that_answers() {
     let bot = TestBot::new();
     let (status, _) = bot.start().stop();

@@ -93,6 +93,8 @@ impl Dispatcher {
             fail_point!(BeforeLaunch);
             let report = match journal.launching(&run, text).await {
                 Ok(()) => {
+                    let (kind, id, attempt_number) = (job.definition.kind(), &job.definition.id, job.attempt);
+                    tracing::info!(%run, %kind, %id, attempt = attempt_number, late = job.late.is_some(), "started");
                     fail_point!(Launched);
                     let report = tokio::select! {
                         biased;
