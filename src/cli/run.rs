@@ -126,10 +126,10 @@ impl From<DaemonError> for CliError {
             DaemonError::Lock(LockError::Taken { pid, .. }) => {
                 failed.hint(format!("`ollim-bot status` asks it how it is; `kill {pid}` ends it"))
             }
-            DaemonError::Lock(LockError::Original { pid, .. }) => failed
+            DaemonError::Lock(LockError::Original { pid, file, .. }) => failed
                 .hint(format!("end it first (`kill {pid}`): two bots on one folder would each fire every job"))
                 .hint("or give this one a folder of its own, `--home DIR`, and copy routines/ and reminders/ there")
-                .hint("if that process is something else, remove state/bot.pid"),
+                .hint(format!("if that process is something else, remove {file}")),
             DaemonError::Fire(_) => Self::user(error.to_string()),
             _ => failed,
         }

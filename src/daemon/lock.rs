@@ -33,6 +33,8 @@ pub enum LockError {
         home: PathBuf,
         /// Its pid.
         pid: i32,
+        /// The file that names it, relative to the data folder.
+        file: &'static str,
     },
     /// The lock file cannot be used.
     #[error("cannot lock {}: {source}", path.display())]
@@ -129,17 +131,22 @@ fn holder(file: &mut File) -> String {
     }
 }
 
-/// The original bot keeps its pid in `state/bot.pid` and would write to the same files.
+/// Where versions of the original bot keep their pid.
+const ORIGINALS: [&str; 2] = ["bot.pid", "state/bot.pid"];
+
+/// The original bot would write to the same files.
 fn original(home: &Home) -> Result<(), LockError> {
-    let Ok(text) = std::fs::read_to_string(home.state().join("bot.pid")) else { return Ok(()) };
-    let Ok(number) = text.trim().parse::<i32>() else { return Ok(()) };
-    // Zero and below name groups of processes, not one.
-    let Some(pid) = Some(number).filter(|number| *number > 0).and_then(Pid::from_raw) else { return Ok(()) };
-    // A process of somebody else's cannot be signalled, but is there.
-    match rustix::process::test_kill_process(pid) {
-        Ok(()) | Err(rustix::io::Errno::PERM) => Err(LockError::Original { home: home.root().to_owned(), pid: number }),
-        Err(_) => Ok(()),
+    for file in ORIGINALS {
+        let Ok(text) = std::fs::read_to_string(home.root().join(file)) else { continue };
+        let Ok(number) = text.trim().parse::<i32>() else { continue };
+        // Zero and below name groups of processes, not one.
+        let Some(pid) = Some(number).filter(|number| *number > 0).and_then(Pid::from_raw) else { continue };
+        // A process of somebody else's cannot be signalled, but is there.
+        if let Ok(()) | Err(rustix::io::Errno::PERM) = rustix::process::test_kill_process(pid) {
+            return Err(LockError::Original { home: home.root().to_owned(), pid: number, file });
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -208,16 +215,18 @@ mod tests {
     #[test]
     fn the_original_bot_keeps_its_folder_while_it_lives() {
         let (_folder, home) = home();
-        let file = home.state().join("bot.pid");
-        std::fs::write(&file, std::process::id().to_string()).unwrap();
-        assert!(matches!(Lock::take(&home), Err(LockError::Original { .. })));
-        // A process that has ended and been waited for.
-        let mut ended = std::process::Command::new("true").spawn().unwrap();
-        let pid = ended.id();
-        ended.wait().unwrap();
-        for text in [pid.to_string(), "0".into(), "-1".into(), "no number".into()] {
-            std::fs::write(&file, text).unwrap();
-            drop(Lock::take(&home).unwrap());
+        for name in ORIGINALS {
+            let file = home.root().join(name);
+            std::fs::write(&file, std::process::id().to_string()).unwrap();
+            assert!(matches!(Lock::take(&home), Err(LockError::Original { file, .. }) if file == name));
+            // A process that has ended and been waited for.
+            let mut ended = std::process::Command::new("true").spawn().unwrap();
+            let pid = ended.id();
+            ended.wait().unwrap();
+            for text in [pid.to_string(), "0".into(), "-1".into(), "no number".into()] {
+                std::fs::write(&file, text).unwrap();
+                drop(Lock::take(&home).unwrap());
+            }
         }
     }
 }
