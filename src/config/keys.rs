@@ -323,9 +323,8 @@ fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
             return Err(fault(format!("`tools.subagents.tools.{}` must be a list", entry.key), hint));
         };
         let pattern = |item: &Node| match item {
-            Node::Text(text) => {
-                ToolPattern::parse(text).map_err(|error| fault(error.to_string(), "write `Tool` or `Tool(what)`"))
-            }
+            Node::Text(text) => ToolPattern::parse_for_job(text)
+                .map_err(|error| fault(error.to_string(), "write `Tool` or `Tool(what)`")),
             other => Err(fault(format!("a tool pattern is a text, not {}", other.describe()), hint)),
         };
         *list = Some(items.iter().map(pattern).collect::<Result<_, _>>()?);

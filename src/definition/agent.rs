@@ -104,8 +104,7 @@ pub(super) fn folder() -> PathBuf {
 fn callable(definition: &Definition) -> impl Iterator<Item = (usize, &str)> {
     let list = definition.background().and_then(|background| background.restrictions.allowed_tools());
     let name = |pattern: &'_ ToolPattern| matches!(pattern.tool(), "Agent" | "Task");
-    list.into_iter().flatten().enumerate().filter_map(move |(item, pattern)| {
-        let text = pattern.specifier().filter(|text| name(pattern) && !text.contains('*'))?;
-        Some((item, text))
-    })
+    let named = list.into_iter().flatten().enumerate().filter(move |(_, pattern)| name(pattern));
+    let names = named.flat_map(|(item, pattern)| pattern.alternatives().into_iter().map(move |name| (item, name)));
+    names.filter(|(_, name)| !name.contains('*'))
 }

@@ -283,7 +283,7 @@ impl<'a> Value<'a> {
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
         thread_local!(static ANSWERS: Memo<str, Result<ToolPattern, PatternError>> = Memo::new());
         let pattern = |(n, text): (usize, &str)| {
-            ANSWERS.with(|answers| answers.get(text, || ToolPattern::parse(text))).map_err(|error| {
+            ANSWERS.with(|answers| answers.get(text, || ToolPattern::parse_for_job(text))).map_err(|error| {
                 let said = error.to_string();
                 let (what, hint) = match said.split_once("; ") {
                     Some((what, hint)) => (what, hint),

@@ -62,7 +62,9 @@ pub fn covers(parent: &ToolPattern, child: &ToolPattern) -> bool {
         (Matcher::Command(outer), Matcher::Command(inner)) => outer.covers(inner),
         (Matcher::Path(outer), Matcher::Path(inner)) => outer.covers(inner),
         (Matcher::Host(outer), Matcher::Host(inner)) => outer.covers(inner),
-        (Matcher::Text(outer), Matcher::Text(inner)) => outer.covers(inner),
+        (Matcher::Text(outer), Matcher::Text(inner)) => {
+            inner.iter().all(|inner| outer.iter().any(|outer| outer.covers(inner)))
+        }
         _ => parent.pattern == child.pattern,
     }
 }
@@ -90,7 +92,7 @@ pub fn overlaps(grant: &ToolPattern, denial: &ToolPattern) -> bool {
         (Matcher::Command(grant), Matcher::Command(denial)) => grant.reaches(denial),
         (Matcher::Path(a), Matcher::Path(b)) => a.overlaps(b),
         (Matcher::Host(a), Matcher::Host(b)) => a.overlaps(b),
-        (Matcher::Text(a), Matcher::Text(b)) => a.overlaps(b),
+        (Matcher::Text(a), Matcher::Text(b)) => a.iter().any(|a| b.iter().any(|b| a.overlaps(b))),
         _ => true,
     }
 }
@@ -224,6 +226,9 @@ mod tests {
             ("mcp__discord", "mcp__discordx", false),
             ("Agent(Explore)", "Task(Explore)", true),
             ("Agent(Explore)", "Agent", false),
+            ("Agent(Explore, Plan)", "Agent(Plan)", true),
+            ("Agent(Explore,Plan)", "Agent(Plan, Explore)", true),
+            ("Agent(Plan)", "Agent(Explore, Plan)", false),
             ("Skill(deploy *)", "Skill(deploy staging)", true),
             ("*", "Bash", true),
             ("*", "mcp__x", true),

@@ -1,6 +1,7 @@
 //! Patterns that are broader, or narrower, than they look.
 
 use super::ToolPattern;
+use super::known;
 use super::misread::misread;
 use super::programs::runs_anything;
 use super::rule::{Matcher, Origin, Rule};
@@ -36,11 +37,28 @@ pub fn warnings(pattern: &ToolPattern) -> Vec<String> {
         }
         _ => {}
     }
+    out.extend(no_such_server(&rule).map(|why| format!("`{pattern}` grants nothing: {why}")));
     if pattern.canonical_tool() == "Agent" && rule.is_all() {
         out.push(format!("`{pattern}` grants nothing in a job: name the agent, as in `Agent(Explore)`"));
     }
     out.extend(misread(&rule));
     out
+}
+
+/// Why a rule about MCP tools speaks of none that there is.
+fn no_such_server(rule: &Rule) -> Option<String> {
+    let tool = rule.pattern.tool();
+    if !tool.starts_with("mcp__") || known::OURS.iter().any(|ours| rule.is_for(ours)) {
+        return None;
+    }
+    if tool.starts_with("mcp__discord__") {
+        return Some("this version has no such tool; remove it".into());
+    }
+    let why = "agents have no MCP server but our own, `discord`";
+    Some(match known::nearest_of_ours(tool) {
+        Some(near) => format!("{why}; did you mean `{near}`?"),
+        None => format!("{why}; remove it"),
+    })
 }
 
 fn is_whole_work(pattern: &ToolPattern) -> bool {
@@ -104,6 +122,12 @@ pub fn denylist_warnings(pattern: &ToolPattern, list: &[ToolPattern]) -> Vec<Str
             "`{pattern}` is a guard rail, not a boundary: a copy of the program, or another one, can do the same; list what is allowed in `allowed_tools` instead"
         ));
     }
+    out.extend(no_such_server(&rule).map(|why| format!("`{pattern}` denies nothing: {why}")));
+    if pattern.canonical_tool() == "Read" && pattern.is_whole_tool() {
+        out.push(format!(
+            "`{pattern}` also takes Glob, Grep, Edit and Write away: what may not be read may not be searched or written; list what is allowed in `allowed_tools` if you mean less"
+        ));
+    }
     if matches!(rule.matcher, Matcher::Unsupported) {
         out.push(format!("`{pattern}` denies every {} call: it has no such specifier", pattern.tool()));
     }
@@ -148,9 +172,39 @@ mod tests {
             "Bash(python3 report.py)",
             "Edit(notes/**)",
             "mcp__discord__ping_user",
+            "mcp__discord",
+            "mcp__*",
             "WebFetch(domain:docs.rs)",
             "Agent(Explore)",
+            "Agent(Explore, Plan)",
         ] {
+            assert_eq!(of(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn rules_about_tools_that_are_not_there_are_told() {
+        assert_eq!(
+            of("mcp__dicsord__ping_user"),
+            "`mcp__dicsord__ping_user` grants nothing: agents have no MCP server but our own, `discord`; did you mean \
+             `mcp__discord__ping_user`?"
+        );
+        assert!(of("mcp__github").contains("grants nothing"));
+        assert!(of("mcp__discord__save_context").contains("this version has no such tool"));
+        let pattern = ToolPattern::parse("mcp__github__push").unwrap();
+        assert!(denylist_warnings(&pattern, &[]).join(" | ").contains("denies nothing"));
+        let error = ToolPattern::parse_for_job("mcp__discord__ping_usr").unwrap_err();
+        assert_eq!(error.to_string(), "unknown tool `mcp__discord__ping_usr`; did you mean `mcp__discord__ping_user`?");
+        for text in ["mcp__discord__ping_*", "mcp__discord", "mcp__discord__enter_fork", "mcp__other__x"] {
+            assert!(ToolPattern::parse_for_job(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_denial_of_reading_is_wider_than_it_looks() {
+        let of = |text: &str| denylist_warnings(&ToolPattern::parse(text).unwrap(), &[]).join(" | ");
+        assert!(of("Read").contains("also takes Glob, Grep, Edit and Write away"));
+        for text in ["Glob", "Edit", "Bash"] {
             assert_eq!(of(text), "", "{text}");
         }
     }

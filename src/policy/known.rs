@@ -75,6 +75,20 @@ const TOOLS: &[Known] = &[
     renamed("Task", "Agent"),
 ];
 
+/// Our own tools.
+pub(super) const OURS: &[&str] = &[
+    "mcp__discord__discord_embed",
+    "mcp__discord__follow_up_chain",
+    "mcp__discord__ping_user",
+    "mcp__discord__report_updates",
+    "mcp__discord__sessions_spawn",
+    "mcp__discord__spawn_agent",
+];
+
+/// Tools of the original bot that this version has not. Its files load all the same; they grant and deny nothing.
+pub(super) const OURS_NO_MORE: &[&str] =
+    &["mcp__discord__enter_fork", "mcp__discord__exit_fork", "mcp__discord__save_context"];
+
 /// Blocked in every fork and for every subagent, whatever a file says: they recurse, schedule by themselves, or talk
 /// to a person who is not there.
 pub(super) const BLOCKED: &[&str] = &[
@@ -114,6 +128,12 @@ pub(super) fn canonical(name: &str) -> &str {
 /// The built-ins that `--tools` can make exist, by their present names.
 pub(super) fn offered_tools() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().filter(|tool| tool.offered).map(|tool| tool.name)
+}
+
+/// The tool of ours nearest to a mistyped one, if any is near.
+pub(super) fn nearest_of_ours(name: &str) -> Option<&'static str> {
+    let near = OURS.iter().map(|known| (strsim::damerau_levenshtein(&name.to_ascii_lowercase(), known), *known));
+    near.filter(|(distance, _)| *distance <= 3).min().map(|(_, known)| known)
 }
 
 /// The known name nearest to a mistyped one, if any is near.

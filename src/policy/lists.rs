@@ -100,7 +100,7 @@ fn grants(rule: &Rule, request: &Request<'_>, known: &Known) -> bool {
     match (request, &rule.matcher) {
         (Request::Path { access, path }, _) => grants_path(rule, path, *access, known),
         (Request::Fetch(url), Matcher::Host(hosts)) => web::host(url).is_some_and(|host| hosts.matches(&host)),
-        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches(&words(text)),
+        (Request::Text(text), Matcher::Text(forms)) => forms.iter().any(|form| form.matches(&words(text))),
         _ => false,
     }
 }
@@ -113,7 +113,9 @@ fn denies(rule: &Rule, request: &Request<'_>, known: &Known) -> bool {
         (Request::Path { access, path }, _) => denies_path(rule, path, *access, known),
         // A URL without a certain host could be the denied one.
         (Request::Fetch(url), Matcher::Host(hosts)) => web::host(url).is_none_or(|host| hosts.matches_possibly(&host)),
-        (Request::Text(text), Matcher::Text(wildcard)) => wildcard.matches_loosely(&loose(&words(text))),
+        (Request::Text(text), Matcher::Text(forms)) => {
+            forms.iter().any(|form| form.matches_loosely(&loose(&words(text))))
+        }
         _ => true,
     }
 }

@@ -91,6 +91,20 @@ impl ToolPattern {
         Ok(Self { tool: tool.into(), specifier: specifier.map(Into::into) })
     }
 
+    /// [`parse`](Self::parse), for the lists of jobs: a tool of our own server must be one.
+    ///
+    /// # Errors
+    /// As `parse`; [`PatternError::UnknownTool`] for `mcp__discord__…` that names none of our tools.
+    pub fn parse_for_job(text: &str) -> Result<Self, PatternError> {
+        let pattern = Self::parse(text)?;
+        let ours = pattern.tool().starts_with("mcp__discord__") && !pattern.tool().contains('*');
+        if ours && !known::OURS.iter().chain(known::OURS_NO_MORE).any(|name| *name == pattern.tool()) {
+            let name = pattern.tool().to_owned();
+            return Err(PatternError::UnknownTool { nearest: known::nearest_of_ours(&name), name });
+        }
+        Ok(pattern)
+    }
+
     /// The entry that every allowlist gets by itself.
     #[must_use]
     pub fn ollim_bot_help() -> Self {
@@ -112,6 +126,16 @@ impl ToolPattern {
     #[must_use]
     pub fn specifier(&self) -> Option<&str> {
         self.specifier.as_deref()
+    }
+
+    /// What stands in the parentheses, as the forms that it means: of agents several may be named (`Agent(Explore, Plan)`).
+    #[must_use]
+    pub fn alternatives(&self) -> Vec<&str> {
+        match self.specifier() {
+            None => Vec::new(),
+            Some(specifier) if known::canonical(&self.tool) == "Agent" => specifier.split(',').map(str::trim).collect(),
+            Some(specifier) => vec![specifier],
+        }
     }
 
     /// The tool's present name: `Task(x)` is `Agent(x)`, and `Write` is `Edit`, since the client ignores path rules
@@ -211,6 +235,9 @@ fn check_specifier(tool: &str, specifier: &str, text: &str) -> Result<(), Patter
                 return Err(PatternError::ParentInPath(text.into()));
             }
             Ok(())
+        }
+        "Agent" if specifier.split(',').any(|name| name.trim().is_empty()) => {
+            Err(PatternError::EmptySpecifier(text.into()))
         }
         "WebFetch" if specifier != "*" => {
             let host = specifier.strip_prefix("domain:").unwrap_or_default();

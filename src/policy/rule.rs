@@ -52,8 +52,8 @@ pub(super) enum Matcher {
     Path(PathRule),
     /// Hosts.
     Host(HostRule),
-    /// A text of the call: an agent's type, a skill with its arguments.
-    Text(Wildcard),
+    /// A text of the call, in one of these forms: an agent's type, a skill with its arguments.
+    Text(Vec<Wildcard>),
     /// A specifier that this tool does not have: it grants nothing and denies everything.
     Unsupported,
 }
@@ -128,7 +128,7 @@ fn matcher(pattern: &ToolPattern) -> Matcher {
             Some(host) => Matcher::Host(HostRule::new(host)),
             None => Matcher::Unsupported,
         },
-        "Agent" | "Skill" => Matcher::Text(Wildcard::command(specifier)),
+        "Agent" | "Skill" => Matcher::Text(pattern.alternatives().into_iter().map(Wildcard::command).collect()),
         _ => Matcher::Unsupported,
     }
 }

@@ -24,7 +24,7 @@ impl SpawnTools {
     /// The first text that is no pattern.
     pub fn parse(allow: Option<&[String]>, deny: Option<&[String]>) -> Result<Self, PatternError> {
         let list = |texts: Option<&[String]>| {
-            texts.map(|texts| texts.iter().map(|text| ToolPattern::parse(text)).collect()).transpose()
+            texts.map(|texts| texts.iter().map(|text| ToolPattern::parse_for_job(text)).collect()).transpose()
         };
         Ok(Self { allow: list(allow)?, deny: list(deny)? })
     }

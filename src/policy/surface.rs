@@ -71,12 +71,16 @@ impl Policy {
             rules.extend(known::names_of(tool).into_iter().map(str::to_owned));
         }
         for rule in self.all_lists().iter().flat_map(|lists| &lists.deny) {
-            let text = match (rule.pattern.tool(), rule.pattern.specifier()) {
-                ("Write", Some(specifier)) => format!("Edit({specifier})"),
-                _ => rule.pattern.to_string(),
+            let (tool, forms) = (rule.pattern.tool(), rule.pattern.alternatives());
+            let tool = if tool == "Write" && !forms.is_empty() { "Edit" } else { tool };
+            let texts = match forms.is_empty() {
+                true => vec![tool.to_owned()],
+                false => forms.iter().map(|form| format!("{tool}({form})")).collect(),
             };
-            if !rules.contains(&text) {
-                rules.push(text);
+            for text in texts {
+                if !rules.contains(&text) {
+                    rules.push(text);
+                }
             }
         }
         rules

@@ -236,7 +236,7 @@ fn a_broken_agent_is_not_replaced_by_the_clients_own() {
     let api = MessagesApi::script([call("Explore"), call("Plan")]);
     let bot = TestBot::with_client(&client::real(), api.url());
     bot.write("agents/broken.md", "---\nname: Explore\ndescription: d\ntools: []\n---\nx\n");
-    bot.live("allowed_tools:\n  - Agent(Explore)\n  - Agent(Plan)\n  - Read\n");
+    bot.live("allowed_tools:\n  - Agent(Explore, Plan)\n  - Read\n");
     assert_eq!(listed(&api), ["Plan"]);
     let requests = api.requests();
     assert!(!requests.iter().any(|request| system_prompt(request).contains(&prompt)));

@@ -214,6 +214,22 @@ fn a_denial_names_the_owner_that_denied_and_advises_where_it_helps() {
 }
 
 #[test]
+fn one_rule_may_name_several_agents() {
+    let agent = |name: &str| call("Agent", json!({"subagent_type": name}));
+    let allows = allowing(&["Agent(Explore, Plan)"]);
+    let denies = denying(&["Task(Explore,Plan)"]);
+    for (name, named) in [("Explore", true), ("Plan", true), ("Explore, Plan", false), ("general-purpose", false)] {
+        assert_eq!(allows.decide(&agent(name)).verdict == Verdict::Allow, named, "{name}");
+        assert_eq!(denies.decide(&agent(name)).verdict == Verdict::Deny, named, "{name}");
+    }
+    let rules = denies.deny_rules();
+    assert!(rules.contains(&"Task(Explore)".to_owned()) && rules.contains(&"Task(Plan)".to_owned()), "{rules:?}");
+    for text in ["Agent(Explore,)", "Agent(,)", "Task( , x)"] {
+        assert!(ToolPattern::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn only_agents_that_were_handed_over_are_called() {
     let explore = AgentRules {
         name: "Explore".into(),
