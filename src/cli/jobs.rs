@@ -241,13 +241,17 @@ fn row(definition: &Definition, at: Option<DateTime<Utc>>, paused: bool, now: Da
     before.into_iter().chain(cron.map(Cell::from)).chain(behind).collect()
 }
 
-/// Where it runs, where that is not the main session.
-fn place(definition: &Definition) -> &'static str {
-    match definition.background() {
-        None => "",
-        Some(Background { isolated: true, .. }) => "isolated",
-        Some(_) => "background",
+/// Where it runs, where that is not the main session; its place in its chain; its model.
+fn place(definition: &Definition) -> String {
+    let mut words = Vec::new();
+    if let Some(background) = definition.background() {
+        words.push(if background.isolated { "isolated" } else { "background" }.to_owned());
     }
+    if let Trigger::Reminder { chain: Some(Chain { max, depth, .. }), .. } = &definition.trigger {
+        words.push(format!("check {} of {}", depth + 1, max + 1));
+    }
+    words.extend(definition.background().and_then(|background| background.model.clone()));
+    words.join(", ")
 }
 
 /// Its description, else the beginning of its body.

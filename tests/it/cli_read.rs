@@ -64,13 +64,18 @@ fn lists_are_in_order_of_the_next_time() {
     insta::assert_snapshot!(typed(&bot, &["reminder", "list"]), @"
     exit: 0
     -- stdout
-    dentist Sun 4 May 2098 09:00 CEST in SPAN Call the dentist [31mnow.
+    dentist Sun 4 May 2098 09:00 CEST in SPAN check 1 of 4 Call the dentist [31mnow.
     ");
     bot.write("reminders/broken.md", "---\nrun_at: never\n---\nx\n");
+    bot.write(
+        "reminders/tax.md",
+        "---\nrun_at: \"2098-06-01T09:00:00Z\"\nbackground: true\nmodel: haiku\nmax_chain: 2\nchain_depth: 1\nchain_parent: t\n---\nPay the tax.\n",
+    );
     insta::assert_snapshot!(typed(&bot, &["reminder", "list"]), @"
     exit: 0
     -- stdout
-    dentist Sun 4 May 2098 09:00 CEST in SPAN Call the dentist [31mnow.
+    dentist Sun 4 May 2098 09:00 CEST in SPAN check 1 of 4 Call the dentist [31mnow.
+    tax Sun 1 Jun 2098 09:00 UTC in SPAN background, check 2 of 3, haiku Pay the tax.
     -- stderr
     error: 1 file has an error and will not fire
       reminders/broken.md:2: `run_at` is not a time: `never`
@@ -599,4 +604,34 @@ async fn everything_that_reads_has_json() {
             assert!(document.is_ok_and(|one| one.is_array() || one.is_object()), "{words:?}: {}", shown(&bot, &ran));
         }
     }
+}
+
+#[test]
+fn rules_that_only_look_as_if_they_held_are_told() {
+    let bot = TestBot::new();
+    let routine = |fields: &str| format!("---\ncron: '@daily'\nbackground: true\n{fields}---\nWork.\n");
+    bot.write("routines/a.md", &routine("allowed_tools: [mcp__discord__ping_usr]\n"));
+    bot.write("routines/b.md", &routine("allowed_tools: ['Agent(Explore, Plna)']\n"));
+    bot.write("routines/c.md", &routine("disallowed_tools: [Read, mcp__github__push]\n"));
+    insta::assert_snapshot!(typed(&bot, &["check"]), @"
+    exit: 1
+    -- stdout
+    error: routine `a`: `allowed_tools`: unknown tool `mcp__discord__ping_usr`
+      --> routines/a.md:4:17
+    hint: did you mean `mcp__discord__ping_user`?
+
+    warning: routine `b`: there is no agent `Plna`; did you mean `Plan`?
+      --> routines/b.md:4:17
+    hint: `ollim-bot agents list` shows those there are
+
+    warning: routine `c`: `Read` also takes Glob, Grep, Edit and Write away: what may not be read may not be searched or written
+      --> routines/c.md:4:20
+    hint: list what is allowed in `allowed_tools` if you mean less
+
+    warning: routine `c`: `mcp__github__push` denies nothing: agents have no MCP server but our own, `discord`
+      --> routines/c.md:4:26
+    hint: remove it
+
+    2 definitions in order, 1 error, 3 warnings
+    ");
 }
