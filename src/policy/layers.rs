@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::attenuate::covers;
 use super::call::{self, Request};
+use super::grants::without;
 use super::lists::Lists;
 use super::path::{Known, Places};
 use super::program::grants_some;
@@ -276,6 +278,18 @@ impl Policy {
             _ => format!("; {} grants: {}, …", lists.owner, rules[..MOST].join(", ")),
         };
         deny(Layer::AllowedTools, None, format!("{sentence}{hint}"))
+    }
+
+    /// Whether every call that a pattern allows is granted by each owner's lists, and none of them denies all of these calls.
+    /// `false` where that cannot be told.
+    #[must_use]
+    pub fn covers(&self, pattern: &ToolPattern) -> bool {
+        let asked = std::slice::from_ref(pattern);
+        self.lists.iter().all(|lists| {
+            let denied: Vec<ToolPattern> = lists.deny.iter().map(|rule| rule.pattern.clone()).collect();
+            let granted = |rules: &Vec<Rule>| rules.iter().any(|rule| covers(&rule.pattern, pattern));
+            lists.allow.as_ref().is_none_or(granted) && without(asked, &denied) == asked
+        })
     }
 
     /// Whether some rule grants a tool by just its name.

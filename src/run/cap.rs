@@ -269,8 +269,20 @@ impl Cap {
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
         let effective = self.restrictions.effective_allowed_tools();
         let granted = effective.as_deref().unwrap_or(&self.main_tools);
-        // Its denials need no look: they are held beside the child's own lists, call by call.
-        demand(&self.title, granted, &[], asked).map_err(|error| error.to_string())
+        // Denials of a part need no look: they are held beside the child's own lists, call by call.
+        demand(&self.title, granted, &[], asked).map_err(|error| error.to_string())?;
+        may_all(&self.policy, asked, &self.title)
+    }
+}
+
+/// Whether a policy covers all that is asked for.
+///
+/// # Errors
+/// A sentence with the first pattern that is more.
+pub(super) fn may_all(policy: &Policy, asked: &[ToolPattern], whose: &str) -> Result<(), String> {
+    match asked.iter().find(|pattern| !policy.covers(pattern)) {
+        Some(pattern) => Err(format!("`{pattern}` is more than {whose} may do itself; leave it out, or narrow it")),
+        None => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::cap::Cap;
+use super::cap::{Cap, may_all};
 use super::host::Host;
 use super::runner::RunSettings;
 use super::setup::{Setup, Spawned};
@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
 use crate::home::Home;
 use crate::journal::{Journal, NewSession, PolicySet, RunId, SessionRecord, Started};
-use crate::policy::{Places, SpawnTools, ToolPattern, UpdateMode};
+use crate::policy::{Places, Policy, SpawnTools, ToolPattern, UpdateMode};
 use crate::schedule::{Loaded, Schedule};
 
 /// How many agents one run may start.
@@ -99,8 +99,14 @@ impl Spawner {
         if prompt.len() > LONGEST_PROMPT {
             return Err(format!("the prompt is over {} KiB; name a file that it reads instead", LONGEST_PROMPT / 1024));
         }
-        if let Some((_, cap)) = caller {
-            cap.may_spawn(tools.as_ref())?;
+        match caller {
+            Some((_, cap)) => cap.may_spawn(tools.as_ref())?,
+            None => {
+                let allow = tools.as_ref().and_then(|tools| tools.allow.as_deref()).unwrap_or_default();
+                let main_tools = self.settings.read().unwrap_or_else(PoisonError::into_inner).main_tools.clone();
+                let policy = Policy::main_session(&main_tools, &self.places());
+                may_all(&policy, allow, "the main session")?;
+            }
         }
         if let Some(name) = &agent {
             let agents = Agents::load(&self.home, Some(&self.user_home));

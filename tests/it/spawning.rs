@@ -204,6 +204,7 @@ fn the_person_spawns_shows_and_patches_once() {
     let service = bot.start();
     refused(&["spawn", "-m", "x", "--agent", "Exploer"], "did you mean `Explore`?");
     refused(&["spawn", "-m", "x", "--allow", "Raed"], "did you mean `Read`?");
+    refused(&["spawn", "-m", "x", "--allow", "Read", "TaskStop"], "`TaskStop` is more than the main session may do");
     let said = bot.json(["spawn", "-m", "Look around.", "--agent", "Explore", "--timeout", "10m"]);
     let id = said["session"].as_str().unwrap().to_owned();
     service.until("it has made its first call", || (!of_results(&api).is_empty()).then_some(()));

@@ -1,6 +1,6 @@
 use super::*;
 use crate::definition::{Background, Kind, Mode, When, parse};
-use crate::policy::{Places, UpdateMode};
+use crate::policy::{AgentRules, PermissionMode, Places, UpdateMode};
 use crate::run::prompt::tests::reminder;
 
 pub(in crate::run) fn settings() -> RunSettings {
@@ -238,6 +238,23 @@ fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
     cap.may_spawn(Some(&tools(&[]))).unwrap();
     cap.may_spawn(Some(&tools(&["Bash(ollim-bot gmail unread)"]))).unwrap();
     assert!(cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().contains("`Bash` is more than"));
+    // Whatever takes it away: a denylist, or the agent that the caller runs as.
+    let denies = config(None, Some(&["Edit", "Bash(git push *)"]));
+    let policy = Policy::background("routine x", &denies, &settings().main_tools, &places());
+    let definition = reminder(Mode::Background(Background { restrictions: denies, ..Background::default() }), None);
+    let cap = Cap::of(&definition, &policy, &settings());
+    cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap();
+    assert!(cap.may_spawn(Some(&tools(&["Write"]))).unwrap_err().starts_with("`Write` is more than"));
+    let agent = AgentRules {
+        name: "quick".into(),
+        tools: Some(vec![ToolPattern::parse("Read").unwrap()]),
+        disallowed: Vec::new(),
+        read_only: false,
+        permission_mode: PermissionMode::Default,
+    };
+    let cap = Cap::of(&definition, &policy.as_agent(&agent), &settings());
+    cap.may_spawn(Some(&tools(&["Read"]))).unwrap();
+    assert!(cap.may_spawn(Some(&tools(&["Bash"]))).unwrap_err().starts_with("`Bash` is more than"));
 }
 
 mod properties {
