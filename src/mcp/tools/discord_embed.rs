@@ -23,7 +23,8 @@ pub struct DiscordEmbed {
     /// Things that the user can press.
     #[serde(default)]
     pub buttons: Vec<Button>,
-    /// Send it even though the user is busy, you pinged before, or the ping budget is empty. Only for what cannot wait.
+    /// Send it even though the user is busy, you pinged before, or the ping budget is empty. Only for what cannot wait. It uses
+    /// up one ping of the budget where one is left.
     #[serde(default)]
     pub critical: bool,
 }

@@ -11,7 +11,8 @@ use super::Arguments;
 pub struct PingUser {
     /// What the user is to read, as you would text it to them. Plain text or Markdown.
     pub message: String,
-    /// Send it even though the user is busy, you pinged before, or the ping budget is empty. Only for what cannot wait.
+    /// Send it even though the user is busy, you pinged before, or the ping budget is empty. Only for what cannot wait. It uses
+    /// up one ping of the budget where one is left.
     #[serde(default)]
     pub critical: bool,
 }
