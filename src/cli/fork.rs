@@ -100,7 +100,7 @@ fn decide(
             super::execute(command, &context, output)?;
             Ok(None)
         }
-        (Effect::FollowsUp, Some(super::args::Command::FollowUpChain { delay })) => {
+        (Effect::FollowsUp, Some(super::args::Command::FollowUpChain { chain: None, delay })) => {
             let said = Handle::current().block_on(run.acts.follow_up(delay)).map_err(CliError::user)?;
             output.line(said);
             Ok(None)

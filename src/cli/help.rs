@@ -29,7 +29,7 @@ Jobs
   reminder cancel   ollim-bot reminder cancel 1f0c9a2b
   reminder retry    ollim-bot reminder retry 1f0c9a2b          (one that failed)
   reminder restore  ollim-bot reminder restore 5a91c0de --in 1h   (one that has fired, by its run)
-  follow-up-chain   ollim-bot follow-up-chain --in 30          (inside a chain reminder's run only)
+  follow-up-chain   ollim-bot follow-up-chain --for oven --in 30   (in its own run: without --for)
   check             ollim-bot check                            (exit 1 if a file is wrong)
 
 A job's tools (with --background)

@@ -26,6 +26,7 @@ pub mod links;
 mod next;
 pub mod output;
 mod policy;
+mod prolong;
 mod restore;
 mod run;
 mod runs;
@@ -157,9 +158,11 @@ pub fn execute(command: Option<Command>, context: &Context, output: &mut Output)
         Some(Command::CancelRun { run }) => service::verb(&Request::CancelRun { run }, context, output),
         Some(Command::Pause) => service::verb(&Request::Pause, context, output),
         Some(Command::Resume { id }) => service::verb(&Request::Resume { id }, context, output),
-        Some(Command::FollowUpChain { .. }) => {
-            Err(CliError::user("`follow-up-chain` works inside a chain reminder's run only")
-                .hint("a person schedules a reminder: `ollim-bot reminder add --in 20m -m 'Check the oven'`"))
+        Some(Command::FollowUpChain { chain: Some(chain), delay }) => prolong::prolong(&chain, delay, context, output),
+        Some(Command::FollowUpChain { chain: None, .. }) => {
+            Err(CliError::user("outside a chain reminder's run `follow-up-chain` needs to know which chain")
+                .hint("name it: `ollim-bot follow-up-chain --for ID --in 20`")
+                .hint("`ollim-bot reminder add --in 20m --max-chain 3 -m 'Check the oven'` begins one"))
         }
         // These take the process over, and were dealt with by who owns it.
         Some(Command::Run(_) | Command::External(_)) => {

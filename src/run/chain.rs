@@ -95,6 +95,16 @@ impl ChainContext {
         })
     }
 
+    /// [`of`](Self::of), of the last link too: then the chain may have one more.
+    #[must_use]
+    pub fn prolonged(definition: &Definition) -> Option<Self> {
+        let mut definition = definition.clone();
+        if let Trigger::Reminder { chain: Some(chain), .. } = &mut definition.trigger {
+            chain.max = chain.max.max(chain.depth + 1);
+        }
+        Self::of(&definition)
+    }
+
     /// The command line, after `ollim-bot`, that makes the next link `delay` from now.
     #[must_use]
     pub fn arguments(&self, delay: Duration) -> Vec<String> {

@@ -430,7 +430,14 @@ fn a_chains_next_link_is_scheduled_through_the_service() {
     insta::assert_snapshot!(shown(&bot, &bot.run(["follow-up-chain", "--in", "30"])), @"
     exit: 1
     -- stderr
-    error: `follow-up-chain` works inside a chain reminder's run only
-    hint: a person schedules a reminder: `ollim-bot reminder add --in 20m -m 'Check the oven'`
+    error: outside a chain reminder's run `follow-up-chain` needs to know which chain
+    hint: name it: `ollim-bot follow-up-chain --for ID --in 20`
+    hint: `ollim-bot reminder add --in 20m --max-chain 3 -m 'Check the oven'` begins one
+    ");
+    insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["follow-up-chain", "--for", "oven", "--in", "30"]), @"
+    exit: 1
+    -- stderr
+    error: `ollim-bot follow-up-chain` is the person's alone, and a job may not do it
+    hint: report what you wanted to do instead
     ");
 }

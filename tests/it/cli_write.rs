@@ -452,3 +452,43 @@ fn a_chains_arguments_make_a_child_equal_to_its_parent() {
     };
     assert_eq!(link, inherited);
 }
+
+#[test]
+fn a_person_prolongs_a_chain_by_its_name() {
+    let bot = TestBot::new();
+    let restricted = "background: true\nallowed_tools:\n  - mcp__discord__ping_user\n";
+    let last = format!("{restricted}max_chain: 1\nchain_depth: 1\nchain_parent: oven\n");
+    bot.write("reminders/oven-2.md", &reminder(now(), &last, "Is the oven off?"));
+    bot.write("reminders/tea.md", &reminder(now() + chrono::TimeDelta::hours(1), "", "Tea."));
+    let service = bot.start();
+    service.until_ended("oven-2", 1);
+    service.until("its file is gone", || {
+        (bot.names("reminders") == ["failed", "tea.md"] || bot.names("reminders") == ["tea.md"]).then_some(())
+    });
+
+    let chains = || {
+        let list = bot.json(["reminder", "list"]);
+        let chained = |one: &&serde_json::Value| one["chain_parent"] == "oven";
+        list.as_array().unwrap().iter().filter(chained).cloned().collect::<Vec<_>>()
+    };
+    // After the last check there is one more, with the same restrictions, by whichever name the chain is called.
+    let said = typed(&bot, &["follow-up-chain", "--for", "oven-2", "--in", "2h"]);
+    assert!(said.starts_with("exit: 0\n-- stdout\nscheduled ID: "), "{said}");
+    assert!(said.contains("check 3 of 3 of the chain of oven"), "{said}");
+    let link = chains();
+    assert_eq!(link.len(), 1, "{link:#?}");
+    let (depth, max) = (&link[0]["chain_depth"], &link[0]["max_chain"]);
+    assert_eq!((depth.as_u64(), max.as_u64()), (Some(2), Some(2)));
+    assert_eq!(link[0]["allowed_tools"], serde_json::json!(["mcp__discord__ping_user"]));
+    // One that waits is given another time.
+    bot.ok(["follow-up-chain", "--for", "oven", "--in", "5h"]);
+    let moved = chains();
+    assert_eq!((moved.len(), &moved[0]["id"]), (1, &link[0]["id"]));
+    assert_ne!(moved[0]["run_at"], link[0]["run_at"]);
+
+    for (id, words) in [("tea", "has no `max_chain`"), ("oevn", "there is no chain `oevn`")] {
+        let ran = bot.run(["follow-up-chain", "--for", id, "--in", "10m"]);
+        assert!(ran.code == 1 && ran.stderr.contains(words), "{ran:#?}");
+    }
+    assert_eq!(chains().len(), 1);
+}

@@ -45,6 +45,7 @@ impl Command {
             | Self::CancelRun { .. }
             | Self::Pause
             | Self::Resume { .. }
+            | Self::FollowUpChain { chain: Some(_), .. }
             | Self::Sessions(Sessions::Patch { .. })
             | Self::Budget { set: Some(_) } => Effect::Rules,
             Self::Spawn(_) => Effect::Spawns,
@@ -63,7 +64,7 @@ impl Command {
                 | Reminder::Restore { .. }
                 | Reminder::Retry { .. },
             ) => Effect::Makes,
-            Self::FollowUpChain { .. } => Effect::FollowsUp,
+            Self::FollowUpChain { chain: None, .. } => Effect::FollowsUp,
             Self::External(_) => Effect::External,
         }
     }

@@ -118,9 +118,12 @@ pub enum Command {
         /// Only this routine, paused after failures
         id: Option<String>,
     },
-    /// Inside a chain reminder's run: schedule the next check
+    /// Schedule a chain's next check: inside its run, or `--for ID`
     #[command(alias = "follow_up_chain")]
     FollowUpChain {
+        /// The chain: the id of its first reminder, or of any check; the person's alone
+        #[arg(long = "for", value_name = "ID")]
+        chain: Option<String>,
         /// Minutes from now, or a span: `30`, `10s`, `1h30m`
         #[arg(long = "in", value_name = "MINUTES", value_parser = minutes)]
         delay: Duration,

@@ -1,0 +1,91 @@
+//! `follow-up-chain --for ID`: a person schedules a chain's next check.
+//!
+//! A check that waits is given the new time. Otherwise the check that ran last is followed by another one, with the same
+//! restrictions, made as its agent would have made it; after the last one the chain may have one more.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use super::args::{Cli, Command, Reminder};
+use super::context::Context;
+use super::error::CliError;
+use super::output::{Output, STRONG, paint};
+use super::{add, change, runs};
+use crate::channel::terminal::plain;
+use crate::definition::{Definition, DefinitionId, Kind, Trigger, parse};
+use crate::journal::{RunFilter, RunRecord};
+use crate::run::chain::ChainContext;
+
+/// Schedules the next check of the chain that began with, or has, this reminder.
+///
+/// # Errors
+/// When there is no such chain.
+pub fn prolong(name: &str, delay: Duration, context: &Context, output: &mut Output) -> Result<(), CliError> {
+    context.require_home()?;
+    if delay.is_zero() {
+        return Err(CliError::user("the next check must lie in the future").hint("say `--in 20`, or `--in 1h30m`"));
+    }
+    let loaded = context.load()?;
+    let journal = runs::open(context)?;
+    let defaults = context.defaults()?;
+    let fired = |record: &RunRecord| {
+        let text = record.definition.as_deref().filter(|_| record.kind == Kind::Reminder)?;
+        let file = Path::new("reminders").join(format!("{}.md", record.id));
+        parse(Kind::Reminder, &file, text.as_bytes(), &defaults).definition
+    };
+    let id = DefinitionId::new(name);
+    let known = match loaded.definitions.get(&id) {
+        Some(known) => Some(Definition::clone(known)),
+        None => journal.runs(&RunFilter { id: Some(id.clone()), ..RunFilter::default() })?.iter().find_map(fired),
+    };
+    let root = match &known {
+        None => id.clone(),
+        Some(known) => parent(known).cloned().ok_or_else(|| {
+            CliError::user(format!("{} has no `max_chain`, so it is part of no chain", known.title()))
+                .hint("`ollim-bot reminder add --in 20m --max-chain 3 -m 'Check the oven'` begins one")
+        })?,
+    };
+    let claimed = journal.claimed_reminders()?;
+    let has_begun = |definition: &Definition| {
+        let at = definition.trigger.run_at();
+        claimed.get(&definition.id).is_some_and(|times| at.is_some_and(|at| times.contains(&at.to_utc())))
+    };
+    let mut waiting = loaded.definitions.values().filter(|definition| parent(definition) == Some(&root));
+    if let Some(link) = waiting.find(|definition| !has_begun(definition)) {
+        return change::snooze(link.id.as_str(), delay, context, output);
+    }
+    let ran = journal.runs(&RunFilter::default())?;
+    // Most texts name another chain, or none: they need not be parsed.
+    let names = |record: &&RunRecord| {
+        record.id == root || record.definition.as_deref().is_some_and(|text| text.contains(root.as_str()))
+    };
+    let last = ran.iter().filter(names).filter_map(fired).find(|definition| parent(definition) == Some(&root));
+    let last = last.ok_or_else(|| {
+        CliError::user(format!("there is no chain `{name}`, and none has run"))
+            .hint("`ollim-bot reminder list` shows those that wait, `ollim-bot runs` those that ran")
+    })?;
+    let link = ChainContext::prolonged(&last)
+        .ok_or_else(|| CliError::user(format!("reminder `{}` is not part of a chain", last.id)))?;
+    let words = std::iter::once("ollim-bot".to_owned()).chain(link.arguments(delay));
+    let typed = Cli::try_parse_from(words).map_err(|error| CliError::environment(error.to_string()))?;
+    let Some(Command::Reminder(Reminder::Add(args))) = typed.command else {
+        return Err(CliError::environment("only `reminder add` makes a check"));
+    };
+    let written = add::make_reminder(*args, context)?;
+    add::said(&written, context, output);
+    if !context.json {
+        let number = format!("check {} of {}", link.chain_depth + 2, link.max_chain + 1);
+        output.note(format!("{} of the chain of {}", paint(STRONG, &number), plain(link.chain_parent.as_str())));
+    }
+    Ok(())
+}
+
+/// The first reminder of its chain.
+fn parent(definition: &Definition) -> Option<&DefinitionId> {
+    match &definition.trigger {
+        Trigger::Reminder { chain: Some(chain), .. } => Some(&chain.parent),
+        _ => None,
+    }
+}
