@@ -54,7 +54,12 @@ impl Restrictions {
         if helped && !only.iter().any(|pattern| covers(pattern, &help)) {
             only.push(help);
         }
-        self.never.retain(|denial| only.iter().any(|pattern| overlaps(pattern, denial)));
+        // A denial of reading speaks of every file tool, any other one of its own tool.
+        let speaks_of = |denial: &ToolPattern, pattern: &ToolPattern| {
+            let (denied, granted) = (denial.canonical_tool(), pattern.canonical_tool());
+            denied == granted || denied == "Read" || [denied, granted].iter().any(|tool| tool.contains(['*', '_']))
+        };
+        self.never.retain(|denial| only.iter().any(|pattern| speaks_of(denial, pattern) && overlaps(pattern, denial)));
         self
     }
 
@@ -136,6 +141,25 @@ mod tests {
             ),
         );
         check(Some(&["Read"]), None, Some(&["WebSearch"]), &["Bash"], "You have no tools.");
+    }
+
+    #[test]
+    fn denials_of_what_is_not_granted_are_left_out() {
+        let config = BgForkConfig::new(Default::default(), false, None, None).unwrap();
+        let places = Places { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
+        let policy = Policy::background("routine x", &config, &default_main_tools(), &places);
+        for (only, never, left) in [
+            (&["Read", "Bash"][..], &["Write", "Edit", "Bash(git push *)"][..], &["Bash(git push *)"][..]),
+            (
+                &["Edit(notes/**)", "Grep"],
+                &["Read(notes/a/**)", "Edit(notes/b)", "WebFetch"],
+                &["Read(notes/a/**)", "Edit(notes/b)"],
+            ),
+            (&["mcp__discord"], &["mcp__discord__ping_user"], &["mcp__discord__ping_user"]),
+        ] {
+            let restrictions = Restrictions { only: Some(list(only)), never: list(never), read_only: false };
+            assert_eq!(restrictions.held_against(&policy, &["ping_user".into()]).never, list(left), "{only:?}");
+        }
     }
 
     #[test]

@@ -165,13 +165,15 @@ fn read(text: &str) -> Definition {
     parsed.definition.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.problems))
 }
 
-/// The prompt without what is each run's own: the tag, the neighbours in time, the place in the chain.
+/// The prompt without what is each run's own: the tag, the neighbours in time, the place in the chain. The last link has no tool
+/// that makes another one, and is not told of it.
 fn inherited_words(link: &Link) -> Vec<String> {
     let prompt = prompt(&link.shown);
     let own = |text: &&str| {
         text.starts_with("[reminder") || text.starts_with("Other background jobs") || text.starts_with("This is check")
     };
-    prompt.split("\n\n").filter(|text| !own(text)).map(Into::into).collect()
+    let tool = format!("- {BY_TOOL}\n");
+    prompt.split("\n\n").filter(|text| !own(text)).map(|text| text.replace(&tool, "")).collect()
 }
 
 /// Each link equals the first in everything that is inherited, and says where it stands.
