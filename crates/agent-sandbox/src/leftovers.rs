@@ -70,7 +70,7 @@ mod tests {
         fs::write(top.join("closed/within/file"), "x").unwrap();
         std::os::unix::fs::symlink(&kept, top.join("link")).unwrap();
         for mode in ["closed/within", "closed"] {
-            fs::set_permissions(top.join(mode), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(top.join(mode), fs::Permissions::from_mode(0o000)).unwrap();
         }
         // Far deeper than a path can say: what is deep is made first, and moved below the next.
         let name = "d".repeat(200);
