@@ -62,6 +62,8 @@ struct Part {
     plan: SandboxPlan,
     guarded: Guarded,
     shell: Option<ShellSpec>,
+    /// What every program outside of the shell may reach. Made once, since each start waits for its domain.
+    base: Domain,
 }
 
 impl Part {
@@ -69,7 +71,8 @@ impl Part {
         plan.prepare()?;
         let guarded = rights.map(|rights| plan.guarded(rights)).unwrap_or_default();
         let shell = rights.map(|rights| plan.shell(rights, &guarded)).transpose()?;
-        Ok(Self { plan, guarded, shell })
+        let base = plan.base();
+        Ok(Self { plan, guarded, shell, base })
     }
 }
 
@@ -136,7 +139,7 @@ impl JobSandbox {
     #[must_use]
     pub fn judge(&self, policy: &Policy, start: &Start) -> Judged {
         let agent_type = start.caller.as_deref();
-        let Some(Part { plan, guarded, shell }) = self.part(agent_type) else {
+        let Some(Part { plan, guarded, shell, base }) = self.part(agent_type) else {
             let message = format!("denied: the agent `{}` has no shell here", agent_type.unwrap_or_default());
             let decision = Decision {
                 verdict: Verdict::Deny,
@@ -186,7 +189,7 @@ impl JobSandbox {
                 );
                 deny(126, message)
             }
-            (Place::Outside(rights), Some(program)) => match plan.program(&program, &rights, guarded) {
+            (Place::Outside(rights), Some(program)) => match plan.program(&program, &rights, guarded, base.clone()) {
                 Ok((domain, own)) => {
                     // What the line sets was judged harmless; `PATH` and the like stay ours.
                     let env = start.env.clone().into_iter().chain(own).collect();
@@ -328,13 +331,8 @@ impl SandboxPlan {
         })
     }
 
-    /// What one program may reach, and what its environment has besides the clean one.
-    fn program(
-        &self,
-        program: &Path,
-        rights: &Rights,
-        guarded: &Guarded,
-    ) -> io::Result<(Domain, BTreeMap<String, String>)> {
+    /// What every program outside of the shell may reach, whatever its rights.
+    fn base(&self) -> Domain {
         let trees = self.trees(false);
         let mut domain = Domain { required: self.required, network: Network::None, ..Domain::default() };
         if trees.everything {
@@ -348,9 +346,21 @@ impl SandboxPlan {
         domain.write = system::sinks();
         domain.write.push(self.temporary());
         domain.execute = system::loaders();
-        domain.execute.extend([self.shell_binary.clone(), program.to_path_buf()]);
+        domain.execute.push(self.shell_binary.clone());
         // What it starts by way of a shell is judged like any other.
         domain.execute.extend(["/bin/sh", "/bin/bash"].iter().map(resolved));
+        tidy(domain)
+    }
+
+    /// What one program may reach, and what its environment has besides the clean one.
+    fn program(
+        &self,
+        program: &Path,
+        rights: &Rights,
+        guarded: &Guarded,
+        mut domain: Domain,
+    ) -> io::Result<(Domain, BTreeMap<String, String>)> {
+        domain.execute.push(program.to_path_buf());
         domain.network = match (rights.network && self.network, rights.local_sockets) {
             (true, true) => Network::All,
             (true, false) => Network::Internet,
