@@ -81,7 +81,7 @@ fn the_check_sees_each_thing_that_is_not_as_it_must_be() {
 
     let runs = world.setting.home.join("state/runs");
     let with = |name: &str| {
-        let folders = check::names(&runs).into_iter().map(|run| runs.join(run).join(name));
+        let folders = check::names(&runs).into_iter().map(|run| runs.join(run).join(check::KEPT).join(name));
         folders.into_iter().find(|path| path.exists()).unwrap()
     };
     file(&world, &with("starts"), Some("started\nstarted\n"), "started its client more than once");

@@ -10,6 +10,9 @@ use crate::Tally;
 use crate::jobs::{Job, Kind, ROUTINES};
 use crate::world::World;
 
+/// Where the client writes in a run's folder what is to stay.
+pub const KEPT: &str = "claude/projects";
+
 /// An occurrence that was cut off so often is given up (docs/lifecycle.md).
 const CUT_OFF_AT_MOST: usize = 10;
 
@@ -274,7 +277,7 @@ fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
         let runs = runs.query_map([number], |row| {
             let run: String = row.get(0)?;
             let lines = |name: &str| {
-                fs::read_to_string(runs_folder.join(&run).join(name)).map_or(0, |text| text.lines().count())
+                fs::read_to_string(runs_folder.join(&run).join(KEPT).join(name)).map_or(0, |text| text.lines().count())
             };
             let (starts, effects) = (lines("starts"), lines("effects"));
             Ok(Run { attempt: row.get(1)?, state: row.get(2)?, effect: row.get(3)?, starts, effects, run })

@@ -6,7 +6,10 @@ if [ "$1" = --version ]; then
   echo '2.1.197 (Claude Code)'
   exit 0
 fi
-echo started >>"$TMPDIR/starts"
+# Among the transcripts, which stay when the rest of the folder goes with the run.
+kept=$TMPDIR/claude/projects
+mkdir -p "$kept"
+echo started >>"$kept/starts"
 
 # Between nothing and so many hundredths of a second, without starting a process.
 nap() {
@@ -30,7 +33,7 @@ ask() {
 may() {
   ask '{"subtype":"hook_callback","callback_id":"hook_0","input":{"hook_event_name":"PreToolUse","session_id":"s-1","cwd":"'"$PWD"'","tool_name":"'"$1"'","tool_input":'"$2"',"tool_use_id":"toolu_'"$asked"'"}}'
   [[ $answer == *'"permissionDecision":"allow"'* ]] && return
-  printf '%s\n' "$answer" >>"$TMPDIR/refused"
+  printf '%s\n' "$answer" >>"$kept/refused"
   return 1
 }
 
@@ -40,7 +43,7 @@ call() {
   served '{"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"kill-test","version":"1"}},"jsonrpc":"2.0","id":0}'
   served '{"method":"notifications/initialized","jsonrpc":"2.0"}'
   served '{"method":"tools/call","params":{"name":"'"$1"'","arguments":'"$2"'},"jsonrpc":"2.0","id":1}'
-  printf '%s\n' "$answer" >>"$TMPDIR/answers"
+  printf '%s\n' "$answer" >>"$kept/answers"
   [[ $answer != *'"isError":true'* ]]
 }
 
@@ -49,7 +52,7 @@ served() {
 }
 
 effect() {
-  may Bash '{"command":"logger done"}' && echo effect >>"$TMPDIR/effects"
+  may Bash '{"command":"logger done"}' && echo effect >>"$kept/effects"
 }
 
 ends() {
