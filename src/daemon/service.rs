@@ -119,6 +119,12 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let shell_binary = client::shell_binary(&own_binary);
     let groups = Delegated::take();
     let sandbox = sandbox(&groups);
+    let held = groups.as_ref().is_ok_and(|groups| groups.controllers().iter().any(|name| name == "cpu"));
+    if config.limits.cpus.is_some() && !held {
+        tracing::warn!(
+            "`limits.cpus` has no effect: no control group that limits processors is delegated to the service (systemd: `Delegate=yes`)"
+        );
+    }
     let groups = groups.ok();
     let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone(), groups };
     let Chosen { client, status: client_status } = client::choose(wish).await;

@@ -43,8 +43,16 @@ impl Delegated {
             None if is_delegated(&own) => (own, false),
             None => return Err("no control group is delegated to the service (systemd: `Delegate=yes`)".into()),
         };
-        Self::of(folder, aside)
-            .map_err(|error| format!("the control group delegated to the service cannot be used: {error}"))
+        let taken = Self::of(folder, aside);
+        let taken =
+            taken.map_err(|error| format!("the control group delegated to the service cannot be used: {error}"))?;
+        match taken.controllers.is_empty() {
+            true => {
+                Err("the control group delegated to the service limits neither memory, nor processes, nor processors"
+                    .into())
+            }
+            false => Ok(taken),
+        }
     }
 
     fn of(folder: PathBuf, aside: bool) -> io::Result<Self> {
