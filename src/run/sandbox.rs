@@ -174,7 +174,8 @@ impl JobSandbox {
                 );
                 deny(126, message)
             }
-            (Place::Outside(_), Some(program)) if plan.may_have_changed(&program) && leads_elsewhere(&program) => {
+            // Elsewhere `find` has resolved it.
+            (Place::Outside(_), Some(program)) if leads_elsewhere(&program) => {
                 let message = format!(
                     "denied: `{name}` is or follows a symlink where the job may write, and the job may have made it; the rule can \
                      spell the file's own path"
