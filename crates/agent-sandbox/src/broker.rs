@@ -25,6 +25,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::domain::Domain;
 use crate::launch::ShellService;
 use crate::program;
 use crate::shell;
@@ -44,6 +45,9 @@ const HANDED: usize = 64;
 /// The longest arguments that are judged: words, and bytes.
 const WORDS: usize = 10_000;
 const BYTES: usize = 256 * 1024;
+
+/// Launchers that wait at a time: programs differ in the network and in the attributes that they may change.
+const SPARE: usize = 3;
 
 /// Programs that are heard and judged at a time; each may be as long as the kernel lets arguments be.
 const JUDGED_AT_ONCE: usize = 16;
@@ -67,6 +71,8 @@ struct Origin {
     shell: bool,
     /// The subagent whose line it is.
     caller: Option<String>,
+    /// What every program may reach that it asks for.
+    every_program: Domain,
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -79,8 +85,8 @@ pub(crate) struct Broker {
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Said>>>,
     programs: Mutex<HashMap<u32, oneshot::Sender<WaitStatus>>>,
-    /// A launcher that waits for its program.
-    spare: Mutex<Option<Launcher>>,
+    /// Launchers that wait for a program, those that were started last at the end.
+    spare: Mutex<Vec<Launcher>>,
     running: Semaphore,
     judged_at_once: Arc<Semaphore>,
     /// What stands for the session's own lines, and for each subagent's, where a program of theirs has lost its socket.
@@ -89,6 +95,8 @@ pub(crate) struct Broker {
 
 /// A started launcher and the socket over which it is told what to become.
 struct Launcher {
+    /// What it prepares.
+    domain: Domain,
     pid: u32,
     ended: oneshot::Receiver<WaitStatus>,
     socket: BlockingStream,
@@ -196,18 +204,21 @@ impl Broker {
             // Never a shell: that is the client's to start.
             let spec = caller.as_ref().and_then(|name| self.service.agents.get(name)).unwrap_or(&self.service.spec);
             let env = self.own_token(&spec.env, caller.as_deref());
-            let origin = Origin { env, shell: false, caller: caller.clone() };
-            self.prepare();
+            let every_program = spec.every_program.clone();
+            self.prepare(&every_program);
+            let origin = Origin { env, shell: false, caller: caller.clone(), every_program };
             return self.serve(socket, Arc::new(origin)).await;
         }
         if role != b"shell" || !same(token, self.service.token.as_bytes()) {
             return Ok(());
         }
-        let mut origin = Origin { env: Environment::new(), shell: true, caller: None };
+        let mut origin =
+            Origin { env: Environment::new(), shell: true, caller: None, every_program: Domain::default() };
         let spec = self.spec_of(script).await.map(|(caller, spec)| {
             let env = self.own_token(&spec.env, caller.as_deref());
-            (origin.env, origin.caller) = (env.clone(), caller);
-            ShellSpec { env, ..spec.clone() }
+            (origin.env, origin.caller, origin.every_program) = (env.clone(), caller, spec.every_program.clone());
+            // What its programs may reach is nothing that a shell needs to know.
+            ShellSpec { env, every_program: Domain::default(), ..spec.clone() }
         });
         wire::send_with(&socket, &serde_json::to_vec(&spec)?, &[])?;
         if spec.is_err() || (is_of_client(script) && !self.service.agents.is_empty()) {
@@ -215,7 +226,7 @@ impl Broker {
             return Ok(());
         }
         // The next is started while the shell is.
-        self.prepare();
+        self.prepare(&origin.every_program);
         self.serve(socket, Arc::new(origin)).await
     }
 
@@ -350,10 +361,11 @@ impl Broker {
     ) -> io::Result<u8> {
         let too_many = |_| io::Error::other(format!("{AT_ONCE} programs of this run are going already"));
         let _permit = self.running.try_acquire().map_err(too_many)?;
-        let taken = lock(&self.spare).take();
-        let Launcher { pid, mut ended, socket } = match taken {
+        let Domain { network, attributes, .. } = spec.domain;
+        let prepared = Domain { network, attributes, ..origin.every_program.clone() };
+        let Launcher { pid, mut ended, socket, .. } = match self.take_spare(&prepared) {
             Some(launcher) => launcher,
-            None => self.launcher()?,
+            None => self.launcher(&prepared)?,
         };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -374,7 +386,12 @@ impl Broker {
         let (broker, ours, started) = (
             self.clone(),
             UnixStream::from_std(ours.into())?,
-            Arc::new(Origin { env: spec.env.clone(), shell: false, caller: origin.caller.clone() }),
+            Arc::new(Origin {
+                env: spec.env.clone(),
+                shell: false,
+                caller: origin.caller.clone(),
+                every_program: origin.every_program.clone(),
+            }),
         );
         tokio::spawn(async move {
             // Until the program and all that it started are gone.
@@ -384,7 +401,8 @@ impl Broker {
         // Closed by its start; before that it says what went wrong.
         let _ = socket.read_to_string(&mut error).await;
         drop((socket, turn));
-        self.prepare();
+        // The next is most likely of the same kind.
+        self.prepare(&prepared);
         if !error.is_empty() {
             return Err(io::Error::other(error));
         }
@@ -408,19 +426,31 @@ impl Broker {
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
-    /// Sees to it that a launcher waits for the next program.
-    fn prepare(&self) {
+    /// Sees to it that a launcher waits for the next program of this kind.
+    fn prepare(&self, domain: &Domain) {
         let mut spare = lock(&self.spare);
-        if spare.is_none() {
-            match self.launcher() {
-                Ok(launcher) => *spare = Some(launcher),
-                Err(error) => tracing::warn!(%error, "no launcher could be started ahead"),
-            }
+        if spare.iter().any(|launcher| launcher.domain == *domain) {
+            return;
+        }
+        if spare.len() >= SPARE {
+            // It ends when its socket closes.
+            spare.remove(0);
+        }
+        match self.launcher(domain) {
+            Ok(launcher) => spare.push(launcher),
+            Err(error) => tracing::warn!(%error, "no launcher could be started ahead"),
         }
     }
 
-    fn launcher(&self) -> io::Result<Launcher> {
-        let (ours, theirs) = BlockingStream::pair()?;
+    fn take_spare(&self, domain: &Domain) -> Option<Launcher> {
+        let mut spare = lock(&self.spare);
+        let at = spare.iter().position(|launcher| launcher.domain == *domain)?;
+        Some(spare.remove(at))
+    }
+
+    fn launcher(&self, domain: &Domain) -> io::Result<Launcher> {
+        let (mut ours, theirs) = BlockingStream::pair()?;
+        wire::write_block(&mut ours, &serde_json::to_vec(domain)?)?;
         let child = Command::new("/proc/self/exe")
             .args(program::arguments())
             .env_clear()
@@ -430,7 +460,7 @@ impl Broker {
             .spawn()?;
         let (sender, ended) = oneshot::channel();
         lock(&self.programs).insert(child.id(), sender);
-        Ok(Launcher { pid: child.id(), ended, socket: ours })
+        Ok(Launcher { domain: domain.clone(), pid: child.id(), ended, socket: ours })
     }
 }
 

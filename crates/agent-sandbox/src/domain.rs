@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use serde::{Deserialize, Serialize};
@@ -116,51 +116,80 @@ impl Domain {
     /// # Errors
     /// [`DomainError`]; the process must then not go on.
     pub fn enter(&self) -> Result<SandboxStatus, DomainError> {
-        let mut status = self.restrict()?;
-        if !privileges::drop_all()? && status == SandboxStatus::Whole {
-            status = SandboxStatus::Partly;
-        }
-        if self.required && status != SandboxStatus::Whole {
-            return Err(DomainError::NotWhole(status));
-        }
-        seccomp::apply(self.network, self.attributes)?;
-        Ok(status)
+        let more = Self { required: self.required, ..Self::default() };
+        Prepared::new(self)?.enter(&more)
     }
 
-    fn restrict(&self) -> Result<SandboxStatus, RulesetError> {
-        let all = AccessFs::from_all(TRIED);
+    /// Adds a rule for each place.
+    fn add_to(&self, ruleset: RulesetCreated) -> Result<RulesetCreated, RulesetError> {
         let read = AccessFs::ReadFile | AccessFs::ReadDir;
         let beside = match self.beside.as_slice() {
             [] => Vec::new(),
             hidden => without(&["/".into()], &hidden.iter().map(|path| resolved(path)).collect::<Vec<_>>()),
         };
-        let mut ruleset = Ruleset::default()
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(all)?
-            .scope(Scope::from_all(TRIED))?;
-        if !matches!(self.network, Network::Internet | Network::All) {
-            ruleset = ruleset.handle_access(AccessNet::from_all(TRIED))?;
-        }
-        let status = ruleset
-            .create()?
+        ruleset
             .add_rules(beneath(&beside, read))?
             .add_rules(beneath(&self.read, read))?
             .add_rules(beneath(&self.list, AccessFs::ReadDir.into()))?
-            .add_rules(beneath(&self.write, all & !AccessFs::Execute))?
-            .add_rules(beneath(&self.execute, read | AccessFs::Execute))?
-            .restrict_self()?;
-        Ok(match status.ruleset {
-            RulesetStatus::FullyEnforced => SandboxStatus::Whole,
-            RulesetStatus::PartiallyEnforced => SandboxStatus::Partly,
-            RulesetStatus::NotEnforced => SandboxStatus::Not,
-        })
+            .add_rules(beneath(&self.write, AccessFs::from_all(TRIED) & !AccessFs::Execute))?
+            .add_rules(beneath(&self.execute, read | AccessFs::Execute))
     }
+}
+
+/// A domain whose process goes on until more is known: root's privileges are given up, the filters of system calls hold, and the
+/// rules for files are in the kernel. They hold once the domain is entered.
+pub(crate) struct Prepared {
+    rules: RulesetCreated,
+    /// None of root's privileges can come back.
+    unprivileged: bool,
+}
+
+impl Prepared {
+    /// Prepares the calling thread, as [`Domain::enter`] does.
+    pub(crate) fn new(domain: &Domain) -> Result<Self, DomainError> {
+        let unprivileged = privileges::drop_all()?;
+        seccomp::apply(domain.network, domain.attributes)?;
+        Ok(Self { rules: domain.add_to(ruleset(domain.network)?)?, unprivileged })
+    }
+
+    /// Enters the domain, with the files that `more` names besides. Of its other fields only `required` counts: network and
+    /// attributes are those that were prepared.
+    pub(crate) fn enter(self, more: &Domain) -> Result<SandboxStatus, DomainError> {
+        let mut status = restrict(more.add_to(self.rules)?)?;
+        if !self.unprivileged && status == SandboxStatus::Whole {
+            status = SandboxStatus::Partly;
+        }
+        if more.required && status != SandboxStatus::Whole {
+            return Err(DomainError::NotWhole(status));
+        }
+        Ok(status)
+    }
+}
+
+/// A set of rules that grants nothing yet.
+fn ruleset(network: Network) -> Result<RulesetCreated, RulesetError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(TRIED))?
+        .scope(Scope::from_all(TRIED))?;
+    match network {
+        Network::Internet | Network::All => ruleset.create(),
+        Network::None | Network::Local => ruleset.handle_access(AccessNet::from_all(TRIED))?.create(),
+    }
+}
+
+fn restrict(rules: RulesetCreated) -> Result<SandboxStatus, RulesetError> {
+    Ok(match rules.restrict_self()?.ruleset {
+        RulesetStatus::FullyEnforced => SandboxStatus::Whole,
+        RulesetStatus::PartiallyEnforced => SandboxStatus::Partly,
+        RulesetStatus::NotEnforced => SandboxStatus::Not,
+    })
 }
 
 /// How much of a domain this kernel would hold: tried on a thread that does nothing else and ends.
 #[must_use]
 pub fn probe() -> SandboxStatus {
-    let tried = std::thread::spawn(|| Domain::default().restrict().unwrap_or(SandboxStatus::Not));
+    let tried = std::thread::spawn(|| ruleset(Network::None).and_then(restrict).unwrap_or(SandboxStatus::Not));
     tried.join().unwrap_or(SandboxStatus::Not)
 }
 

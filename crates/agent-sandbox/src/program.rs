@@ -1,6 +1,7 @@
 //! The launcher: a process that waits to be told which program to become, in a domain of that program's own.
 //!
-//! It is started before it is needed, has one thread, starts nothing, and dies with the runner.
+//! It is started before it is needed, has one thread, starts nothing, and dies with the runner. What programs have in common of
+//! their domains it does while it waits ([`Prepared`]), since that takes longer than the rest.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Signal, fchdir, getppid, set_parent_process_death_signal, setsid, umask};
 
+use crate::domain::{Domain, Prepared};
 use crate::wire::{self, BROKER, ProgramSpec, Request};
 use crate::{descriptors, exec_stage, limits};
 
@@ -57,6 +59,10 @@ fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::
     }
     setsid()?;
     limits::end_first();
+    let domain: Domain = serde_json::from_slice(&wire::read_block(&mut *stream)?)?;
+    let low = low_numbers()?;
+    let prepared = Prepared::new(&domain).map_err(io::Error::other)?;
+    drop(low);
     let mut first = [0; 1];
     let (length, mut received) = wire::receive_with(&*stream, &mut first)?;
     if length == 0 {
@@ -74,7 +80,7 @@ fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::
     umask(Mode::from_raw_mode(spec.umask));
     let _kept = in_their_places(&spec.descriptors, handed, broker)?;
     spec.limits.apply()?;
-    spec.domain.enter().map_err(io::Error::other)?;
+    prepared.enter(&spec.domain).map_err(io::Error::other)?;
     Ok(Some(become_program(spec.program, &request.argv, &spec.env)))
 }
 
@@ -90,6 +96,18 @@ fn become_program<'a>(
     let env = env.into_iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
     let error = command.env_clear().envs(env).exec();
     io::Error::new(error.kind(), format!("{}: {error}", program.display()))
+}
+
+/// All free numbers that a program may have been handed. While they are held, what is opened is out of the way.
+fn low_numbers() -> io::Result<Vec<OwnedFd>> {
+    let mut held = Vec::new();
+    loop {
+        let next = fcntl_dupfd_cloexec(io::stdin(), 3)?;
+        if next.as_raw_fd() >= ASIDE {
+            return Ok(held);
+        }
+        held.push(next);
+    }
 }
 
 /// Gives each descriptor the number that it had in the shell, and the broker's socket its own. What is returned must stay until

@@ -49,6 +49,9 @@ pub struct ShellSpec {
     pub spelled: Vec<String>,
     /// What each of its processes may take.
     pub limits: Limits,
+    /// Files that every program outside of the shell may reach, whatever its rights: places that no job can change, since
+    /// launchers look for them ahead. Its other fields say what kind of program is expected first.
+    pub every_program: Domain,
 }
 
 /// A program that is about to start, as the service is asked about it. What is not UTF-8 has U+FFFD in its place.
@@ -88,7 +91,7 @@ pub enum Answer {
         program: PathBuf,
         /// Its whole environment.
         env: BTreeMap<String, String>,
-        /// What it may reach.
+        /// What it may reach; of files, besides [`ShellSpec::every_program`].
         domain: Box<Domain>,
     },
 }
@@ -130,6 +133,7 @@ pub(crate) enum Said {
 pub(crate) struct ProgramSpec {
     pub program: PathBuf,
     pub env: BTreeMap<String, String>,
+    /// Besides what the launcher has prepared.
     pub domain: Domain,
     /// The numbers of the descriptors, in the order in which they come.
     pub descriptors: Vec<i32>,

@@ -18,7 +18,7 @@ pub enum Place {
 }
 
 /// What a program may do outside of the shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rights {
     /// Which files it may write.
     pub writes: Writes,
@@ -31,7 +31,7 @@ pub struct Rights {
 }
 
 /// Which files a program may write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Writes {
     /// None.
     Nothing,
@@ -42,7 +42,7 @@ pub enum Writes {
 }
 
 /// Which programs a program may execute.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Executes {
     /// Itself, and these: programs by name, or folders.
     Itself(&'static [&'static str]),

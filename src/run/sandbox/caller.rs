@@ -1,0 +1,178 @@
+//! What holds for the lines of one caller: the job itself, or an agent that it may call.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use agent_sandbox::{Answer, Domain, ShellSpec, Start, farm, system};
+
+use super::{Judged, SandboxPlan, resolved};
+use crate::policy::{Place, Policy, ProgramDecision, ProgramStart, Rights, ShellRights};
+
+/// Programs whose domains are kept.
+const MOST_KEPT: usize = 256;
+
+/// A program's domain, and its environment besides the clean one.
+pub(super) type Reach = (Domain, BTreeMap<String, String>);
+
+/// What holds for the lines of one caller. What stays the same for a run is worked out once, since each start waits for it.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub plan: SandboxPlan,
+    /// `None`: it has no shell.
+    pub shell: Option<ShellSpec>,
+    /// What its programs may reach besides what every program may.
+    base: Domain,
+    /// What may be executed by programs that run others.
+    anything: Vec<PathBuf>,
+    /// Folders with the system's own programs.
+    of_system: Vec<PathBuf>,
+    /// Trees in which the job may write, each by its own path and without symlinks.
+    writable: Vec<PathBuf>,
+    /// What programs reach that were started before, by their files and rights.
+    reached: Mutex<HashMap<(PathBuf, Rights), Reach>>,
+}
+
+impl Caller {
+    /// Makes the folders that it needs. `rights`: what its shell may do; `None`: it has none.
+    pub(super) fn make(plan: SandboxPlan, rights: Option<&ShellRights>) -> io::Result<Self> {
+        plan.prepare()?;
+        let guarded = rights.map(|rights| plan.guarded(rights)).unwrap_or_default();
+        let anything = plan.anything(&guarded);
+        let shell = rights.map(|rights| plan.shell(rights, &anything)).transpose()?;
+        let own = [plan.home.work(), plan.run_dir.clone()];
+        let writable = plan.trees(false).write.into_iter().chain(own).flat_map(|tree| [resolved(&tree), tree]);
+        let writable = writable.collect();
+        let (base, of_system) = (plan.base(), system::programs());
+        Ok(Self { plan, shell, base, anything, of_system, writable, reached: Mutex::default() })
+    }
+
+    /// Decides about a program: whether it may start, where, and with what it reaches.
+    pub(super) fn judge(&self, policy: &Policy, start: &Start) -> Judged {
+        let argv = self.named(&start.argv);
+        let agent_type = start.caller.as_deref();
+        let asked = ProgramStart { argv: &argv, cwd: &start.cwd, env: &start.env, agent_type };
+        let ProgramDecision { decision, place } = policy.decide_program(&asked);
+        let name = argv.first().map(String::as_str).unwrap_or_default();
+        let answer = match (place, self.find(name, &start.cwd)) {
+            (Place::Nowhere, _) => deny(126, decision.reason.clone()),
+            (_, None) => deny(127, format!("{name}: command not found")),
+            (Place::Here, Some(program)) => self.in_the_shell(name, program, start),
+            (Place::Outside(rights), Some(program)) => self.outside(name, program, &rights, start),
+        };
+        Judged { decision, answer }
+    }
+
+    /// Of a program that needs no rule: it has no power but the shell's.
+    fn in_the_shell(&self, name: &str, program: PathBuf, start: &Start) -> Answer {
+        let file = resolved(&program);
+        if !self.of_system.iter().any(|folder| file.starts_with(folder)) {
+            let message = format!(
+                "denied: {} is not the system's own `{name}`: it needs a rule, `Bash({name} *)`",
+                program.display()
+            );
+            return deny(126, message);
+        }
+        match &self.shell {
+            // What runs outside may do more than what it starts here.
+            Some(shell) if !start.by_shell => {
+                let env = start.env.clone().into_iter().chain(shell.env.clone()).collect();
+                Answer::Outside { program, env, domain: Box::new(shell.domain.clone()) }
+            }
+            _ => Answer::Here { program },
+        }
+    }
+
+    /// Of a program that a rule grants.
+    fn outside(&self, name: &str, program: PathBuf, rights: &Rights, start: &Start) -> Answer {
+        // Elsewhere `find` has resolved it.
+        if self.may_have_changed(&program) && program.ancestors().any(Path::is_symlink) {
+            let message = format!(
+                "denied: `{name}` is or follows a symlink where the job may write, and the job may have made it; the rule can \
+                 spell the file's own path"
+            );
+            return deny(126, message);
+        }
+        if !self.is_within_reach(name, &program) {
+            let message = format!(
+                "denied: `{name}` leads to {}, where a job starts nothing: programs lie in work/, come with the system, or are \
+                 spelled by a rule with their path",
+                program.display()
+            );
+            return deny(126, message);
+        }
+        match self.reach(&program, rights) {
+            Ok((domain, own)) => {
+                // What the line sets was judged harmless; `PATH` and the like stay ours.
+                let env = start.env.clone().into_iter().chain(own).collect();
+                Answer::Outside { program, env, domain: Box::new(domain) }
+            }
+            Err(error) => deny(126, format!("{name} was not run: its folder could not be made: {error}")),
+        }
+    }
+
+    /// What a program with these rights may reach.
+    fn reach(&self, program: &Path, rights: &Rights) -> io::Result<Reach> {
+        let work_out = || self.plan.program(program, rights, &self.anything, self.base.clone());
+        // Whether it is a script counts, and can change.
+        if self.may_have_changed(program) {
+            return work_out();
+        }
+        let key = (program.to_owned(), rights.clone());
+        let kept = || self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reach) = kept().get(&key) {
+            return Ok(reach.clone());
+        }
+        let reach = work_out()?;
+        let mut kept = kept();
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(key, reach.clone());
+        Ok(reach)
+    }
+
+    /// The arguments of a program with its plain name, where the shell has found it in a farm.
+    fn named(&self, argv: &[String]) -> Vec<String> {
+        let mut argv = argv.to_vec();
+        let farms = self.plan.farms();
+        if let Some(name) = argv.first_mut() {
+            let path = Path::new(name.as_str());
+            if path.parent().is_some_and(|folder| farms.iter().any(|farm| farm == folder))
+                && let Some(plain) = path.file_name().and_then(OsStr::to_str)
+            {
+                *name = plain.to_owned();
+            }
+        }
+        argv
+    }
+
+    /// The file of a program, by its name or by a path that a rule spells. Without symlinks, save where the job itself may have
+    /// made one: there it stays in the path, and the kernel grants nothing through it.
+    fn find(&self, name: &str, cwd: &Path) -> Option<PathBuf> {
+        let file = match name.contains('/') {
+            true => Some(cwd.join(name)).filter(|file| farm::is_program(file)),
+            false => farm::find(name, &self.plan.path),
+        };
+        file.map(|file| if self.may_have_changed(&file) { file } else { resolved(file) })
+    }
+
+    /// Whether a file lies where the job may write.
+    fn may_have_changed(&self, file: &Path) -> bool {
+        self.writable.iter().any(|tree| file.starts_with(tree))
+    }
+
+    /// Whether a program may be started outside of the shell from where it lies. By its name it is found on `PATH` only; by a path
+    /// an agent can name any file.
+    fn is_within_reach(&self, name: &str, program: &Path) -> bool {
+        !name.contains('/')
+            || self.shell.as_ref().is_some_and(|shell| shell.spelled.iter().any(|spelled| spelled == name))
+            || self.anything.iter().any(|tree| program.starts_with(tree))
+    }
+}
+
+fn deny(code: u8, message: String) -> Answer {
+    Answer::Deny { code, message }
+}

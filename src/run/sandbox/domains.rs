@@ -1,0 +1,295 @@
+//! What the client, the shell and each program of a run may reach.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
+
+use super::caller::Reach;
+use super::trees::Trees;
+use super::{SandboxPlan, resolved};
+use crate::policy::{Executes, Rights, ShellRights, Writes, free_programs};
+
+impl SandboxPlan {
+    /// Temporary files of the run's shell and programs.
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.run_dir.join("tmp")
+    }
+
+    /// The client's own domain, before it adds what it needs itself. `shells`: what it is to start lies within.
+    pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
+        let Trees { mut read, write, .. } = self.trees(false);
+        read.push(self.home.work());
+        let mut domain = Domain {
+            beside: self.hidden(),
+            read,
+            write,
+            execute: system::loaders(),
+            network: Network::All,
+            required: self.required,
+            ..Domain::default()
+        };
+        domain.write.push(self.temporary());
+        for shell in shells {
+            domain.execute.extend(shell.domain.execute.iter().cloned());
+            domain.read.extend(shell.domain.read.iter().cloned());
+            domain.write.extend(shell.domain.write.iter().cloned());
+        }
+        tidy(domain)
+    }
+
+    /// The shell of the job, and the folders that its `PATH` leads to.
+    pub(super) fn shell(&self, rights: &ShellRights, anything: &[PathBuf]) -> io::Result<ShellSpec> {
+        let programs = farm::known_programs(&self.path);
+        let (all, overlay) = (self.farm(), self.overlay());
+        let trampoline = |name: &str| (name.to_owned(), self.shell_binary.clone());
+        let free = |name: &str| rights.free.contains(&name).then(|| programs.get(name)).flatten();
+        // The same for every run: what a run's own rules speak of stands in its overlay.
+        let links = programs.iter().map(|(name, file)| {
+            match free_programs().any(|free| free == name) && self.is_of_system(file) {
+                true => (name.clone(), file.clone()),
+                false => trampoline(name),
+            }
+        });
+        let stamp = farm::stamp(&self.path, &self.shell_binary.display().to_string());
+        let stamped = all.with_extension("stamp");
+        if std::fs::read_to_string(&stamped).ok().as_ref() != Some(&stamp) {
+            farm::lay(&all, &links.collect())?;
+            farm::lay(&self.judged_farm(), &programs.keys().map(String::as_str).map(trampoline).collect())?;
+            std::fs::write(stamped, stamp)?;
+        }
+        let named = |name: &&String| {
+            // `git*` or the like begins many.
+            rights.judge_all || rights.judged.contains(*name) || name.starts_with("ollim-bot")
+        };
+        let mut own: BTreeMap<String, PathBuf> =
+            programs.keys().filter(named).map(String::as_str).chain(["ollim-bot"]).map(trampoline).collect();
+        let denied_free = free_programs().filter(|name| free(name).is_none());
+        own.extend(denied_free.filter(|name| programs.contains_key(*name)).map(trampoline));
+        farm::lay(&overlay, &own)?;
+        let asked = programs
+            .keys()
+            .filter(|name| rights.judge_all || rights.denied.contains(*name) || name.starts_with("ollim-bot"));
+        farm::lay(&self.guard(), &asked.map(String::as_str).chain(["ollim-bot"]).map(trampoline).collect())?;
+        let link = self.run_dir.join(agent_sandbox::shell::FOLDER);
+        farm::lay(&link, &BTreeMap::from([("bash".to_owned(), self.shell_binary.clone())]))?;
+
+        let mut execute = system::loaders();
+        execute.push(self.shell_binary.clone());
+        let mut read = self.open(system::libraries());
+        read.extend(system::sources());
+        read.extend([all.clone(), overlay.clone(), self.guard()]);
+        let trees = self.trees(true);
+        read.extend(trees.read);
+        let mut write = system::sinks();
+        write.push(self.temporary());
+        let attributes = if trees.write.is_empty() { Attributes::None } else { Attributes::OpenFiles };
+        write.extend(trees.write);
+        let mut path = Vec::new();
+        let mut domain = Domain { required: self.required, ..Domain::default() };
+        if trees.everything {
+            domain.beside = self.hidden();
+        }
+        if rights.everything && !rights.judge_all {
+            execute.extend(anything.iter().cloned());
+            read.extend(self.open(system::data()));
+            write.push(self.home.work());
+            domain.network = self.network();
+            path.push(self.guard());
+            path.extend(self.path.iter().cloned());
+        } else {
+            path.push(overlay.clone());
+            domain.attributes = attributes;
+            execute.extend(["bash", "dash", "sh"].iter().filter_map(|name| programs.get(*name)).map(resolved));
+            // Those that a rule names, too: where the rule does not hold they run without power, like any other.
+            let free = free_programs().filter(|name| !rights.denied.iter().any(|denied| denied == name));
+            let files = free.filter_map(|name| programs.get(name));
+            execute.extend(files.filter(|file| self.is_of_system(file)).map(resolved));
+            path.push(all);
+        }
+        domain.list.push(self.home.work());
+        (domain.execute, domain.read, domain.write) = (execute, read, write);
+        Ok(ShellSpec {
+            plain: false,
+            bash: programs.get("bash").cloned().unwrap_or_else(|| PathBuf::from("/bin/bash")),
+            domain: tidy(domain),
+            env: BTreeMap::from([("PATH".to_owned(), joined(&path))]),
+            trampoline: overlay.join("ollim-bot"),
+            spelled: rights.spelled.clone(),
+            limits: self.limits,
+            every_program: self.every_program(),
+        })
+    }
+
+    /// What every program outside of the shell may reach, whatever its rights: places that no job can change.
+    fn every_program(&self) -> Domain {
+        let mut domain = Domain { attributes: Attributes::None, ..Domain::default() };
+        domain.read = self.open(system::data());
+        domain.read.extend(system::sources());
+        domain.read.extend([self.guard(), self.judged_farm()]);
+        domain.list = self.open(["/usr", "/etc", "/opt"].iter().map(resolved).collect());
+        domain.write = system::sinks();
+        domain.execute = system::loaders();
+        domain.execute.push(self.shell_binary.clone());
+        // What it starts by way of a shell is judged like any other.
+        domain.execute.extend(["/bin/sh", "/bin/bash"].iter().map(resolved));
+        tidy(domain)
+    }
+
+    /// What the programs of this job may reach besides.
+    pub(super) fn base(&self) -> Domain {
+        let Trees { mut read, everything, .. } = self.trees(false);
+        read.push(self.home.work());
+        Domain {
+            beside: if everything { self.hidden() } else { Vec::new() },
+            read,
+            write: vec![self.temporary()],
+            required: self.required,
+            ..Domain::default()
+        }
+    }
+
+    /// What one program may reach, and what its environment has besides the clean one.
+    pub(super) fn program(
+        &self,
+        program: &Path,
+        rights: &Rights,
+        anything: &[PathBuf],
+        mut domain: Domain,
+    ) -> io::Result<Reach> {
+        domain.execute.push(program.to_path_buf());
+        domain.network = match (rights.network && self.network, rights.local_sockets) {
+            (true, true) => Network::All,
+            (true, false) => Network::Internet,
+            (false, true) => Network::Local,
+            (false, false) => Network::None,
+        };
+        let mut env = BTreeMap::from([("PATH".to_owned(), joined(&[self.judged_farm()]))]);
+        if program.file_name().is_some_and(|name| name == "git") && matches!(rights.executes, Executes::Itself(_)) {
+            // It may not execute them, and would end with an error where there are some.
+            let hooks = [("COUNT", "3"), ("KEY_2", "core.hooksPath"), ("VALUE_2", "/dev/null")];
+            env.extend(hooks.map(|(name, value)| (format!("GIT_CONFIG_{name}"), value.to_owned())));
+        }
+        let narrow = !matches!(rights.executes, Executes::Anything) && !farm::is_script(program);
+        match (&rights.executes, narrow) {
+            (Executes::Itself(helpers), true) => {
+                let (folders, names): (Vec<&str>, Vec<&str>) = helpers.iter().partition(|name| name.starts_with('/'));
+                domain.execute.extend(folders.iter().map(resolved));
+                let files = names.iter().filter_map(|name| Some(((*name).to_owned(), farm::find(name, &self.path)?)));
+                let files: BTreeMap<String, PathBuf> = files.collect();
+                domain.execute.extend(files.values().map(resolved));
+                if !files.is_empty() {
+                    // They run in the program's own domain, so they need no rule of their own.
+                    let own = self.run_dir.join("helpers").join(program.file_name().unwrap_or_default());
+                    farm::lay(&own, &files)?;
+                    domain.read.push(own.clone());
+                    env.insert("PATH".to_owned(), joined(&[own, self.judged_farm()]));
+                }
+            }
+            _ => {
+                domain.execute.extend(anything.iter().cloned());
+                let path: Vec<PathBuf> = [self.guard()].into_iter().chain(self.path.iter().cloned()).collect();
+                env.insert("PATH".to_owned(), joined(&path));
+            }
+        }
+        match &rights.writes {
+            Writes::Nothing => domain.attributes = Attributes::None,
+            Writes::Work => {
+                domain.write.push(self.home.work());
+                domain.write.extend(self.written_by_programs());
+            }
+            Writes::OwnCommand(name) => {
+                let kept = self.home.tools().join(name);
+                std::fs::create_dir_all(&kept)?;
+                domain.write.push(kept);
+                domain.execute.push(self.home.bin());
+            }
+        }
+        Ok((tidy(domain), env))
+    }
+
+    /// Whether a program is one that came with the system.
+    fn is_of_system(&self, program: &Path) -> bool {
+        let program = resolved(program);
+        system::programs().iter().any(|folder| program.starts_with(folder))
+    }
+
+    /// The folders in which a shell or a program finds links under the names of programs.
+    pub(super) fn farms(&self) -> [PathBuf; 4] {
+        [self.overlay(), self.guard(), self.farm(), self.judged_farm()]
+    }
+
+    fn overlay(&self) -> PathBuf {
+        self.links.join(farm::OVERLAY)
+    }
+
+    fn judged_farm(&self) -> PathBuf {
+        self.home.state().join(farm::JUDGED)
+    }
+
+    fn guard(&self) -> PathBuf {
+        self.links.join(farm::GUARD)
+    }
+
+    fn farm(&self) -> PathBuf {
+        self.home.state().join(farm::FOLDER)
+    }
+
+    fn network(&self) -> Network {
+        if self.network { Network::Internet } else { Network::None }
+    }
+
+    /// What no job sees, unless a rule names what is in it.
+    fn hidden(&self) -> Vec<PathBuf> {
+        vec![self.user_home.clone(), self.home.root().to_path_buf()]
+    }
+
+    /// The system's places without what is hidden: a service can have its home in `/opt`, or keep its data there.
+    fn open(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
+        agent_sandbox::without(&places, &self.hidden().iter().map(resolved).collect::<Vec<_>>())
+    }
+
+    /// The files under which programs could be started past the broker: those that denials speak of.
+    pub(super) fn guarded(&self, rights: &ShellRights) -> Vec<PathBuf> {
+        const GIT: &[&str] = &["/usr/lib/git-core", "/usr/libexec/git-core", "/usr/local/libexec/git-core"];
+        let folders: Vec<PathBuf> =
+            self.path.iter().cloned().chain(["/usr/bin", "/usr/sbin", "/usr/local/bin"].map(PathBuf::from)).collect();
+        let mut files: Vec<PathBuf> = Vec::new();
+        for name in &rights.denied {
+            files.extend(
+                folders.iter().map(|folder| folder.join(name)).filter(|file| farm::is_program(file)).map(resolved),
+            );
+            if name == "git" {
+                files.extend(GIT.iter().map(resolved));
+            }
+        }
+        files.sort();
+        files.dedup();
+        files
+    }
+
+    /// Everything that may be executed by what runs others: the system's programs, those of `PATH`, and what lies in `work/`.
+    /// `guarded`: files that are only started by way of the broker.
+    pub(super) fn anything(&self, guarded: &[PathBuf]) -> Vec<PathBuf> {
+        // Own commands are started by `ollim-bot` alone, which asks for each.
+        let path = self.path.iter().map(resolved).filter(|folder| !folder.starts_with(self.home.bin()));
+        let trees: Vec<PathBuf> = self.open(system::programs()).into_iter().chain(path).collect();
+        let own = [self.home.work(), self.temporary(), self.shell_binary.clone()];
+        agent_sandbox::without(&trees, guarded).into_iter().chain(own).collect()
+    }
+}
+
+fn joined(path: &[PathBuf]) -> String {
+    let texts: Vec<String> = path.iter().map(|folder| folder.display().to_string()).collect();
+    texts.join(":")
+}
+
+/// Each place once.
+fn tidy(mut domain: Domain) -> Domain {
+    for list in [&mut domain.read, &mut domain.list, &mut domain.write, &mut domain.execute] {
+        list.sort();
+        list.dedup();
+    }
+    domain
+}
