@@ -148,6 +148,13 @@ const SCHEDULING: &[i64] =
 /// Calls of the x32 ABI have this bit; they are the same calls under other numbers.
 const X32: u32 = 0x4000_0000;
 
+/// Leases (`F_SETLEASE`) hold up whoever opens a file, be it open for reading only; `F_NOTIFY` tells what happens in a folder.
+const HOLDING_UP: &[u32] = &[1024, 1026];
+
+/// Types of `ioctl` that change a file's attributes, or what a folder holds, by a descriptor for reading: those of file systems in
+/// common, of XFS, of versions, and of btrfs. (Bits 8 to 15 of the request.)
+const OF_FILE_SYSTEMS: &[u32] = &[0x66, 0x58, 0x76, 0x94];
+
 /// Sets the filters for the calling thread and all that it starts.
 ///
 /// # Errors
@@ -156,28 +163,32 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| FilterError::Processor)?;
     let none = |numbers: &[i64]| numbers.iter().map(|number| (*number, Vec::new())).collect::<BTreeMap<_, _>>();
     let mut refused = none(RULES);
+    refused.extend(none(SHARED));
     // The limits of another process.
     refused.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         refused.insert(call, namespaces()?);
     }
+    refused.insert(libc::SYS_fcntl, any_of(HOLDING_UP, |command| number(1, SeccompCmpOp::Eq, *command))?);
+    // A user can make other processes of theirs slow, and cannot take it back.
+    for call in SCHEDULING {
+        refused.insert(*call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
+    }
+    for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
+        let itself = if call == libc::SYS_setpriority { 0 } else { 1 };
+        let others = [argument(0, SeccompCmpOp::Ne, itself)?, argument(1, SeccompCmpOp::Ne, 0)?];
+        let rules = others.into_iter().map(|other| SeccompRule::new(vec![other])).collect::<Result<_, _>>()?;
+        refused.insert(call, rules);
+    }
     if attributes != Attributes::All {
         refused.extend(none(BY_PATH));
         refused.extend(none(BY_PATH_BEFORE));
-        refused.extend(none(SHARED));
         refused.extend(none(WATCHING));
         // `futimens` names no path.
         let named = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
         refused.insert(libc::SYS_utimensat, vec![SeccompRule::new(vec![named])?]);
-        for call in SCHEDULING {
-            refused.insert(*call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
-        }
-        for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
-            let itself = if call == libc::SYS_setpriority { 0 } else { 1 };
-            let others = [argument(0, SeccompCmpOp::Ne, itself)?, argument(1, SeccompCmpOp::Ne, 0)?];
-            let rules = others.into_iter().map(|other| SeccompRule::new(vec![other])).collect::<Result<_, _>>()?;
-            refused.insert(call, rules);
-        }
+        let of_type = |kind: &u32| number(1, SeccompCmpOp::MaskedEq(0xff00), kind << 8);
+        refused.insert(libc::SYS_ioctl, any_of(OF_FILE_SYSTEMS, of_type)?);
     }
     if attributes == Attributes::None {
         refused.extend(none(BY_DESCRIPTOR));
@@ -222,19 +233,25 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
     Ok(())
 }
 
-/// One rule for each namespace: the flag is set.
+/// One rule for each value: any of them is enough.
+fn any_of<T>(
+    values: &[T],
+    condition: impl Fn(&T) -> Result<SeccompCondition, FilterError>,
+) -> Result<Vec<SeccompRule>, FilterError> {
+    values.iter().map(|value| Ok(SeccompRule::new(vec![condition(value)?])?)).collect()
+}
+
+/// The flag of some namespace is set.
 fn namespaces() -> Result<Vec<SeccompRule>, FilterError> {
-    let rule = |flag: &libc::c_int| -> Result<SeccompRule, FilterError> {
+    any_of(NAMESPACES, |flag| {
         let mask = u64::from(flag.unsigned_abs());
-        let set = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(mask), mask)?;
-        Ok(SeccompRule::new(vec![set])?)
-    };
-    NAMESPACES.iter().map(rule).collect()
+        Ok(SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(mask), mask)?)
+    })
 }
 
 /// Pairs of datagram sockets: each of them sends to any socket with a path, which needs neither `socket` nor `connect`.
 fn unbound_pairs() -> Result<Vec<SeccompRule>, FilterError> {
-    [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter().map(|kind| Ok(SeccompRule::new(vec![of_kind(kind)?])?)).collect()
+    any_of(&[libc::SOCK_DGRAM, libc::SOCK_RAW], |kind| of_kind(*kind))
 }
 
 /// The second argument is this kind of socket; beside the kind stand flags.
@@ -249,8 +266,12 @@ fn sockets(families: &[libc::c_int]) -> Result<Vec<SeccompRule>, FilterError> {
     Ok(vec![SeccompRule::new(others)?])
 }
 
-fn argument(number: u8, compare: SeccompCmpOp, value: libc::c_int) -> Result<SeccompCondition, FilterError> {
-    Ok(SeccompCondition::new(number, SeccompCmpArgLen::Dword, compare, u64::from(value.unsigned_abs()))?)
+fn argument(at: u8, compare: SeccompCmpOp, value: libc::c_int) -> Result<SeccompCondition, FilterError> {
+    number(at, compare, value.unsigned_abs())
+}
+
+fn number(at: u8, compare: SeccompCmpOp, value: u32) -> Result<SeccompCondition, FilterError> {
+    Ok(SeccompCondition::new(at, SeccompCmpArgLen::Dword, compare, u64::from(value))?)
 }
 
 /// Load the call's number; not below [`X32`]: it does not exist; else it is allowed by this filter.
