@@ -108,6 +108,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
     let lock = Arc::new(std::sync::Mutex::new(Lock::take(&home)?));
     fail_point!(Locked);
+    // What jobs of the same user hold open must not keep it from starting others.
+    agent_sandbox::many_descriptors();
     // Of a service that is started for one run by somebody else's, nobody is told.
     let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;

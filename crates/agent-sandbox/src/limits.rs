@@ -9,8 +9,11 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Descriptors that a program starts with; it may raise the number itself.
+/// Descriptors that a program starts with (what select(2) can tell apart), and to how many it may raise that itself. The kernel
+/// counts some things for all processes of a user together, such as descriptors that are being sent, and holds the sum against
+/// each process's own limit: the service's and the runner's is higher.
 const DESCRIPTORS: u64 = 1024;
+const MOST_DESCRIPTORS: u64 = 4096;
 
 /// What all processes of one run may take together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,22 +40,24 @@ impl Limits {
     /// # Errors
     /// When the kernel refuses.
     pub(crate) fn apply(&self) -> io::Result<()> {
-        let descriptors = getrlimit(Resource::Nofile);
-        // What select(2) can tell apart, as everybody starts with.
-        let current = descriptors.current.map_or(DESCRIPTORS, |current| current.min(DESCRIPTORS));
-        setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..descriptors })?;
-        for (resource, most) in [(Resource::Core, 0), (Resource::Fsize, self.disk), (Resource::Data, self.memory)] {
+        let most = [
+            (Resource::Nofile, DESCRIPTORS, MOST_DESCRIPTORS),
+            (Resource::Core, 0, 0),
+            (Resource::Fsize, self.disk, self.disk),
+            (Resource::Data, self.memory, self.memory),
+        ];
+        for (resource, current, maximum) in most {
             let now = getrlimit(resource);
-            let least = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
-            setrlimit(resource, Rlimit { current: least(now.current), maximum: least(now.maximum) })?;
+            let least = |limit: Option<u64>, most: u64| Some(limit.map_or(most, |limit| limit.min(most)));
+            setrlimit(resource, Rlimit { current: least(now.current, current), maximum: least(now.maximum, maximum) })?;
         }
         Ok(())
     }
 }
 
-/// As many descriptors as the system allows, for the calling process: the runner, which holds those of every program that is about
-/// to start. A process that starts sets its own.
-pub(crate) fn many_descriptors() {
+/// As many descriptors as the system allows, for the calling process: the service, and the runner, which holds those of every
+/// program that is about to start. A process that starts sets its own.
+pub fn many_descriptors() {
     let now = getrlimit(Resource::Nofile);
     // It goes on with those that it has.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
