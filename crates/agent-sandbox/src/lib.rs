@@ -41,6 +41,7 @@ pub mod system;
 pub mod token;
 mod trampoline;
 pub mod tree;
+mod usage;
 mod watch;
 mod wire;
 
@@ -49,7 +50,7 @@ pub use domain::{Attributes, Domain, DomainError, Network, SandboxStatus, probe,
 pub use exec_stage::{CANNOT_START, NO_DOMAIN};
 pub use judge::{Judge, answer};
 pub use launch::{Launch, Secret, ShellService, send};
-pub use limits::Limits;
+pub use limits::{Limits, many_descriptors};
 pub use watch::Bounds;
 pub use wire::{Answer, ShellSpec, Start};
 

@@ -24,14 +24,6 @@ struct Process {
     threads: u64,
 }
 
-/// What processes have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
-    /// Bytes of memory that are theirs alone.
-    pub(crate) memory: u64,
-    pub(crate) threads: u64,
-}
-
 /// Whether a process is below `root`.
 ///
 /// # Errors
@@ -52,25 +44,14 @@ pub(crate) fn is_below(pid: u32, root: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// What all processes below `root` have together.
+/// The processes below `root` that have not ended, each with the number of its threads.
 ///
 /// # Errors
 /// When processes cannot be listed.
-pub(crate) fn taken_below(root: u32) -> io::Result<Taken> {
+pub(crate) fn going_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
     let all = processes()?;
     let going = below(root, &all).into_iter().filter(|process| !process.ended);
-    Ok(going.fold(Taken::default(), |sum, process| Taken {
-        memory: sum.memory + private_memory(process.pid),
-        threads: sum.threads + process.threads,
-    }))
-}
-
-/// `/proc/PID/statm`, see proc(5): resident pages without those that are shared. 0 for one that has ended.
-fn private_memory(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let mut pages = text.split(' ').skip(1).filter_map(|field| field.parse::<u64>().ok());
-    let (resident, shared) = (pages.next().unwrap_or_default(), pages.next().unwrap_or_default());
-    resident.saturating_sub(shared) * rustix::param::page_size() as u64
+    Ok(going.map(|process| (process.pid, process.threads)).collect())
 }
 
 /// Stops, then kills every process below `root`, whichever can be reached. Gives how many were seen; zombies are not counted. What

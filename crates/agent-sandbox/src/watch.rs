@@ -1,7 +1,8 @@
 //! Looks whether a run has taken more than it may.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup;
 use crate::limits::Limits;
-use crate::tree::{self, Taken};
+use crate::usage::{self, Usage};
 
 /// Between two looks at the processes.
 const EVERY: Duration = Duration::from_millis(500);
@@ -42,15 +43,16 @@ pub(crate) async fn exceeded(bounds: &Bounds) -> String {
     for look in 0u32.. {
         ticks.tick().await;
         // Where they cannot be listed now, they are at the next look.
-        if let Ok(taken) = tree::taken_below(std::process::id())
-            && let Some(what) = too_many(bounds, taken)
+        if let Ok(used) = usage::below(std::process::id(), bounds.limits.memory)
+            && let Some(what) = too_many(bounds, used)
         {
             return what;
         }
         if look % FOLDER_EVERY == 0 {
             let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
+            let look = move || too_much(&folder, usage::nameless_files_below(std::process::id()), most);
             // A panic in there would be one of the standard library.
-            if let Ok(Some(what)) = tokio::task::spawn_blocking(move || too_much(&folder, most)).await {
+            if let Ok(Some(what)) = tokio::task::spawn_blocking(look).await {
                 return what;
             }
         }
@@ -58,7 +60,7 @@ pub(crate) async fn exceeded(bounds: &Bounds) -> String {
     std::future::pending().await
 }
 
-fn too_many(bounds: &Bounds, taken: Taken) -> Option<String> {
+fn too_many(bounds: &Bounds, used: Usage) -> Option<String> {
     let Limits { memory, processes, .. } = bounds.limits;
     let ended = bounds.group.as_deref().map_or(0, cgroup::ended_for_memory);
     if ended > 0 {
@@ -67,34 +69,48 @@ fn too_many(bounds: &Bounds, taken: Taken) -> Option<String> {
             ByteSize(memory)
         ));
     }
-    if taken.memory > memory {
+    if used.memory > memory {
         return Some(format!(
             "it took {} of memory, and `limits.memory` allows {}",
-            ByteSize(taken.memory),
+            ByteSize(used.memory),
             ByteSize(memory)
         ));
     }
-    (taken.threads > u64::from(processes)).then(|| {
-        format!("it had {} processes and threads at once, and `limits.processes` allows {processes}", taken.threads)
+    (used.threads > u64::from(processes)).then(|| {
+        format!("it had {} processes and threads at once, and `limits.processes` allows {processes}", used.threads)
     })
 }
 
-/// Whether a folder holds more than `most` bytes, or more files than any run needs.
-fn too_much(folder: &Path, most: u64) -> Option<String> {
-    let (mut bytes, mut files) = (0, 0);
+/// Whether a folder, with the `bytes` that are kept without a name, holds more than `most` bytes, or more files than any run needs.
+fn too_much(folder: &Path, mut bytes: u64, most: u64) -> Option<String> {
+    let too_many_bytes = || {
+        let most = ByteSize(most);
+        format!("it kept more than `limits.disk` allows ({most}) in its own folder and in open files without a name")
+    };
+    if bytes > most {
+        return Some(too_many_bytes());
+    }
+    let mut files = 0;
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
         if folder.as_os_str().len() > LONGEST_PATH {
             return Some("it made folders in its own folder that lie deeper than anything can reach".into());
         }
-        // Whatever is gone, or closed to ourselves by its mode, counts as it was: nothing.
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let listed = fs::read_dir(&folder).or_else(|error| match error.kind() {
+            // Closed by its mode, which would hide what is in it from us alone.
+            io::ErrorKind::PermissionDenied => {
+                fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).and_then(|()| fs::read_dir(&folder))
+            }
+            _ => Err(error),
+        });
+        // It is gone.
+        let Ok(entries) = listed else { continue };
         for entry in entries.flatten() {
             let Ok(facts) = entry.metadata() else { continue };
             files += 1;
             bytes += facts.blocks() * 512;
             if bytes > most {
-                return Some(format!("it kept more than `limits.disk` allows ({}) in its own folder", ByteSize(most)));
+                return Some(too_many_bytes());
             }
             if files > MOST_FILES {
                 return Some(format!("it made more than {MOST_FILES} files in its own folder"));
@@ -119,15 +135,17 @@ mod tests {
         fs::write(deep.join("file"), vec![1; 100_000]).unwrap();
         // What a link leads to lies elsewhere.
         std::os::unix::fs::symlink("/usr", deep.join("usr")).unwrap();
-        assert_eq!(too_much(folder.path(), 1_000_000), None);
-        assert!(too_much(folder.path(), 50_000).unwrap().contains("limits.disk"));
+        assert_eq!(too_much(folder.path(), 0, 1_000_000), None);
+        for (nameless, most) in [(0, 50_000), (950_000, 1_000_000), (2_000_000, 1_000_000)] {
+            assert!(too_much(folder.path(), nameless, most).unwrap().contains("limits.disk"));
+        }
     }
 
     #[test]
     fn the_runs_own_limits_are_named() {
         let limits = Limits { memory: 10, processes: 3, disk: 1, cpus: None };
         let bounds = Bounds { limits, folder: "/".into(), group: None };
-        let check = |memory, threads, words: Option<&str>| match (too_many(&bounds, Taken { memory, threads }), words) {
+        let check = |memory, threads, words: Option<&str>| match (too_many(&bounds, Usage { memory, threads }), words) {
             (None, None) => {}
             (Some(said), Some(words)) => assert!(said.contains(words), "{said}"),
             (said, words) => panic!("{said:?}, not {words:?}"),

@@ -1,0 +1,112 @@
+//! What the processes of a run use: memory, threads, and the files that only they can reach.
+//!
+//! Source: proc(5), <https://docs.kernel.org/filesystems/proc.html>.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use crate::tree;
+
+/// Bytes of memory and threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) memory: u64,
+    pub(crate) threads: u64,
+}
+
+/// What all processes below `root` use together. Memory that several share is counted once where the sum would be more than `most`;
+/// below that it is not worth the time.
+///
+/// # Errors
+/// When processes cannot be listed.
+pub(crate) fn below(root: u32, most: u64) -> io::Result<Usage> {
+    let going = tree::going_below(root)?;
+    let sum = |of: fn(u32) -> u64| going.iter().map(|(pid, _)| of(*pid)).sum::<u64>();
+    let memory = match sum(resident) {
+        memory if memory > most => sum(proportional),
+        memory => memory,
+    };
+    Ok(Usage { memory, threads: going.iter().map(|(_, threads)| threads).sum() })
+}
+
+/// Memory that belongs to no file with a name: that which the process shares with others is counted whole. 0 for one that has ended.
+fn resident(pid: u32) -> u64 {
+    kilobytes(&format!("/proc/{pid}/status"), &["RssAnon:", "RssShmem:"]).unwrap_or(0)
+}
+
+/// The same, of what it shares with others its part only.
+fn proportional(pid: u32) -> u64 {
+    kilobytes(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:"]).unwrap_or_else(|_| resident(pid))
+}
+
+/// The sum of these lines of a file, in bytes.
+fn kilobytes(file: &str, names: &[&str]) -> io::Result<u64> {
+    let text = fs::read_to_string(file)?;
+    let fields = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        words.next().filter(|name| names.contains(name))?;
+        words.next()?.parse::<u64>().ok()
+    });
+    Ok(fields.sum::<u64>() * 1024)
+}
+
+/// Bytes of the files that processes below `root` hold open and that have no name any more, or never had one (memfd_create(2)).
+/// What cannot be looked at counts nothing.
+pub(crate) fn nameless_files_below(root: u32) -> u64 {
+    let mut seen = BTreeSet::new();
+    let mut bytes = 0;
+    for (pid, _) in tree::going_below(root).unwrap_or_default() {
+        for descriptor in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            if let Ok(file) = fs::metadata(descriptor.path())
+                && file.is_file()
+                && file.nlink() == 0
+                && seen.insert((file.dev(), file.ino()))
+            {
+                bytes += file.blocks() * 512;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// Starts a shell that runs `script`, which says a line when it is done and then waits.
+    fn while_it_waits(script: &str, look: impl Fn(u32)) {
+        let script = format!("({script}; echo; sleep 60); exit");
+        let mut child = Command::new("/bin/bash").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        look(child.id());
+        let _ = tree::kill_below(child.id());
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_removed_file_counts_as_long_as_it_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let script = format!("exec 5>{0} 6>&5; head -c 3M /dev/zero >&5; rm {0}", file.display());
+        while_it_waits(&script, |root| {
+            let bytes = nameless_files_below(root);
+            assert!((3 << 20..6 << 20).contains(&bytes), "{bytes}");
+        });
+    }
+
+    #[test]
+    fn memory_that_is_shared_counts_once() {
+        let script = "x=$(head -c 30M /dev/zero | tr '\\0' x); (sleep 60; : $x) & (sleep 60; : $x) & sleep 0.2";
+        while_it_waits(script, |root| {
+            let (about, exact) = (below(root, u64::MAX).unwrap().memory, below(root, 0).unwrap().memory);
+            assert!(about > 80 << 20, "{about}");
+            assert!((30 << 20..about - (30 << 20)).contains(&exact), "{exact} of {about}");
+        });
+    }
+}
