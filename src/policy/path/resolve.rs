@@ -6,6 +6,9 @@ use std::path::{Component, Path, PathBuf};
 /// How many symlinks one path may lead through.
 const MAX_LINKS: usize = 40;
 
+/// How many parts one path may have, with those of the links: each is looked up, and links can repeat what is long.
+const MAX_PARTS: usize = 512;
+
 /// A path in every reading, absolute and without `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::policy) struct Resolved {
@@ -23,7 +26,7 @@ impl Resolved {
     }
 }
 
-/// `None`: a path that cannot be resolved (empty, with a NUL, a loop of links, another user's `~`).
+/// `None`: a path that cannot be resolved (empty, with a NUL, a loop of links, too long, another user's `~`).
 pub(in crate::policy) fn resolve(path: &str, cwd: &Path, user_home: &Path) -> Option<Resolved> {
     if path.is_empty() || path.contains('\0') || !cwd.is_absolute() {
         return None;
@@ -79,7 +82,12 @@ fn walk(path: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     let mut through = Vec::new();
     let mut links = 0;
     let mut missing = false;
+    let mut walked = 0;
     while let Some(part) = todo.pop() {
+        walked += 1;
+        if walked > MAX_PARTS {
+            return None;
+        }
         if part == ".." {
             // Behind what does not exist the kernel goes nowhere; as written is the nearest reading.
             here.pop();
