@@ -29,7 +29,7 @@ impl Command {
             | Self::Status
             | Self::Next(_)
             | Self::Runs(_)
-            | Self::Policy(Policy::Explain(_) | Policy::Show { .. })
+            | Self::Policy(Policy::Show { .. })
             | Self::Agents(Agents::List | Agents::Show { .. })
             | Self::Sessions(Sessions::List | Sessions::Show { .. })
             | Self::Inbox { .. }
@@ -48,6 +48,9 @@ impl Command {
             | Self::FollowUpChain { chain: Some(_), .. }
             | Self::Sessions(Sessions::Patch { .. })
             | Self::Budget { set: Some(_) } => Effect::Rules,
+            // A line is tried in the shell of a job, which may be another than the caller: what that one reads would be shown.
+            Self::Policy(Policy::Explain(args)) if args.tool == "Bash" => Effect::Rules,
+            Self::Policy(Policy::Explain(_)) => Effect::Reads,
             Self::Spawn(_) => Effect::Spawns,
             Self::Routine(
                 Routine::Add(_)
