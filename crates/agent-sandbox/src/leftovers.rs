@@ -3,57 +3,66 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::token;
 
 /// Removes a folder and all that is in it, whatever a hostile program made there: closed folders, and folders deeper than a path
 /// can say. To be called when nothing of the run is left.
 ///
+/// Every folder is moved into a new one of our own beside it before it is emptied. So no path is longer than two names, and no name
+/// can be taken.
+///
 /// # Errors
 /// The first thing that could not be removed; the rest is.
 pub fn remove(folder: &Path) -> io::Result<()> {
-    let mut failed = None;
-    let mut folders = vec![folder.to_path_buf()];
-    let mut moved = 0u64;
-    while let Some(next) = folders.pop() {
-        if let Err(error) = empty(&next, folder, &mut moved, &mut folders) {
-            failed.get_or_insert(error);
-        }
+    let beside = folder.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    if matches!(folder.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+        return Ok(());
     }
-    // Emptied, or as far as could be.
-    match (fs::remove_dir_all(folder), failed) {
-        (Ok(()), _) => Ok(()),
-        (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        (Err(error), failed) => Err(failed.unwrap_or(error)),
+    let top = beside.join(format!(".removing-{}", token::random()?));
+    fs::create_dir(&top)?;
+    let mut removing = Removing { top: &top, moved: 0, removed: 0 };
+    let mut done = removing.take(folder);
+    while removing.removed < removing.moved {
+        done = done.and(removing.empty_next());
     }
+    // It holds what could not be removed, if anything.
+    done.and(fs::remove_dir(&top))
 }
 
-/// Removes the files of one folder and moves its folders to the top, so that no path grows longer.
-fn empty(folder: &Path, top: &Path, moved: &mut u64, folders: &mut Vec<PathBuf>) -> io::Result<()> {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    let mut failed = Ok(());
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let path = entry.path();
-        let done = match entry.file_type()?.is_dir() {
-            true if folder == top => {
-                folders.push(path);
-                Ok(())
-            }
-            true => {
-                *moved += 1;
-                let up = top.join(format!(".removed-{moved}"));
-                fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
-                    .and_then(|()| fs::rename(&path, &up))
-                    .map(|()| folders.push(up))
-            }
-            false => fs::remove_file(&path),
-        };
-        failed = failed.and(done);
+/// Folders that wait in `top` under their numbers.
+struct Removing<'a> {
+    top: &'a Path,
+    moved: u64,
+    removed: u64,
+}
+
+impl Removing<'_> {
+    /// Moves a folder among those that wait.
+    fn take(&mut self, folder: &Path) -> io::Result<()> {
+        // To move a folder is to write its `..`.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        fs::rename(folder, self.top.join(self.moved.to_string()))?;
+        self.moved += 1;
+        Ok(())
     }
-    if folder != top {
-        failed = failed.and(fs::remove_dir(folder));
+
+    /// Removes the one that waits longest, with its files. The folders in it wait from now on.
+    fn empty_next(&mut self) -> io::Result<()> {
+        let folder = self.top.join(self.removed.to_string());
+        self.removed += 1;
+        let mut done = Ok(());
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let removed = match entry.file_type()?.is_dir() {
+                true => self.take(&entry.path()),
+                false => fs::remove_file(entry.path()),
+            };
+            done = done.and(removed);
+        }
+        done.and(fs::remove_dir(&folder))
     }
-    failed
 }
 
 #[cfg(test)]
@@ -72,6 +81,10 @@ mod tests {
         for mode in ["closed/within", "closed"] {
             fs::set_permissions(top.join(mode), fs::Permissions::from_mode(0o000)).unwrap();
         }
+        // Names that one could think we use ourselves, and that cannot be moved over.
+        for n in 0..20 {
+            fs::create_dir_all(top.join(format!(".removed-{n}/{n}/x"))).unwrap();
+        }
         // Far deeper than a path can say: what is deep is made first, and moved below the next.
         let name = "d".repeat(200);
         let mut inner = top.join("0");
@@ -83,7 +96,8 @@ mod tests {
             inner = outer;
         }
         remove(&top).unwrap();
-        assert!(!top.exists() && kept.exists());
+        assert!(kept.exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         remove(&top).unwrap();
     }
 }
