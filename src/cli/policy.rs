@@ -15,7 +15,7 @@ use crate::channel::terminal::plain;
 use crate::daemon::{client, settings};
 use crate::definition::Definition;
 use crate::policy::{Decision, JobNetwork, Layer, Policy, ToolCall, ToolPattern, Verdict, includes};
-use crate::run::dry_run::dry_run;
+use crate::run::dry_run::{self, dry_run};
 use crate::run::held::held;
 use crate::run::runner;
 use crate::run::sandbox::SandboxPlan;
@@ -121,7 +121,7 @@ fn of_line(setup: &Setup, line: &str, early: Decision, context: &Context) -> Res
         path: client::search_path(&env, &own, &context.home),
         shell_binary: client::shell_binary(&own),
         required: false,
-        limits: agent_sandbox::Limits::default(),
+        limits: dry_run::LIMITS,
         network: setup.network == JobNetwork::Internet,
     };
     let surroundings = client::surroundings(&config, &context.home, &env, &own);
@@ -133,6 +133,8 @@ fn of_line(setup: &Setup, line: &str, early: Decision, context: &Context) -> Res
         });
         tried.join().unwrap_or_else(|_| Err(std::io::Error::other("it failed")))
     });
+    // The line has written in it what it likes.
+    agent_sandbox::leftovers::remove(&folder.keep()).map_err(failed("what the line has left cannot be removed"))?;
     let tried = tried.map_err(failed("the line cannot be tried"))?;
     let commands: Vec<String> = tried.programs.iter().flat_map(|decision| decision.commands.clone()).collect();
     let read_only = tried.programs.iter().all(|decision| decision.read_only);

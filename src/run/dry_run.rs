@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_sandbox::{Answer, Judge, Launch, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, system};
+use agent_sandbox::{
+    Answer, Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, system,
+};
 use async_trait::async_trait;
 
 use super::sandbox::{JobSandbox, Judged, SandboxPlan};
@@ -17,6 +19,9 @@ use crate::policy::{Decision, Policy, ShellRights, Verdict};
 
 /// A line that waits for something is ended after this.
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// What a line may take while it is tried.
+pub const LIMITS: Limits = Limits { memory: 1 << 30, processes: 128, disk: 64 << 20, cpus: None };
 
 /// Files that others stand in for, at most.
 const MOST_STAND_INS: usize = 8;
@@ -116,7 +121,7 @@ pub async fn dry_run(
             secret: None,
             domain: None,
             shell: Some(service.clone()),
-            bounds: None,
+            bounds: Some(Bounds { limits: LIMITS, folder: run_dir.clone(), group: None }),
         };
         let output = tokio::time::timeout(LONGEST, capture(Path::new(&binary), &launch, recorder.clone())).await;
         let (cut_off, stderr) = match output {

@@ -7,13 +7,16 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UnixStream;
 use tokio::process::Command;
 
 use crate::judge::{Judge, answer};
 use crate::launch::{self, Launch};
 use crate::runner;
+
+/// So many bytes of each stream are kept; what comes after is read and dropped.
+const MOST_KEPT: u64 = 1024 * 1024;
 
 /// Runs `launch` to its end under a runner of its own. `runner` is the program that [`crate::stage`] enters. Its standard input is
 /// empty. Dropped before its end, it ends with all that it started.
@@ -37,10 +40,9 @@ pub async fn capture(runner: &Path, launch: &Launch, judge: Arc<dyn Judge>) -> i
     let (from, to) = socket.into_split();
     let answers = answer(from, to, judge);
     let piped = || io::Error::other("the runner has no pipes");
-    let mut streams = (child.stdout.take().ok_or_else(piped)?, child.stderr.take().ok_or_else(piped)?);
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let streams = (child.stdout.take().ok_or_else(piped)?, child.stderr.take().ok_or_else(piped)?);
     let ended = async move {
-        tokio::try_join!(streams.0.read_to_end(&mut stdout), streams.1.read_to_end(&mut stderr))?;
+        let (stdout, stderr) = tokio::try_join!(beginning(streams.0), beginning(streams.1))?;
         Ok(Output { status: child.wait().await?, stdout, stderr })
     };
     tokio::pin!(ended);
@@ -48,5 +50,25 @@ pub async fn capture(runner: &Path, launch: &Launch, judge: Arc<dyn Judge>) -> i
         output = &mut ended => output,
         // The runner asks nothing any more.
         _ = answers => ended.await,
+    }
+}
+
+/// Reads a stream to its end and keeps its beginning.
+async fn beginning(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    (&mut stream).take(MOST_KEPT).read_to_end(&mut kept).await?;
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_printed_without_end_takes_no_memory() {
+        let long = vec![b'x'; 5 << 20];
+        assert_eq!(beginning(&long[..]).await.unwrap().len() as u64, MOST_KEPT);
+        assert_eq!(beginning(&b"short"[..]).await.unwrap(), b"short");
     }
 }

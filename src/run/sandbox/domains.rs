@@ -201,7 +201,10 @@ impl SandboxPlan {
             }
             Writes::OwnCommand(name) => {
                 let kept = self.home.tools().join(name);
-                std::fs::create_dir_all(&kept)?;
+                // An agent can call what is not there.
+                if farm::find(&format!("ollim-bot-{name}"), &self.path).is_some() {
+                    std::fs::create_dir_all(&kept)?;
+                }
                 domain.write.push(kept);
                 domain.execute.push(self.home.bin());
             }
