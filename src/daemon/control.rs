@@ -136,7 +136,10 @@ fn identify(hello: &str, person: &str, tokens: &Tokens) -> Option<Caller> {
 
 async fn answer(caller: Caller, request: Request, answers: &dyn Answers) -> Reply {
     match (caller, request) {
-        (Caller::Run(run), Request::Execute { argv }) => answers.execute(run, argv).await,
+        (Caller::Run(run), Request::Execute { argv }) => match run.call() {
+            Some(_place) => answers.execute(run.clone(), argv).await,
+            None => Reply::Refused("too many calls of this run at a time; wait until the others have ended".into()),
+        },
         (Caller::Run(_), _) => Reply::Refused("a run may not do this; only the person may".into()),
         (Caller::Person, Request::Execute { .. }) => {
             Reply::Refused("the person's commands run in their own process".into())

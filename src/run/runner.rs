@@ -263,12 +263,7 @@ impl Runner {
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
         let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings } = turn;
-        let authority = RunAuthority {
-            run: job.run.clone(),
-            title: job.definition.title(),
-            cap: host.cap.clone(),
-            acts: host.clone(),
-        };
+        let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.cap.clone(), host.clone());
         let grant =
             self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))?;
         let request = Request {

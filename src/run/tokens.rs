@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::cap::Cap;
 use super::spawn::SpawnRequest;
@@ -42,6 +43,25 @@ pub struct RunAuthority {
     pub cap: Cap,
     /// Who acts for it.
     pub acts: Arc<dyn OnBehalf>,
+    /// A permit for each call that it may make at a time.
+    calls: Semaphore,
+}
+
+/// Calls of one run at a time; with more of them it would take the person's own places on the control socket.
+const CALLS: usize = 8;
+
+impl RunAuthority {
+    /// `title`: `routine email-triage`.
+    #[must_use]
+    pub fn new(run: RunId, title: String, cap: Cap, acts: Arc<dyn OnBehalf>) -> Self {
+        Self { run, title, cap, acts, calls: Semaphore::new(CALLS) }
+    }
+
+    /// A place for one more call of this run; `None` while it has as many as it may.
+    #[must_use]
+    pub fn call(&self) -> Option<SemaphorePermit<'_>> {
+        self.calls.try_acquire().ok()
+    }
 }
 
 impl fmt::Debug for RunAuthority {

@@ -59,12 +59,8 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let restrictions = &definition.background().unwrap().restrictions;
     let policy = Policy::background("routine triage", restrictions, &settings.main_tools, &places);
     let record = Arc::new(Record { denied, ..Record::default() });
-    let authority = RunAuthority {
-        run: RunId::new("0badcafe"),
-        title: "routine triage".into(),
-        cap: Cap::of(&definition, &policy, &settings),
-        acts: record.clone(),
-    };
+    let cap = Cap::of(&definition, &policy, &settings);
+    let authority = RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), cap, record.clone());
     Socket { grant: tokens.grant(authority).unwrap(), record, _runtime: runtime }
 }
 

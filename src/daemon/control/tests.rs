@@ -83,12 +83,8 @@ fn authority() -> RunAuthority {
     let settings = crate::daemon::settings::of_runs(&crate::config::Config::defaults(chrono_tz::UTC));
     let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
     let policy = Policy::main_session(&settings.main_tools, &places);
-    RunAuthority {
-        run: RunId::new("0badcafe"),
-        title: "routine triage".into(),
-        cap: Cap::of(&definition, &policy, &settings),
-        acts: Arc::new(Nobody),
-    }
+    let cap = Cap::of(&definition, &policy, &settings);
+    RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), cap, Arc::new(Nobody))
 }
 
 /// Sends bytes as they are; what came back.
@@ -200,6 +196,15 @@ fn callers_beyond_the_limit_are_turned_away() {
     let mut last = StdStream::connect(service.home.socket()).unwrap();
     assert_eq!(last.read(&mut [0; 1]).unwrap(), 0);
     drop(held);
+}
+
+#[test]
+fn a_run_has_a_few_places_at_a_time() {
+    let run = authority();
+    let held: Vec<_> = std::iter::from_fn(|| run.call()).collect();
+    assert!(!held.is_empty() && held.len() < CALLERS / 8, "{}", held.len());
+    drop(held);
+    assert!(run.call().is_some());
 }
 
 #[test]
