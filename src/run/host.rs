@@ -7,7 +7,6 @@ use std::time::Duration;
 use agent_sandbox::{Answer, Start};
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::runtime::RuntimeFlavor;
 use tokio::sync::Mutex;
 use tracing::{debug, error, info};
 
@@ -141,14 +140,6 @@ impl Host {
     }
 }
 
-/// Does what reads files, which can take as long as the file system likes, without holding up what else the service does.
-fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
-    match tokio::runtime::Handle::current().runtime_flavor() {
-        RuntimeFlavor::CurrentThread => work(),
-        _ => tokio::task::block_in_place(work),
-    }
-}
-
 /// The line in a script of the client's: `… && eval 'LINE' …`, in which a quote stands as `'"'"'`.
 fn line_of(script: &str) -> Option<String> {
     const QUOTE: &str = r#"'"'"'"#;
@@ -236,7 +227,7 @@ impl RunHost for Host {
         let Some(sandbox) = &self.sandbox else {
             return Answer::Deny { code: 126, message: "denied: this session has no sandbox".into() };
         };
-        let Judged { decision, answer } = off_the_workers(|| sandbox.judge(self.policy(), &start));
+        let Judged { decision, answer } = sandbox.judge(self.policy(), &start);
         if decision.verdict == Verdict::Deny {
             info!(run = %self.run, reason = %decision.reason, "program refused");
             let command = decision.commands.first().map(|command| command.chars().take(MOST_SHOWN).collect::<String>());

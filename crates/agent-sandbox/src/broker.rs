@@ -85,6 +85,8 @@ pub(crate) struct Broker {
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Said>>>,
     programs: Mutex<HashMap<u32, oneshot::Sender<WaitStatus>>>,
+    /// Programs that are running outside of the shell, as what they start is asked for.
+    origins: Mutex<HashMap<u32, Arc<Origin>>>,
     /// Launchers that wait for a program, those that were started last at the end.
     spare: Mutex<Vec<Launcher>>,
     running: Semaphore,
@@ -133,6 +135,7 @@ impl Broker {
             next: AtomicU64::new(1),
             waiting: Mutex::default(),
             programs: Mutex::default(),
+            origins: Mutex::default(),
             spare: Mutex::default(),
             running: Semaphore::new(AT_ONCE),
             judged_at_once: Arc::new(Semaphore::new(JUDGED_AT_ONCE)),
@@ -192,7 +195,8 @@ impl Broker {
     async fn greet(self: Arc<Self>, socket: UnixStream) -> io::Result<()> {
         // Another run's programs can find this socket and fill it.
         let peer = socket.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
-        if !tree::is_below(peer, std::process::id())? {
+        let above = tree::ancestors(peer)?;
+        if !above.contains(&std::process::id()) {
             return Ok(());
         }
         let mut hello = vec![0; 256 * 1024];
@@ -203,11 +207,19 @@ impl Broker {
         if let Some((caller, _)) = self.tokens.iter().find(|(_, own)| same(token, own.as_bytes())) {
             // Never a shell: that is the client's to start.
             let spec = caller.as_ref().and_then(|name| self.service.agents.get(name)).unwrap_or(&self.service.spec);
-            let env = self.own_token(&spec.env, caller.as_deref());
-            let every_program = spec.every_program.clone();
-            self.prepare(&every_program);
-            let origin = Origin { env, shell: false, caller: caller.clone(), every_program };
-            return self.serve(socket, Arc::new(origin)).await;
+            self.prepare(&spec.every_program);
+            let started_by = above.iter().find_map(|pid| lock(&self.origins).get(pid).cloned());
+            let origin = started_by.filter(|origin| origin.caller == *caller).unwrap_or_else(|| {
+                // Its program has ended: its environment is not known any more.
+                let env = self.own_token(&spec.env, caller.as_deref());
+                Arc::new(Origin {
+                    env,
+                    shell: false,
+                    caller: caller.clone(),
+                    every_program: spec.every_program.clone(),
+                })
+            });
+            return self.serve(socket, origin).await;
         }
         if role != b"shell" || !same(token, self.service.token.as_bytes()) {
             return Ok(());
@@ -393,6 +405,7 @@ impl Broker {
                 every_program: origin.every_program.clone(),
             }),
         );
+        let _running = Running::new(&self.origins, pid, started.clone());
         tokio::spawn(async move {
             // Until the program and all that it started are gone.
             let _ = broker.serve(ours, started).await;
@@ -468,6 +481,25 @@ impl Drop for Broker {
     fn drop(&mut self) {
         // It goes with the run's folder otherwise.
         let _ = std::fs::remove_file(Path::new(&self.service.socket));
+    }
+}
+
+/// A program's place among those that are running.
+struct Running<'a> {
+    origins: &'a Mutex<HashMap<u32, Arc<Origin>>>,
+    pid: u32,
+}
+
+impl<'a> Running<'a> {
+    fn new(origins: &'a Mutex<HashMap<u32, Arc<Origin>>>, pid: u32, origin: Arc<Origin>) -> Self {
+        lock(origins).insert(pid, origin);
+        Self { origins, pid }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        lock(self.origins).remove(&self.pid);
     }
 }
 

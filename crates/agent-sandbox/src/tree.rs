@@ -24,24 +24,22 @@ struct Process {
     threads: u64,
 }
 
-/// Whether a process is below `root`.
+/// The parent of a process, its parent, and so on. Empty when there is no such process.
 ///
 /// # Errors
 /// When a process cannot be read.
-pub(crate) fn is_below(pid: u32, root: u32) -> io::Result<bool> {
-    let mut pid = pid;
+pub(crate) fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
+    let mut above = Vec::new();
+    let mut next = pid;
     // No tree is deeper than there are numbers; a loop cannot be, save where numbers are used again meanwhile.
-    for _ in 0..1 << 22 {
-        let Some(process) = read(pid)? else { return Ok(false) };
-        if process.parent == root {
-            return Ok(true);
-        }
-        if process.parent <= 1 {
-            return Ok(false);
-        }
-        pid = process.parent;
+    while above.len() < 1 << 22
+        && let Some(process) = read(next)?
+        && process.parent > 0
+    {
+        above.push(process.parent);
+        next = process.parent;
     }
-    Ok(false)
+    Ok(above)
 }
 
 /// The processes below `root` that have not ended, each with the number of its threads.

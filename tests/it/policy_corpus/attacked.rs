@@ -112,14 +112,18 @@ fn a_program_that_has_lost_its_socket_is_judged_all_the_same() {
     let program = "import os, socket\n\
                    os.close(237)\n\
                    os.system('echo started-$((40+2)); secret x; ls notes')\n\
+                   os.system('git --version')\n\
                    def present(role, token):\n    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n    \
                    s.connect(os.environ['AGENT_SANDBOX_SOCKET'])\n    s.settimeout(2)\n    \
                    s.send(role + b' ' + token.encode() + b'\\nenv')\n    return s.recv(100)\n\
                    print(present(b'shell', os.environ['AGENT_SANDBOX_TOKEN']))\n";
     std::fs::create_dir_all(stage.ground.work().join("tools")).unwrap();
     std::fs::write(stage.ground.work().join("tools/t.py"), program).unwrap();
-    let ran = run(&stage, &["Bash(/usr/bin/python3 tools/t.py)"], "/usr/bin/python3 tools/t.py");
+    let granted = ["Bash(/usr/bin/python3 tools/t.py)", "Bash(git --version)"];
+    let ran = run(&stage, &granted, "/usr/bin/python3 tools/t.py");
     assert!(ran.output.contains("started-42"), "{ran:?}");
+    // The variables that it was given are not taken for the line's own.
+    assert!(ran.output.contains("git version"), "{ran:?}");
     // What stands for a program is no shell's.
     assert!(!ran.output.contains("bash\":"), "{ran:?}");
 }
