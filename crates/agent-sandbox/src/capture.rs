@@ -1,19 +1,15 @@
 //! Runs one command line in a job's shell without a client, and keeps what it prints.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::net::UnixStream;
-use tokio::process::Command;
 
 use crate::judge::{Judge, answer};
 use crate::launch::{self, Launch};
-use crate::runner;
+use crate::runner::Started;
 
 /// So many bytes of each stream are kept; what comes after is read and dropped.
 const MOST_KEPT: u64 = 1024 * 1024;
@@ -24,25 +20,13 @@ const MOST_KEPT: u64 = 1024 * 1024;
 /// # Errors
 /// When the runner cannot be started, or what it prints cannot be read.
 pub async fn capture(runner: &Path, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Output> {
-    let (ours, theirs) = BlockingStream::pair()?;
-    let mut child = Command::new(runner)
-        .arg(runner::COMMAND)
-        .env_clear()
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()?;
-    ours.set_nonblocking(true)?;
-    let mut socket = UnixStream::from_std(ours)?;
+    let Started { mut child, mut socket, stdout, stderr } = Started::new(runner)?;
     let empty = std::fs::File::open("/dev/null")?;
     launch::send(&mut socket, launch, empty.into()).await?;
     let (from, to) = socket.into_split();
     let answers = answer(from, to, judge);
-    let piped = || io::Error::other("the runner has no pipes");
-    let streams = (child.stdout.take().ok_or_else(piped)?, child.stderr.take().ok_or_else(piped)?);
     let ended = async move {
-        let (stdout, stderr) = tokio::try_join!(beginning(streams.0), beginning(streams.1))?;
+        let (stdout, stderr) = tokio::try_join!(beginning(stdout), beginning(stderr))?;
         Ok(Output { status: child.wait().await?, stdout, stderr })
     };
     tokio::pin!(ended);

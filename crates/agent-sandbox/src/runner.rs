@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use rustix::process::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -31,13 +33,50 @@ use crate::wire::{Asked, Question};
 use crate::{cgroup, descriptors, exec_stage, launch, limits, tree};
 
 /// The hidden command that enters it.
-pub const COMMAND: &str = "__fork";
+pub(crate) const COMMAND: &str = "__fork";
 
 /// How long after a pass the next one looks for what was forked meanwhile, at most.
 const BETWEEN_PASSES: Duration = Duration::from_millis(20);
 
 /// How long the service may take to hear why the run is ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A runner that waits to be told what to start ([`crate::send`]). It ends when its socket closes.
+#[derive(Debug)]
+pub struct Started {
+    /// Its process.
+    pub child: tokio::process::Child,
+    /// Over which it is told, and asks.
+    pub socket: tokio::net::UnixStream,
+    /// The client's standard output.
+    pub stdout: ChildStdout,
+    /// The client's standard error, and the runner's.
+    pub stderr: ChildStderr,
+}
+
+impl Started {
+    /// Starts `program`, which enters [`crate::stage`].
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn new(program: &Path) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut child = tokio::process::Command::new(program)
+            .arg(COMMAND)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Keys of a terminal go to the service, which ends its clients itself.
+            .process_group(0)
+            .spawn()?;
+        let piped = || io::Error::other("the runner has no pipes");
+        let stdout = child.stdout.take().ok_or_else(piped)?;
+        let stderr = child.stderr.take().ok_or_else(piped)?;
+        ours.set_nonblocking(true)?;
+        Ok(Self { socket: tokio::net::UnixStream::from_std(ours)?, child, stdout, stderr })
+    }
+}
 
 /// Runs the runner to its end.
 pub(crate) fn run() -> ExitCode {

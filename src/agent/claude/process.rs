@@ -5,9 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +14,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -24,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::lines::Lines;
-use agent_sandbox::{Judge, Launch, runner, tree};
+use agent_sandbox::runner::Started;
+use agent_sandbox::{Judge, Launch, tree};
 
 /// Messages that wait for the client to read them.
 const QUEUE: usize = 1024;
@@ -84,42 +83,23 @@ pub(super) struct Exit {
 
 /// A runner that waits to be told what to start. Dropped, it ends.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    runner: Child,
-    socket: UnixStream,
-    stdout: ChildStdout,
-    stderr: ChildStderr,
-}
+pub(super) struct Waiting(Started);
 
 impl Waiting {
     /// # Errors
     /// Our own binary cannot be started.
     pub(super) fn start(shell_binary: &Path) -> io::Result<Self> {
-        let (ours, theirs) = BlockingStream::pair()?;
-        let mut runner = Command::new(shell_binary)
-            .arg(runner::COMMAND)
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Keys of a terminal go to the service, which ends its clients itself.
-            .process_group(0)
-            .spawn()?;
-        let piped = || io::Error::other("the runner has no pipes");
-        let stdout = runner.stdout.take().ok_or_else(piped)?;
-        let stderr = runner.stderr.take().ok_or_else(piped)?;
-        ours.set_nonblocking(true)?;
-        Ok(Self { socket: UnixStream::from_std(ours)?, runner, stdout, stderr })
+        Started::new(shell_binary).map(Self)
     }
 
     /// `None`: it has ended.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.runner.id()
+        self.0.child.id()
     }
 
     /// Whether it is still there.
     pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.runner.try_wait(), Ok(None))
+        matches!(self.0.child.try_wait(), Ok(None))
     }
 }
 
@@ -128,7 +108,7 @@ impl Process {
     /// The runner has ended. (A client that cannot be started shows by [`Exit::code`].)
     pub(super) async fn start(waiting: Waiting, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Self> {
         let pid = waiting.pid().ok_or_else(|| io::Error::other("the runner has ended"))?;
-        let Waiting { runner, mut socket, stdout, stderr } = waiting;
+        let Started { child: runner, mut socket, stdout, stderr } = waiting.0;
         let (read, write) = io::pipe()?;
         let (queue, waiting) = mpsc::channel(QUEUE);
         let close = CancellationToken::new();
