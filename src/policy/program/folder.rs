@@ -7,25 +7,39 @@ use super::super::lists::{Lists, grants_path};
 use super::super::path::{Known, Protected, Resolved, resolve};
 
 /// Programs that change what their arguments name.
-const WRITERS: &[&str] =
-    &["chmod", "chown", "cp", "dd", "install", "ln", "mkdir", "mv", "rm", "rmdir", "rsync", "tee", "touch", "truncate"];
+const WRITERS: &[&str] = &[
+    "bzip2", "chmod", "chown", "cp", "curl", "dd", "gunzip", "gzip", "install", "ln", "mkdir", "mv", "patch", "rm",
+    "rmdir", "rsync", "split", "tee", "touch", "truncate", "unzip", "wget", "xz", "zstd",
+];
+
+/// Where a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// In `work/` itself.
+    InWork,
+    /// In `work/` and folders below it.
+    BelowWork,
+    /// There, in `$TMPDIR`, and in folders that `Read` rules open.
+    InOpenFolders,
+}
 
 /// How many arguments are followed to where they lead, and how many bytes of them.
 const MAX_FOLLOWED: usize = 64;
 const MAX_BYTES: usize = 8 * 1024;
 
-/// Whether a rule's program may work in a folder. `exactly`: in `work/` itself only.
-pub(super) fn fits(folder: &Path, exactly: bool, lists: &Lists, known: &Known) -> bool {
+/// Whether a rule's program may work in a folder.
+pub(super) fn fits(folder: &Path, holds: Holds, lists: &Lists, known: &Known) -> bool {
     let Some(resolved) = resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/")) else { return false };
-    let mut readings = resolved.readings.iter();
-    if exactly {
-        return readings.all(|path| known.work.contains(path));
+    let all = |fits: &dyn Fn(&PathBuf) -> bool| resolved.readings.iter().all(fits);
+    let below_work = |path: &PathBuf| known.work.iter().any(|work| path.starts_with(work));
+    match holds {
+        Holds::InWork => all(&|path| known.work.contains(path)),
+        Holds::BelowWork => all(&below_work),
+        Holds::InOpenFolders => {
+            all(&|path| known.is_temporary(path) || below_work(path))
+                || lists.grants_for("Read").any(|rule| grants_path(rule, &resolved, Access::Search, known))
+        }
     }
-    let open = |path: &PathBuf| known.is_temporary(path) || known.work.iter().any(|work| path.starts_with(work));
-    if readings.all(open) {
-        return true;
-    }
-    lists.grants_for("Read").any(|rule| grants_path(rule, &resolved, Access::Search, known))
 }
 
 /// A protected place that a program would work in, or that an argument names, with that argument.

@@ -10,6 +10,7 @@ use super::super::programs::{self, Class};
 use super::super::rule::{Matcher, Rule};
 use super::super::{git, own};
 use super::environment;
+use super::folder::Holds;
 use super::{Place, ProgramStart, Rights, Start, folder, wanted};
 
 /// Where a program is judged.
@@ -41,7 +42,7 @@ pub(super) enum Refusal {
     },
     Folder {
         folder: PathBuf,
-        exactly: bool,
+        holds: Holds,
     },
     Variable(String),
     /// Whose list it is.
@@ -73,7 +74,7 @@ impl fmt::Display for Refusal {
             Self::Short { rule, short: Short::Address(why), .. } => {
                 write!(f, "{why}; fetch only what \"{rule}\" names")
             }
-            Self::Folder { folder, exactly: true } => write!(
+            Self::Folder { folder, holds: Holds::InWork } => write!(
                 f,
                 "its rule holds in `work/` itself, and its folder is `{}`; run it in `work/`",
                 folder.display()
@@ -147,9 +148,14 @@ fn unfit(lists: &Lists, rule: &Rule, start: &Start<'_>, scene: &Scene<'_>) -> Op
         let program = start.program.to_owned();
         return Some(Refusal::Short { program, rule: rule.pattern.to_string(), short });
     }
-    let exactly = pattern.means_work();
-    if start.own.is_none() && !folder::fits(&start.folder, exactly, lists, scene.known) {
-        return Some(Refusal::Folder { folder: start.folder.clone(), exactly });
+    let holds = match (pattern.means_work(), start.program) {
+        (true, _) => Holds::InWork,
+        // With the network it runs what a repository's configuration names, and a job can make a repository elsewhere.
+        (false, "git") if pattern.rights("git").network => Holds::BelowWork,
+        (false, _) => Holds::InOpenFolders,
+    };
+    if !folder::fits(&start.folder, holds, lists, scene.known) {
+        return Some(Refusal::Folder { folder: start.folder.clone(), holds });
     }
     let mut variables = scene.asked.env.iter();
     variables
