@@ -318,7 +318,12 @@ mod tests {
             ("Bash(curl *)", "Bash(curl -o f *)", false),
             ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/c*)", true),
             ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/* https://evil/*)", false),
-            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/* *)", false),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/* *)", true),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/../c)", false),
+            ("Bash(curl https://*.a.b/*)", "Bash(curl https://c/x.a.b/*)", false),
+            ("Bash(curl *)", "Bash(curl file:///x)", false),
+            ("Bash(curl *)", "Bash(curl -H * https://a.b/*)", false),
+            ("Bash(wget https://a.b/*)", "Bash(wget --max-redirect=3 https://a.b/*)", false),
             ("Bash(python3 *)", "Bash(python3 report.py)", true),
             ("Bash(tool *)", "Bash(tool x)", true),
         ] {

@@ -104,8 +104,7 @@ impl CommandRule {
         let mut spelled = self.spelled(start.program);
         let mut given = start.guarded.clone();
         if let Some(call) = &start.fetch {
-            let mut rule = fetch::read(start.program, self.arguments());
-            rule.any_address |= self.words.first().is_some_and(|word| word.contains(STAR));
+            let rule = fetch::read_rule(start.program, &self.words);
             // Where every address is granted, so is the one that a redirection leads to.
             if rule.any_address {
                 given.retain(|option| option.id != "location");
@@ -154,7 +153,7 @@ impl CommandRule {
         let narrower = options::unspelled(self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program));
         let fetches = matches!(programs::known_as(program), Some("curl" | "wget"));
-        let read = |rule: &Self| fetch::read(program, rule.arguments());
+        let read = |rule: &Self| fetch::read_rule(program, &rule.words);
         narrower && (!fetches || fetch::covers(&read(self), &read(other)))
     }
 

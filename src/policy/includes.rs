@@ -61,7 +61,7 @@ fn kept_back(program: &str, arguments: &[String]) -> Vec<(String, String)> {
             .iter()
             .map(|name| ((*name).to_owned(), format!("--{name}")))
             .collect(),
-        Some("wget") => ["output-document", "input-file", "execute", "recursive"]
+        Some("wget") => ["output-document", "input-file", "execute", "recursive", "max-redirect"]
             .iter()
             .map(|name| ((*name).to_owned(), format!("--{name}")))
             .collect(),

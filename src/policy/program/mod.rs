@@ -224,7 +224,9 @@ fn wanted(start: &Start<'_>) -> String {
             host.chars().all(|c| c.is_ascii_alphanumeric() || ".-:".contains(c)).then(|| format!("{scheme}://{host}/"))
         };
         if let Some(host) = arguments.iter().find_map(host) {
-            return format!("Bash({program} {host}*)");
+            let header = start.guarded.iter().map(|option| option.shown.as_str()).find(|shown| shown.ends_with(":*"));
+            let words: Vec<&str> = [program.as_str()].into_iter().chain(header).collect();
+            return format!("Bash({} {host}*)", words.join(" "));
         }
     }
     let next = match name {

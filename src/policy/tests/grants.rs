@@ -198,7 +198,7 @@ fn the_address_of_a_rule_is_the_only_one() {
         &[
             "curl https://api.example.com/v1",
             "curl -s https://api.example.com/v1",
-            "curl -sS -X POST -H a:␣b -d {} https://api.example.com/v1",
+            "curl -sS -X POST -H Accept:␣b -d {} https://api.example.com/v1",
             "curl https://api.example.com/v1 -s --max-time 5",
             "curl https://api.example.com/1 https://api.example.com/2",
             "curl -I https://docs.rs",
@@ -218,6 +218,8 @@ fn the_address_of_a_rule_is_the_only_one() {
             "curl https://evil.com",
             "curl -I https://docs.rs https://docs.rs",
             "curl -X DELETE https://docs.rs",
+            "curl https://api.example.com\\@evil.com/",
+            "curl -H Content-Length:␣0 -d x https://api.example.com/v1",
         ],
     );
 }
@@ -341,6 +343,7 @@ fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
         ("git log --output=x", &["`--output` of `git`", "`Bash(git log --output *)`"]),
         ("git -C . push", &["`Bash(git push *)` would be needed"]),
         ("curl -s https://api.x.y/v1?q", &["`Bash(curl https://api.x.y/*)` would be needed"]),
+        ("curl -H Host:a https://api.x.y/", &["`Bash(curl -H Host:* https://api.x.y/*)` would be needed"]),
     ] {
         let decision = start(&policy, line).decision;
         assert_eq!(decision.verdict, Verdict::Deny, "{line}");
