@@ -159,7 +159,7 @@ fn unfit(lists: &Lists, rule: &Rule, start: &Start<'_>, scene: &Scene<'_>) -> Op
     }
     let mut variables = scene.asked.env.iter();
     variables
-        .find(|(name, value)| !environment::is_harmless(name, value, scene.asked.cwd))
+        .find(|(name, value)| !environment::is_harmless(name, value))
         .map(|(name, _)| Refusal::Variable(name.clone()))
 }
 
