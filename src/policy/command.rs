@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::fetch;
 use super::git;
-use super::options::{self, Found};
+use super::options::{self, Effect, Found};
 use super::own::{self, base_name};
 use super::program::{Executes, Rights, Start};
-use super::programs::{self, Class};
+use super::programs;
 use super::wildcard::{STAR, Wildcard};
 
 /// A Bash pattern, compiled.
@@ -110,27 +110,30 @@ impl CommandRule {
                 given.retain(|option| option.id != "location");
                 spelled.retain(|option| option.id != "location");
             }
-            if let Some(option) = options::unspelled(spelled, given) {
+            if let Some(option) = self.unspelled(spelled, given) {
                 return Some(Short::Option(option));
             }
             return fetch::elsewhere(&rule, call).map(Short::Address);
         }
-        options::unspelled(spelled, given).map(Short::Option)
+        self.unspelled(spelled, given).map(Short::Option)
     }
 
-    /// Whether it speaks of one folder: it is exact, or names a file that the program runs by a relative path.
+    /// Whether it speaks of one folder: it is exact, or names what the program runs by words that mean something else elsewhere.
     pub(super) fn means_work(&self) -> bool {
         let Some(program) = self.program() else { return false };
         if program == own::NAME {
             return false;
         }
-        let relative =
-            |word: &String| !word.starts_with(['/', '-', STAR]) && word.contains('/') && !word.contains("://");
-        let runs = matches!(programs::named_class(program), Class::Runs);
-        self.granting.is_exact()
-            || relative(&self.words[0])
-            || (self.names_script() && !self.arguments()[0].starts_with('/'))
-            || (runs && self.arguments().iter().any(|word| relative(word) || is_script(word)))
+        let relative = program.contains('/') && !program.starts_with('/');
+        self.granting.is_exact() || relative || options::names_code(program, self.arguments())
+    }
+
+    /// The first option of a start that it does not spell. What leads to other code counts where it names the code.
+    fn unspelled(&self, spelled: Vec<Found>, mut given: Vec<Found>) -> Option<Found> {
+        if !self.means_work() {
+            given.retain(|option| option.effect != Effect::Leads);
+        }
+        options::unspelled(spelled, given)
     }
 
     /// Whether it denies a start.
@@ -150,7 +153,7 @@ impl CommandRule {
         }
         let Some(program) = other.program() else { return self.program().is_none() && self.granting_is_same(other) };
         // Words and rights follow from the text, so the child must not spell what the parent does not.
-        let narrower = options::unspelled(self.spelled(program), other.spelled(program)).is_none()
+        let narrower = self.unspelled(self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program));
         let fetches = matches!(programs::known_as(program), Some("curl" | "wget"));
         let read = |rule: &Self| fetch::read_rule(program, &rule.words);
@@ -237,10 +240,4 @@ fn named(fixed: &[String]) -> Vec<String> {
     }
     words[0] = base_name(&words[0]).to_owned();
     words
-}
-
-/// Whether a word names a script by its extension.
-fn is_script(word: &str) -> bool {
-    const ENDS: &[&str] = &[".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".pl", ".rb", ".php", ".lua"];
-    !word.starts_with(['/', '-']) && ENDS.iter().any(|end| word.len() > end.len() && word.ends_with(end))
 }

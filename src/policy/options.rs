@@ -4,6 +4,8 @@
 //! Words are read as `getopt_long` would at its most generous: clusters (`-uo`), attached values (`-ofile`),
 //! abbreviated long names (`--outp`). Where that could be read in two ways, an option counts as given.
 
+use super::program::{is_name, is_word};
+use super::programs::Class;
 use super::wildcard::STAR;
 use super::{fetch, git, programs};
 
@@ -16,6 +18,8 @@ pub(super) enum Effect {
     Executes,
     /// It changes what is read, or asked for.
     Steers,
+    /// It changes where the program finds the code that it runs.
+    Leads,
 }
 
 /// An option that a rule must spell.
@@ -60,6 +64,10 @@ pub(super) const fn executes(short: &'static str, name: &'static str) -> Guarded
 
 const fn steers(short: &'static str, name: &'static str) -> Guarded {
     Guarded { short, name, effect: Effect::Steers }
+}
+
+const fn leads(short: &'static str, name: &'static str) -> Guarded {
+    Guarded { short, name, effect: Effect::Leads }
 }
 
 /// How a program's options are read.
@@ -162,6 +170,30 @@ const NODE: Options = options(
 );
 const PHP: Options =
     options(&[executes("r", "run"), executes("R", "process-code"), executes("d", "define")], "rRBEdfFSt");
+const MAKE: Options = options(
+    &[
+        leads("C", "directory"),
+        leads("f", "file"),
+        leads("", "makefile"),
+        leads("I", "include-dir"),
+        leads("E", "eval"),
+    ],
+    "CEfIjloOW",
+);
+const NPM: Options = options(
+    &[
+        leads("C", "prefix"),
+        leads("", "dir"),
+        leads("", "cwd"),
+        leads("", "script-shell"),
+        leads("", "node-options"),
+        leads("", "userconfig"),
+        leads("", "globalconfig"),
+        leads("", "use-yarnrc"),
+    ],
+    "Cw",
+);
+const CARGO: Options = options(&[leads("C", "directory"), leads("", "manifest-path"), leads("", "config")], "CFjpZ");
 const SPLIT: Options = options(&[executes("", "filter")], "abClnt");
 
 /// How the options of a program are read.
@@ -183,6 +215,9 @@ pub(super) fn of(name: &str) -> &'static Options {
         "yq" => &YQ,
         "zip" => &ZIP,
         "split" => &SPLIT,
+        "make" | "gmake" => &MAKE,
+        "npm" | "npx" | "pnpm" | "yarn" => &NPM,
+        "cargo" => &CARGO,
         "perl" => &PERL,
         "ruby" => &RUBY,
         "node" | "bun" | "deno" => &NODE,
@@ -197,9 +232,56 @@ fn is_python(name: &str) -> bool {
     name.trim_end_matches(version) == "python" || name.trim_end_matches(version) == "pypy"
 }
 
+/// Whether a program runs the script that its first operand names.
+fn is_interpreter(name: &str) -> bool {
+    is_python(name) || ["bash", "dash", "node", "perl", "php", "ruby", "sh"].contains(&name)
+}
+
+/// Whether the words of a rule name what a program runs (`make test *`, `python3 report.py *`): in another folder they name
+/// something else. A script with a path from `/` is the same one everywhere.
+pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
+    if programs::named_class(program) != Class::Runs {
+        return false;
+    }
+    let name = programs::known_as(program).unwrap_or_default();
+    let options = of(name);
+    let is_flag = |word: &&String| {
+        let cluster = word.strip_prefix('-').unwrap_or_default();
+        !cluster.is_empty() && cluster.chars().all(|c| c.is_ascii_alphabetic() && !options.values.contains(c))
+    };
+    let script = arguments.iter().find(|word| !is_flag(word));
+    if is_interpreter(name) && script.is_some_and(|word| word.starts_with('/')) {
+        return false;
+    }
+    let has_value = |word: &String| {
+        let ends = |option: &Found| word.ends_with(option.shown.trim_start_matches('-'));
+        word.contains('=') || !scan(options, std::slice::from_ref(word)).iter().all(ends)
+    };
+    arguments.iter().any(|word| match word.starts_with('-') {
+        true => has_value(word),
+        false => !word.starts_with(STAR) && !word.is_empty(),
+    })
+}
+
+/// Variables of `make` among its operands: one that is more than a word is code, and one that names a program may name any. Each
+/// must be spelled by its name.
+fn variables(name: &str, arguments: &[String]) -> Vec<Found> {
+    const RESERVED: &[&str] = &["GNUMAKEFLAGS", "MAKE", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES", "SHELL"];
+    let more = |word: &String| {
+        let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
+        let name = name.trim_end_matches([':', '+', '?']);
+        let value = value.split(STAR).next().unwrap_or_default();
+        let plain = is_word(value) && !value.starts_with('/') && !value.contains("..");
+        let shown = format!("{name}=*");
+        let harmless = plain && is_name(name) && !RESERVED.contains(&name);
+        (!harmless || word.contains(STAR)).then(|| Found { id: shown.clone(), shown, effect: Effect::Leads })
+    };
+    if ["make", "gmake"].contains(&name) { arguments.iter().filter_map(more).collect() } else { Vec::new() }
+}
+
 /// An interpreter that is given no script takes its code from standard input: a rule must spell that as `-`.
 fn code_on_input(name: &str, arguments: &[String]) -> Option<Found> {
-    let interprets = is_python(name) || ["perl", "ruby", "node", "php"].contains(&name);
+    let interprets = is_interpreter(name) && programs::listed(name) != Some(Class::Wrapper);
     let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
     let script = |word: &String| word != "-" && !word.starts_with('-');
     (interprets && !arguments.iter().any(|word| script(word) || asks(word) || word == "--")).then(|| Found {
@@ -217,6 +299,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<Found> {
         Some(name) => {
             let mut found = scan(of(name), arguments);
             found.extend(code_on_input(name, arguments));
+            found.extend(variables(name, arguments));
             found
         }
         None => Vec::new(),

@@ -127,7 +127,7 @@ const FETCHES: &[&str] = &["curl", "dig", "host", "nslookup", "ping", "wget"];
 
 /// Programs by which any other program, or any code, can be run: a grant of them is a grant of everything. Words of
 /// the shell that do so stand here, too.
-const RUNS: &[&str] = &[
+pub(super) const RUNS: &[&str] = &[
     "R",
     "Rscript",
     "apt",

@@ -13,7 +13,7 @@ mod start;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(super) use environment::is_name;
+pub(super) use environment::{is_name, is_word};
 pub use rights::{Executes, Place, Rights, Writes};
 pub use shell::ShellRights;
 pub(super) use shell::grants_some;

@@ -112,7 +112,7 @@ impl Rights {
             match option.effect {
                 Effect::Writes => rights.writes = Writes::Work,
                 Effect::Executes => rights.executes = Executes::Anything,
-                Effect::Steers => {}
+                Effect::Leads | Effect::Steers => {}
             }
         }
         rights

@@ -269,6 +269,88 @@ fn exact_rules_and_relative_paths_mean_the_working_folder() {
 }
 
 #[test]
+fn a_rule_that_names_code_holds_in_the_working_folder() {
+    let elsewhere = [&format!("{WORK}/notes"), "/home/u/docs", "/home/u/.ollim-bot/state/runs/0a1b2c3d/tmp"];
+    let own = ["mytool", "python3.11", "/opt/bin/mytool", "bash", "dash", "sh"];
+    for program in programs::RUNS.iter().copied().chain(own) {
+        for words in ["deploy *", "deploy", "tools/deploy *", "deploy* *"] {
+            let policy = allowing(&[&format!("Bash({program} {words})"), "Read(~/docs/**)"]);
+            let line = format!("{program} {}", words.replace('*', "").trim());
+            check(&policy, &line, Verdict::Allow);
+            for folder in elsewhere {
+                let decided = start_in(&policy, &line, folder, &[]);
+                assert!(!matches!(decided.place, Place::Outside(_)), "{program} {words} in {folder}");
+            }
+        }
+    }
+    for (rule, line, anywhere) in [
+        ("python3 *", "python3 x.py", true),
+        ("python3 -c *", "python3 -c x", true),
+        ("python3 -u *", "python3 -u x.py", true),
+        ("python3 /opt/x.py *", "python3 /opt/x.py a", true),
+        ("python3 -uB /opt/x.py *", "python3 -uB /opt/x.py a", true),
+        ("perl -ne *", "perl -ne x", true),
+        ("make -j4 *", "make -j4 x", true),
+        ("npm *", "npm test", true),
+        ("python3 -m report *", "python3 -m report x", false),
+        ("python3 -mreport *", "python3 -mreport x", false),
+        ("python3 -m report /x *", "python3 -m report /x", false),
+        ("node -r ./x.js /opt/y.js *", "node -r ./x.js /opt/y.js", false),
+        ("node --require=x *", "node --require=x /opt/y.js", false),
+        ("lua /opt/x.lua *", "lua /opt/x.lua", false),
+        ("make -fdeploy.mk *", "make -fdeploy.mk x", false),
+        ("make -j4 deploy *", "make -j4 deploy", false),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Read(~/docs/**)"]);
+        check(&policy, line, Verdict::Allow);
+        for folder in elsewhere {
+            assert_eq!(start_in(&policy, line, folder, &[]).is_allowed(), anywhere, "{rule} in {folder}");
+        }
+    }
+}
+
+#[test]
+fn a_star_behind_code_that_is_named_leads_to_no_other_code() {
+    let named = allowing(&["Bash(make test *)", "Bash(npm run *)", "Bash(cargo test *)", "Bash(make out X=* *)"]);
+    grants(
+        &named,
+        &[
+            "make test -j4 -k ENV=prod V:=1",
+            "make out X=a␣b",
+            "npm run build -- --prefix x",
+            "cargo test -q --release -- --config x",
+        ],
+    );
+    denies(
+        &named,
+        &[
+            "make test -C x",
+            "make test -f x",
+            "make test -kfx",
+            "make test --file=x",
+            "make test --eval x",
+            "make test SHELL=x",
+            "make test X=/tmp/x",
+            "make test X=notes/../../x",
+            "make test X=$(shell␣id)",
+            "make test X!=id",
+            "make test X=a␣b",
+            "make test .SHELLFLAGS=x",
+            "make out X=a SHELL=x",
+            "npm run build --prefix x",
+            "npm run build --script-shell=x",
+            "cargo test --manifest-path x",
+            "cargo test --config x",
+        ],
+    );
+    let open = allowing(&["Bash(make *)", "Bash(npm *)", "Bash(cargo *)", "Bash(make -C sub *)"]);
+    grants(
+        &open,
+        &["make -C x test", "make X=a␣b", "npm --prefix x test", "cargo --config x test", "make -C sub test"],
+    );
+}
+
+#[test]
 fn variables_that_turn_a_program_into_another_are_refused_by_name() {
     let policy = allowing(&["Bash(git log *)", "Bash(npm test *)"]);
     let set = |name: &str, value: &str| start_in(&policy, "git log", WORK, &[(name, value)]).decision;
