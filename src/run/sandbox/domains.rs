@@ -11,6 +11,20 @@ use super::trees::Trees;
 use super::{SandboxPlan, resolved};
 use crate::policy::{Executes, Rights, ShellRights, Writes, free_programs};
 
+/// What git is told where it may execute no other program: it takes no command from a repository's configuration, which the job may
+/// have written. It may not execute hooks, and would end with an error where there are some.
+const GIT_SETTINGS: [(&str, &str); 9] = [
+    ("GIT_CONFIG_COUNT", "4"),
+    ("GIT_CONFIG_KEY_2", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_2", "/dev/null"),
+    ("GIT_CONFIG_KEY_3", "credential.helper"),
+    ("GIT_CONFIG_VALUE_3", ""),
+    ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
+    ("GIT_ASKPASS", ""),
+    ("GIT_PROXY_COMMAND", ""),
+    ("GIT_SSH_COMMAND", "ssh"),
+];
+
 impl SandboxPlan {
     /// Temporary files of the run's shell and programs.
     pub(super) fn temporary(&self) -> PathBuf {
@@ -167,9 +181,7 @@ impl SandboxPlan {
         };
         let mut env = BTreeMap::from([("PATH".to_owned(), joined(&[self.judged_farm()]))]);
         if program.file_name().is_some_and(|name| name == "git") && matches!(rights.executes, Executes::Itself(_)) {
-            // It may not execute them, and would end with an error where there are some.
-            let hooks = [("COUNT", "3"), ("KEY_2", "core.hooksPath"), ("VALUE_2", "/dev/null")];
-            env.extend(hooks.map(|(name, value)| (format!("GIT_CONFIG_{name}"), value.to_owned())));
+            env.extend(GIT_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         let narrow = !matches!(rights.executes, Executes::Anything) && !farm::is_script(program);
         match (&rights.executes, narrow) {
