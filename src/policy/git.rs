@@ -1,6 +1,8 @@
 //! `git`: the options in front of its subcommand, what its subcommands are for, and which options of theirs a rule must
 //! spell.
 
+use std::collections::HashMap;
+
 use super::options::{Effect, Found, Guarded, NONE, Options, executes, scan, writes};
 use super::own::base_name;
 use super::programs::Class;
@@ -323,14 +325,15 @@ pub(super) fn aliased(words: &[String]) -> Option<Vec<String>> {
     if words.first().is_none_or(|program| super::own::base_name(program) != "git") {
         return None;
     }
-    let made = |word: &String| {
-        let (name, value) = word.strip_prefix("-c").unwrap_or(word).strip_prefix("alias.")?.split_once('=')?;
-        Some((name.to_owned(), value.trim_start_matches('!').to_owned()))
-    };
+    // Each word is looked at once. Of two with one name the later one holds, as for git.
+    let mut made: HashMap<&str, &str> = HashMap::new();
     let (at, value) = words.iter().enumerate().find_map(|(at, word)| {
-        let (name, value) = made(word)?;
-        let used = words[at + 1..].iter().position(|word| *word == name)?;
-        Some((at + 1 + used, value))
+        if let Some(value) = made.get(word.as_str()) {
+            return Some((at, *value));
+        }
+        let (name, value) = word.strip_prefix("-c").unwrap_or(word).strip_prefix("alias.")?.split_once('=')?;
+        made.insert(name, value.trim_start_matches('!'));
+        None
     })?;
     let value = value.split_whitespace().map(ToOwned::to_owned);
     let git = if value.clone().next().is_some_and(|first| first == "git") { None } else { Some("git".to_owned()) };
@@ -363,6 +366,22 @@ mod tests {
         assert_eq!(without_globals(&words("gitk push")), None);
         assert_eq!(without_harmless(&words("git -C a -C b log")).unwrap().1, ["a", "b"]);
         assert_eq!(folders(&words("-c x=y -C a log -C b")), ["a"]);
+    }
+
+    #[test]
+    fn a_call_by_an_alias_of_its_own_is_the_call() {
+        for (text, call) in [
+            ("git -c alias.x=push x main", Some("git push main")),
+            ("git -calias.x=push x main", Some("git push main")),
+            ("git -c alias.x=log -c alias.x=push x main", Some("git push main")),
+            ("git -c alias.x=log -c alias.y=push y x", Some("git push x")),
+            ("git -c alias.x=!git x", Some("git")),
+            ("git x -c alias.x=push", None),
+            ("git -c alias.x=push y", None),
+            ("ls -c alias.x=push x", None),
+        ] {
+            assert_eq!(aliased(&words(text)).map(|words| words.join(" ")).as_deref(), call, "{text}");
+        }
     }
 
     #[test]

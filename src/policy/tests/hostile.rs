@@ -58,6 +58,7 @@ fn a_decision_takes_little_time_whatever_the_words() {
                     ("aaaaaaaaaaaaaaaaaaaa", 9_999),
                     ("a/b/c", 9_999),
                     ("--json", 9_999),
+                    ("-calias.aaaaaaaaa=b", 9_999),
                 ] {
                     let argv: Vec<String> = std::iter::once(program)
                         .chain(std::iter::repeat_n(word, count))
