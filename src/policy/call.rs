@@ -148,15 +148,28 @@ pub(super) fn shown(call: &ToolCall) -> String {
     }
 }
 
-/// A text made fit for one line of a log.
+/// A text of an agent's as a part of a sentence.
 pub(super) fn clipped(text: &str) -> String {
-    const MOST: usize = 200;
-    let mut out: String =
-        text.chars().take(MOST).map(|c| if c.is_control() && c != '\n' { '\u{FFFD}' } else { c }).collect();
-    if out.contains('\n') {
-        out = out.replace('\n', "⏎");
+    on_one_line(text, 200)
+}
+
+/// The beginning of a text of an agent's, on one line and with every character to be seen: nothing in it forges a line of a log or
+/// speaks to a terminal.
+#[must_use]
+pub fn on_one_line(text: &str, most: usize) -> String {
+    let unseen = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    let mut out = String::new();
+    let mut chars = text.chars();
+    for c in chars.by_ref().take(most) {
+        match unseen(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
     }
-    if text.chars().count() > MOST {
+    if chars.next().is_some() {
         out.push('…');
     }
     out
@@ -165,6 +178,13 @@ pub(super) fn clipped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_in_a_sentence_is_short_and_plain() {
+        assert_eq!(clipped("a\u{1b}[31m\r\nb\t\u{202e}\u{200b}é"), "a\\u{1b}[31m\\r\\nb\\t\\u{202e}\\u{200b}é");
+        assert_eq!(clipped(&"é".repeat(200)), "é".repeat(200));
+        assert_eq!(clipped(&"é".repeat(201)), format!("{}…", "é".repeat(200)));
+    }
 
     #[test]
     fn a_glob_searches_from_its_plain_beginning() {

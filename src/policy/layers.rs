@@ -337,6 +337,8 @@ fn agent_lists(agent: &AgentRules) -> Lists {
 }
 
 pub(super) fn deny(layer: Layer, rule: Option<String>, reason: String) -> Decision {
+    const MOST: usize = 4000;
+    let reason = call::on_one_line(&reason, MOST);
     Decision { verdict: Verdict::Deny, layer, rule, reason, commands: Vec::new(), read_only: false }
 }
 

@@ -34,6 +34,7 @@ pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagent
 pub use attenuate::{Widening, attenuate, covers, demand, overlaps};
 pub use background::{BgForkConfig, BothLists, JobNetwork, UpdateMode};
 pub use broad::{denylist_warnings, warnings};
+pub use call::on_one_line;
 pub use grants::{common, without};
 pub use includes::includes;
 pub use layers::Policy;

@@ -21,15 +21,15 @@ use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
-use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, may_change_files};
+use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, may_change_files, on_one_line};
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
 const OUR_TOOLS: &str = "mcp__discord__";
 
-/// So many characters of a refused program's words are kept.
+/// So many characters of each text of what was refused are kept.
 const MOST_SHOWN: usize = 2000;
 
-/// So many refused calls and programs of one run are recorded one by one.
+/// So many refused calls and programs of one run are recorded, and logged, one by one.
 const MOST_DENIALS: u32 = 200;
 
 /// So many allowed lines wait for their shell at most.
@@ -123,12 +123,17 @@ impl Host {
         Ok(())
     }
 
-    /// Puts something refused into the run's record.
+    /// Puts something refused into the log and into the run's record: so many, and so much of each, that a job fills neither.
     pub(super) async fn record(&self, mut denial: Denial) {
+        denial.reason = on_one_line(&denial.reason, MOST_SHOWN);
+        cut_all(&mut denial.input);
+        let (tool, reason) = (&denial.tool, &denial.reason);
         let before = self.denials.fetch_add(1, Ordering::Relaxed);
         if before > MOST_DENIALS {
+            debug!(run = %self.run, %tool, %reason, "refused");
             return;
         }
+        info!(run = %self.run, %tool, %reason, "refused");
         if before == MOST_DENIALS {
             denial.reason =
                 format!("{MOST_DENIALS} were refused already; this one and what follows is not recorded one by one");
@@ -137,6 +142,21 @@ impl Host {
         if let Err(error) = self.journal.deny(&self.run, denial).await {
             error!(run = %self.run, %error, "a refused call could not be recorded");
         }
+    }
+}
+
+/// Leaves the beginning of every text in a tool's input.
+fn cut_all(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Some((end, _)) = text.char_indices().nth(MOST_SHOWN) {
+                text.truncate(end);
+                text.push('…');
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut_all),
+        Value::Object(fields) => fields.values_mut().for_each(cut_all),
+        _ => {}
     }
 }
 
@@ -183,7 +203,6 @@ impl OnBehalf for Host {
     }
 
     async fn record_denial(&self, denial: Denial) {
-        info!(run = %self.run, reason = %denial.reason, "command refused");
         self.record(denial).await;
     }
 }
@@ -205,7 +224,6 @@ impl RunHost for Host {
             );
         }
         if decision.verdict == Verdict::Deny {
-            info!(run = %self.run, tool = %call.tool, reason = %decision.reason, "call refused");
             let layer = layer_name(decision.layer);
             let (rule, reason) = (decision.rule.clone(), decision.reason.clone());
             self.record(Denial { tool: call.tool, input: call.input, layer, rule, reason }).await;
@@ -229,9 +247,7 @@ impl RunHost for Host {
         };
         let Judged { decision, answer } = sandbox.judge(self.policy(), &start);
         if decision.verdict == Verdict::Deny {
-            info!(run = %self.run, reason = %decision.reason, "program refused");
-            let command = decision.commands.first().map(|command| command.chars().take(MOST_SHOWN).collect::<String>());
-            let input = serde_json::json!({ "command": command });
+            let input = serde_json::json!({ "command": decision.commands.first() });
             let (layer, reason) = (layer_name(decision.layer), decision.reason);
             self.record(Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason }).await;
             return answer;
@@ -313,7 +329,17 @@ impl RunHost for Host {
 
 #[cfg(test)]
 mod tests {
-    use super::line_of;
+    use serde_json::json;
+
+    use super::{MOST_SHOWN, cut_all, line_of};
+
+    #[test]
+    fn what_is_kept_of_an_input_is_short() {
+        let (long, cut) = ("é".repeat(MOST_SHOWN + 1), format!("{}…", "é".repeat(MOST_SHOWN)));
+        let mut input = json!({ "a": long, "b": [long, "x", 1], "c": { "d": long } });
+        cut_all(&mut input);
+        assert_eq!(input, json!({ "a": cut, "b": [cut, "x", 1], "c": { "d": cut } }));
+    }
 
     #[test]
     fn the_line_of_a_script_is_found() {

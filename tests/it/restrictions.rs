@@ -224,3 +224,30 @@ fn a_body_that_names_a_file_reads_nothing() {
         assert!(!request.mentions("xyzzy"), "a file of the working folder was sent");
     }
 }
+
+#[test]
+fn what_is_refused_fills_neither_the_record_nor_the_log() {
+    let line = "(exec -a $'a\\e[31m\\nFORGED LINE' \"$(type -P git)\") 2>/dev/null; n=$(printf 'x%.0s' {1..20000}); \
+                for i in {1..230}; do git \"$n\" 2>/dev/null; done; echo end";
+    let api = MessagesApi::script([Reply::bash(line), Reply::say("done")]);
+    let bot = bot(&api);
+    bot.write(
+        "reminders/r.md",
+        &reminder(now(), "background: true\nisolated: true\nallowed_tools: [Bash(ls *)]\n", "Try."),
+    );
+    let service = bot.start();
+    let run = service.until_ended("r", 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+    let denials = run["denials"].as_array().unwrap();
+    assert_eq!(denials.len(), 201);
+    for denial in denials {
+        let reason = denial["reason"].as_str().unwrap();
+        assert!(reason.chars().count() < 1000 && !reason.contains(char::is_control), "{reason}");
+        assert!(denial["input"]["command"].as_str().is_none_or(|command| command.chars().count() <= 2001));
+    }
+    let said = service.said();
+    let refused: Vec<&str> = said.lines().filter(|line| line.contains("is not granted")).collect();
+    assert!((1..=201).contains(&refused.len()), "{said}");
+    assert!(!said.contains("\nFORGED") && said.contains("\\nFORGED"), "{said}");
+    service.stop();
+}

@@ -4,6 +4,7 @@
 //! what follows consists of characters that nothing expands and that end no host. Every other one must stand in the rule
 //! as it is.
 
+use super::super::call::clipped;
 use super::super::wildcard::{STAR, Wildcard};
 
 /// An address in parts.
@@ -50,29 +51,33 @@ impl<'a> Granted<'a> {
         if self.spelled.iter().any(|(spelled, _)| *spelled == address) {
             return None;
         }
-        let parts = Parts::of(address);
+        let (parts, shown) = (Parts::of(address), clipped(address));
         // A rule that spells another scheme means it.
         let mut schemes = self.spelled.iter().map(|(spelled, _)| Parts::of(spelled).scheme);
         let is_spelled = parts.is_elsewhere() && schemes.any(|scheme| scheme == parts.scheme);
         if !is_spelled && !is_web(address) {
-            return Some(format!("`{address}` is no address on the web (http, https)"));
+            return Some(format!("`{shown}` is no address on the web (http, https)"));
         }
         if self.any {
             return None;
         }
         if let Some(c) = parts.rest.chars().find(|c| !is_plain(*c)) {
-            return Some(format!("`{c}` cannot stand in `{address}`; it is written `{}`", escaped(c)));
+            return Some(format!(
+                "`{}` cannot stand in `{shown}`; it is written `{}`",
+                clipped(&c.to_string()),
+                escaped(c)
+            ));
         }
         if climbs(parts.rest) {
-            return Some(format!("`{address}` leads out of its folder by dots"));
+            return Some(format!("`{shown}` leads out of its folder by dots"));
         }
         let before_path = parts.rest.split('/').next().unwrap_or_default();
         let host = |(spelled, _): &(&str, _)| is_host_of(spelled, &parts);
         if before_path.contains('@') || !self.spelled.iter().any(host) {
-            return Some(format!("`{address}` is on another host than the rule names"));
+            return Some(format!("`{shown}` is on another host than the rule names"));
         }
         let named = |(spelled, wildcard): &(&str, Wildcard)| is_host_of(spelled, &parts) && wildcard.matches(address);
-        (!self.spelled.iter().any(named)).then(|| format!("`{address}` is not the address that the rule names"))
+        (!self.spelled.iter().any(named)).then(|| format!("`{shown}` is not the address that the rule names"))
     }
 
     /// Whether what an address of another rule grants is granted here, too.

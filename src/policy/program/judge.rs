@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::super::call::clipped;
 use super::super::command::Short;
 use super::super::lists::Lists;
 use super::super::path::Known;
@@ -53,13 +54,13 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotGranted { program, wanted } => {
-                write!(f, "`{program}` is not granted; the rule `{wanted}` would be needed")
+                write!(f, "`{}` is not granted; the rule `{}` would be needed", clipped(program), clipped(wanted))
             }
             Self::ByPath { program, name } => {
-                write!(f, "`{program}` is not granted by its path; call it `{name}`")
+                write!(f, "`{}` is not granted by its path; call it `{}`", clipped(program), clipped(name))
             }
             Self::Short { program, rule, short: Short::Option(option) } => {
-                let option = &option.shown;
+                let (program, option) = (clipped(program), clipped(&option.shown));
                 // The rule that is there, with the option.
                 let spelled = match rule.strip_suffix(" *)") {
                     Some(head) => format!("{head} {option} *)"),
@@ -74,15 +75,18 @@ impl fmt::Display for Refusal {
             Self::Short { rule, short: Short::Address(why), .. } => {
                 write!(f, "{why}; fetch only what \"{rule}\" names")
             }
-            Self::Folder { folder, holds: Holds::InWork } => write!(
-                f,
-                "its rule holds in `work/` itself, and its folder is `{}`; run it in `work/`",
-                folder.display()
-            ),
-            Self::Folder { folder, .. } => {
-                write!(f, "its folder is `{}`, outside of what is granted; run it in `work/`", folder.display())
+            Self::Folder { folder, holds } => {
+                let folder = clipped(&folder.to_string_lossy());
+                match holds {
+                    Holds::InWork => {
+                        write!(f, "its rule holds in `work/` itself, and its folder is `{folder}`; run it in `work/`")
+                    }
+                    _ => write!(f, "its folder is `{folder}`, outside of what is granted; run it in `work/`"),
+                }
             }
-            Self::Variable(name) => write!(f, "`{name}` cannot be set for a program like this; leave it out"),
+            Self::Variable(name) => {
+                write!(f, "`{}` cannot be set for a program like this; leave it out", clipped(name))
+            }
             Self::OnlyReads(owner) => write!(f, "not a command that only reads, and {owner} is read-only"),
         }
     }

@@ -153,7 +153,7 @@ impl Policy {
     /// What no fork may start, whatever its rules.
     fn blocked_start(&self, start: &Start<'_>, asked: &ProgramStart<'_>) -> Option<String> {
         if let Some(name) = asked.env.keys().find(|name| environment::is_reserved(name)) {
-            return Some(format!("`{name}` cannot be set in a job; leave it out"));
+            return Some(format!("`{}` cannot be set in a job; leave it out", call::clipped(name)));
         }
         if own::uses_home_flag(start.words) {
             return Some("`--home` is refused inside a job".into());

@@ -434,3 +434,41 @@ fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
         }
     }
 }
+
+#[test]
+fn a_refusal_is_short_and_plain_whatever_the_agent_wrote() {
+    let long = "x\u{1b}[31m\r\n\u{202e}".repeat(8_000);
+    let policy =
+        allowing(&["Bash(git log *)", "Bash(curl https://a.b/*)", "Bash(make test *)", "Bash(rg *)", "Bash(ls *)"]);
+    let of = |words: &[&str], cwd: &str, env: &[(&str, &str)]| {
+        let argv: Vec<String> = words.iter().map(|word| word.replace("LONG", &long)).collect();
+        let env = env.iter().map(|(name, value)| (name.replace("LONG", &long), (*value).to_owned())).collect();
+        let cwd = cwd.replace("LONG", &long);
+        let start = ProgramStart { argv: &argv, cwd: std::path::Path::new(&cwd), env: &env, agent_type: None };
+        policy.decide_program(&start).decision
+    };
+    for (words, cwd, env) in [
+        (&["LONG"][..], WORK, &[][..]),
+        (&["/bin/LONG"], WORK, &[]),
+        (&["/LONG/rg"], WORK, &[]),
+        (&["git", "LONG"], WORK, &[]),
+        (&["git", "-LONG", "log"], WORK, &[]),
+        (&["git", "log", "--output=LONG"], WORK, &[]),
+        (&["curl", "https://a.b/", "--LONG"], WORK, &[]),
+        (&["curl", "https://a.b/", "-HLONG:x"], WORK, &[]),
+        (&["curl", "https://a.b/LONG"], WORK, &[]),
+        (&["curl", "LONG"], WORK, &[]),
+        (&["make", "test", "LONG=x"], WORK, &[]),
+        (&["ls"], "/LONG", &[]),
+        (&["ls"], "/home/u/.ollim-bot/state/LONG", &[]),
+        (&["ls"], WORK, &[("LONG", "x")]),
+        (&["ls"], WORK, &[("FOO_LONG", "x")]),
+        (&["ls"], WORK, &[("LD_LONG", "x")]),
+        (&["ls", "../state/x\u{1b}[31m"], WORK, &[]),
+    ] {
+        let Decision { verdict, reason, .. } = of(words, cwd, env);
+        assert_eq!(verdict, Verdict::Deny, "{words:?}: {}", reason.chars().take(300).collect::<String>());
+        assert!(reason.chars().count() < 8_000, "{words:?}");
+        assert!(!reason.contains(char::is_control) && !reason.contains('\u{202e}'), "{words:?}");
+    }
+}

@@ -9,7 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use agent_sandbox::{Answer, Domain, ShellSpec, Start, farm, system};
 
 use super::{Judged, SandboxPlan, resolved};
-use crate::policy::{Place, Policy, ProgramDecision, ProgramStart, Rights, ShellRights};
+use crate::policy::{Place, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, on_one_line};
+
+/// Characters of a sentence that a line is told.
+const MOST_SAID: usize = 2000;
 
 /// Programs whose domains are kept.
 const MOST_KEPT: usize = 256;
@@ -174,5 +177,6 @@ impl Caller {
 }
 
 fn deny(code: u8, message: String) -> Answer {
-    Answer::Deny { code, message }
+    // It can hold words of the agent's.
+    Answer::Deny { code, message: on_one_line(&message, MOST_SAID) }
 }
