@@ -66,10 +66,6 @@ const fn steers(short: &'static str, name: &'static str) -> Guarded {
     Guarded { short, name, effect: Effect::Steers }
 }
 
-const fn leads(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Leads }
-}
-
 /// How a program's options are read.
 pub(super) struct Options {
     pub guarded: &'static [Guarded],
@@ -170,31 +166,166 @@ const NODE: Options = options(
 );
 const PHP: Options =
     options(&[executes("r", "run"), executes("R", "process-code"), executes("d", "define")], "rRBEdfFSt");
-const MAKE: Options = options(
-    &[
-        leads("C", "directory"),
-        leads("f", "file"),
-        leads("", "makefile"),
-        leads("I", "include-dir"),
-        leads("E", "eval"),
-    ],
-    "CEfIjloOW",
-);
-const NPM: Options = options(
-    &[
-        leads("C", "prefix"),
-        leads("", "dir"),
-        leads("", "cwd"),
-        leads("", "script-shell"),
-        leads("", "node-options"),
-        leads("", "userconfig"),
-        leads("", "globalconfig"),
-        leads("", "use-yarnrc"),
-    ],
-    "Cw",
-);
-const CARGO: Options = options(&[leads("C", "directory"), leads("", "manifest-path"), leads("", "config")], "CFjpZ");
+const MAKE: Options = Options { values: "CEfIjloOW", ..NONE };
+const NPM: Options = Options { values: "Cw", ..NONE };
+const CARGO: Options = Options { values: "CFjpZ", ..NONE };
 const SPLIT: Options = options(&[executes("", "filter")], "abClnt");
+
+/// The options of a program that runs what a folder holds. They are counted the other way round: all but these may lead to other
+/// code.
+struct Tool {
+    /// Letters that stand alone; together in a cluster if `clusters`.
+    flags: &'static str,
+    /// Letters whose value is the rest of the word, or the next one.
+    values: &'static str,
+    clusters: bool,
+    long: &'static [&'static str],
+}
+
+const MAKE_TOOL: Tool = Tool {
+    flags: "BdhiknpqrRsStvw0123456789",
+    values: "jl",
+    clusters: true,
+    long: &[
+        "always-make",
+        "debug",
+        "dry-run",
+        "help",
+        "ignore-errors",
+        "jobs",
+        "just-print",
+        "keep-going",
+        "load-average",
+        "no-builtin-rules",
+        "no-print-directory",
+        "output-sync",
+        "print-data-base",
+        "print-directory",
+        "question",
+        "quiet",
+        "recon",
+        "silent",
+        "touch",
+        "trace",
+        "version",
+        "warn-undefined-variables",
+    ],
+};
+
+/// It takes every number of dashes for two, and clusters for names.
+const NPM_TOOL: Tool = Tool {
+    flags: "dhqsvwy",
+    values: "",
+    clusters: false,
+    long: &[
+        "color",
+        "dry-run",
+        "foreground-scripts",
+        "help",
+        "if-present",
+        "ignore-scripts",
+        "include-workspace-root",
+        "json",
+        "loglevel",
+        "no-audit",
+        "no-color",
+        "no-fund",
+        "offline",
+        "prefer-offline",
+        "quiet",
+        "silent",
+        "verbose",
+        "version",
+        "workspace",
+        "workspaces",
+        "yes",
+    ],
+};
+
+const CARGO_TOOL: Tool = Tool {
+    flags: "hqrvV",
+    values: "Fjp",
+    clusters: true,
+    long: &[
+        "all",
+        "all-features",
+        "all-targets",
+        "bench",
+        "benches",
+        "bin",
+        "bins",
+        "check",
+        "color",
+        "doc",
+        "example",
+        "examples",
+        "exclude",
+        "features",
+        "frozen",
+        "help",
+        "jobs",
+        "keep-going",
+        "lib",
+        "list",
+        "locked",
+        "message-format",
+        "no-default-features",
+        "no-deps",
+        "no-fail-fast",
+        "no-run",
+        "offline",
+        "package",
+        "profile",
+        "quiet",
+        "release",
+        "test",
+        "tests",
+        "verbose",
+        "version",
+        "workspace",
+    ],
+};
+
+fn tool(name: &str) -> Option<&'static Tool> {
+    match name {
+        "make" | "gmake" => Some(&MAKE_TOOL),
+        "npm" | "npx" | "pnpm" | "yarn" => Some(&NPM_TOOL),
+        "cargo" => Some(&CARGO_TOOL),
+        _ => None,
+    }
+}
+
+/// The options among a tool's arguments that may lead to other code.
+fn leading(tool: &Tool, arguments: &[String]) -> Vec<Found> {
+    let found = |shown: String| Found { id: shown.clone(), shown, effect: Effect::Leads };
+    let mut out = Vec::new();
+    for word in arguments.iter().take_while(|word| *word != "--") {
+        let text = word.split(STAR).next().unwrap_or_default();
+        let Some(option) = text.strip_prefix('-') else { continue };
+        if let Some(long) = option.strip_prefix('-') {
+            let name = long.split_once('=').map_or(long, |(name, _)| name);
+            if !tool.long.contains(&name) {
+                out.push(found(format!("--{name}")));
+            }
+            continue;
+        }
+        let mut letters = option.chars();
+        if !tool.clusters && letters.clone().count() > 1 {
+            out.push(found(text.to_owned()));
+            continue;
+        }
+        while let Some(letter) = letters.next() {
+            if tool.values.contains(letter) {
+                break;
+            }
+            if !tool.flags.contains(letter) {
+                out.push(found(format!("-{letter}")));
+                break;
+            }
+        }
+    }
+    out
+}
 
 /// How the options of a program are read.
 pub(super) fn of(name: &str) -> &'static Options {
@@ -255,7 +386,9 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     }
     let has_value = |word: &String| {
         let ends = |option: &Found| word.ends_with(option.shown.trim_start_matches('-'));
-        word.contains('=') || !scan(options, std::slice::from_ref(word)).iter().all(ends)
+        let word_alone = std::slice::from_ref(word);
+        let led = tool(name).map(|tool| leading(tool, word_alone)).unwrap_or_default();
+        word.contains('=') || !scan(options, word_alone).iter().chain(&led).all(ends)
     };
     arguments.iter().any(|word| match word.starts_with('-') {
         true => has_value(word),
@@ -300,6 +433,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<Found> {
             let mut found = scan(of(name), arguments);
             found.extend(code_on_input(name, arguments));
             found.extend(variables(name, arguments));
+            found.extend(tool(name).map(|tool| leading(tool, arguments)).unwrap_or_default());
             found
         }
         None => Vec::new(),
@@ -426,6 +560,31 @@ mod tests {
         check("awk -F: {print} f", &[]);
         check("cat -o f", &[]);
         check("/opt/x/sort -o f", &[]);
+    }
+
+    #[test]
+    fn what_is_not_known_to_be_harmless_may_lead_to_other_code() {
+        for call in [
+            "make test -s -j4 -kn --silent --jobs=4",
+            "make -j 4 test -- -C",
+            "npm test -s --if-present -- --prefix x",
+            "npm run build --workspace=x -w y --silent",
+            "cargo test -p x --release -qv -j4 -- --config x",
+            "cargo clippy --all-targets --features=a -pC",
+        ] {
+            check(call, &[]);
+        }
+        check("make test -sC x", &["-C"]);
+        check("make test --directory=x", &["--directory"]);
+        check("make test --dir x", &["--dir"]);
+        check("make test --eval=x", &["--eval"]);
+        for option in ["-prefix", "--prefix", "-sq", "--script_shell", "--node_options", "--package"] {
+            check(&format!("npm test {option} x"), &[option]);
+        }
+        check("npm test ---prefix x", &["---prefix"]);
+        check("cargo test -qC x", &["-C"]);
+        check("cargo test --target-dir x", &["--target-dir"]);
+        check("cargo test --config=x", &["--config"]);
     }
 
     #[test]

@@ -55,6 +55,12 @@ pub(super) fn protected<'a>(
     {
         return Some(("", found));
     }
+    // Also behind more words than are followed, and where it is written together with an option.
+    if WRITERS.contains(&name)
+        && let Some(word) = words.iter().skip(1).find(|word| names_tooling(word))
+    {
+        return Some((word, Protected::Tooling));
+    }
     // Where `git -C` leads is the folder already.
     let leads = |at: usize| name == "git" && words[at] == "-C";
     let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1)).map(|(_, word)| word);
@@ -72,6 +78,17 @@ pub(super) fn protected<'a>(
     )
 }
 
+/// Whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`.
+fn names_tooling(word: &str) -> bool {
+    let is_name = |part: &str| {
+        [".git", ".claude"].iter().any(|name| match part.strip_suffix(name) {
+            Some(before) => before.is_empty() || before.starts_with('-'),
+            None => false,
+        })
+    };
+    !word.contains("://") && word.split(['/', '=', ',', ':']).any(is_name)
+}
+
 /// Whether a word looks like a path, and not like a text.
 fn is_path(word: &str) -> bool {
     word.len() <= 4096
@@ -79,4 +96,21 @@ fn is_path(word: &str) -> bool {
         && !word.contains(char::is_whitespace)
         && !word.contains("://")
         && !word.starts_with('~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_tooling_is_found_in_a_word() {
+        for word in
+            [".git", ".git/config", "./a/.git/x", "-t.git/hooks", "--target=.claude/x", "of=.git/x", "..//.git//x"]
+        {
+            assert!(names_tooling(word), "{word}");
+        }
+        for word in ["repo.git", "a/repo.git/x", ".gitignore", ".github/x", "git", "https://x.example/a.git/.git"] {
+            assert!(!names_tooling(word), "{word}");
+        }
+    }
 }
