@@ -1,9 +1,10 @@
 //! What the shell itself may do, before any program starts.
 
+use super::super::attenuate::covers;
 use super::super::lists::Lists;
 use super::super::own::{self, base_name};
 use super::super::rule::{Matcher, Rule};
-use super::super::{Policy, git, programs};
+use super::super::{Policy, ToolPattern, git, programs};
 
 /// What the shell itself may do, before any program starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,17 @@ pub struct ShellRights {
     pub spelled: Vec<String>,
     /// Nothing may be written by any program (a read-only agent).
     pub read_only: bool,
+    /// The allowlists in force: that of the job, of an agent, of whoever spawned it.
+    pub allowlists: Vec<Vec<ToolPattern>>,
+}
+
+impl ShellRights {
+    /// Whether each allowlist grants all that a pattern does. No file tool's check stands before a shell, so that two lists each have
+    /// a pattern that fits some of the same files is not enough.
+    #[must_use]
+    pub fn grant_whole(&self, pattern: &ToolPattern) -> bool {
+        self.allowlists.iter().all(|list| list.iter().any(|own| covers(own, pattern)))
+    }
 }
 
 impl Policy {
@@ -73,7 +85,9 @@ impl Policy {
         let whole = |lists: &Lists| lists.allow.is_none() || lists.grants_for("Bash").any(Rule::is_all);
         let read_only = lists.iter().any(|lists| lists.read_only);
         let everything = !read_only && lists.iter().all(|lists| whole(lists));
-        Some(ShellRights { everything, free, judged, denied, judge_all, spelled, read_only })
+        let patterns = |lists: &&Lists| Some(lists.allow.as_ref()?.iter().map(|rule| rule.pattern.clone()).collect());
+        let allowlists = lists.iter().filter_map(patterns).collect();
+        Some(ShellRights { allowlists, everything, free, judged, denied, judge_all, spelled, read_only })
     }
 }
 

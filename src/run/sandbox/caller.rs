@@ -23,7 +23,10 @@ pub(super) type Reach = (Domain, BTreeMap<String, String>);
 /// What holds for the lines of one caller. What stays the same for a run is worked out once, since each start waits for it.
 #[derive(Debug)]
 pub(super) struct Caller {
+    /// For the client, whose file tools are judged call by call.
     pub plan: SandboxPlan,
+    /// For the shell and programs: with what every list in force grants whole.
+    held: SandboxPlan,
     /// `None`: it has no shell.
     pub shell: Option<ShellSpec>,
     /// What its programs may reach besides what every program may.
@@ -44,12 +47,14 @@ impl Caller {
         plan.prepare()?;
         let guarded = rights.map(|rights| plan.guarded(rights)).unwrap_or_default();
         let anything = plan.anything(&guarded);
-        let shell = rights.map(|rights| plan.shell(rights, &anything)).transpose()?;
+        let mut held = plan.clone();
+        held.granted.retain(|pattern| rights.is_none_or(|rights| rights.grant_whole(pattern)));
+        let shell = rights.map(|rights| held.shell(rights, &anything)).transpose()?;
         let own = [plan.home.work(), plan.run_dir.clone()];
         let writable = plan.trees(false).write.into_iter().chain(own).flat_map(|tree| [resolved(&tree), tree]);
         let writable = writable.collect();
-        let (base, of_system) = (plan.base(), system::programs());
-        Ok(Self { plan, shell, base, anything, of_system, writable, reached: Mutex::default() })
+        let (base, of_system) = (held.base(), system::programs());
+        Ok(Self { plan, held, shell, base, anything, of_system, writable, reached: Mutex::default() })
     }
 
     /// Decides about a program: whether it may start, where, and with what it reaches.
@@ -118,7 +123,7 @@ impl Caller {
 
     /// What a program with these rights may reach.
     fn reach(&self, program: &Path, rights: &Rights) -> io::Result<Reach> {
-        let work_out = || self.plan.program(program, rights, &self.anything, self.base.clone());
+        let work_out = || self.held.program(program, rights, &self.anything, self.base.clone());
         // Whether it is a script counts, and can change.
         if self.may_have_changed(program) {
             return work_out();

@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
+use ollim_bot::policy::{AgentRules, PermissionMode, common};
+
 use super::engine;
 use super::shell::Stage;
 use crate::support::job_shell::Ran;
@@ -136,4 +138,33 @@ fn no_folder_is_made_through_a_link() {
     run(&stage, &["Bash(ls *)", "Edit(cache/sub/**)", "Edit(own/sub/**)"], "ls");
     assert!(work.join("own/sub").is_dir());
     assert!(!elsewhere.path().join("sub").exists());
+}
+
+#[test]
+fn an_agents_shell_writes_where_both_lists_let_it() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let list = |texts: &[&str]| engine::patterns(texts.iter().copied());
+    for (of_agent, may) in [
+        (&["Bash", "Edit(**/*.md)"][..], false),
+        (&["Bash", "Edit(~/elsewhere/**)"], false),
+        (&["Bash", "Edit(notes/**)"], true),
+        (&["*"], true),
+    ] {
+        let stage = Stage::new();
+        let (policy, granted) = engine::of_rules(&["Bash(ls *)", "Edit(notes/**)"], &stage.ground);
+        let rules = AgentRules {
+            name: "writer".into(),
+            tools: Some(list(of_agent)),
+            disallowed: Vec::new(),
+            read_only: false,
+            permission_mode: PermissionMode::default(),
+        };
+        let both = common(&granted, &list(of_agent));
+        let line = "mkdir -p notes; echo mine > notes/plan.txt";
+        std::fs::create_dir_all(stage.ground.work().join("notes")).unwrap();
+        let ran = stage.place.run(&policy.as_agent(&rules), &both, line, &stage.ground.work());
+        assert_eq!(stage.ground.work().join("notes/plan.txt").exists(), may, "{of_agent:?}: {ran:?}");
+    }
 }
