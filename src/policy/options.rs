@@ -309,12 +309,11 @@ fn leading(tool: &Tool, arguments: &[String]) -> Vec<Found> {
             }
             continue;
         }
-        let mut letters = option.chars();
-        if !tool.clusters && letters.clone().count() > 1 {
+        if !tool.clusters && option.chars().count() > 1 {
             out.push(found(text.to_owned()));
             continue;
         }
-        while let Some(letter) = letters.next() {
+        for letter in option.chars() {
             if tool.values.contains(letter) {
                 break;
             }

@@ -347,6 +347,11 @@ impl Broker {
             return Ok(Answer::Deny { code: 126, message: message.into() });
         }
         let cwd = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
+        // Judged, it would be another path than the one that is opened.
+        if cwd.to_str().is_none() || request.argv.iter().any(|word| word.to_str().is_none()) {
+            let message = "denied, since its folder or an argument is not UTF-8; use a name that is";
+            return Ok(Answer::Deny { code: 126, message: message.into() });
+        }
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let start = Start {
             argv: request.argv.iter().map(lossy).collect(),

@@ -170,6 +170,9 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
         refused.insert(call, namespaces()?);
     }
     refused.insert(libc::SYS_fcntl, any_of(HOLDING_UP, |command| number(1, SeccompCmpOp::Eq, *command))?);
+    // What cannot be looked at cannot be counted (PR_SET_DUMPABLE).
+    refused
+        .insert(libc::SYS_prctl, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, libc::PR_SET_DUMPABLE)?])?]);
     // A user can make other processes of theirs slow, and cannot take it back.
     for call in SCHEDULING {
         refused.insert(*call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);

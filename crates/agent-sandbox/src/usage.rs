@@ -53,12 +53,16 @@ fn kilobytes(file: &str, names: &[&str]) -> io::Result<u64> {
 }
 
 /// Bytes of the files that processes below `root` hold open and that have no name any more, or never had one (memfd_create(2)).
-/// What cannot be looked at counts nothing.
-pub(crate) fn nameless_files_below(root: u32) -> u64 {
+/// What cannot be looked at counts nothing. `None`: they have more than `most` descriptors, which would take long to look at.
+pub(crate) fn nameless_files_below(root: u32, most: usize) -> Option<u64> {
     let mut seen = BTreeSet::new();
-    let mut bytes = 0;
+    let (mut bytes, mut descriptors) = (0, 0);
     for (pid, _) in tree::going_below(root).unwrap_or_default() {
         for descriptor in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            descriptors += 1;
+            if descriptors > most {
+                return None;
+            }
             if let Ok(file) = fs::metadata(descriptor.path())
                 && file.is_file()
                 && file.nlink() == 0
@@ -68,7 +72,7 @@ pub(crate) fn nameless_files_below(root: u32) -> u64 {
             }
         }
     }
-    bytes
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -95,7 +99,8 @@ mod tests {
         let file = folder.path().join("file");
         let script = format!("exec 5>{0} 6>&5; head -c 3M /dev/zero >&5; rm {0}", file.display());
         while_it_waits(&script, |root| {
-            let bytes = nameless_files_below(root);
+            assert_eq!(nameless_files_below(root, 2), None);
+            let bytes = nameless_files_below(root, 1000).unwrap();
             assert!((3 << 20..6 << 20).contains(&bytes), "{bytes}");
         });
     }

@@ -8,16 +8,20 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
+use tokio::time::Interval;
 
 use crate::cgroup;
 use crate::limits::Limits;
 use crate::usage::{self, Usage};
 
 /// Between two looks at the processes.
-const EVERY: Duration = Duration::from_millis(500);
+const PROCESSES: Duration = Duration::from_millis(500);
 
-/// The folder is counted at every so manieth look.
-const FOLDER_EVERY: u32 = 4;
+/// Between two looks at the files.
+const FILES: Duration = Duration::from_secs(2);
+
+/// Descriptors that all processes of a run have open.
+const MOST_OPEN: usize = 100_000;
 
 /// Files and folders in a run's folder.
 const MOST_FILES: u64 = 200_000;
@@ -38,9 +42,16 @@ pub struct Bounds {
 
 /// Waits until the processes below the calling one, or the run's folder, have more than they may. Gives a sentence that says what.
 pub(crate) async fn exceeded(bounds: &Bounds) -> String {
-    let mut ticks = tokio::time::interval(EVERY);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    for look in 0u32.. {
+    // A folder and its files can take long to be looked at; processes are looked at meanwhile.
+    tokio::select! {
+        what = processes_exceeded(bounds) => what,
+        what = files_exceeded(bounds) => what,
+    }
+}
+
+async fn processes_exceeded(bounds: &Bounds) -> String {
+    let mut ticks = every(PROCESSES);
+    loop {
         ticks.tick().await;
         // Where they cannot be listed now, they are at the next look.
         if let Ok(used) = usage::below(std::process::id(), bounds.limits.memory)
@@ -48,16 +59,29 @@ pub(crate) async fn exceeded(bounds: &Bounds) -> String {
         {
             return what;
         }
-        if look % FOLDER_EVERY == 0 {
-            let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
-            let look = move || too_much(&folder, usage::nameless_files_below(std::process::id()), most);
-            // A panic in there would be one of the standard library.
-            if let Ok(Some(what)) = tokio::task::spawn_blocking(look).await {
-                return what;
-            }
+    }
+}
+
+async fn files_exceeded(bounds: &Bounds) -> String {
+    let mut ticks = every(FILES);
+    loop {
+        ticks.tick().await;
+        let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
+        let look = move || match usage::nameless_files_below(std::process::id(), MOST_OPEN) {
+            Some(bytes) => too_much(&folder, bytes, most),
+            None => Some(format!("it had more than {MOST_OPEN} descriptors open at once")),
+        };
+        // A panic in there would be one of the standard library.
+        if let Ok(Some(what)) = tokio::task::spawn_blocking(look).await {
+            return what;
         }
     }
-    std::future::pending().await
+}
+
+fn every(period: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
 }
 
 fn too_many(bounds: &Bounds, used: Usage) -> Option<String> {

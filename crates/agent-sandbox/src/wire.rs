@@ -54,7 +54,7 @@ pub struct ShellSpec {
     pub every_program: Domain,
 }
 
-/// A program that is about to start, as the service is asked about it. What is not UTF-8 has U+FFFD in its place.
+/// A program that is about to start, as the service is asked about it. Of variables what is not UTF-8 has U+FFFD in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// Its real arguments, its name first.

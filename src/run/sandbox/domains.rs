@@ -9,7 +9,7 @@ use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
 use super::caller::Reach;
 use super::trees::Trees;
 use super::{SandboxPlan, resolved};
-use crate::policy::{Executes, Rights, ShellRights, Writes, free_programs};
+use crate::policy::{Executes, Rights, ShellRights, ToolPattern, Writes, free_programs};
 
 /// What git is told where it may execute no other program: it takes no command from a repository's configuration, which the job may
 /// have written. It may not execute hooks, and would end with an error where there are some.
@@ -31,12 +31,26 @@ impl SandboxPlan {
         self.run_dir.join("tmp")
     }
 
-    /// The client's own domain, before it adds what it needs itself. `shells`: what it is to start lies within.
+    /// The client's own domain, before it adds what it needs itself. `shells`: what it is to start lies within. It reads what the job's
+    /// rules open and no more: its file tools are judged by names, and a job that makes links can change where a name leads
+    /// before the client opens it.
     pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
+        const READING: &[&str] = &["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"];
         let Trees { mut read, write, .. } = self.trees(false);
         read.push(self.home.work());
+        let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && READING.contains(&pattern.canonical_tool());
+        let beside = match self.granted.iter().any(everything) {
+            true => self.hidden(),
+            false => {
+                read.extend(self.open(system::data()));
+                read.extend(system::sources());
+                // Settings that whoever keeps the machine has made for every client.
+                read.push("/etc/claude-code".into());
+                Vec::new()
+            }
+        };
         let mut domain = Domain {
-            beside: self.hidden(),
+            beside,
             read,
             write,
             execute: system::loaders(),
