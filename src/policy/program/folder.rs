@@ -86,7 +86,8 @@ fn names_tooling(word: &str) -> bool {
             None => false,
         })
     };
-    !word.contains("://") && word.split(['/', '=', ',', ':']).any(is_name)
+    let is_address = ["http://", "https://", "ftp://"].iter().any(|scheme| word.starts_with(scheme));
+    !is_address && word.split(['/', '=', ',', ':']).any(is_name)
 }
 
 /// Whether a word looks like a path, and not like a text.
@@ -104,9 +105,17 @@ mod tests {
 
     #[test]
     fn a_folder_with_tooling_is_found_in_a_word() {
-        for word in
-            [".git", ".git/config", "./a/.git/x", "-t.git/hooks", "--target=.claude/x", "of=.git/x", "..//.git//x"]
-        {
+        for word in [
+            ".git",
+            ".git/config",
+            "./a/.git/x",
+            "-t.git/hooks",
+            "--target=.claude/x",
+            "of=.git/x",
+            "..//.git//x",
+            "x://../.git/x",
+            "a b/.git",
+        ] {
             assert!(names_tooling(word), "{word}");
         }
         for word in ["repo.git", "a/repo.git/x", ".gitignore", ".github/x", "git", "https://x.example/a.git/.git"] {
