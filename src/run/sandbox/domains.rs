@@ -322,3 +322,35 @@ fn tidy(mut domain: Domain) -> Domain {
     }
     domain
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Home;
+
+    #[test]
+    fn the_systems_places_show_nothing_that_is_hidden_below_them() {
+        for home in ["/opt/bot", "/usr/share/bot", "/usr/local/lib/bot", "/home/bot"] {
+            let root = Path::new(home).join(".ollim-bot");
+            let plan = SandboxPlan {
+                home: Home::new(&root),
+                user_home: home.into(),
+                run_dir: root.join("state/runs/x"),
+                links: root.join("state/runs/x"),
+                granted: vec![ToolPattern::parse("Bash(git log *)").unwrap()],
+                path: vec!["/usr/bin".into()],
+                shell_binary: "/usr/bin/ollim-shell".into(),
+                required: false,
+                network: true,
+                limits: agent_sandbox::Limits::default(),
+            };
+            let secret = root.join("state/user.token");
+            let client = plan.client(std::iter::empty());
+            let places = [plan.every_program(), plan.base(), client].map(|domain| [domain.read, domain.list].concat());
+            for places in places.into_iter().chain([plan.anything(&[])]) {
+                assert!(!places.iter().any(|tree| secret.starts_with(tree)), "{home}: {places:?}");
+                assert!(!places.is_empty());
+            }
+        }
+    }
+}

@@ -168,3 +168,16 @@ fn an_agents_shell_writes_where_both_lists_let_it() {
         assert_eq!(stage.ground.work().join("notes/plan.txt").exists(), may, "{of_agent:?}: {ran:?}");
     }
 }
+
+#[test]
+fn what_is_not_utf8_is_not_judged_as_another_path() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let stage = Stage::new();
+    let line = "cd notes; ln -s / $'x\\xff'; git -C $'x\\xff/opt' log";
+    std::fs::create_dir_all(stage.ground.work().join("notes")).unwrap();
+    let ran = run(&stage, &["Bash(git log *)", "Bash(ln *)", "Edit(notes/**)"], line);
+    assert_eq!(ran.output.matches("not UTF-8").count(), 2, "{ran:?}");
+    assert!(ran.starts.is_empty(), "{ran:?}");
+}
