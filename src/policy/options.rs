@@ -180,7 +180,29 @@ struct Tool {
     values: &'static str,
     clusters: bool,
     long: &'static [&'static str],
+    /// What stands behind the first operand belongs to the program that it names.
+    until_operand: bool,
 }
+
+/// None of them has a value, which would be taken for the operand.
+const NPX_TOOL: Tool = Tool {
+    flags: "dhqsvy",
+    values: "",
+    clusters: false,
+    long: &[
+        "help",
+        "ignore-scripts",
+        "no-audit",
+        "no-fund",
+        "offline",
+        "prefer-offline",
+        "quiet",
+        "silent",
+        "version",
+        "yes",
+    ],
+    until_operand: true,
+};
 
 const MAKE_TOOL: Tool = Tool {
     flags: "BdhiknpqrRsStvw0123456789",
@@ -210,6 +232,7 @@ const MAKE_TOOL: Tool = Tool {
         "version",
         "warn-undefined-variables",
     ],
+    until_operand: false,
 };
 
 /// It takes every number of dashes for two, and clusters for names.
@@ -240,6 +263,7 @@ const NPM_TOOL: Tool = Tool {
         "workspaces",
         "yes",
     ],
+    until_operand: false,
 };
 
 const CARGO_TOOL: Tool = Tool {
@@ -284,12 +308,14 @@ const CARGO_TOOL: Tool = Tool {
         "version",
         "workspace",
     ],
+    until_operand: false,
 };
 
 fn tool(name: &str) -> Option<&'static Tool> {
     match name {
         "make" | "gmake" => Some(&MAKE_TOOL),
-        "npm" | "npx" | "pnpm" | "yarn" => Some(&NPM_TOOL),
+        "npx" => Some(&NPX_TOOL),
+        "npm" | "pnpm" | "yarn" => Some(&NPM_TOOL),
         "cargo" => Some(&CARGO_TOOL),
         _ => None,
     }
@@ -301,7 +327,13 @@ fn leading(tool: &Tool, arguments: &[String]) -> Vec<Found> {
     let mut out = Vec::new();
     for word in arguments.iter().take_while(|word| *word != "--") {
         let text = word.split(STAR).next().unwrap_or_default();
-        let Some(option) = text.strip_prefix('-') else { continue };
+        let Some(option) = text.strip_prefix('-') else {
+            // A star may stand for options.
+            if tool.until_operand && !word.starts_with(STAR) {
+                break;
+            }
+            continue;
+        };
         if let Some(long) = option.strip_prefix('-') {
             let name = long.split_once('=').map_or(long, |(name, _)| name);
             if !tool.long.contains(&name) {
@@ -573,6 +605,9 @@ mod tests {
         ] {
             check(call, &[]);
         }
+        check("npx eslint --format unix src", &[]);
+        check("npx --yes --package=x eslint", &["--package"]);
+        check("npx --loglevel silent -p x eslint", &["--loglevel"]);
         check("make test -sC x", &["-C"]);
         check("make test --directory=x", &["--directory"]);
         check("make test --dir x", &["--dir"]);
