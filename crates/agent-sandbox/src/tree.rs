@@ -42,14 +42,19 @@ pub(crate) fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
     Ok(above)
 }
 
-/// The processes below `root` that have not ended, each with the number of its threads.
+/// The processes below `root`, each with the number of its threads. Those that have ended and that nobody has waited for are among
+/// them, with one thread: they take a number, too.
 ///
 /// # Errors
 /// When processes cannot be listed.
-pub(crate) fn going_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
+pub(crate) fn numbers_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
     let all = processes()?;
-    let going = below(root, &all).into_iter().filter(|process| !process.ended);
-    Ok(going.map(|process| (process.pid, process.threads)).collect())
+    Ok(below(root, &all).into_iter().map(|process| (process.pid, process.threads.max(1))).collect())
+}
+
+/// Whether a process has not ended.
+pub(crate) fn is_going(pid: u32) -> bool {
+    matches!(read(pid), Ok(Some(Process { ended: false, .. })))
 }
 
 /// Stops, then kills every process below `root`, whichever can be reached. Gives how many were seen; zombies are not counted. What

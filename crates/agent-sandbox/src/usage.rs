@@ -22,23 +22,28 @@ pub(crate) struct Usage {
 /// # Errors
 /// When processes cannot be listed.
 pub(crate) fn below(root: u32, most: u64) -> io::Result<Usage> {
-    let going = tree::going_below(root)?;
-    let sum = |of: fn(u32) -> u64| going.iter().map(|(pid, _)| of(*pid)).sum::<u64>();
+    let all = tree::numbers_below(root)?;
+    let sum = |of: fn(u32) -> u64| all.iter().map(|(pid, _)| of(*pid)).sum::<u64>();
     let memory = match sum(resident) {
         memory if memory > most => sum(proportional),
         memory => memory,
     };
-    Ok(Usage { memory, threads: going.iter().map(|(_, threads)| threads).sum() })
+    Ok(Usage { memory, threads: all.iter().map(|(_, threads)| threads).sum() })
 }
+
+/// The process's page tables: to read a page of addresses that hold nothing costs no memory but theirs.
+const TABLES: &str = "VmPTE:";
 
 /// Memory that belongs to no file with a name: that which the process shares with others is counted whole. 0 for one that has ended.
 fn resident(pid: u32) -> u64 {
-    kilobytes(&format!("/proc/{pid}/status"), &["RssAnon:", "RssShmem:"]).unwrap_or(0)
+    kilobytes(&format!("/proc/{pid}/status"), &["RssAnon:", "RssShmem:", TABLES]).unwrap_or(0)
 }
 
 /// The same, of what it shares with others its part only.
 fn proportional(pid: u32) -> u64 {
-    kilobytes(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:"]).unwrap_or_else(|_| resident(pid))
+    let part = kilobytes(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:"]);
+    let tables = || kilobytes(&format!("/proc/{pid}/status"), &[TABLES]).unwrap_or(0);
+    part.map_or_else(|_| resident(pid), |part| part + tables())
 }
 
 /// The sum of these lines of a file, in bytes.
@@ -52,16 +57,36 @@ fn kilobytes(file: &str, names: &[&str]) -> io::Result<u64> {
     Ok(fields.sum::<u64>() * 1024)
 }
 
+/// Why the files that the processes of a run hold open cannot be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Uncounted {
+    /// There are more descriptors than would be looked at in good time.
+    TooMany,
+    /// This process does not let itself be looked at: the file that it executes cannot be read.
+    Closed(u32),
+}
+
 /// Bytes of the files that processes below `root` hold open and that have no name any more, or never had one (memfd_create(2)).
-/// What cannot be looked at counts nothing. `None`: they have more than `most` descriptors, which would take long to look at.
-pub(crate) fn nameless_files_below(root: u32, most: usize) -> Option<u64> {
+/// `most`: how many descriptors are looked at.
+///
+/// # Errors
+/// [`Uncounted`].
+pub(crate) fn nameless_files_below(root: u32, most: usize) -> Result<u64, Uncounted> {
     let mut seen = BTreeSet::new();
     let (mut bytes, mut descriptors) = (0, 0);
-    for (pid, _) in tree::going_below(root).unwrap_or_default() {
-        for descriptor in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+    for (pid, _) in tree::numbers_below(root).unwrap_or_default() {
+        let open = match fs::read_dir(format!("/proc/{pid}/fd")) {
+            Ok(open) => open,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tree::is_going(pid) => {
+                return Err(Uncounted::Closed(pid));
+            }
+            // It has ended.
+            Err(_) => continue,
+        };
+        for descriptor in open.flatten() {
             descriptors += 1;
             if descriptors > most {
-                return None;
+                return Err(Uncounted::TooMany);
             }
             if let Ok(file) = fs::metadata(descriptor.path())
                 && file.is_file()
@@ -72,7 +97,7 @@ pub(crate) fn nameless_files_below(root: u32, most: usize) -> Option<u64> {
             }
         }
     }
-    Some(bytes)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -99,7 +124,7 @@ mod tests {
         let file = folder.path().join("file");
         let script = format!("exec 5>{0} 6>&5; head -c 3M /dev/zero >&5; rm {0}", file.display());
         while_it_waits(&script, |root| {
-            assert_eq!(nameless_files_below(root, 2), None);
+            assert_eq!(nameless_files_below(root, 2), Err(Uncounted::TooMany));
             let bytes = nameless_files_below(root, 1000).unwrap();
             assert!((3 << 20..6 << 20).contains(&bytes), "{bytes}");
         });
@@ -112,6 +137,19 @@ mod tests {
             let (about, exact) = (below(root, u64::MAX).unwrap().memory, below(root, 0).unwrap().memory);
             assert!(about > 80 << 20, "{about}");
             assert!((30 << 20..about - (30 << 20)).contains(&exact), "{exact} of {about}");
+        });
+    }
+
+    #[test]
+    fn a_process_that_nobody_waits_for_takes_a_number() {
+        while_it_waits("for i in {1..20}; do sleep 0.2 & done; echo; exec sleep 60", |root| {
+            let going =
+                || tree::numbers_below(root).unwrap().into_iter().filter(|(pid, _)| tree::is_going(*pid)).count();
+            while going() > 1 {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            let threads = below(root, u64::MAX).unwrap().threads;
+            assert!(threads > 20, "{threads}");
         });
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Interval;
 
 use crate::cgroup;
 use crate::limits::Limits;
-use crate::usage::{self, Usage};
+use crate::usage::{self, Uncounted, Usage};
 
 /// Between two looks at the processes.
 const PROCESSES: Duration = Duration::from_millis(500);
@@ -21,7 +21,7 @@ const PROCESSES: Duration = Duration::from_millis(500);
 const FILES: Duration = Duration::from_secs(2);
 
 /// Descriptors that all processes of a run have open.
-const MOST_OPEN: usize = 100_000;
+const MOST_OPEN: usize = 20_000;
 
 /// Files and folders in a run's folder.
 const MOST_FILES: u64 = 200_000;
@@ -68,8 +68,11 @@ async fn files_exceeded(bounds: &Bounds) -> String {
         ticks.tick().await;
         let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
         let look = move || match usage::nameless_files_below(std::process::id(), MOST_OPEN) {
-            Some(bytes) => too_much(&folder, bytes, most),
-            None => Some(format!("it had more than {MOST_OPEN} descriptors open at once")),
+            Ok(bytes) => too_much(&folder, bytes, most),
+            Err(Uncounted::TooMany) => Some(format!("it had more than {MOST_OPEN} descriptors open at once")),
+            Err(Uncounted::Closed(pid)) => Some(format!(
+                "process {pid} of it executes a file that cannot be read, so what it takes cannot be counted"
+            )),
         };
         // A panic in there would be one of the standard library.
         if let Ok(Some(what)) = tokio::task::spawn_blocking(look).await {
