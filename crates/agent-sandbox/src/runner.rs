@@ -140,11 +140,13 @@ async fn serve(
     tokio::pin!(exceeded);
     loop {
         // It may have ended before its end could be signalled.
-        if let Some(status) = reap(client, broker.as_deref())?.of_client {
+        let reaped = reap(client, broker.as_deref())?;
+        if let Some(status) = reaped.of_client {
             return Ok(Some(status));
         }
         tokio::select! {
             _ = children.recv() => {}
+            () = tokio::task::yield_now(), if reaped.may_go_on => {}
             line = answers.next_line() => match (line, &broker) {
                 (Ok(Some(line)), Some(broker)) => broker.answered(line.as_bytes()),
                 (Ok(Some(_)), None) => {}
@@ -215,12 +217,17 @@ fn start() -> io::Result<(u32, UnixStream)> {
 struct Reaped {
     of_client: Option<WaitStatus>,
     none_left: bool,
+    /// There may be more that have ended.
+    may_go_on: bool,
 }
 
-/// Takes note of every child that has ended.
+/// So many children at a time: they can end as fast as they are waited for, and nothing else would be looked at.
+const AT_A_TIME: usize = 64;
+
+/// Takes note of children that have ended.
 fn reap(client: u32, broker: Option<&Broker>) -> io::Result<Reaped> {
-    let mut reaped = Reaped { of_client: None, none_left: false };
-    loop {
+    let mut reaped = Reaped { of_client: None, none_left: false, may_go_on: false };
+    for _ in 0..AT_A_TIME {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
                 let pid = u32::try_from(pid.as_raw_nonzero().get()).unwrap_or_default();
@@ -239,6 +246,8 @@ fn reap(client: u32, broker: Option<&Broker>) -> io::Result<Reaped> {
             Err(error) => return Err(error.into()),
         }
     }
+    reaped.may_go_on = true;
+    Ok(reaped)
 }
 
 async fn any(signals: &mut [Signal]) {
