@@ -73,8 +73,6 @@ pub enum Attributes {
     /// Those of every file.
     #[default]
     All,
-    /// Those of files that it can open, as `sed -i` does.
-    OpenFiles,
     /// None.
     None,
 }

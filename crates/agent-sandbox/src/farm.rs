@@ -68,6 +68,22 @@ pub fn is_script(program: &Path) -> bool {
     read.is_ok() && head == *b"#!"
 }
 
+/// The program that a script's first line names; `None`: it is no script, or its line names none. `path`: where `env` looks for it.
+#[must_use]
+pub fn interpreter(program: &Path, path: &[PathBuf]) -> Option<PathBuf> {
+    // The kernel reads no more of the line (execve(2)).
+    let mut head = Vec::new();
+    let file = std::fs::File::open(program).ok()?;
+    io::Read::read_to_end(&mut io::Read::take(file, 256), &mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    let named = words.next()?;
+    match Path::new(named).file_name()?.to_str()? {
+        "env" => find(words.find(|word| !word.starts_with('-') && !word.contains('='))?, path),
+        _ => Some(named.into()),
+    }
+}
+
 /// The first file of a name in a search path.
 #[must_use]
 pub fn find(name: &str, path: &[PathBuf]) -> Option<PathBuf> {

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 const DESCRIPTORS: u64 = 1024;
 const MOST_DESCRIPTORS: u64 = 4096;
 
+/// Signals that wait, of all processes of the user together, beyond which a program can send itself no more.
+const SIGNALS: u64 = 1024;
+
 /// What all processes of one run may take together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
@@ -43,6 +46,8 @@ impl Limits {
         let most = [
             (Resource::Nofile, DESCRIPTORS, MOST_DESCRIPTORS),
             (Resource::Core, 0, 0),
+            // Those that wait are counted for all processes of a user.
+            (Resource::Sigpending, SIGNALS, SIGNALS),
             (Resource::Fsize, self.disk, self.disk),
             (Resource::Data, self.memory, self.memory),
         ];

@@ -1,6 +1,6 @@
 //! System calls that no job needs and that lead around a domain, refused by seccomp.
 //!
-//! Three filters, since each has one answer: calls of another ABI of the processor (x32) do not exist; `clone3` does not
+//! Several filters, since each has one answer: calls of another ABI of the processor (x32) do not exist; `clone3` does not
 //! exist, so that the C library falls back to `clone`, whose flags can be seen; what [`RULES`] and [`sockets`] name is not
 //! permitted. A filter is inherited and cannot be taken off.
 //!
@@ -151,6 +151,10 @@ const X32: u32 = 0x4000_0000;
 /// Leases (`F_SETLEASE`) hold up whoever opens a file, be it open for reading only; `F_NOTIFY` tells what happens in a folder.
 const HOLDING_UP: &[u32] = &[1024, 1026];
 
+/// Modes of `fallocate`: the file's length stays; and, together with that, blocks are given back instead of taken.
+const KEEP_SIZE: u32 = 1;
+const KEEP_SIZE_OR_PUNCH_HOLE: u64 = 3;
+
 /// Types of `ioctl` that change a file's attributes, or what a folder holds, by a descriptor for reading: those of file systems in
 /// common, of XFS, of versions, and of btrfs. (Bits 8 to 15 of the request.)
 const OF_FILE_SYSTEMS: &[u32] = &[0x66, 0x58, 0x76, 0x94];
@@ -183,18 +187,13 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
         let rules = others.into_iter().map(|other| SeccompRule::new(vec![other])).collect::<Result<_, _>>()?;
         refused.insert(call, rules);
     }
-    if attributes != Attributes::All {
+    if attributes == Attributes::None {
         refused.extend(none(BY_PATH));
         refused.extend(none(BY_PATH_BEFORE));
+        refused.extend(none(BY_DESCRIPTOR));
         refused.extend(none(WATCHING));
-        // `futimens` names no path.
-        let named = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
-        refused.insert(libc::SYS_utimensat, vec![SeccompRule::new(vec![named])?]);
         let of_type = |kind: &u32| number(1, SeccompCmpOp::MaskedEq(0xff00), kind << 8);
         refused.insert(libc::SYS_ioctl, any_of(OF_FILE_SYSTEMS, of_type)?);
-    }
-    if attributes == Attributes::None {
-        refused.extend(none(BY_DESCRIPTOR));
     }
     match network {
         Network::None => refused.extend(none(&[
@@ -229,7 +228,11 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
         Ok(SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()?)
     };
     seccompiler::apply_filter(&filter(refused, libc::EPERM)?)?;
-    seccompiler::apply_filter(&filter(none(&[libc::SYS_clone3]), libc::ENOSYS)?)?;
+    seccompiler::apply_filter(&filter(none(&[libc::SYS_clone3, libc::SYS_io_setup]), libc::ENOSYS)?)?;
+    // The kernel holds the limit of a file's size against its length only: blocks beyond its end would not count.
+    let beyond_the_end = number(1, SeccompCmpOp::MaskedEq(KEEP_SIZE_OR_PUNCH_HOLE), KEEP_SIZE)?;
+    let blocks = BTreeMap::from([(libc::SYS_fallocate, vec![SeccompRule::new(vec![beyond_the_end])?])]);
+    seccompiler::apply_filter(&filter(blocks, libc::EOPNOTSUPP)?)?;
     if cfg!(target_arch = "x86_64") {
         seccompiler::apply_filter(&no_x32())?;
     }

@@ -13,6 +13,15 @@ pub struct Places {
     pub user_home: PathBuf,
 }
 
+impl Places {
+    /// Whether what lies at an absolute path without `..` is protected whatever the rules say: the data folder outside of `work`, the
+    /// person's own client, folders with tooling (`.git`, `.claude`), and processes.
+    #[must_use]
+    pub fn protects(&self, path: &Path) -> bool {
+        Known::new(self).protected(path).is_some()
+    }
+}
+
 /// The places in every spelling: as given, and with symlinks resolved.
 #[derive(Clone, Debug)]
 pub(in crate::policy) struct Known {

@@ -112,12 +112,12 @@ impl SandboxPlan {
         read.extend(trees.read);
         let mut write = system::sinks();
         write.push(self.temporary());
-        let attributes = if trees.write.is_empty() { Attributes::None } else { Attributes::OpenFiles };
         write.extend(trees.write);
         let mut path = Vec::new();
         let mut domain = Domain { required: self.required, ..Domain::default() };
         if trees.everything {
-            domain.beside = self.hidden();
+            // Worked out here: in the client's domain, in which the shell starts, `/` cannot be listed.
+            read.extend(self.open(vec!["/".into()]));
         }
         if rights.everything && !rights.judge_all {
             execute.extend(anything.iter().cloned());
@@ -128,7 +128,7 @@ impl SandboxPlan {
             path.extend(self.path.iter().cloned());
         } else {
             path.push(overlay.clone());
-            domain.attributes = attributes;
+            domain.attributes = Attributes::None;
             execute.extend(["bash", "dash", "sh"].iter().filter_map(|name| programs.get(*name)).map(resolved));
             // Those that a rule names, too: where the rule does not hold they run without power, like any other.
             let free = free_programs().filter(|name| !rights.denied.iter().any(|denied| denied == name));
@@ -197,11 +197,16 @@ impl SandboxPlan {
         if program.file_name().is_some_and(|name| name == "git") && matches!(rights.executes, Executes::Itself(_)) {
             env.extend(GIT_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
-        let narrow = !matches!(rights.executes, Executes::Anything) && !farm::is_script(program);
-        match (&rights.executes, narrow) {
-            (Executes::Itself(helpers), true) => {
-                let (folders, names): (Vec<&str>, Vec<&str>) = helpers.iter().partition(|name| name.starts_with('/'));
+        match &rights.executes {
+            Executes::Itself(helpers) => {
+                let (folders, mut names): (Vec<&str>, Vec<&str>) =
+                    helpers.iter().partition(|name| name.starts_with('/'));
                 domain.execute.extend(folders.iter().map(resolved));
+                if let Some(interpreter) = farm::interpreter(program, &self.path) {
+                    domain.execute.push(resolved(interpreter));
+                    // A script is held together by programs that have no power of their own.
+                    names.extend(free_programs());
+                }
                 let files = names.iter().filter_map(|name| Some(((*name).to_owned(), farm::find(name, &self.path)?)));
                 let files: BTreeMap<String, PathBuf> = files.collect();
                 domain.execute.extend(files.values().map(resolved));
@@ -213,7 +218,7 @@ impl SandboxPlan {
                     env.insert("PATH".to_owned(), joined(&[own, self.judged_farm()]));
                 }
             }
-            _ => {
+            Executes::Anything => {
                 domain.execute.extend(anything.iter().cloned());
                 let path: Vec<PathBuf> = [self.guard()].into_iter().chain(self.path.iter().cloned()).collect();
                 env.insert("PATH".to_owned(), joined(&path));

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::SandboxPlan;
+use crate::policy::Places;
 
 /// What path rules open.
 #[derive(Debug, Default)]
@@ -90,8 +91,8 @@ impl SandboxPlan {
         let folders = if write && file && !exactly { literal.saturating_sub(1) } else { literal };
         let tree: PathBuf = base.iter().map(OsStr::new).chain(parts[..folders].iter().map(OsStr::new)).collect();
         let whole = tree == base && base != work;
-        let protected = tree.starts_with(self.home.root()) && !tree.starts_with(&work);
-        let around = self.home.root().starts_with(&tree);
-        (!whole && !protected && !around).then_some(tree)
+        let places = Places { root: self.home.root().to_owned(), work, user_home: self.user_home.clone() };
+        let around = [self.home.root(), &self.user_home.join(".claude")].iter().any(|place| place.starts_with(&tree));
+        (!whole && !places.protects(&tree) && !around).then_some(tree)
     }
 }
