@@ -64,7 +64,16 @@ pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path) -> R
             Some(_) => Request::Named,
             None => Request::Unreadable("its input has no command"),
         },
-        "Read" => path(Access::Read, text("file_path")),
+        "Read" => {
+            let mut request = path(Access::Read, text("file_path"));
+            if let (Request::Path { path, .. }, Some(other)) = (&mut request, text("file_path").and_then(screenshot)) {
+                match resolve(&other, &call.cwd, user_home) {
+                    Some(other) => path.join(other),
+                    None => return Request::Unreadable("its path cannot be resolved"),
+                }
+            }
+            request
+        }
         "Edit" | "Write" => path(Access::Write, text("file_path")),
         "NotebookEdit" => path(Access::Write, text("notebook_path")),
         "NotebookRead" => path(Access::Read, text("notebook_path")),
@@ -107,6 +116,17 @@ fn optional<'a>(call: &'a ToolCall, key: &str) -> Result<Option<&'a str>, &'stat
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err("its path is not a text"),
     }
+}
+
+/// The other spelling of a screenshot's name (`… 9.00 AM.png`): macOS writes a narrow blank, and where a file is missing older
+/// clients read the one with the other blank.
+fn screenshot(path: &str) -> Option<String> {
+    const NARROW: char = '\u{202f}';
+    let end = path.len().checked_sub("AM.png".len())?;
+    let (before, name) = (path.get(..end)?, path.get(end..)?);
+    let is_time = ["AM.png", "PM.png"].iter().any(|time| name.eq_ignore_ascii_case(time));
+    let (blank, other) = if before.ends_with(NARROW) { (NARROW, ' ') } else { (' ', NARROW) };
+    Some(format!("{}{other}{name}", before.strip_suffix(blank)?)).filter(|_| is_time)
 }
 
 /// Whether the client takes something off the ends of a text before it uses it, as JavaScript's `trim` does.
@@ -184,6 +204,15 @@ mod tests {
         assert_eq!(clipped("a\u{1b}[31m\r\nb\t\u{202e}\u{200b}é"), "a\\u{1b}[31m\\r\\nb\\t\\u{202e}\\u{200b}é");
         assert_eq!(clipped(&"é".repeat(200)), "é".repeat(200));
         assert_eq!(clipped(&"é".repeat(201)), format!("{}…", "é".repeat(200)));
+    }
+
+    #[test]
+    fn a_screenshot_has_two_names() {
+        assert_eq!(screenshot("a/x 9.00 AM.png").as_deref(), Some("a/x 9.00\u{202f}AM.png"));
+        assert_eq!(screenshot("a/x\u{202f}PM.png").as_deref(), Some("a/x PM.png"));
+        for path in ["a/xAM.png", "a/x AM.jpg", "AM.png", "é.png", "a/x AM.png/b"] {
+            assert_eq!(screenshot(path), None, "{path}");
+        }
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl CommandRule {
         // Words and rights follow from the text, so the child must not spell what the parent does not.
         let narrower = self.unspelled(self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program));
-        let fetches = matches!(programs::known_as(program), Some("curl" | "wget"));
+        let fetches = fetch::is_of(program);
         let read = |rule: &Self| fetch::read_rule(program, &rule.words);
         narrower && (!fetches || fetch::covers(&read(self), &read(other)))
     }

@@ -1,6 +1,7 @@
 //! What a Bash rule includes, in one sentence: for a person who wrote it.
 
 use super::options::{self, Guarded};
+use super::own::base_name;
 use super::program::{Executes, Writes};
 use super::rule::{Matcher, Origin, Rule};
 use super::{ToolPattern, git, own, programs};
@@ -55,21 +56,20 @@ fn kept_back(program: &str, arguments: &[String]) -> Vec<(String, String)> {
     let shown = |list: &[Guarded], one_dash: bool| {
         list.iter().map(|option| (option.id().to_owned(), option.shown(one_dash))).collect::<Vec<_>>()
     };
-    match programs::known_as(program) {
-        Some("git") => shown(git::options(git::subcommand(arguments)).guarded, false),
-        Some("curl") => ["output", "location", "config", "upload-file", "proxy"]
+    match base_name(program) {
+        "git" => shown(git::options(git::subcommand(arguments)).guarded, false),
+        "curl" => ["output", "location", "config", "upload-file", "proxy"]
             .iter()
             .map(|name| ((*name).to_owned(), format!("--{name}")))
             .collect(),
-        Some("wget") => ["output-document", "input-file", "execute", "recursive", "max-redirect"]
+        "wget" => ["output-document", "input-file", "execute", "recursive", "max-redirect"]
             .iter()
             .map(|name| ((*name).to_owned(), format!("--{name}")))
             .collect(),
-        Some(name) => {
+        name => {
             let options = options::of(name);
             shown(options.guarded, options.one_dash)
         }
-        None => Vec::new(),
     }
 }
 

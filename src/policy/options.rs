@@ -4,6 +4,7 @@
 //! Words are read as `getopt_long` would at its most generous: clusters (`-uo`), attached values (`-ofile`),
 //! abbreviated long names (`--outp`). Where that could be read in two ways, an option counts as given.
 
+use super::own::base_name;
 use super::program::{is_name, is_word};
 use super::programs::Class;
 use super::wildcard::STAR;
@@ -169,6 +170,7 @@ const PHP: Options =
 const MAKE: Options = Options { values: "CEfIjloOW", ..NONE };
 const NPM: Options = Options { values: "Cw", ..NONE };
 const CARGO: Options = Options { values: "CFjpZ", ..NONE };
+const INSTALL: Options = options(&[executes("", "strip-program")], "gmoStT");
 const SPLIT: Options = options(&[executes("", "filter")], "abClnt");
 
 /// The options of a program that runs what a folder holds. They are counted the other way round: all but these may lead to other
@@ -376,6 +378,7 @@ pub(super) fn of(name: &str) -> &'static Options {
         "shuf" => &SHUF,
         "yq" => &YQ,
         "zip" => &ZIP,
+        "install" => &INSTALL,
         "split" => &SPLIT,
         "make" | "gmake" => &MAKE,
         "npm" | "npx" | "pnpm" | "yarn" => &NPM,
@@ -405,7 +408,7 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     if programs::named_class(program) != Class::Runs {
         return false;
     }
-    let name = programs::known_as(program).unwrap_or_default();
+    let name = base_name(program);
     let options = of(name);
     let is_flag = |word: &&String| {
         let cluster = word.strip_prefix('-').unwrap_or_default();
@@ -435,7 +438,8 @@ fn variables(name: &str, arguments: &[String]) -> Vec<Found> {
         let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
         let name = name.trim_end_matches([':', '+', '?']);
         let value = value.split(STAR).next().unwrap_or_default();
-        let plain = is_word(value) && !value.starts_with('/') && !value.contains("..");
+        let runs = matches!(programs::listed(value), Some(Class::Runs | Class::Wrapper));
+        let plain = is_word(value) && !value.contains('/') && !runs;
         let shown = format!("{name}=*");
         let harmless = plain && is_name(name) && !RESERVED.contains(&name);
         (!harmless || word.contains(STAR)).then(|| Found { id: shown.clone(), shown, effect: Effect::Leads })
@@ -457,17 +461,17 @@ fn code_on_input(name: &str, arguments: &[String]) -> Option<Found> {
 
 /// The options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
 pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<Found> {
-    match programs::known_as(program) {
-        Some("git") => git::guarded(arguments),
-        Some("curl" | "wget") => fetch::read(program, arguments).guarded,
-        Some(name) => {
+    // Wherever it lies: another program of this name loses little.
+    match base_name(program) {
+        "git" => git::guarded(arguments),
+        "curl" | "wget" => fetch::read(program, arguments).guarded,
+        name => {
             let mut found = scan(of(name), arguments);
             found.extend(code_on_input(name, arguments));
             found.extend(variables(name, arguments));
             found.extend(tool(name).map(|tool| leading(tool, arguments)).unwrap_or_default());
             found
         }
-        None => Vec::new(),
     }
 }
 
@@ -590,7 +594,11 @@ mod tests {
         check("awk -i inplace 1 f", &["include"]);
         check("awk -F: {print} f", &[]);
         check("cat -o f", &[]);
-        check("/opt/x/sort -o f", &[]);
+        check("/opt/x/sort -o f", &["output"]);
+        check("install -s --strip-program=x a b", &["strip-program"]);
+        check("make test CC=sh", &["CC=*"]);
+        check("make test cc=/x/y", &["cc=*"]);
+        check("make test V=1 TESTS=unit env=staging", &[]);
     }
 
     #[test]

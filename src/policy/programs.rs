@@ -119,8 +119,8 @@ const READS: &[&str] = &[
 
 const CHANGES: &[&str] = &[
     "bunzip2", "bzip2", "chgrp", "chmod", "chown", "cp", "csplit", "dd", "git", "gunzip", "gzip", "install", "link",
-    "ln", "mkdir", "mkfifo", "mktemp", "mv", "patch", "rename", "rm", "rmdir", "shred", "split", "tar", "touch",
-    "truncate", "unlink", "unxz", "unzip", "unzstd", "xz", "zip", "zstd",
+    "ln", "mkdir", "mkfifo", "mktemp", "mv", "patch", "rm", "rmdir", "shred", "split", "tar", "touch", "truncate",
+    "unlink", "unxz", "unzip", "unzstd", "xz", "zip", "zstd",
 ];
 
 const FETCHES: &[&str] = &["curl", "dig", "host", "nslookup", "ping", "wget"];
@@ -189,6 +189,7 @@ pub(super) const RUNS: &[&str] = &[
     "python",
     "python2",
     "python3",
+    "rename",
     "rsync",
     "ruby",
     "screen",

@@ -9,6 +9,7 @@ use address::Granted;
 use table::{CURL, FLAGS, Harmless, VALUED, WGET};
 
 use super::options::{Effect, Found};
+use super::own::base_name;
 use super::wildcard::STAR;
 
 /// A call, or the words of a rule, taken apart.
@@ -23,6 +24,11 @@ pub(super) struct Fetch {
     pub any_address: bool,
     /// It goes where a server redirects it, whatever host that is.
     pub is_redirected: bool,
+}
+
+/// Whether a program is called `curl` or `wget`, wherever it lies.
+pub(super) fn is_of(program: &str) -> bool {
+    matches!(base_name(program), "curl" | "wget")
 }
 
 /// Reads the arguments of `curl` or `wget`.

@@ -24,6 +24,12 @@ impl Resolved {
     pub fn everywhere(&self) -> impl Iterator<Item = &PathBuf> {
         self.readings.iter().chain(&self.through)
     }
+
+    /// Adds the readings of another path that may be meant.
+    pub fn join(&mut self, other: Self) {
+        self.readings.extend(other.readings);
+        self.through.extend(other.through);
+    }
 }
 
 /// `None`: a path that cannot be resolved (empty, with a NUL, a loop of links, too long, another user's `~`).

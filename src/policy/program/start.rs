@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::super::fetch::{self, Fetch};
+use super::super::git;
 use super::super::options::{self, Found};
 use super::super::own::{self, base_name};
 use super::super::wildcard::{joined, loose};
-use super::super::{git, programs};
 
 /// How many words a start may have, and how many bytes.
 const MAX_WORDS: usize = 10_000;
@@ -45,8 +45,7 @@ impl<'a> Start<'a> {
         let raw = joined(words);
         let mut granting = vec![own.as_ref().map_or_else(|| raw.clone(), |words| joined(words))];
         granting.extend(git::without_harmless(words).map(|(words, _)| joined(&words)));
-        let fetch =
-            matches!(programs::known_as(program), Some("curl" | "wget")).then(|| fetch::read(program, arguments));
+        let fetch = fetch::is_of(program).then(|| fetch::read(program, arguments));
         let plain = fetch.as_ref().map(|fetch| joined(&[&[program.to_owned()], fetch.plain.as_slice()].concat()));
         let mut denying = vec![loose(&raw)];
         let readings = [own::canonical(words, true), git::without_globals(words)];
