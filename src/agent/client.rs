@@ -100,6 +100,8 @@ pub struct Request {
     pub sandbox: Sandbox,
     /// The token that stands for this run on the control socket.
     pub token: String,
+    /// Those that stand for the agents that it may call.
+    pub agent_tokens: BTreeMap<String, String>,
     /// Wall clock for the whole run.
     pub timeout: Duration,
     /// Longest silence of the client.

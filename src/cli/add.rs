@@ -23,7 +23,7 @@ pub fn routine(args: RoutineAdd, context: &Context, output: &mut Output) -> Resu
     let RoutineAdd { cron, on_overlap, job } = args;
     let mut draft = draft(When::Cron(cron), job)?;
     draft.on_overlap = on_overlap.unwrap_or_default();
-    context.narrow(&mut draft)?;
+    let _one_at_a_time = context.narrow(&mut draft)?;
     let written = definition::create(&context.home, &draft, &context.defaults()?)?;
     said(&written, context, output);
     Ok(())
@@ -61,7 +61,7 @@ pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Writ
     draft.max_chain = max_chain.unwrap_or(0);
     draft.chain_depth = chain_depth.unwrap_or(0);
     draft.chain_parent = chain_parent.map(DefinitionId::new);
-    context.narrow(&mut draft)?;
+    let _one_at_a_time = context.narrow(&mut draft)?;
     Ok(definition::create(&context.home, &draft, &context.defaults()?)?)
 }
 

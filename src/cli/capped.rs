@@ -1,5 +1,7 @@
 //! What a run may make and change by the command line: never more than it has itself. The person is not held.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use tokio::runtime::Handle;
 
 use super::context::{Caller, Context};
@@ -9,17 +11,20 @@ use crate::run::cap::MADE_AT_MOST;
 use crate::run::tokens::RunAuthority;
 
 impl Context {
-    /// Narrows a job that is about to be written to what its maker has.
+    /// Narrows a job that is about to be written to what its maker has. What it gives is held until that is done: of jobs that are
+    /// counted one is made at a time.
     ///
     /// # Errors
     /// When it asks for more, or there are too many jobs that runs have made.
-    pub(super) fn narrow(&self, draft: &mut Draft) -> Result<(), CliError> {
-        let Caller::Run(run) = &self.caller else { return Ok(()) };
+    pub(super) fn narrow(&self, draft: &mut Draft) -> Result<Option<MutexGuard<'static, ()>>, CliError> {
+        static MAKING: Mutex<()> = Mutex::new(());
+        let Caller::Run(run) = &self.caller else { return Ok(None) };
         if draft.chain_depth > 0 || draft.chain_parent.is_some() || draft.created_by.is_some() {
             return Err(CliError::denied("a chain's links and makers are noted by ollim-bot itself")
                 .hint("`ollim-bot follow-up-chain` makes the next link of a chain"));
         }
         run.cap.narrow(draft).map_err(CliError::denied)?;
+        let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         if run.cap.is_counted() {
             let made = self.load()?.definitions.values().filter(|known| known.created_by.is_some()).count();
             if made >= MADE_AT_MOST {
@@ -29,7 +34,8 @@ impl Context {
                 .hint("report it: the person can cancel some"));
             }
         }
-        begin(run, "makes a job")
+        begin(run, "makes a job")?;
+        Ok(Some(making))
     }
 
     /// Whether whoever asks may change, move or remove these jobs.

@@ -79,7 +79,7 @@ fn decide(
     surroundings: &Context,
     output: &mut Output,
 ) -> Result<Option<Reply>, CliError> {
-    let decision = run.acts.decide_command(words);
+    let decision = run.acts.decide_command(words, run.agent.as_deref());
     if decision.verdict == Verdict::Deny {
         return Err(CliError::denied(decision.reason));
     }
@@ -94,6 +94,13 @@ fn decide(
         return Err(CliError::denied("`--home` is refused inside a job: it has the data folder it was started from"));
     }
     let effect = cli.command.as_ref().map_or(Effect::Reads, super::args::Command::effect);
+    if let (Some(agent), Effect::Makes | Effect::FollowsUp | Effect::Spawns) = (&run.agent, effect) {
+        // What it makes would have what the job has.
+        return Err(CliError::denied(format!(
+            "the agent {agent} was called by another one, and makes and changes no jobs"
+        ))
+        .hint("report to whoever called you what is to be done"));
+    }
     match (effect, cli.command) {
         (Effect::Reads | Effect::Makes, command) => {
             let context = surroundings.of_run(Arc::clone(run), cli.global.json);

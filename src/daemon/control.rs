@@ -4,6 +4,7 @@
 //! only have commands executed, never use the person's verbs; lines and waiting are bounded, and every caller
 //! has a task of its own, so that none can hold up another.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::future::Future;
 use std::io;
@@ -15,8 +16,8 @@ use agent_sandbox::token;
 use async_trait::async_trait;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::wire::{self, HELLO_LIMIT, Hello, LINE_LIMIT, Reply, Request};
 use crate::home::Home;
@@ -24,8 +25,10 @@ use crate::run::tokens::{RunAuthority, Tokens};
 
 /// Longest wait for a caller's lines, and for it to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Callers served at a time; further ones are turned away, not queued.
-const CALLERS: usize = 256;
+/// Callers that have not said who they are. Who does so says it at once; of others the oldest makes room for a new one.
+const STRANGERS: usize = 64;
+/// Between two warnings that callers were turned away.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
 /// Whose token was presented.
 #[derive(Clone)]
@@ -78,8 +81,9 @@ impl Control {
 
     /// Serves until the future is dropped.
     pub async fn serve(self, answers: Arc<dyn Answers>) {
-        let callers = Arc::new(Semaphore::new(CALLERS));
         let person: Arc<str> = self.person.into();
+        let mut strangers: VecDeque<CancellationToken> = VecDeque::new();
+        let (mut turned_away, mut warned) = (0_u64, None::<Instant>);
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
@@ -90,34 +94,56 @@ impl Control {
                     continue;
                 }
             };
-            let Ok(permit) = Arc::clone(&callers).try_acquire_owned() else {
-                tracing::warn!("too many callers on the control socket; one was turned away");
-                continue;
-            };
+            strangers.retain(|stranger| !stranger.is_cancelled());
+            if strangers.len() >= STRANGERS
+                && let Some(oldest) = strangers.pop_front()
+            {
+                oldest.cancel();
+                turned_away += 1;
+                if warned.is_none_or(|at| at.elapsed() > BETWEEN_WARNINGS) {
+                    tracing::warn!(turned_away, "callers on the control socket do not say who they are");
+                    (turned_away, warned) = (0, Some(Instant::now()));
+                }
+            }
+            let stranger = CancellationToken::new();
+            strangers.push_back(stranger.clone());
             let (answers, person, tokens) = (Arc::clone(&answers), Arc::clone(&person), self.tokens.clone());
             tokio::spawn(async move {
-                if let Err(error) = converse(stream, &person, &tokens, answers.as_ref()).await {
+                if let Err(error) = converse(stream, &person, &tokens, answers.as_ref(), stranger).await {
                     tracing::debug!(%error, "a caller on the control socket was dropped");
                 }
-                drop(permit);
             });
         }
     }
 }
 
-async fn converse(stream: UnixStream, person: &str, tokens: &Tokens, answers: &dyn Answers) -> io::Result<()> {
+/// `stranger` is cancelled when the caller has said who it is, or is turned away.
+async fn converse(
+    stream: UnixStream,
+    person: &str,
+    tokens: &Tokens,
+    answers: &dyn Answers,
+    stranger: CancellationToken,
+) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
-    let reply = match patient(line(&mut read, HELLO_LIMIT)).await? {
+    let known = stranger.clone().drop_guard();
+    let hello = tokio::select! {
+        biased;
+        hello = patient(line(&mut read, HELLO_LIMIT)) => hello?,
+        () = stranger.cancelled() => return Err(io::ErrorKind::ConnectionReset.into()),
+    };
+    drop(known);
+    let reply = match hello {
         None => Reply::Refused("no token was presented".into()),
         Some(text) => match identify(&text, person, tokens) {
             None => Reply::Refused(
                 "this token is not known: it belongs to a run that has ended, or to another data folder".into(),
             ),
-            Some(caller) => match patient(line(&mut read, LINE_LIMIT)).await?.map(|text| serde_json::from_str(&text)) {
-                None => Reply::Refused("the request is too long or was cut off".into()),
-                Some(Err(error)) => Reply::Refused(format!("the request cannot be read: {error}")),
-                Some(Ok(request)) => answer(caller, request, answers).await,
+            Some(Caller::Person) => request(&mut read, Caller::Person, answers).await?,
+            Some(Caller::Run(run)) => match run.call() {
+                Some(_place) => request(&mut read, Caller::Run(run.clone()), answers).await?,
+                None => Reply::Refused("too many calls of this run at a time; wait until the others have ended".into()),
             },
         },
     };
@@ -134,12 +160,18 @@ fn identify(hello: &str, person: &str, tokens: &Tokens) -> Option<Caller> {
     tokens.find(&token).map(Caller::Run)
 }
 
+/// Reads the request and answers it.
+async fn request(read: &mut (impl AsyncBufRead + Unpin), caller: Caller, answers: &dyn Answers) -> io::Result<Reply> {
+    Ok(match patient(line(read, LINE_LIMIT)).await?.map(|text| serde_json::from_str(&text)) {
+        None => Reply::Refused("the request is too long or was cut off".into()),
+        Some(Err(error)) => Reply::Refused(format!("the request cannot be read: {error}")),
+        Some(Ok(request)) => answer(caller, request, answers).await,
+    })
+}
+
 async fn answer(caller: Caller, request: Request, answers: &dyn Answers) -> Reply {
     match (caller, request) {
-        (Caller::Run(run), Request::Execute { argv }) => match run.call() {
-            Some(_place) => answers.execute(run.clone(), argv).await,
-            None => Reply::Refused("too many calls of this run at a time; wait until the others have ended".into()),
-        },
+        (Caller::Run(run), Request::Execute { argv }) => answers.execute(run, argv).await,
         (Caller::Run(_), _) => Reply::Refused("a run may not do this; only the person may".into()),
         (Caller::Person, Request::Execute { .. }) => {
             Reply::Refused("the person's commands run in their own process".into())

@@ -14,6 +14,9 @@ use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
 use crate::policy::{PatternError, ToolPattern};
 
+/// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
+const HIGHEST_COUNT: u32 = 1_000_000;
+
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -100,10 +103,10 @@ impl<'a> Value<'a> {
         let wrong = match self.node {
             Node::Int(n) if *n < 0 => format!("cannot be negative, found {n}"),
             Node::Int(n) => match u32::try_from(*n) {
-                Ok(n) if n >= least => return Ok(n),
-                Ok(n) => format!("must be at least {least}, found {n}"),
-                Err(_) => {
-                    let hint = format!("write `{}: {}` or less", self.name, u32::MAX);
+                Ok(n) if n >= least && n <= HIGHEST_COUNT => return Ok(n),
+                Ok(n) if n < least => format!("must be at least {least}, found {n}"),
+                _ => {
+                    let hint = format!("write `{}: {HIGHEST_COUNT}` or less", self.name);
                     return Err(Fault::new(format!("`{}` is too large: {n}", self.name), hint));
                 }
             },

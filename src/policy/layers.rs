@@ -155,6 +155,11 @@ impl Policy {
         }
     }
 
+    /// The agents that its calls may name.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.subagents.iter().map(|(name, _)| name.as_str())
+    }
+
     pub(super) fn lists_for(&self, agent: Option<&str>) -> Vec<&Lists> {
         let own = agent.and_then(|agent| self.subagents.iter().find(|(name, _)| name == agent));
         own.map(|(_, lists)| lists).into_iter().chain(&self.lists).collect()

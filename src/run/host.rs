@@ -185,8 +185,8 @@ fn layer_name(layer: Layer) -> String {
 
 #[async_trait]
 impl OnBehalf for Host {
-    fn decide_command(&self, words: &[String]) -> Decision {
-        self.policy().decide_command(words)
+    fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision {
+        self.policy().decide_command(words, agent)
     }
 
     async fn follow_up(&self, delay: Duration) -> Result<String, String> {

@@ -50,7 +50,7 @@ impl Restrictions {
             None => pattern.tool() == "*" || visible.iter().any(|tool| tool == pattern.canonical_tool()),
         });
         let help = ToolPattern::ollim_bot_help();
-        let helped = policy.decide_command(&["ollim-bot", "help"].map(str::to_owned)).verdict == Verdict::Allow;
+        let helped = policy.decide_command(&["ollim-bot", "help"].map(str::to_owned), None).verdict == Verdict::Allow;
         if helped && !only.iter().any(|pattern| covers(pattern, &help)) {
             only.push(help);
         }

@@ -26,7 +26,7 @@ use super::sandbox::{JobSandbox, SandboxPlan};
 use super::setup::Setup;
 use super::spawn::Spawner;
 use super::system_prompt::{Makes, SystemPrompt};
-use super::tokens::{RunAuthority, Tokens};
+use super::tokens::{Grant, RunAuthority, Tokens};
 use super::tools::{self, Reach};
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, Sandbox, SessionMode,
@@ -264,8 +264,13 @@ impl Runner {
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
         let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings } = turn;
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.cap.clone(), host.clone());
-        let grant =
-            self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))?;
+        let grant = |authority| {
+            self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))
+        };
+        // What an agent may do is not what the job may do, by whatever way it asks.
+        let agents = host.policy.agents().map(|name| Ok((name.to_owned(), grant(authority.of_agent(name))?)));
+        let agents = agents.collect::<Result<BTreeMap<String, Grant>, String>>()?;
+        let own = grant(authority)?;
         let request = Request {
             run: job.run.to_string(),
             run_dir,
@@ -279,7 +284,8 @@ impl Runner {
             deny_rules: deny_rules.to_vec(),
             mcp_tools: host.tools.clone(),
             sandbox,
-            token: grant.token().to_owned(),
+            token: own.token().to_owned(),
+            agent_tokens: agents.iter().map(|(name, grant)| (name.clone(), grant.token().to_owned())).collect(),
             timeout: job.definition.timeout.unwrap_or(settings.timeout),
             inactivity_timeout: settings.inactivity_timeout,
             limits: settings.limits,
@@ -463,7 +469,7 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
         return Some(FollowUpBy::Tool);
     }
     let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
-    (policy.decide_command(&command).verdict == Verdict::Allow).then_some(FollowUpBy::Command)
+    (policy.decide_command(&command, None).verdict == Verdict::Allow).then_some(FollowUpBy::Command)
 }
 
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.

@@ -36,7 +36,7 @@ impl Makes {
     pub fn of(policy: &Policy) -> Self {
         let grants = |kind: &str| {
             let words = ["ollim-bot", kind, "add", "-m", "TEXT"].map(str::to_owned);
-            !policy.is_spawned() && policy.decide_command(&words).verdict == Verdict::Allow
+            !policy.is_spawned() && policy.decide_command(&words, None).verdict == Verdict::Allow
         };
         Self { reminders: grants("reminder"), routines: grants("routine") }
     }

@@ -21,8 +21,9 @@ use crate::policy::Decision;
 /// What the service does for a live run, besides showing it things. Answers in words are for its agent.
 #[async_trait]
 pub trait OnBehalf: Send + Sync {
-    /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`.
-    fn decide_command(&self, words: &[String]) -> Decision;
+    /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`. `agent`: the agent of its that
+    /// calls.
+    fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision;
     /// Schedules the next link of its chain, so long from now.
     async fn follow_up(&self, delay: Duration) -> Result<String, String>;
     /// Marks that it is about to have an effect. Where that fails, the effect must not be had.
@@ -43,8 +44,10 @@ pub struct RunAuthority {
     pub cap: Cap,
     /// Who acts for it.
     pub acts: Arc<dyn OnBehalf>,
-    /// A permit for each call that it may make at a time.
-    calls: Semaphore,
+    /// The agent of the run's that calls; `None`: the run's own.
+    pub agent: Option<String>,
+    /// A permit for each call that the run may make at a time.
+    calls: Arc<Semaphore>,
 }
 
 /// Calls of one run at a time; with more of them it would take the person's own places on the control socket.
@@ -54,7 +57,15 @@ impl RunAuthority {
     /// `title`: `routine email-triage`.
     #[must_use]
     pub fn new(run: RunId, title: String, cap: Cap, acts: Arc<dyn OnBehalf>) -> Self {
-        Self { run, title, cap, acts, calls: Semaphore::new(CALLS) }
+        Self { run, title, cap, acts, agent: None, calls: Arc::new(Semaphore::new(CALLS)) }
+    }
+
+    /// The same for an agent that the run calls.
+    #[must_use]
+    pub fn of_agent(&self, name: &str) -> Self {
+        let Self { run, title, cap, acts, agent: _, calls } = self;
+        let (run, title, cap) = (run.clone(), title.clone(), cap.clone());
+        Self { run, title, cap, acts: acts.clone(), agent: Some(name.to_owned()), calls: calls.clone() }
     }
 
     /// A place for one more call of this run; `None` while it has as many as it may.

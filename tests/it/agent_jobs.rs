@@ -256,3 +256,61 @@ fn the_main_session_has_our_agents_and_each_once() {
     names.sort_by_key(|name| name.to_lowercase());
     assert_eq!(names, ["Bash", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"]);
 }
+
+const CLERK: &str = "You keep the reminders.";
+
+/// A person whose agent `clerk` may call `ollim-bot reminder` and one own command, which asks for more by the binary's own path.
+fn with_clerk(outside: Vec<Reply>) -> (MessagesApi, TestBot) {
+    let inside = vec![
+        Reply::bash("ollim-bot reminder list"),
+        Reply::bash("ollim-bot reminder add --in 1h --background -m evil"),
+        Reply::bash("ollim-bot reminder add --in 1h -m 'evil in front'"),
+        Reply::bash("ollim-bot gmail"),
+    ];
+    let api = two(CLERK.into(), outside, inside);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write(
+        "agents/clerk.md",
+        &format!(
+            "---\nname: clerk\ndescription: d\ntools: Bash(ollim-bot reminder *), Bash(ollim-bot gmail)\n---\n{CLERK}\n"
+        ),
+    );
+    let ours = env!("CARGO_BIN_EXE_ollim-bot");
+    let line = |words: &str| format!("{ours} {words} > /dev/null && echo \"DONE {words}\"\n");
+    let asks: String =
+        ["reminder add --in 1h --background -m evil", "routine list", "reminder list"].map(line).concat();
+    bot.command_of_ones_own("gmail", &format!("#!/bin/bash\n{asks}exit 0\n"));
+    (api, bot)
+}
+
+/// The clerk saw the reminders and made none.
+#[track_caller]
+fn the_clerk_made_none(api: &MessagesApi, bot: &TestBot) {
+    let requests = api.requests();
+    let inside = requests.iter().rfind(|request| system_prompt(request).contains(CLERK)).unwrap();
+    let results = inside.results();
+    assert_eq!(errors(&results), [false, true, true, false], "{results:#?}");
+    assert!(results[1].text.contains("makes and changes no jobs"), "{results:#?}");
+    let done: Vec<&str> = results[3].text.lines().filter(|line| line.starts_with("DONE")).collect();
+    assert_eq!(done, ["DONE reminder list"], "{results:#?}");
+    assert!(!bot.json(["reminder", "list"]).to_string().contains("evil"));
+}
+
+#[test]
+fn an_agent_that_a_job_calls_makes_no_jobs_of_the_jobs() {
+    let good = Reply::bash("ollim-bot reminder add --in 1h --background -m good");
+    let (api, bot) = with_clerk(vec![call("clerk"), good]);
+    bot.live("allowed_tools:\n  - Agent(clerk)\n  - Bash(ollim-bot *)\n  - Edit(notes/**)\n");
+    the_clerk_made_none(&api, &bot);
+    assert!(bot.json(["reminder", "list"]).to_string().contains("good"), "the job itself may");
+}
+
+#[test]
+fn an_agent_of_the_main_session_makes_no_turn_of_the_main_session() {
+    let (api, bot) = with_clerk(vec![call("clerk")]);
+    bot.write("reminders/front.md", &reminder(now(), "", "Ask the clerk."));
+    let service = bot.start();
+    let run = service.until_ended("front", 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    the_clerk_made_none(&api, &bot);
+}

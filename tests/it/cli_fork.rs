@@ -74,7 +74,7 @@ struct Record {
 
 #[async_trait]
 impl OnBehalf for Record {
-    fn decide_command(&self, words: &[String]) -> Decision {
+    fn decide_command(&self, words: &[String], _agent: Option<&str>) -> Decision {
         let deny = words.iter().any(|word| word == self.denied);
         Decision {
             verdict: if deny { Verdict::Deny } else { Verdict::Allow },

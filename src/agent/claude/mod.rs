@@ -218,7 +218,6 @@ impl Claude {
             env.extend(shell.env.clone());
         }
         env.insert("OLLIM_HOME".into(), self.surroundings.data_folder.clone());
-        env.insert("OLLIM_RUN_TOKEN".into(), request.token.clone());
         env
     }
 
@@ -267,6 +266,8 @@ impl Claude {
             let judge = Arc::new(RunJudge {
                 host: request.host.clone(),
                 clean: self.programs_environment(request, &broker),
+                token: request.token.clone(),
+                agent_tokens: request.agent_tokens.clone(),
                 exceeded: Mutex::default(),
             });
             let mut report = self.once(request, &launch, &config_dir, deadline, judge.clone()).await;
@@ -379,6 +380,10 @@ impl Broker {
 struct RunJudge {
     host: Arc<dyn RunHost>,
     clean: BTreeMap<String, String>,
+    /// What stands for the run on the control socket.
+    token: String,
+    /// What stands for an agent that it calls.
+    agent_tokens: BTreeMap<String, String>,
     /// What the run took more of than it may.
     exceeded: Mutex<Option<String>>,
 }
@@ -392,14 +397,22 @@ impl RunJudge {
 #[async_trait]
 impl Judge for RunJudge {
     async fn judge(&self, start: Start) -> Answer {
+        // An agent that is not known presents nothing.
+        let token = match &start.caller {
+            None => Some(&self.token),
+            Some(agent) => self.agent_tokens.get(agent),
+        };
+        let presented = token.map(|token| ("OLLIM_RUN_TOKEN".to_owned(), token.clone()));
         let (host, runtime) = (self.host.clone(), tokio::runtime::Handle::current());
         // Off the threads that serve everything else: arguments are as long as an agent likes.
         let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
         let failed = |_| Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
         match judged.unwrap_or_else(failed) {
-            Answer::Outside { program, env, domain } => {
-                Answer::Outside { program, env: self.clean.clone().into_iter().chain(env).collect(), domain }
-            }
+            Answer::Outside { program, env, domain } => Answer::Outside {
+                program,
+                env: self.clean.clone().into_iter().chain(presented).chain(env).collect(),
+                domain,
+            },
             answer => answer,
         }
     }

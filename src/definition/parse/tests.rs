@@ -554,7 +554,7 @@ fn values_that_do_not_fit() {
 
     error: reminder `tea`: `max_chain` is too large: 4294967296
       --> reminders/tea.md:3:12
-    hint: write `max_chain: 4294967295` or less
+    hint: write `max_chain: 1000000` or less
 
     error: routine `mail`: `timeout` needs a unit, found `600`
       --> routines/mail.md:3:10

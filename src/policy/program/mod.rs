@@ -64,11 +64,12 @@ impl Policy {
         decided
     }
 
-    /// Decides a call of our own program whose words are known: what a fork's `ollim-bot …` asks the daemon.
+    /// Decides a call of our own program whose words are known: what a fork's `ollim-bot …` asks the daemon. `agent`: the agent that
+    /// calls; `None`: the job itself.
     #[must_use]
-    pub fn decide_command(&self, words: &[String]) -> Decision {
+    pub fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision {
         let cwd = self.known_places().work.last().cloned().unwrap_or_else(|| PathBuf::from("/"));
-        self.decide_program(&ProgramStart { argv: words, cwd: &cwd, env: &BTreeMap::new(), agent_type: None }).decision
+        self.decide_program(&ProgramStart { argv: words, cwd: &cwd, env: &BTreeMap::new(), agent_type: agent }).decision
     }
 
     fn judge_program(&self, asked: &ProgramStart<'_>, about: &str) -> ProgramDecision {

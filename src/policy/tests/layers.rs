@@ -84,7 +84,7 @@ fn every_decision_has_its_evidence() {
 fn our_own_commands_are_decided_by_their_words() {
     let policy = denying(&["Bash(ollim-bot cal *)"]);
     let decide = |words: &[&str]| {
-        policy.decide_command(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).verdict
+        policy.decide_command(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), None).verdict
     };
     assert_eq!(decide(&["ollim-bot", "gmail", "unread; rm -rf /"]), Verdict::Allow);
     assert_eq!(decide(&["ollim-bot", "cal", "today"]), Verdict::Deny);
@@ -92,7 +92,7 @@ fn our_own_commands_are_decided_by_their_words() {
     assert_eq!(decide(&["ollim-bot", "--home", "/x", "next"]), Verdict::Deny);
     let policy = allowing(&["Bash(ollim-bot gmail *)"]);
     let decide = |words: &[&str]| {
-        policy.decide_command(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).verdict
+        policy.decide_command(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), None).verdict
     };
     assert_eq!(decide(&["ollim-bot", "gmail", "unread"]), Verdict::Allow);
     assert_eq!(decide(&["ollim-bot", "help"]), Verdict::Allow);

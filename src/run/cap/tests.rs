@@ -338,7 +338,7 @@ mod properties {
                 let verdict = |policy: &Policy| match call.input["command"].as_str() {
                     Some(line) => {
                         let words: Vec<String> = line.split(' ').map(ToOwned::to_owned).collect();
-                        policy.decide_command(&words).verdict
+                        policy.decide_command(&words, None).verdict
                     }
                     None => policy.decide(&call).verdict,
                 };

@@ -202,6 +202,7 @@ impl Desk {
             mcp_tools: ours.iter().map(|tool| tool.trim_start_matches("mcp__discord__").to_string()).collect(),
             sandbox: Sandbox::default(),
             token: "00112233445566778899aabbccddeeff".into(),
+            agent_tokens: BTreeMap::new(),
             timeout: Duration::from_secs(120),
             inactivity_timeout: Duration::from_secs(60),
             limits: agent_sandbox::Limits::default(),
