@@ -234,9 +234,9 @@ struct Given {
     /// The file's name, or the variable's.
     place: String,
     /// Its own YAML, for positions and letters.
-    block: Block<'static>,
+    block: Block,
     path: Vec<usize>,
-    node: Node<'static>,
+    node: Node,
 }
 
 impl Given {
@@ -253,7 +253,7 @@ struct Sources {
 }
 
 impl Sources {
-    fn file(&mut self, block: &Block<'static>, entries: &[Entry]) {
+    fn file(&mut self, block: &Block, entries: &[Entry]) {
         for (index, entry) in entries.iter().enumerate() {
             let at = block.locate(&Spot::Key(vec![index]));
             let Some(key) = self.known(FILE, at, &entry.key) else { continue };
@@ -267,7 +267,7 @@ impl Sources {
                 place: FILE.into(),
                 block: block.clone(),
                 path: vec![index],
-                node: entry.value.clone().into_owned(),
+                node: entry.value.clone(),
             });
         }
     }
@@ -288,7 +288,7 @@ impl Sources {
             let block = Block::of_file(&format!("{key}: {yaml}\n"));
             match block.entries() {
                 Ok(mut entries) if entries.len() == 1 => {
-                    let node = entries.remove(0).value.into_owned();
+                    let node = entries.remove(0).value;
                     let origin = Origin::Variable(name.clone());
                     self.variables.push(Given { key, origin, place: name, block, path: vec![0], node });
                 }

@@ -91,13 +91,13 @@ fn hint_of(hint: Option<String>) -> String {
 /// A file being read: its fields, and what was found wrong so far.
 struct Reading<'a> {
     file: &'a AgentFile<'a>,
-    document: &'a Document<'a>,
-    entries: &'a [Entry<'a>],
+    document: &'a Document,
+    entries: &'a [Entry],
     problems: Vec<Problem>,
 }
 
 impl<'a> Reading<'a> {
-    fn new(file: &'a AgentFile<'a>, document: &'a Document<'a>, entries: &'a [Entry<'a>]) -> Self {
+    fn new(file: &'a AgentFile<'a>, document: &'a Document, entries: &'a [Entry]) -> Self {
         let mut reading = Self { file, document, entries, problems: Vec::new() };
         for (index, entry) in entries.iter().enumerate() {
             reading.key(index, &entry.key);

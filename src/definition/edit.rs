@@ -21,12 +21,12 @@ pub enum FieldValue {
 }
 
 impl FieldValue {
-    fn node(&self) -> Node<'_> {
+    fn node(&self) -> Node {
         match self {
             Self::Flag(flag) => Node::Bool(*flag),
             Self::Count(n) => Node::Int((*n).into()),
-            Self::Text(text) => Node::Text(text.into()),
-            Self::Texts(texts) => Node::List(texts.iter().map(|text| Node::Text(text.into())).collect()),
+            Self::Text(text) => Node::Text(text.clone()),
+            Self::Texts(texts) => Node::List(texts.iter().map(|text| Node::Text(text.clone())).collect()),
         }
     }
 

@@ -12,7 +12,6 @@ mod edit;
 mod error;
 mod fields;
 pub(crate) mod frontmatter;
-mod memo;
 mod parse;
 mod persona;
 mod problem;

@@ -4,10 +4,7 @@
 //! line and column of the field it is about.
 
 mod fields_of;
-mod own_id;
 mod rules;
-
-pub(super) use own_id::may_have_id;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -125,7 +122,7 @@ struct Known<'a> {
     field: &'static Field,
     /// Its place among the file's entries.
     index: usize,
-    node: &'a Node<'a>,
+    node: &'a Node,
 }
 
 /// A file being read: what is known of it, and what was found wrong so far.
@@ -133,7 +130,7 @@ struct Reading<'a> {
     kind: Kind,
     file: &'a Path,
     text: &'a str,
-    document: &'a Document<'a>,
+    document: &'a Document,
     defaults: &'a Defaults,
     /// The file's stem, until it is known to say another.
     id: DefinitionId,
@@ -146,7 +143,7 @@ impl<'a> Reading<'a> {
         kind: Kind,
         file: &'a Path,
         text: &'a str,
-        document: &'a Document<'a>,
+        document: &'a Document,
         defaults: &'a Defaults,
         id: DefinitionId,
     ) -> Self {
@@ -154,7 +151,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Tells the known keys from the unknown and the repeated ones.
-    fn sort(&mut self, entries: &'a [Entry<'a>]) {
+    fn sort(&mut self, entries: &'a [Entry]) {
         self.known.reserve_exact(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let field = fields::named(&entry.key);

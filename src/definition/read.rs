@@ -16,7 +16,6 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::parse::may_have_id;
 use super::problem::kind_of;
 use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
 use crate::home::Home;
@@ -147,20 +146,10 @@ impl<'a> Reader<'a> {
     /// Reads and parses one file (relative path): what it says, and its text where that is a definition. `None`: it is
     /// not there.
     pub(super) fn read(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
-        self.read_if(file, |_| true)
-    }
-
-    /// The same of a file that may have an identity other than its name; `None` too where it has not.
-    pub(super) fn read_if_it_may_have_an_id(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
-        self.read_if(file, may_have_id)
-    }
-
-    fn read_if(&mut self, file: &Path, wanted: impl Fn(&[u8]) -> bool) -> Option<(Parsed, Option<Arc<str>>)> {
         let kind = kind_of(file)?;
         let (home, defaults, text) = (self.home, self.defaults, &mut self.text);
         let folder = self.folders.iter().find(|(of, _)| *of == kind).map(|(_, folder)| folder.as_fd());
         let parsed = match bytes(home, folder, file, text) {
-            Ok(()) if !wanted(text) => return None,
             // A defect of a parser in one file must not take the others along.
             Ok(()) => catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, text, defaults))).map_err(|_| {
                 (

@@ -3,12 +3,12 @@
 //! What one file says is kept apart from what the files together mean: an identity that two valid files claim
 //! belongs to neither, and comes back by itself when one of them goes. A changed file costs that file alone.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::problem::{kind_of, quoted};
+use super::problem::quoted;
 use super::{
     Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, persona, read, skill,
 };
@@ -35,18 +35,15 @@ pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError>
     Ok(Loaded { definitions: store.definitions().map(|d| (d.id.clone(), d.clone())).collect(), problems })
 }
 
-/// [`load`], of one folder. Of the other only those files are parsed that may have an identity of this one's.
+/// [`load`], of one folder. The other is read too: an id that files of both have is in force in neither.
 ///
 /// # Errors
 /// [`DefinitionError::NoHome`] when there is no data folder.
 pub fn load_kind(home: &Home, kind: Kind, defaults: &Defaults) -> Result<Loaded, DefinitionError> {
-    let mut store = Store::empty(home, defaults.clone())?;
-    store.fill(store.read_kind(kind));
-    let of_kind = |definition: &&Arc<Definition>| definition.kind() == kind;
-    let definitions = store.definitions().filter(of_kind).map(|d| (d.id.clone(), d.clone())).collect();
-    let mut problems = store.problems();
-    problems.retain(|problem| problem.file.starts_with(read::folder_of(kind)));
-    Ok(Loaded { definitions, problems })
+    let mut loaded = load(home, defaults)?;
+    loaded.definitions.retain(|_, definition| definition.kind() == kind);
+    loaded.problems.retain(|problem| problem.file.starts_with(read::folder_of(kind)));
+    Ok(loaded)
 }
 
 /// What a change of files means.
@@ -115,26 +112,18 @@ impl Store {
     /// # Errors
     /// [`DefinitionError::NoHome`] when there is no data folder.
     pub fn open(home: &Home, defaults: Defaults) -> Result<Self, DefinitionError> {
-        let mut store = Self::empty(home, defaults)?;
-        store.fill(store.read_all());
-        Ok(store)
-    }
-
-    fn empty(home: &Home, defaults: Defaults) -> Result<Self, DefinitionError> {
         if !home.root().is_dir() {
             return Err(DefinitionError::NoHome { root: home.root().to_owned() });
         }
-        Ok(Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() })
-    }
-
-    fn fill(&mut self, files: BTreeMap<File, State>) {
-        self.claims.reserve(files.len());
+        let mut store = Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() };
+        let files = store.read_all();
         for (file, state) in &files {
             if let Some(definition) = &state.definition {
-                self.claim(definition.id.clone(), file.clone());
+                store.claim(definition.id.clone(), file.clone());
             }
         }
-        self.files = files;
+        store.files = files;
+        Ok(store)
     }
 
     /// The definitions in force, by file.
@@ -237,29 +226,6 @@ impl Store {
         // Those that are gone by now are left out.
         let read = |reader: &mut read::Reader, file: &PathBuf| Some((key(file), State::of(reader.read(file)?)));
         parallel::filter_map(&files, reader, read).into_iter().chain(problems).collect()
-    }
-
-    /// The files of one kind, and those others that may have an identity of theirs.
-    fn read_kind(&self, kind: Kind) -> BTreeMap<File, State> {
-        let (files, problems) = self.list();
-        let reader = || read::Reader::of_many(&self.home, &self.defaults);
-        let ours = |file: &Path| kind_of(file) == Some(kind);
-        let read = |reader: &mut read::Reader, file: &PathBuf| {
-            let read = if ours(file) { reader.read(file) } else { reader.read_if_it_may_have_an_id(file) };
-            Some((key(file), State::of(read?)))
-        };
-        let mut all: BTreeMap<File, State> =
-            parallel::filter_map(&files, reader, read).into_iter().chain(problems).collect();
-        // The identity of those that were not parsed is their name.
-        let ids: HashSet<&str> =
-            all.values().filter_map(|state| Some(state.definition.as_ref()?.id.as_str())).collect();
-        let namesake = |file: &PathBuf| {
-            let stem = file.file_stem().and_then(OsStr::to_str);
-            (!ours(file) && stem.is_some_and(|stem| ids.contains(stem))).then(|| key(file))
-        };
-        let namesakes: Vec<File> = files.iter().filter_map(namesake).collect();
-        all.extend(namesakes.into_iter().filter_map(|file| self.read(&file).map(|state| (file, state))));
-        all
     }
 
     /// The files of both folders, and the folders that cannot be read.

@@ -9,7 +9,6 @@ use chrono_tz::Tz;
 
 use super::Thinking;
 use super::frontmatter::{Block, Node, Spot};
-use super::memo::Memo;
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
 use crate::policy::{PatternError, ToolPattern};
@@ -36,8 +35,8 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
     pub name: &'a str,
-    pub node: &'a Node<'a>,
-    pub block: &'a Block<'a>,
+    pub node: &'a Node,
+    pub block: &'a Block,
     /// Its place: among the file's entries, then within that one.
     pub path: &'a [usize],
 }
@@ -256,7 +255,7 @@ impl<'a> Value<'a> {
             };
             return Err(Fault { hint: Some(hint), ..self.must_be("a list", "") });
         };
-        let text = |(n, node): (usize, &'a Node<'a>)| match node {
+        let text = |(n, node): (usize, &'a Node)| match node {
             Node::Text(text) => Ok(&**text),
             other => {
                 let message = format!("each item of `{}` must be text, found {}", self.name, other.describe());
@@ -284,9 +283,8 @@ impl<'a> Value<'a> {
 
     /// A list of tool patterns.
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
-        thread_local!(static ANSWERS: Memo<str, Result<ToolPattern, PatternError>> = Memo::new());
         let pattern = |(n, text): (usize, &str)| {
-            ANSWERS.with(|answers| answers.get(text, || ToolPattern::parse_for_job(text))).map_err(|error| {
+            ToolPattern::parse_for_job(text).map_err(|error| {
                 let said = error.to_string();
                 let (what, hint) = match said.split_once("; ") {
                     Some((what, hint)) => (what, hint),
@@ -298,13 +296,7 @@ impl<'a> Value<'a> {
                 Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
-        let texts = self.texts()?;
-        // They are kept as long as the definition: no room for more.
-        let mut patterns = Vec::with_capacity(texts.len());
-        for text in texts.into_iter().enumerate() {
-            patterns.push(pattern(text)?);
-        }
-        Ok(patterns)
+        self.texts()?.into_iter().enumerate().map(pattern).collect()
     }
 }
 

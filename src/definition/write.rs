@@ -357,7 +357,7 @@ fn reason_of(text: &str) -> Option<String> {
     let document = super::frontmatter::split(text).ok()?;
     let entries = document.block.entries().ok()?;
     entries.into_iter().find(|entry| entry.key == "failed_reason").and_then(|entry| match entry.value {
-        Node::Text(reason) => Some(reason.into_owned()),
+        Node::Text(reason) => Some(reason),
         _ => None,
     })
 }

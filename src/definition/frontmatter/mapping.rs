@@ -3,7 +3,6 @@
 //! `serde_yaml` gives positions with errors only. So a position is asked for when it is needed, by reading again
 //! and failing on purpose at the spot; files without problems never pay for it.
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
@@ -11,65 +10,45 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-use super::plain;
-
 /// How many values one file may have, after aliases are followed: far more than any person writes, and few enough
 /// that an alias bomb is refused before it takes memory or time.
-pub(super) const MOST_VALUES: u32 = 1_000;
+const MOST_VALUES: u32 = 1_000;
 
 /// How long a YAML text may be, in bytes. The parser takes time by the square of what is nested in it: a megabyte of
 /// `[` keeps it busy for minutes.
 const LONGEST: usize = 64 << 10;
 
 /// How many entries a mapping may have: each unknown one is located, by reading again.
-pub(super) const MOST_ENTRIES: usize = 100;
+const MOST_ENTRIES: usize = 100;
 
 /// How many `[` and `{` a YAML text may have, for the same reason.
 const MOST_BRACKETS: usize = 2_000;
 
 const TOO_MANY: &str = "too many values (do aliases repeat each other?)";
 
-/// One `key: value`, in the file's order. Texts that stand in the file as they are meant are not copied.
+/// One `key: value`, in the file's order.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct Entry {
     /// As written.
-    pub key: Cow<'a, str>,
-    pub value: Node<'a>,
+    pub key: String,
+    pub value: Node,
 }
 
 /// A value as YAML types it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node<'a> {
+pub(crate) enum Node {
     Null,
     Bool(bool),
     Int(i128),
     Float(f64),
-    Text(Cow<'a, str>),
-    List(Vec<Node<'a>>),
-    Map(Vec<Entry<'a>>),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
     /// `!name …`: nothing here has a use for it.
     Tagged,
 }
 
-impl Node<'_> {
-    /// With texts of its own.
-    pub(crate) fn into_owned(self) -> Node<'static> {
-        match self {
-            Self::Null => Node::Null,
-            Self::Bool(flag) => Node::Bool(flag),
-            Self::Int(number) => Node::Int(number),
-            Self::Float(number) => Node::Float(number),
-            Self::Text(text) => Node::Text(text.into_owned().into()),
-            Self::List(items) => Node::List(items.into_iter().map(Node::into_owned).collect()),
-            Self::Map(entries) => {
-                let owned =
-                    |entry: Entry| Entry { key: entry.key.into_owned().into(), value: entry.value.into_owned() };
-                Node::Map(entries.into_iter().map(owned).collect())
-            }
-            Self::Tagged => Node::Tagged,
-        }
-    }
-
+impl Node {
     /// What it is, in a sentence: "a list".
     pub(crate) fn describe(&self) -> &'static str {
         match self {
@@ -107,15 +86,10 @@ impl Fault {
     }
 }
 
-pub(super) fn read(yaml: &str) -> Result<Vec<Entry<'_>>, Fault> {
+pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
     if yaml.len() > LONGEST {
         return Err(Fault::at_start("it is longer than 64 KiB".into()));
     }
-    plain::read(yaml).map_or_else(|| read_with_library(yaml), Ok)
-}
-
-/// The same for any YAML that is not too long.
-pub(super) fn read_with_library(yaml: &str) -> Result<Vec<Entry<'static>>, Fault> {
     if yaml.bytes().filter(|b| matches!(b, b'[' | b'{')).count() > MOST_BRACKETS {
         return Err(Fault::at_start("it has more than 2000 brackets".into()));
     }
@@ -187,7 +161,7 @@ struct Walk<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = Node<'static>;
+    type Value = Node;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         match self.left.get().checked_sub(1) {
@@ -199,7 +173,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = Node<'static>;
+    type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
@@ -226,7 +200,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         Ok(Node::Float(value))
     }
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Node::Text(value.to_owned().into()))
+        Ok(Node::Text(value.to_owned()))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
@@ -244,7 +218,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             if entries.len() == MOST_ENTRIES {
                 return Err(A::Error::custom(TOO_MANY));
             }
-            entries.push(Entry { key: key.into(), value });
+            entries.push(Entry { key, value });
         }
         Ok(Node::Map(entries))
     }

@@ -6,30 +6,27 @@
 
 mod emit;
 mod mapping;
-mod plain;
 
 pub(crate) use emit::yaml_text;
 pub(crate) use mapping::{Entry, Node, Spot};
-
-use std::borrow::Cow;
 
 use gray_matter::engine::Engine;
 use gray_matter::{Matter, Pod};
 
 /// A file's two parts.
 #[derive(Debug)]
-pub(crate) struct Document<'a> {
+pub(crate) struct Document {
     /// The YAML between the fences.
-    pub block: Block<'a>,
+    pub block: Block,
     /// What follows the closing fence, without leading blank lines and without the end of the last line. Line ends
     /// are `\n` whatever the file has.
-    pub body: Cow<'a, str>,
+    pub body: String,
 }
 
 /// Some YAML, and where in its file it starts.
 #[derive(Clone, Debug)]
-pub(crate) struct Block<'a> {
-    yaml: Cow<'a, str>,
+pub(crate) struct Block {
+    yaml: String,
     /// The file's line (from 1) that the block's first line is.
     first_line: u32,
 }
@@ -62,15 +59,7 @@ impl Engine for Raw {
 }
 
 /// Splits `text` (a BOM, blank lines before the fence and blanks after it are allowed).
-pub(crate) fn split(text: &str) -> Result<Document<'_>, NoFrontmatter> {
-    match plain::split(text) {
-        Some((yaml, body)) => Ok(Document { block: Block { yaml: yaml.into(), first_line: 2 }, body: body.into() }),
-        None => split_with_library(text),
-    }
-}
-
-/// The same for any text.
-fn split_with_library(text: &str) -> Result<Document<'static>, NoFrontmatter> {
+pub(crate) fn split(text: &str) -> Result<Document, NoFrontmatter> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // gray_matter sees no frontmatter behind a blank line.
     let start = text.len() - text.trim_start().len();
@@ -99,8 +88,8 @@ fn split_with_library(text: &str) -> Result<Document<'static>, NoFrontmatter> {
     let indent = lead.rfind('\n').map_or(lead, |newline| &lead[newline + 1..]);
     let yaml = parsed.data.map(|block| [indent, &block, "\n"].concat()).unwrap_or_default();
     let above = if yaml.is_empty() { 0 } else { newlines(lead) };
-    let block = Block { yaml: yaml.into(), first_line: skipped + 2 + above };
-    Ok(Document { block, body: parsed.content.into() })
+    let block = Block { yaml, first_line: skipped + 2 + above };
+    Ok(Document { block, body: parsed.content })
 }
 
 /// The line (from 1) of the closing fence; the last line where there is none.
@@ -113,14 +102,14 @@ fn newlines(text: &str) -> u32 {
     u32::try_from(text.bytes().filter(|b| *b == b'\n').count()).unwrap_or(u32::MAX)
 }
 
-impl Block<'_> {
+impl Block {
     /// A whole file that is YAML.
-    pub(crate) fn of_file(text: &str) -> Block<'static> {
-        Block { yaml: text.strip_prefix('\u{feff}').unwrap_or(text).to_owned().into(), first_line: 1 }
+    pub(crate) fn of_file(text: &str) -> Block {
+        Block { yaml: text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(), first_line: 1 }
     }
 
     /// The mapping that the block is; empty where it holds nothing but comments.
-    pub(crate) fn entries(&self) -> Result<Vec<Entry<'_>>, YamlError> {
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, YamlError> {
         mapping::read(&self.yaml).map_err(|fault| {
             let hint = self.hint(fault.line, &fault.message);
             let line = self.first_line + fault.line.saturating_sub(1);

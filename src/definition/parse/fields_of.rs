@@ -72,7 +72,7 @@ impl Reading<'_> {
                 .map(|text| text.trim().to_owned())
                 .filter(|text| !text.is_empty())
                 .map(DefinitionId::new),
-            body: self.document.body.to_string(),
+            body: self.document.body.clone(),
         };
         self.warn_of(&definition);
         Some(definition)

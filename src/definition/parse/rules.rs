@@ -1,11 +1,8 @@
 //! Rules that look beyond one field: what would not hold where it stands, and what a person should look at.
 
-use std::sync::Arc;
-
 use super::Reading;
 use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
-use crate::definition::memo::Memo;
 use crate::definition::problem::quoted;
 use crate::definition::{Definition, Kind, Severity, Trigger};
 use crate::policy::{self, ToolPattern, UpdateMode};
@@ -73,7 +70,7 @@ impl Reading<'_> {
                 let hint = "add `mcp__discord__follow_up_chain` to `allowed_tools`";
                 self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
             }
-            self.said_of("allowed_tools", list, warnings);
+            self.said_of("allowed_tools", list, policy::warnings);
             for (item, said) in policy::together(list) {
                 self.said("allowed_tools", item, said);
             }
@@ -86,15 +83,10 @@ impl Reading<'_> {
     }
 
     /// What the policy says of each pattern: broader than it looks, or no boundary.
-    fn said_of<S: AsRef<[String]>>(
-        &mut self,
-        field: &'static str,
-        list: &[ToolPattern],
-        warnings: impl Fn(&ToolPattern) -> S,
-    ) {
+    fn said_of(&mut self, field: &'static str, list: &[ToolPattern], warnings: impl Fn(&ToolPattern) -> Vec<String>) {
         for (item, pattern) in list.iter().enumerate() {
-            for said in warnings(pattern).as_ref() {
-                self.said(field, item, said.clone());
+            for said in warnings(pattern) {
+                self.said(field, item, said);
             }
         }
     }
@@ -132,12 +124,6 @@ impl Reading<'_> {
             self.at_item(field, item, message, Some(hint));
         }
     }
-}
-
-/// What the policy says of a pattern in an allowlist.
-fn warnings(pattern: &ToolPattern) -> Arc<[String]> {
-    thread_local!(static ANSWERS: Memo<ToolPattern, Arc<[String]>> = Memo::new());
-    ANSWERS.with(|answers| answers.get(pattern, || policy::warnings(pattern).into()))
 }
 
 /// Whether a pattern names an MCP tool of ours.
