@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use agent_sandbox::Limits;
 use chrono_tz::Tz;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::definition::frontmatter::{Block, Entry, Node, Spot, yaml_text};
 use crate::definition::values::{Fault, Value};
@@ -46,7 +46,7 @@ pub enum ConfigError {
 }
 
 /// `sandbox`: what holds an allowlist of Bash rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxChoice {
     /// The kernel; where it cannot, jobs with such a list are refused.
@@ -57,7 +57,7 @@ pub enum SandboxChoice {
 }
 
 /// `agent_client`: what does the work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientChoice {
     /// `claude` where it is found and logged in, else `notify`. Decided at start.
@@ -241,7 +241,7 @@ struct Given {
 
 impl Given {
     fn value(&self) -> Value<'_> {
-        Value { name: self.key, node: &self.node, block: &self.block, path: &self.path }
+        Value { name: self.key, node: &self.node, block: &self.block, path: &self.path, zone: Tz::UTC }
     }
 }
 

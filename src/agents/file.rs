@@ -265,7 +265,8 @@ impl<'a> Reading<'a> {
     /// does not have the field.
     fn read<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, Fault>) -> Option<Option<T>> {
         let Some(index) = self.entries.iter().position(|entry| entry.key == name) else { return Some(None) };
-        let value = Value { name, node: &self.entries[index].value, block: &self.document.block, path: &[index] };
+        let (node, block) = (&self.entries[index].value, &self.document.block);
+        let value = Value { name, node, block, path: &[index], zone: chrono_tz::UTC };
         match read(&value) {
             Ok(read) => Some(Some(read)),
             Err(fault) => {

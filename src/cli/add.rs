@@ -5,14 +5,13 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use chrono_tz::Tz;
 
-use super::args::{JobArgs, ReminderAdd, RoutineAdd, Terms};
+use super::args::{Given, ReminderAdd, RoutineAdd};
 use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{jobs, times, when};
 use crate::channel::terminal::plain;
-use crate::definition::{self, Definition, DefinitionId, Draft, Thinking, When, Written};
-use crate::policy::JobNetwork;
+use crate::definition::{self, Definition, Draft, Kind, Written};
 
 /// `routine add`.
 ///
@@ -20,9 +19,7 @@ use crate::policy::JobNetwork;
 /// When what was asked for is no valid routine; nothing is written then.
 pub fn routine(args: RoutineAdd, context: &Context, output: &mut Output) -> Result<(), CliError> {
     context.require_home()?;
-    let RoutineAdd { cron, on_overlap, job } = args;
-    let mut draft = draft(When::Cron(cron), job)?;
-    draft.on_overlap = on_overlap.unwrap_or_default();
+    let mut draft = draft(Kind::Routine, args.message, &args.fields.0)?;
     let _one_at_a_time = context.narrow(&mut draft)?;
     let written = definition::create(&context.home, &draft, &context.defaults()?)?;
     said(&written, context, output);
@@ -42,9 +39,10 @@ pub fn reminder(args: ReminderAdd, context: &Context, output: &mut Output) -> Re
 /// The reminder that was asked for, written.
 pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Written, CliError> {
     context.require_home()?;
-    let ReminderAdd { delay, span, at, max_chain, chain_depth, chain_parent, job } = args;
-    let zone = match &job.timezone {
-        Some(name) => zone(name)?,
+    let ReminderAdd { message, delay, span, at, fields } = args;
+    let mut draft = draft(Kind::Reminder, message, &fields.0)?;
+    let zone = match draft.timezone {
+        Some(zone) => zone,
         None => context.zone()?,
     };
     let now = context.now();
@@ -57,10 +55,7 @@ pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Writ
                 .hint("say when: `--in 20m`, `--at 'tomorrow 9am'`, or `--delay MINUTES`"));
         }
     };
-    let mut draft = draft(When::At(whole_second(run_at).fixed_offset()), job)?;
-    draft.max_chain = max_chain.unwrap_or(0);
-    draft.chain_depth = chain_depth.unwrap_or(0);
-    draft.chain_parent = chain_parent.map(DefinitionId::new);
+    draft.run_at = Some(whole_second(run_at).fixed_offset());
     let _one_at_a_time = context.narrow(&mut draft)?;
     Ok(definition::create(&context.home, &draft, &context.defaults()?)?)
 }
@@ -78,90 +73,21 @@ pub(super) fn whole_second(at: DateTime<Tz>) -> DateTime<Tz> {
     up.with_nanosecond(0).unwrap_or(up)
 }
 
-fn zone(name: &str) -> Result<Tz, CliError> {
-    name.parse().map_err(|_| {
-        let nearest = chrono_tz::TZ_VARIANTS
-            .iter()
-            .map(|zone| (strsim::damerau_levenshtein(&name.to_lowercase(), &zone.name().to_lowercase()), zone.name()))
-            .min()
-            .filter(|(distance, _)| *distance <= 3);
-        let error = CliError::user(format!("there is no time zone `{name}`"));
-        match nearest {
-            Some((_, known)) => error.hint(format!("did you mean `{known}`?")),
-            None => error.hint("write an IANA name like `Europe/Berlin`"),
-        }
-    })
-}
-
-fn draft(when: When, args: JobArgs) -> Result<Draft, CliError> {
-    let JobArgs {
-        message,
-        background,
-        isolated,
-        terms,
-        max_cost_usd,
-        thinking,
-        no_thinking,
-        skills,
-        timezone,
-        on_missed,
-        retry,
-        created_by,
-    } = args;
-    let message = task(message)?;
-    terms.one_list()?;
-    let Terms {
-        description,
-        model,
-        agent,
-        allowed_tools,
-        blocked_tools,
-        update_main_session,
-        no_ping,
-        no_network,
-        timeout,
-        max_turns,
-    } = terms;
-    let only_background = [
-        (allowed_tools.is_some(), "--allowed-tools"),
-        (blocked_tools.is_some(), "--blocked-tools"),
-        (isolated, "--isolated"),
-        (model.is_some(), "--model"),
-        (thinking.is_some(), "--thinking"),
-        (no_thinking, "--no-thinking"),
-        (agent.is_some(), "--agent"),
-        (update_main_session.is_some(), "--update-main-session"),
-        (no_ping, "--no-ping"),
-        (no_network, "--no-network"),
-    ];
-    if let (false, Some((_, flag))) = (background, only_background.iter().find(|(given, _)| *given)) {
-        return Err(CliError::user(format!("`{flag}` needs `--background`"))
+/// The job that flags ask for. Each value is read by the rules of the files.
+fn draft(kind: Kind, message: String, given: &[Given]) -> Result<Draft, CliError> {
+    let mut draft = Draft::empty(kind, task(message)?);
+    not_together(given)?;
+    let background = given.iter().any(|given| given.field.name == "background");
+    if let Some(given) = given.iter().find(|given| given.field.background_only && !background) {
+        return Err(CliError::user(format!("`--{}` needs `--background`", given.flag))
             .hint("a foreground job is a turn of the main session and has all that it has"));
     }
-    let mut draft = Draft::new(when, message);
-    draft.description = description;
-    draft.timezone = timezone.as_deref().map(zone).transpose()?;
-    draft.background = background;
-    draft.isolated = isolated;
-    draft.model = model;
-    draft.thinking = match (no_thinking, thinking) {
-        (true, _) => Thinking::Disabled,
-        (false, Some(tokens)) => Thinking::Budget(tokens),
-        (false, None) => Thinking::Adaptive,
-    };
-    draft.update_main_session = update_main_session.unwrap_or_default();
-    draft.allow_ping = !no_ping;
-    draft.network = if no_network { JobNetwork::None } else { JobNetwork::Internet };
-    draft.allowed_tools = allowed_tools.map(list);
-    draft.disallowed_tools = blocked_tools.map(list);
-    draft.agent = agent;
-    draft.skills = skills.unwrap_or_default();
-    draft.timeout = timeout;
-    draft.max_turns = max_turns;
-    draft.max_cost_usd = max_cost_usd;
-    draft.on_missed = on_missed;
-    draft.retry = retry;
-    draft.created_by = created_by.map(DefinitionId::new);
+    for Given { field, value, .. } in given {
+        draft.set(field, value).map_err(|fault| {
+            let error = CliError::user(fault.message);
+            fault.hint.into_iter().fold(error, CliError::hint)
+        })?;
+    }
     Ok(draft)
 }
 
@@ -173,20 +99,16 @@ pub(super) fn task(message: String) -> Result<String, CliError> {
     Ok(message)
 }
 
-impl Terms {
-    /// That at most one of the two lists is given.
-    pub(super) fn one_list(&self) -> Result<(), CliError> {
-        if self.allowed_tools.is_some() && self.blocked_tools.is_some() {
-            return Err(CliError::user("`--allowed-tools` and `--blocked-tools` cannot be used together")
-                .hint("`--allowed-tools` lists the only tools the job has, `--blocked-tools` takes tools away"));
+/// That no two flags are given of which one excludes the other.
+pub(super) fn not_together(given: &[Given]) -> Result<(), CliError> {
+    let flag = |name: &str| given.iter().find(|given| given.field.name == name).map(|given| given.flag);
+    match (flag("allowed_tools"), flag("disallowed_tools")) {
+        (Some(allowed), Some(blocked)) => {
+            Err(CliError::user(format!("`--{allowed}` and `--{blocked}` cannot be used together"))
+                .hint("`--allowed-tools` lists the only tools the job has, `--blocked-tools` takes tools away"))
         }
-        Ok(())
+        _ => Ok(()),
     }
-}
-
-/// One empty value is the empty list.
-pub(super) fn list(values: Vec<String>) -> Vec<String> {
-    if values == [""] { Vec::new() } else { values }
 }
 
 /// Warnings, and when it fires.

@@ -3,18 +3,18 @@
 //! The way for whoever has no editor: a run changes by it what it has made.
 
 use super::add;
-use super::args::{Changes, Terms};
+use super::args::{Changes, Given};
 use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::Output;
 use super::when;
-use crate::definition::{self, Definition, DefinitionError, FieldValue, Kind, Loaded, quoted};
-use crate::policy::UpdateMode;
+use crate::definition::fields::On;
+use crate::definition::{self, Definition, DefinitionError, FieldValue, Kind, Loaded};
 
 impl Changes {
     /// Whether none was asked for.
     pub(super) fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.message.is_none() && self.span.is_none() && self.at.is_none() && self.fields.0.is_empty()
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn change(
     let loaded: Loaded = context.load()?;
     let found = super::jobs::named(id, kind, &loaded)?;
     context.may_change([&*found])?;
-    changes.terms.one_list()?;
+    add::not_together(&changes.fields.0)?;
     let body = changes.message.clone().map(add::task).transpose()?;
     let fields = fields(changes, &found, context)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
@@ -57,69 +57,32 @@ fn fields(
     found: &Definition,
     context: &Context,
 ) -> Result<Vec<(&'static str, Option<FieldValue>)>, CliError> {
-    let Changes { message: _, cron, span, at, terms } = changes;
-    let Terms {
-        description,
-        model,
-        agent,
-        allowed_tools,
-        blocked_tools,
-        update_main_session,
-        no_ping,
-        no_network,
-        timeout,
-        max_turns,
-    } = terms;
     let now = context.now();
-    let run_at = match (span, at) {
+    let run_at = match (changes.span, changes.at) {
         (Some(span), _) => Some(add::later(now, span, found.zone)?),
         (None, Some(text)) => Some(when::future(&text, now, found.zone)?),
         (None, None) => None,
     };
-    for (given, flag, kind) in
-        [(cron.is_some(), "--cron", Kind::Routine), (run_at.is_some(), "--in, --at", Kind::Reminder)]
-    {
-        if given && found.kind() != kind {
-            return Err(CliError::user(format!("{} has no {}", found.title(), quoted(flag).trim_matches('`')))
-                .hint(format!("only a {kind} has it")));
-        }
-    }
-    let mut fields = Vec::new();
-    let mut text = |field: &'static str, value: Option<String>| {
-        // An empty text takes the line out: the default holds again.
-        fields.extend(value.map(|value| (field, Some(value).filter(|value| !value.is_empty()).map(FieldValue::Text))));
+    let has_not = |flags: &str, kind| {
+        let error = CliError::user(format!("{} has no {flags}", found.title()));
+        Err(error.hint(format!("only a {kind} has it")))
     };
-    text("description", description);
-    text("cron", cron);
-    text("run_at", run_at.map(|at| add::whole_second(at).to_rfc3339()));
-    text("model", model);
-    text("agent", agent);
-    text("timeout", timeout.map(|timeout| humantime::format_duration(timeout).to_string()));
-    text("update_main_session", update_main_session.map(word));
-    let list = |values: Vec<String>| Some(FieldValue::Texts(add::list(values)));
-    // The two lists exclude each other: the one that is given takes the other's place.
-    if let Some(values) = allowed_tools {
-        fields.extend([("disallowed_tools", None), ("allowed_tools", list(values))]);
+    let mut fields = Vec::new();
+    if let Some(at) = run_at {
+        if found.kind() != Kind::Reminder {
+            return has_not("--in, --at", Kind::Reminder);
+        }
+        fields.push(("run_at", Some(FieldValue::Text(add::whole_second(at).to_rfc3339()))));
     }
-    if let Some(values) = blocked_tools {
-        fields.extend([("allowed_tools", None), ("disallowed_tools", list(values))]);
+    for Given { field, value, flag } in changes.fields.0 {
+        if !field.on.has(found.kind()) {
+            let kind = if field.on == On::Routine { Kind::Routine } else { Kind::Reminder };
+            return has_not(&format!("--{flag}"), kind);
+        }
+        // The value takes the place of one that excludes it.
+        fields.extend(field.not_with.map(|other| (other, None)));
+        // An empty text takes the line out: the default holds again.
+        fields.push((field.name, Some(value).filter(|value| *value != FieldValue::Text(String::new()))));
     }
-    if no_ping {
-        fields.push(("allow_ping", Some(FieldValue::Flag(false))));
-    }
-    if no_network {
-        fields.push(("network", Some(FieldValue::Text("none".into()))));
-    }
-    fields.extend(max_turns.map(|turns| ("max_turns", Some(FieldValue::Count(turns)))));
     Ok(fields)
-}
-
-fn word(mode: UpdateMode) -> String {
-    match mode {
-        UpdateMode::Always => "always",
-        UpdateMode::OnPing => "on_ping",
-        UpdateMode::Freely => "freely",
-        UpdateMode::Blocked => "blocked",
-    }
-    .to_owned()
 }

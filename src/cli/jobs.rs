@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::context::Context;
 use super::error::CliError;
@@ -13,11 +13,8 @@ use super::next::Firsts;
 use super::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use super::times;
 use crate::channel::terminal::{plain, plain_lines};
-use crate::definition::{
-    self, Background, Chain, Definition, DefinitionId, Kind, Loaded, Mode, OnMissed, OnOverlap, Problem, Thinking,
-    Trigger,
-};
-use crate::policy::{BgForkConfig, JobNetwork, ToolPattern};
+use crate::definition::fields::FIELDS;
+use crate::definition::{self, Background, Chain, Definition, DefinitionId, Draft, Kind, Loaded, Problem, Trigger};
 
 /// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
 ///
@@ -101,80 +98,20 @@ pub fn next(definition: &Definition, now: DateTime<Utc>) -> Option<DateTime<Utc>
 /// A definition with the keys that others build on.
 #[must_use]
 pub fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
-    // No `..`: a new field of a definition must be shown here too.
-    let Definition {
-        id,
-        file,
-        description,
-        zone,
-        own_zone: _,
-        enabled,
-        trigger,
-        mode,
-        skills,
-        timeout,
-        max_turns,
-        max_cost_usd,
-        on_missed,
-        retry,
-        created_by,
-        body,
-    } = definition;
-    let mut value = json!({
-        "id": id,
-        "kind": definition.kind(),
-        "file": file,
-        "description": description,
-        "timezone": zone.name(),
-        "enabled": enabled,
-        "background": matches!(mode, Mode::Background(_)),
-        "next": next.map(|at| times::rfc3339(at, *zone)),
-        "message": body,
-        "skills": skills,
-        "timeout": timeout.map(|timeout| humantime::format_duration(timeout).to_string()),
-        "max_turns": max_turns,
-        "max_cost_usd": max_cost_usd,
-        "on_missed": on_missed,
-        "retry": retry,
-        "created_by": created_by,
-    });
-    match trigger {
-        Trigger::Routine { cron, on_overlap } => {
-            value["cron"] = json!(cron);
-            value["on_overlap"] = json!(on_overlap);
-        }
-        Trigger::Session { run_at } => value["run_at"] = json!(run_at.to_rfc3339()),
-        Trigger::Reminder { run_at, chain } => {
-            value["run_at"] = json!(run_at.to_rfc3339());
-            let (depth, max, parent) = match chain {
-                Some(Chain { max, depth, parent }) => (*depth, *max, Some(parent)),
-                None => (0, 0, None),
-            };
-            value["chain_depth"] = json!(depth);
-            value["max_chain"] = json!(max);
-            value["chain_parent"] = json!(parent);
-        }
+    let draft = Draft::from(definition);
+    let fields = FIELDS.iter().filter(|field| field.on.has(definition.kind()) && !field.note);
+    let mut value: Map<String, Value> =
+        fields.map(|field| (field.name.to_owned(), (field.show)(&draft).map_or(Value::Null, |v| v.json()))).collect();
+    for (key, shown) in [
+        ("kind", json!(definition.kind())),
+        ("file", json!(definition.file)),
+        ("timezone", json!(definition.zone.name())),
+        ("next", json!(next.map(|at| times::rfc3339(at, definition.zone)))),
+        ("message", json!(definition.body)),
+    ] {
+        value.insert(key.to_owned(), shown);
     }
-    let fork = definition.background().cloned().unwrap_or_default();
-    let Background { isolated, model, thinking, agent, restrictions } = fork;
-    value["isolated"] = json!(isolated);
-    value["model"] = json!(model);
-    value["thinking"] = match thinking {
-        Thinking::Adaptive => json!(true),
-        Thinking::Disabled => json!(false),
-        Thinking::Budget(tokens) => json!(tokens),
-    };
-    value["agent"] = json!(agent);
-    value["update_main_session"] = json!(restrictions.update_main_session);
-    value["allow_ping"] = json!(restrictions.allow_ping);
-    value["network"] = json!(restrictions.network);
-    value["allowed_tools"] = json!(restrictions.allowed_tools().map(words));
-    value["disallowed_tools"] = json!(restrictions.disallowed_tools().map(words));
-    value
-}
-
-fn words(patterns: &[ToolPattern]) -> Vec<String> {
-    patterns.iter().map(ToString::to_string).collect()
+    Value::Object(value)
 }
 
 /// `routine list`, `reminder list`: by the next time, those that never come last; then what is wrong with the rest.
@@ -295,7 +232,7 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
     fact("file", definition.file.display().to_string());
     fact("description", definition.description.clone());
     match &definition.trigger {
-        Trigger::Routine { cron, on_overlap } => {
+        Trigger::Routine { cron, .. } => {
             fact("cron", format!("{cron} in {}", definition.zone));
             let never = if paused && definition.enabled {
                 format!("paused after failures, until `ollim-bot resume {}` or an edit", definition.id)
@@ -303,11 +240,6 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
                 "never: it is disabled".to_owned()
             };
             fact("next", next.map_or(never, when));
-            match on_overlap {
-                OnOverlap::Skip => {}
-                OnOverlap::Queue => fact("on_overlap", "queue".into()),
-                OnOverlap::Cancel => fact("on_overlap", "cancel".into()),
-            }
         }
         Trigger::Session { run_at } => fact("run_at", when(run_at.with_timezone(&Utc))),
         Trigger::Reminder { run_at, chain } => {
@@ -328,53 +260,28 @@ pub fn show(kind: Kind, id: &str, context: &Context, output: &mut Output) -> Res
             Some(_) => "in the background, in a fork of the main session".to_owned(),
         },
     );
-    if let Some(Background { isolated: _, model, thinking, agent, restrictions }) = definition.background() {
-        fact("model", model.clone().unwrap_or_default());
-        match thinking {
-            Thinking::Adaptive => {}
-            Thinking::Disabled => fact("thinking", "no".into()),
-            Thinking::Budget(tokens) => fact("thinking", format!("at most {tokens} tokens")),
-        }
-        fact("agent", agent.clone().unwrap_or_default());
-        restriction_facts(restrictions, &mut fact);
+    let draft = Draft::from(&*definition);
+    for field in FIELDS.iter().filter(|field| !SHOWN_APART.contains(&field.name)) {
+        let always = field.name == "update_main_session" && draft.background;
+        let value = if always { (field.show)(&draft) } else { field.not_default(&draft) };
+        fact(field.name, value.map(|value| value.to_string()).unwrap_or_default());
     }
-    fact("skills", definition.skills.join(", "));
-    fact(
-        "timeout",
-        definition.timeout.map(|timeout| humantime::format_duration(timeout).to_string()).unwrap_or_default(),
-    );
-    fact("max_turns", definition.max_turns.map(|turns| turns.to_string()).unwrap_or_default());
-    fact("max_cost_usd", definition.max_cost_usd.map(|cost| cost.to_string()).unwrap_or_default());
-    let usual = if kind == Kind::Routine { OnMissed::Latest } else { OnMissed::All };
-    if definition.on_missed != usual {
-        fact("on_missed", text_of(&definition.on_missed));
-    }
-    fact("retry", definition.retry.map(|retry| retry.to_string()).unwrap_or_default());
-    fact("created_by", definition.created_by.as_ref().map(ToString::to_string).unwrap_or_default());
     output.line("");
     output.line(plain_lines(definition.body.trim_end()));
     Ok(())
 }
 
-fn restriction_facts(restrictions: &BgForkConfig, fact: &mut impl FnMut(&str, String)) {
-    fact("update_main_session", text_of(&restrictions.update_main_session));
-    if !restrictions.allow_ping {
-        fact("allow_ping", "no".into());
-    }
-    if restrictions.network == JobNetwork::None {
-        fact("network", "none".into());
-    }
-    let list = |patterns: &[ToolPattern]| {
-        if patterns.is_empty() { "none".to_owned() } else { words(patterns).join(", ") }
-    };
-    fact("allowed_tools", restrictions.allowed_tools().map(list).unwrap_or_default());
-    fact("disallowed_tools", restrictions.disallowed_tools().map(list).unwrap_or_default());
-}
-
-/// The word that a file has for a value.
-fn text_of(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        _ => String::new(),
-    }
-}
+/// The fields that `show` puts into words of its own.
+const SHOWN_APART: [&str; 11] = [
+    "id",
+    "description",
+    "cron",
+    "run_at",
+    "timezone",
+    "enabled",
+    "background",
+    "isolated",
+    "max_chain",
+    "chain_depth",
+    "chain_parent",
+];

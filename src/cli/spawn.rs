@@ -40,7 +40,7 @@ pub(super) fn request(args: SpawnArgs) -> Result<SpawnRequest, CliError> {
 
 /// The two lists; `None` where neither was given. One empty value is the empty list.
 pub(super) fn tools_of(args: ToolArgs) -> Result<Option<SpawnTools>, CliError> {
-    let list = |values: Option<Vec<String>>| values.map(super::add::list);
+    let list = |values: Option<Vec<String>>| values.map(super::args::list);
     let (allow, deny) = (list(args.allow), list(args.deny));
     if allow.is_none() && deny.is_none() {
         return Ok(None);

@@ -63,10 +63,6 @@ pub(super) static KEYS: [Key; 21] = [
     key("bot_name", Shape::Text),
 ];
 
-const SANDBOXES: [(&str, SandboxChoice); 2] = [("kernel", SandboxChoice::Kernel), ("none", SandboxChoice::None)];
-const CLIENTS: [(&str, ClientChoice); 3] =
-    [("auto", ClientChoice::Auto), ("claude", ClientChoice::Claude), ("notify", ClientChoice::Notify)];
-
 /// Channels that have a name already and nothing behind it yet.
 const LATER_CHANNELS: [&str; 4] = ["discord", "webhook", "ntfy", "desktop"];
 
@@ -132,7 +128,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
     let second = Duration::from_secs(1);
     // Each is read before any is given up, so that a person sees every problem at once.
     let timezone = sources.read(o, "timezone", d.timezone, |v| v.zone());
-    let agent_client = sources.read(o, "agent_client", d.agent_client, |v| v.one_of(&CLIENTS));
+    let agent_client = sources.read(o, "agent_client", d.agent_client, |v| v.one_of());
     let claude_command = sources.read(o, "claude_command", d.claude_command, command);
     let client_env = sources.read(o, "client_env", d.client_env, variables);
     let model = sources.read(o, "model", d.model, |v| optional(v, |v| v.model()));
@@ -147,7 +143,7 @@ pub(super) fn read(sources: &mut Sources, env: &BTreeMap<String, String>) -> Opt
     let shutdown_grace = sources.read(o, "shutdown_grace", d.shutdown_grace, |v| v.span(Duration::ZERO));
     let notify_chain_delay = sources.read(o, "notify_chain_delay", d.notify_chain_delay, |v| v.span(second));
     let require_sandbox = sources.read(o, "require_sandbox", d.require_sandbox, |v| v.flag());
-    let sandbox = sources.read(o, "sandbox", d.sandbox, |v| v.one_of(&SANDBOXES));
+    let sandbox = sources.read(o, "sandbox", d.sandbox, |v| v.one_of());
     let limits = sources.read(o, "limits", d.limits, limits);
     let journal_retention = sources.read(o, "journal_retention", d.journal_retention, |v| v.span(minutes(60)));
     let user_name = sources.read(o, "user_name", d.user_name, |v| optional(v, name));

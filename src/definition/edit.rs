@@ -4,46 +4,8 @@
 //! for the fields that were set, and keep its body. Where that fails (a frontmatter written as `{…}`, two keys on a
 //! line), nothing is changed and the caller is told.
 
-use super::fields;
-use super::frontmatter::{self, Entry, Node, Spot, yaml_text};
-
-/// A value to set.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FieldValue {
-    /// `true` or `false`.
-    Flag(bool),
-    /// A whole number.
-    Count(u32),
-    /// Any text.
-    Text(String),
-    /// A list of texts; may be empty.
-    Texts(Vec<String>),
-}
-
-impl FieldValue {
-    fn node(&self) -> Node {
-        match self {
-            Self::Flag(flag) => Node::Bool(*flag),
-            Self::Count(n) => Node::Int((*n).into()),
-            Self::Text(text) => Node::Text(text.clone()),
-            Self::Texts(texts) => Node::List(texts.iter().map(|text| Node::Text(text.clone())).collect()),
-        }
-    }
-
-    /// What stands behind the colon, and the lines below it.
-    fn written(&self, indent: &str, eol: &str) -> (String, String) {
-        match self {
-            Self::Flag(flag) => (flag.to_string(), String::new()),
-            Self::Count(n) => (n.to_string(), String::new()),
-            Self::Text(text) => (yaml_text(text), String::new()),
-            Self::Texts(texts) if texts.is_empty() => ("[]".into(), String::new()),
-            Self::Texts(texts) => {
-                let lines = texts.iter().map(|text| format!("{indent}  - {}{eol}", yaml_text(text)));
-                (String::new(), lines.collect())
-            }
-        }
-    }
-}
+use super::fields::{self, FieldValue};
+use super::frontmatter::{self, Entry, Node, Spot};
 
 /// `text` with `field` (in snake_case) set, or without it for `None`. The outer `None`: it cannot be done without
 /// touching something else.

@@ -1,75 +1,175 @@
-//! The one table of a definition's fields: what they are called, where they belong, what hangs on them.
+//! A definition's fields: what each is called, where it belongs, and what hangs on it. [`table`] has them all.
+
+mod table;
+mod types;
+mod value;
+
+pub use table::{Definition, Draft, FIELDS};
+pub use types::Shape;
+pub(crate) use types::{FieldType, words};
+pub use value::FieldValue;
+
+use super::Kind;
+use super::values::{Fault, Value};
 
 /// One field.
-#[derive(Debug)]
-pub(crate) struct Field {
+pub struct Field {
     /// In snake_case, as the program writes it.
     pub name: &'static str,
+    /// One line, for `--help` and the documentation.
+    pub help: &'static str,
+    /// More lines for the documentation.
+    pub details: &'static str,
+    /// A value as a file has it.
+    pub example: &'static str,
+    /// What holds where neither the file nor the program sets a value.
+    pub unset: &'static str,
     /// The kinds of definition that have it.
     pub on: On,
-    /// What it says, where the job runs in the background only.
+    /// A definition of those kinds cannot be without it.
+    pub required: bool,
+    /// It has an effect only where the job runs in the background.
     pub background_only: bool,
     /// Whether leaving it out (by a typing error) could let a job do or cost more than its file says: a key close
     /// to its name is an error instead of a warning.
     pub restricts: bool,
+    /// Whether `name:` without a value is the same as no line.
+    pub may_be_empty: bool,
+    /// The field that cannot be set beside it.
+    pub not_with: Option<&'static str>,
+    /// A note of the program's in the file, and no part of what the definition says.
+    pub note: bool,
+    /// What a run may set where it makes a definition.
+    pub limit: Limit,
+    /// How `add` and `edit` spell it.
+    pub flags: &'static [Flag],
+    /// What its value is on a command line.
+    pub shape: Shape,
+    /// Reads a value into a draft.
+    pub(crate) read: fn(&Value, &mut Draft) -> Result<(), Fault>,
+    /// The value in a draft; `None`: it is not set.
+    pub show: fn(&Draft) -> Option<FieldValue>,
+}
+
+impl Field {
+    /// What holds of most fields. `name`, `help`, `shape`, `read` and `show` come from the row.
+    const BASE: Self = Self {
+        name: "",
+        help: "",
+        details: "",
+        example: "",
+        unset: "",
+        on: On::Both,
+        required: false,
+        background_only: false,
+        restricts: false,
+        may_be_empty: false,
+        not_with: None,
+        note: false,
+        limit: Limit::Free,
+        flags: &[],
+        shape: Shape::Text,
+        read: |_, _| Ok(()),
+        show: |_| None,
+    };
+
+    /// The value in a draft, where it is not the default.
+    pub(crate) fn not_default(&self, draft: &Draft) -> Option<FieldValue> {
+        let value = (self.show)(draft);
+        value.filter(|value| (self.show)(&Draft::empty(draft.kind, String::new())).as_ref() != Some(value))
+    }
+
+    /// The flags that set it to this value, each with its argument.
+    pub(crate) fn flags_for(&self, value: &FieldValue) -> Vec<String> {
+        if let Some(flag) = self.flags.iter().find(|flag| flag.sets.is_some_and(|sets| sets() == *value)) {
+            return vec![format!("--{}", flag.long)];
+        }
+        let Some(flag) = self.flags.iter().find(|flag| flag.sets.is_none()) else { return Vec::new() };
+        // Joined, so that an argument that begins with `-` stays one.
+        value.arguments().into_iter().map(|argument| format!("--{}={argument}", flag.long)).collect()
+    }
 }
 
 /// The kinds of definition that have a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum On {
+pub enum On {
+    /// Routines and reminders.
     Both,
+    /// Routines.
     Routine,
+    /// Reminders, and spawned agents.
     Reminder,
 }
 
-const fn field(name: &'static str, on: On) -> Field {
-    Field { name, on, background_only: false, restricts: false }
-}
-
-impl Field {
-    const fn background_only(mut self) -> Self {
-        self.background_only = true;
-        self
-    }
-    const fn restricts(mut self) -> Self {
-        self.restricts = true;
-        self
+impl On {
+    /// Whether this kind has it.
+    #[must_use]
+    pub fn has(self, kind: Kind) -> bool {
+        match self {
+            Self::Both => true,
+            Self::Routine => kind == Kind::Routine,
+            Self::Reminder => kind != Kind::Routine,
+        }
     }
 }
 
-/// Every field, in the order in which the program writes them.
-pub(crate) static FIELDS: [Field; 28] = [
-    field("id", On::Both),
-    field("description", On::Both),
-    field("cron", On::Routine),
-    field("run_at", On::Reminder),
-    field("timezone", On::Both),
-    field("enabled", On::Both).restricts(),
-    field("background", On::Both).restricts(),
-    field("isolated", On::Both).background_only(),
-    field("model", On::Both).background_only(),
-    field("thinking", On::Both).background_only(),
-    field("allowed_tools", On::Both).background_only().restricts(),
-    field("disallowed_tools", On::Both).background_only().restricts(),
-    field("agent", On::Both).background_only().restricts(),
-    field("update_main_session", On::Both).background_only().restricts(),
-    field("allow_ping", On::Both).background_only().restricts(),
-    field("network", On::Both).background_only().restricts(),
-    field("skills", On::Both),
-    field("timeout", On::Both).restricts(),
-    field("max_turns", On::Both).restricts(),
-    field("max_cost_usd", On::Both).restricts(),
-    field("on_missed", On::Both),
-    field("on_overlap", On::Routine),
-    field("retry", On::Both),
-    field("max_chain", On::Reminder),
-    field("chain_depth", On::Reminder),
-    field("chain_parent", On::Reminder),
-    // Written where a run made the file: that job may change it later, and a person sees where it came from.
-    field("created_by", On::Both),
-    // Written into a file that is moved to `reminders/failed/`, taken out when it comes back.
-    field("failed_reason", On::Reminder),
-];
+/// What a run may set in a definition that it makes.
+#[derive(Clone, Copy, Debug)]
+pub enum Limit {
+    /// Anything.
+    Free,
+    /// At most the value of its own definition, which is also the default.
+    AtMost,
+    /// A rule of its own, in a sentence; `run::cap` holds it.
+    Other(&'static str),
+}
+
+/// A flag of `add` and `edit`.
+pub struct Flag {
+    /// Its name, without dashes.
+    pub long: &'static str,
+    /// One letter for it.
+    pub short: Option<char>,
+    /// Another name.
+    pub alias: Option<&'static str>,
+    /// What its argument is called in help.
+    pub argument: &'static str,
+    /// The value that it sets; `None`: its argument.
+    pub sets: Option<fn() -> FieldValue>,
+    /// `None`: the field's.
+    pub help: Option<&'static str>,
+    /// Only the program uses it.
+    pub hidden: bool,
+}
+
+/// A flag with an argument.
+const fn takes(long: &'static str, argument: &'static str) -> Flag {
+    Flag { long, short: None, alias: None, argument, sets: None, help: None, hidden: false }
+}
+
+/// A flag without one.
+const fn sets(long: &'static str, value: fn() -> FieldValue) -> Flag {
+    Flag { sets: Some(value), ..takes(long, "") }
+}
+
+const TRUE: fn() -> FieldValue = || FieldValue::Flag(true);
+const FALSE: fn() -> FieldValue = || FieldValue::Flag(false);
+const NO_NETWORK: fn() -> FieldValue = || FieldValue::Text("none".to_owned());
+
+impl Flag {
+    const fn short(self, short: char) -> Self {
+        Self { short: Some(short), ..self }
+    }
+    const fn alias(self, alias: &'static str) -> Self {
+        Self { alias: Some(alias), ..self }
+    }
+    const fn help(self, help: &'static str) -> Self {
+        Self { help: Some(help), ..self }
+    }
+    const fn hidden(self) -> Self {
+        Self { hidden: true, ..self }
+    }
+}
 
 /// Other words for a restriction, further than two letters from its name but plainly meant.
 const SYNONYMS: [(&str, &str); 8] = [

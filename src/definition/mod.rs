@@ -10,7 +10,7 @@ mod draft;
 mod durable;
 mod edit;
 mod error;
-mod fields;
+pub mod fields;
 pub(crate) mod frontmatter;
 mod parse;
 mod persona;
@@ -25,9 +25,9 @@ mod write;
 
 pub use agent::{AgentWord, KnownAgents};
 pub use commands::KnownCommands;
-pub use draft::{Draft, When};
-pub use edit::FieldValue;
+pub use draft::When;
 pub use error::DefinitionError;
+pub use fields::{Definition, Draft, FieldValue};
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub use persona::load_persona;
 pub(crate) use problem::quoted;
@@ -42,12 +42,9 @@ pub use write::{
 };
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Utc};
-use chrono_tz::Tz;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::BgForkConfig;
@@ -119,43 +116,6 @@ impl fmt::Display for Kind {
             Self::Session => "session",
         })
     }
-}
-
-/// A valid routine or reminder.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Definition {
-    /// Its identity.
-    pub id: DefinitionId,
-    /// Its file, relative to the data folder: `reminders/tea.md`.
-    pub file: PathBuf,
-    /// One line for lists; may be empty.
-    pub description: String,
-    /// The zone its times are read and shown in: its own, else the configured one, else the system's.
-    pub zone: Tz,
-    /// The zone its file names, if it names one.
-    pub own_zone: Option<Tz>,
-    /// `false`: listed, never fires.
-    pub enabled: bool,
-    /// When it fires.
-    pub trigger: Trigger,
-    /// Where it runs and, in the background, under what restrictions.
-    pub mode: Mode,
-    /// Names of skills whose text goes into the prompt. They add no tools.
-    pub skills: Vec<String>,
-    /// Wall clock for the whole run; `None`: the configured default.
-    pub timeout: Option<Duration>,
-    /// Handed to the client.
-    pub max_turns: Option<u32>,
-    /// Handed to the client, in US dollars; finite and above zero.
-    pub max_cost_usd: Option<f64>,
-    /// What happens to occurrences that fell due while nothing could run.
-    pub on_missed: OnMissed,
-    /// Extra attempts after a failure that may pass. `None`: not said (2 for reminders, 0 for routines).
-    pub retry: Option<u32>,
-    /// The job whose run made it; `None`: a person did.
-    pub created_by: Option<DefinitionId>,
-    /// The markdown body: the prompt. Never blank.
-    pub body: String,
 }
 
 impl Definition {

@@ -14,8 +14,8 @@ use chrono_tz::Tz;
 use super::fields::{self, Field};
 use super::frontmatter::{self, Document, Entry, NoFrontmatter, Node, Spot};
 use super::problem::quoted;
-use super::values::{Fault, Value};
-use super::{Definition, DefinitionId, Kind, KnownAgents, KnownCommands, Problem, Severity};
+use super::values::Value;
+use super::{Definition, DefinitionId, Draft, Kind, KnownAgents, KnownCommands, Problem, Severity};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST_FILE: usize = 1 << 20;
@@ -135,6 +135,8 @@ struct Reading<'a> {
     /// The file's stem, until it is known to say another.
     id: DefinitionId,
     known: Vec<Known<'a>>,
+    /// The fields whose values are wrong.
+    faulty: Vec<&'static str>,
     problems: Vec<Problem>,
 }
 
@@ -147,7 +149,7 @@ impl<'a> Reading<'a> {
         defaults: &'a Defaults,
         id: DefinitionId,
     ) -> Self {
-        Self { kind, file, text, document, defaults, id, known: Vec::new(), problems: Vec::new() }
+        Self { kind, file, text, document, defaults, id, known: Vec::new(), faulty: Vec::new(), problems: Vec::new() }
     }
 
     /// Tells the known keys from the unknown and the repeated ones.
@@ -200,32 +202,33 @@ impl<'a> Reading<'a> {
         self.known.iter().find(|known| known.field.name == name)
     }
 
-    /// The value of a field, if the file has it.
-    fn value(&self, name: &'static str) -> Option<Value<'_>> {
-        let known = self.entry(name)?;
-        Some(Value { name, node: known.node, block: &self.document.block, path: std::slice::from_ref(&known.index) })
+    /// Whether a field's value is wrong.
+    fn is_faulty(&self, name: &str) -> bool {
+        self.faulty.contains(&name)
     }
 
-    /// What `read` makes of a field; a fault becomes an error. The outer `None`: there is a fault. The inner: the
-    /// file does not have the field.
-    fn read<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, Fault>) -> Option<Option<T>> {
-        let Some(value) = self.value(name) else { return Some(None) };
-        match read(&value) {
-            Ok(value) => Some(Some(value)),
-            Err(fault) => {
-                let (line, column) = value.spot(fault.item);
-                self.problem(Severity::Error, Some(name), fault.message, fault.hint, (line, column));
-                None
+    /// Every field that a definition of this kind has, and the zone of its times. A fault becomes a problem.
+    fn draft(&mut self) -> (Draft, Tz) {
+        let mut draft = Draft::empty(self.kind, self.document.body.clone());
+        let mut zone = self.defaults.zone;
+        let mut known = std::mem::take(&mut self.known);
+        // First: the others may hold local times.
+        known.sort_by_key(|known| known.field.name != "timezone");
+        for Known { field, index, node } in &known {
+            if !field.on.has(self.kind) || (field.may_be_empty && **node == Node::Null) {
+                continue;
             }
+            let path = std::slice::from_ref(index);
+            let value = Value { name: field.name, node, block: &self.document.block, path, zone };
+            if let Err(fault) = (field.read)(&value, &mut draft) {
+                let at = value.spot(fault.item);
+                self.problem(Severity::Error, Some(field.name), fault.message, fault.hint, at);
+                self.faulty.push(field.name);
+            }
+            zone = draft.timezone.unwrap_or(zone);
         }
-    }
-
-    /// [`read`](Self::read), for a field whose empty value means that it is not set.
-    fn read_or_empty<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, Fault>) -> Option<Option<T>> {
-        match self.entry(name) {
-            Some(Known { node: Node::Null, .. }) => Some(None),
-            _ => self.read(name, read),
-        }
+        self.known = known;
+        (draft, zone)
     }
 
     fn problem(
@@ -267,8 +270,8 @@ impl<'a> Reading<'a> {
 
     /// A warning at an item of a list.
     fn at_item(&mut self, name: &'static str, item: usize, message: String, hint: Option<String>) {
-        let Some(value) = self.value(name) else { return };
-        let at = value.spot(Some(item));
+        let Some(index) = self.entry(name).map(|known| known.index) else { return };
+        let at = self.document.block.locate(&Spot::Value(vec![index, item]));
         self.problem(Severity::Warning, Some(name), message, hint, at);
     }
 

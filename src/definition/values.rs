@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, TimeZone};
 use chrono_tz::Tz;
+use serde::de::value::StringDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
-use super::Thinking;
+use super::cron::check_cron;
+use super::fields::words;
 use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
+use super::{DefinitionId, Thinking};
 use crate::policy::{PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
@@ -39,6 +43,8 @@ pub(crate) struct Value<'a> {
     pub block: &'a Block,
     /// Its place: among the file's entries, then within that one.
     pub path: &'a [usize],
+    /// The zone in which a local time is read.
+    pub zone: Tz,
 }
 
 /// Longest timeout and the like: far beyond any use, far below what overflows a clock.
@@ -81,6 +87,28 @@ impl<'a> Value<'a> {
     /// The same, not copied.
     pub(crate) fn letters(&self) -> Result<Cow<'a, str>, Fault> {
         self.scalar().ok_or_else(|| self.must_be("text", format!("write `{}: …` on one line", self.name)))
+    }
+
+    /// A text on one line, whatever the file made of it; control characters would reach terminals.
+    pub(crate) fn line(&self) -> Result<String, Fault> {
+        let text = self.letters()?;
+        let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+        Ok(words.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Another definition's identity; `None`: it is blank.
+    pub(crate) fn identity(&self) -> Result<Option<DefinitionId>, Fault> {
+        let text = self.letters()?;
+        Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(DefinitionId::new))
+    }
+
+    /// A cron expression that has a next occurrence.
+    pub(crate) fn cron(&self) -> Result<String, Fault> {
+        let text = self.letters()?;
+        let text = text.trim();
+        check_cron(text)
+            .map_err(|error| Fault::new(format!("bad `{}` {}: {error}", self.name, quoted(text)), error.hint()))?;
+        Ok(text.to_owned())
     }
 
     /// `true` or `false`, and the older spellings `yes`, `no`, `on`, `off`.
@@ -156,14 +184,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// One of a few words; `-` and `_` are the same in them.
-    pub(crate) fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Fault> {
+    /// A word of an enum; `-` and `_` are the same in it.
+    pub(crate) fn one_of<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let written = self.scalar().unwrap_or_default();
-        let found = words.iter().find(|(word, _)| *word == written.replace('-', "_"));
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let word: StringDeserializer<serde::de::value::Error> = written.replace('-', "_").into_deserializer();
+        T::deserialize(word).map_err(|_| {
+            let names: Vec<String> = words::<T>().iter().map(|word| format!("`{word}`")).collect();
             let names = format!("one of {}", names.join(", "));
-            self.must_be(&names, nearest_word(&written, words).unwrap_or_else(|| format!("write {names}")))
+            self.must_be(&names, nearest_word(&written, words::<T>()).unwrap_or_else(|| format!("write {names}")))
         })
     }
 
@@ -214,8 +242,9 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// An RFC 3339 time; a local one is read in `zone`.
-    pub(crate) fn instant(&self, zone: Tz) -> Result<DateTime<FixedOffset>, Fault> {
+    /// An RFC 3339 time, or a local one.
+    pub(crate) fn instant(&self) -> Result<DateTime<FixedOffset>, Fault> {
+        let zone = self.zone;
         let text = self.letters()?;
         let text = text.trim();
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
@@ -296,7 +325,10 @@ impl<'a> Value<'a> {
                 Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
-        self.texts()?.into_iter().enumerate().map(pattern).collect()
+        let mut patterns = self.texts()?.into_iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()?;
+        // They are kept as long as the definition.
+        patterns.shrink_to_fit();
+        Ok(patterns)
     }
 }
 
@@ -321,10 +353,10 @@ fn local_time(text: &str) -> Option<NaiveDateTime> {
     formats.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
 }
 
-fn nearest_word<T>(written: &str, words: &[(&str, T)]) -> Option<String> {
+fn nearest_word(written: &str, words: &[&str]) -> Option<String> {
     // Measuring takes time by the product of both lengths.
     let written = Some(written).filter(|written| written.len() < 40)?;
-    let near = words.iter().map(|(word, _)| (strsim::damerau_levenshtein(word, written), word));
+    let near = words.iter().map(|word| (strsim::damerau_levenshtein(word, written), word));
     near.filter(|(distance, _)| *distance <= 2).min().map(|(_, word)| format!("did you mean `{word}`?"))
 }
 

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::edit::{self, FieldValue};
+use super::edit;
 use super::frontmatter;
-use super::{Defaults, Definition, DefinitionError, DefinitionId, Draft, Kind, Parsed, Problem, durable, read};
+use super::{
+    Defaults, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Parsed, Problem, durable, read,
+};
 use crate::home::Home;
 
 /// A definition just written, and what a person should look at.
@@ -44,8 +46,8 @@ pub fn create(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<Written
         Some(id) => id.clone(),
         None => new_id()?,
     };
-    let named = draft.description.as_deref().filter(|text| !slug(text).is_empty()).unwrap_or(&draft.body);
-    create_text(home, draft.kind(), named, &draft.render(&id), defaults)
+    let named = if slug(&draft.description).is_empty() { &draft.body } else { &draft.description };
+    create_text(home, draft.kind, named, &draft.render(&id), defaults)
 }
 
 /// Writes a whole text into a new file whose name is a slug of `name`: a sample, or a fired reminder that comes back.

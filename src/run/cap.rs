@@ -140,25 +140,9 @@ impl Cap {
     }
 
     fn narrow_tools(&self, draft: &mut Draft) -> Result<(), String> {
-        let list = |texts: &Option<Vec<String>>| {
-            let parsed = |text: &String| ToolPattern::parse(text).map_err(|error| error.to_string());
-            texts.as_ref().map(|texts| texts.iter().map(parsed).collect::<Result<Vec<_>, _>>()).transpose()
-        };
-        let asked = BgForkConfig::new(
-            draft.update_main_session,
-            draft.allow_ping,
-            list(&draft.allowed_tools)?,
-            list(&draft.disallowed_tools)?,
-        );
-        let asked = asked.map_err(|error| error.to_string())?.with_network(draft.network);
-        let capped = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools);
-        let capped = capped.map_err(|error| error.to_string())?;
-        let words = |list: &[ToolPattern]| list.iter().map(ToString::to_string).collect();
-        draft.allowed_tools = capped.allowed_tools().map(words);
-        draft.disallowed_tools = capped.disallowed_tools().map(words);
-        draft.update_main_session = capped.update_main_session;
-        draft.allow_ping = capped.allow_ping;
-        draft.network = capped.network;
+        let asked = draft.restrictions().map_err(|error| error.to_string())?;
+        let limited = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools);
+        draft.restrict(&limited.map_err(|error| error.to_string())?);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
 use crate::home::Home;
 use crate::journal::{Journal, NewSession, PolicySet, RunId, SessionRecord, Started};
-use crate::policy::{Places, Policy, SpawnTools, ToolPattern, UpdateMode};
+use crate::policy::{Places, Policy, SpawnTools, UpdateMode};
 use crate::schedule::{Loaded, Schedule};
 
 /// How many agents one run may start.
@@ -238,14 +238,9 @@ fn draft_of(prompt: String, agent: Option<String>, cap: Option<&Cap>, now: chron
     draft.agent = agent;
     draft.update_main_session = UpdateMode::Freely;
     if let Some(cap) = cap {
-        let restrictions = cap.restrictions();
-        let words = |list: &[ToolPattern]| list.iter().map(ToString::to_string).collect();
-        draft.allowed_tools = restrictions.allowed_tools().map(words);
-        draft.disallowed_tools = restrictions.disallowed_tools().map(words);
-        draft.allow_ping = restrictions.allow_ping;
-        draft.network = restrictions.network;
-        if restrictions.update_main_session == UpdateMode::Blocked {
-            draft.update_main_session = UpdateMode::Blocked;
+        draft.restrict(cap.restrictions());
+        if draft.update_main_session != UpdateMode::Blocked {
+            draft.update_main_session = UpdateMode::Freely;
         }
         draft.max_turns = cap.turns_of(None).ok().flatten();
         draft.max_cost_usd = cap.max_cost_usd();

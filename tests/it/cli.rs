@@ -87,20 +87,31 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
 
     Options:
       -m, --message <TEXT>              What the agent is to do: the prompt
-          --cron <EXPR>                 A routine's times: `30 8 * * 1-5`, or `@daily`
           --in <SPAN>                   A reminder's time from now: `20m`, `1h30m`
           --at <WHEN>                   A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
       -d, --description <TEXT>          One line for lists
+          --cron <EXPR>                 Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
+          --timezone <ZONE>             IANA zone of its times, e.g. Europe/Berlin
+          --background                  Run in a fork of its own instead of the main session
+          --isolated                    A fresh session without the main session's history
           --model <MODEL>               Model alias or full name
-          --agent <NAME>                The named agent that it runs as
+          --thinking <TOKENS>           At most so many tokens of thinking
+          --no-thinking                 No thinking
           --allowed-tools <PATTERN>...  Only these tools exist for it; '' for none
           --blocked-tools <PATTERN>...  Everything the main session has, except these [alias:
                                         --disallowed-tools]
+          --agent <NAME>                The named agent that it runs as
           --update-main-session <MODE>  How it reports to the main session
           --no-ping                     It may not reach you directly
           --no-network                  Its programs have no network
+          --skills <NAME>...            Skills whose text it is given: folders of skills/
           --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
           --max-turns <N>               At most so many turns of the model
+          --max-cost-usd <USD>          At most so many US dollars
+          --on-missed <WHAT>            What happens to times that were missed: latest, all, skip
+          --on-overlap <WHAT>           When the previous run is still going
+          --retry <N>                   Extra attempts after a failure that may pass
+          --max-chain <N>               How many follow-ups the agent may schedule
       -h, --help                        Print help
 
     Global options:

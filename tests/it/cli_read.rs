@@ -111,9 +111,9 @@ fn a_definition_is_shown_whole() {
     description Sort the mail
     cron 30 8 * * 1-5 in America/New_York
     runs in the background, in a fork of the main session
+    allowed_tools Bash(ollim-bot help), Read
     update_main_session on_ping
     allow_ping no
-    allowed_tools Bash(ollim-bot help), Read
 
     Go through the unread mail.
 

@@ -203,7 +203,7 @@ fn what_would_not_be_valid_is_not_written() {
     insta::assert_snapshot!(reminder(&["--at", "2098-05-04T09:00:00Z", "--timezone", "Europe/Berlim"]), @"
     exit: 1
     -- stderr
-    error: there is no time zone `Europe/Berlim`
+    error: unknown time zone `Europe/Berlim`
     hint: did you mean `Europe/Berlin`?
     ");
     insta::assert_snapshot!(reminder(&["--in", "1h", "--allowed-tools", "Read"]), @"

@@ -11,7 +11,7 @@ use ollim_bot::daemon::links::WriteReminders as _;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
 use ollim_bot::home::Home;
-use ollim_bot::policy::UpdateMode;
+use ollim_bot::policy::{ToolPattern, UpdateMode};
 use ollim_bot::run::chain::ChainContext;
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn defaults() -> Defaults {
     Defaults { zone: chrono_tz::UTC, commands: ["gmail"].into(), agents: Default::default() }
 }
 
-fn pattern() -> impl Strategy<Value = String> {
+fn pattern() -> impl Strategy<Value = ToolPattern> {
     prop_oneof![
         Just("Read".to_owned()),
         Just("*".to_owned()),
@@ -27,6 +27,7 @@ fn pattern() -> impl Strategy<Value = String> {
         Just("Read(notes/**)".to_owned()),
         "Bash\\((ollim-bot )?[-a-z #:'\"&|>%@`,=*]{1,20}\\)",
     ]
+    .prop_filter_map("a pattern", |text| ToolPattern::parse(&text).ok())
 }
 
 fn line() -> impl Strategy<Value = String> {
@@ -81,12 +82,12 @@ prop_compose! {
     ) -> Option<Definition> {
         let mut draft = base;
         draft.body = body;
-        draft.description = description;
+        draft.description = description.unwrap_or_default();
         draft.timezone = zone;
         draft.timeout = limits.0.map(|(seconds, nanos)| Duration::new(seconds, nanos));
         draft.max_turns = limits.1;
         draft.max_cost_usd = limits.2;
-        draft.on_missed = Some(missed);
+        draft.on_missed = missed;
         draft.retry = retry;
         draft.skills = skills.into_iter().map(String::from).collect();
         (draft.max_chain, draft.chain_depth) = (max, depth);

@@ -2,6 +2,7 @@
 
 mod agents;
 mod effect;
+mod fields;
 mod jobs;
 mod values;
 
@@ -13,7 +14,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use agents::{Agents, Sessions, SpawnArgs, ToolArgs};
 pub use effect::Effect;
-pub use jobs::{Changes, JobArgs, Reminder, ReminderAdd, Routine, RoutineAdd, Terms};
+pub use fields::{FieldFlags, Given};
+pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd};
+pub(super) use values::list;
 use values::{minutes, span};
 
 use crate::bot::budget::CAPACITY;

@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use crate::definition::{OnMissed, OnOverlap};
-use crate::policy::UpdateMode;
-
 /// A span of time: `90s`, `10m`, `1h30m`.
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
@@ -23,19 +20,7 @@ pub(super) fn minutes(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A word of an enum that serde names.
-fn word<T: serde::de::DeserializeOwned>(text: &str, choices: &str) -> Result<T, String> {
-    serde_json::from_value(serde_json::Value::String(text.replace('-', "_"))).map_err(|_| format!("one of: {choices}"))
-}
-
-pub(super) fn update_mode(text: &str) -> Result<UpdateMode, String> {
-    word(text, "always, on_ping, freely, blocked")
-}
-
-pub(super) fn on_missed(text: &str) -> Result<OnMissed, String> {
-    word(text, "latest, all, skip")
-}
-
-pub(super) fn on_overlap(text: &str) -> Result<OnOverlap, String> {
-    word(text, "skip, queue, cancel")
+/// A flag's list; one empty value is the empty list.
+pub(in super::super) fn list(values: Vec<String>) -> Vec<String> {
+    if values == [""] { Vec::new() } else { values }
 }

@@ -1,17 +1,19 @@
 //! What is written reads back as it was meant.
 
 use super::*;
-use crate::definition::{Defaults, parse};
+use crate::definition::{Defaults, OnMissed, OnOverlap, Thinking, parse};
+use crate::policy::{ToolPattern, UpdateMode};
 use chrono::TimeZone as _;
 use proptest::prelude::*;
 use std::path::Path;
+use std::time::Duration;
 
 fn defaults() -> Defaults {
     Defaults { zone: chrono_tz::Europe::Vienna, commands: ["gmail"].into(), agents: Default::default() }
 }
 
 fn file(draft: &Draft) -> &'static Path {
-    Path::new(if draft.kind() == Kind::Routine { "routines/x.md" } else { "reminders/x.md" })
+    Path::new(if draft.kind == Kind::Routine { "routines/x.md" } else { "reminders/x.md" })
 }
 
 #[test]
@@ -29,21 +31,21 @@ fn only_what_is_not_the_default_is_written() {
         When::At(FixedOffset::east_opt(3600).unwrap().with_ymd_and_hms(2026, 11, 22, 9, 0, 0).unwrap()),
         "Is it done?\n",
     );
-    draft.description = Some("Check: the oven".into());
+    draft.description = "Check: the oven".into();
     draft.timezone = Some(chrono_tz::America::New_York);
     draft.enabled = false;
     draft.background = true;
     draft.isolated = true;
     draft.model = Some("haiku".into());
     draft.thinking = Thinking::Disabled;
-    draft.allowed_tools = Some(vec!["Bash(ollim-bot gmail *)".into(), "*".into()]);
+    draft.allowed_tools = Some(["Bash(ollim-bot gmail *)", "*"].map(|text| ToolPattern::parse(text).unwrap()).into());
     draft.update_main_session = UpdateMode::Blocked;
     draft.allow_ping = false;
     draft.skills = vec!["mail".into(), "1".into()];
     draft.timeout = Some(Duration::from_secs(5400));
     draft.max_turns = Some(20);
     draft.max_cost_usd = Some(0.5);
-    draft.on_missed = Some(OnMissed::Skip);
+    draft.on_missed = OnMissed::Skip;
     draft.retry = Some(2);
     draft.max_chain = 3;
     draft.chain_depth = 1;
@@ -95,13 +97,13 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn pattern() -> impl Strategy<Value = String> {
+fn pattern() -> impl Strategy<Value = ToolPattern> {
     prop_oneof![
         Just("Read".to_owned()),
         Just("mcp__discord__*".to_owned()),
         "[a-z #:'\"*&!|>%@`{}\\[\\],-]{1,20}".prop_map(|inner| format!("Bash({})", inner.trim())),
     ]
-    .prop_filter("a pattern", |text| ToolPattern::parse(text).is_ok_and(|pattern| pattern.to_string() == *text))
+    .prop_filter_map("a pattern", |text| ToolPattern::parse(&text).ok().filter(|pattern| pattern.to_string() == *text))
 }
 
 prop_compose! {
@@ -147,20 +149,21 @@ prop_compose! {
         let mut draft = base;
         draft.body = body;
         draft.id = Some(DefinitionId::new(id));
-        draft.description = description;
+        draft.description = description.unwrap_or_default();
         draft.timezone = zone;
         draft.enabled = enabled;
         draft.skills = skills.into_iter().map(str::to_owned).collect();
         draft.timeout = limits.0.map(|(seconds, nanos)| Duration::new(seconds, nanos));
         draft.max_turns = limits.1;
         draft.max_cost_usd = limits.2;
-        draft.on_missed = Some(missed);
+        draft.on_missed = missed;
         draft.retry = retry;
         match seconds {
             None => draft.on_overlap = overlap,
             Some(seconds) => {
                 let offset = FixedOffset::east_opt(offset * 60).unwrap();
-                draft.when = When::At(DateTime::from_timestamp(seconds, nanos).unwrap().with_timezone(&offset));
+                (draft.kind, draft.cron) = (Kind::Reminder, None);
+                draft.run_at = Some(DateTime::from_timestamp(seconds, nanos).unwrap().with_timezone(&offset));
                 draft.max_chain = chain.0;
                 draft.chain_depth = chain.1.min(chain.0);
                 draft.chain_parent = chain.2.filter(|_| chain.0 > 0).map(DefinitionId::new);
@@ -176,14 +179,14 @@ proptest! {
     fn what_is_written_reads_back(draft in draft()) {
         let id = draft.id.clone().unwrap();
         let text = draft.render(&id);
-        let parsed = parse(draft.kind(), file(&draft), text.as_bytes(), &defaults());
+        let parsed = parse(draft.kind, file(&draft), text.as_bytes(), &defaults());
         let Some(definition) = parsed.definition else {
             return Err(TestCaseError::fail(format!("{text}\n{:?}", parsed.problems)));
         };
         let mut back = Draft::from(&definition);
         let mut expected = draft;
         // A description is one line, and a body has no blank lines in front.
-        expected.description = expected.description.map(|d| definition_line(&d)).filter(|d| !d.is_empty());
+        expected.description = definition_line(&expected.description);
         expected.body = expected.body.trim_start_matches('\n').to_owned();
         if expected.max_chain > 0 && expected.chain_parent.is_none() {
             expected.chain_parent = Some(id.clone());

@@ -1,12 +1,13 @@
 //! What each kind of value accepts, and what it says of the rest.
 
 use super::*;
+use crate::policy::UpdateMode;
 
 /// What `read` makes of `key: <yaml>`, as text.
 fn check<T: std::fmt::Debug>(yaml: &str, read: impl Fn(&Value) -> Result<T, Fault>) -> String {
     let block = Block::of_file(&format!("key: {yaml}\n"));
     let entries = block.entries().unwrap();
-    let value = Value { name: "key", node: &entries[0].value, block: &block, path: &[0] };
+    let value = Value { name: "key", node: &entries[0].value, block: &block, path: &[0], zone: ZONE };
     match read(&value) {
         Ok(value) => format!("{value:?}"),
         Err(Fault { message, hint, item }) => {
@@ -15,6 +16,9 @@ fn check<T: std::fmt::Debug>(yaml: &str, read: impl Fn(&Value) -> Result<T, Faul
         }
     }
 }
+
+/// The zone of local times.
+const ZONE: Tz = chrono_tz::America::New_York;
 
 fn table<T: std::fmt::Debug>(yamls: &[&str], read: impl Fn(&Value) -> Result<T, Fault>) -> String {
     yamls.iter().map(|yaml| format!("{yaml:24} {}\n", check(yaml, &read))).collect()
@@ -144,7 +148,6 @@ fn zones() {
 
 #[test]
 fn instants() {
-    let zone = chrono_tz::America::New_York;
     insta::assert_snapshot!(table(&[
         "2026-11-22T09:00:00+01:00",
         "2026-11-22 09:00:00Z",
@@ -161,7 +164,7 @@ fn instants() {
         "2026-11-22T25:00:00Z",
         "tomorrow",
         "1234",
-    ], |v| v.instant(zone)), @"
+    ], |v| v.instant()), @"
     2026-11-22T09:00:00+01:00 2026-11-22T09:00:00+01:00
     2026-11-22 09:00:00Z     2026-11-22T09:00:00+00:00
     2026-11-22T09:00:00.250000-05:00 2026-11-22T09:00:00.250-05:00
@@ -182,15 +185,14 @@ fn instants() {
 
 #[test]
 fn words() {
-    let words = [("always", 1), ("on_ping", 2), ("blocked", 3)];
-    insta::assert_snapshot!(table(&["always", "on-ping", "on_ping", "alway", "never", "true", "[]"], |v| v.one_of(&words)), @"
-    always                   1
-    on-ping                  2
-    on_ping                  2
-    alway                    `key` must be one of `always`, `on_ping`, `blocked`, found `alway` -- did you mean `always`?
-    never                    `key` must be one of `always`, `on_ping`, `blocked`, found `never` -- write one of `always`, `on_ping`, `blocked`
-    true                     `key` must be one of `always`, `on_ping`, `blocked`, found `true` -- write one of `always`, `on_ping`, `blocked`
-    []                       `key` must be one of `always`, `on_ping`, `blocked`, found a list -- write one of `always`, `on_ping`, `blocked`
+    insta::assert_snapshot!(table(&["always", "on-ping", "on_ping", "alway", "never", "true", "[]"], |v| v.one_of::<UpdateMode>()), @"
+    always                   Always
+    on-ping                  OnPing
+    on_ping                  OnPing
+    alway                    `key` must be one of `always`, `on_ping`, `freely`, `blocked`, found `alway` -- did you mean `always`?
+    never                    `key` must be one of `always`, `on_ping`, `freely`, `blocked`, found `never` -- write one of `always`, `on_ping`, `freely`, `blocked`
+    true                     `key` must be one of `always`, `on_ping`, `freely`, `blocked`, found `true` -- write one of `always`, `on_ping`, `freely`, `blocked`
+    []                       `key` must be one of `always`, `on_ping`, `freely`, `blocked`, found a list -- write one of `always`, `on_ping`, `freely`, `blocked`
     ");
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::definition::{Store, When};
+use crate::policy::ToolPattern;
 use chrono::TimeZone as _;
 use proptest::prelude::*;
 use std::os::unix::fs::symlink;
@@ -85,13 +86,13 @@ fn a_draft_that_breaks_a_rule_is_not_written() {
     let folder = Folder::new();
     let mut both = tea();
     both.background = true;
-    both.allowed_tools = Some(vec!["Read".into()]);
-    both.disallowed_tools = Some(vec!["Write".into()]);
+    both.allowed_tools = Some(vec![ToolPattern::parse("Read").unwrap()]);
+    both.disallowed_tools = Some(vec![ToolPattern::parse("Write").unwrap()]);
     let mut foreground = tea();
     foreground.allowed_tools = Some(vec![]);
     let mut malformed = tea();
     malformed.background = true;
-    malformed.allowed_tools = Some(vec!["Bash(ls".into()]);
+    malformed.allowed_tools = Some(vec![ToolPattern::parse("Glob").unwrap()]);
     let mut option = tea();
     option.background = true;
     option.model = Some("--help".into());
@@ -103,8 +104,12 @@ fn a_draft_that_breaks_a_rule_is_not_written() {
     let empty = Draft::new(When::Cron("@daily".into()), " \n");
     let never = Draft::new(When::Cron("0 0 30 2 *".into()), "x");
     let drafts = [both, foreground, malformed, option, agent, turn, empty, never];
-    let errors: Vec<String> =
-        drafts.iter().map(|d| create(&folder.home, d, &defaults()).unwrap_err().to_string()).collect();
+    let error = |draft: &Draft| {
+        // A draft cannot hold a malformed pattern, but a text can.
+        let text = draft.render(&DefinitionId::new("x")).replace("Glob", "Bash(ls");
+        create_text(&folder.home, draft.kind, "x", &text, &defaults()).unwrap_err().to_string()
+    };
+    let errors: Vec<String> = drafts.iter().map(error).collect();
     insta::assert_snapshot!(errors.join("\n"), @"
     `allowed_tools` and `disallowed_tools` cannot both be set (keep one: `allowed_tools` lists the only tools the job has, `disallowed_tools` takes tools away)
     `allowed_tools` does not hold on a foreground job (add `background: true`, or remove `allowed_tools`: the job then has the main session's tools)

@@ -70,8 +70,8 @@ fn refused(cap: &Cap, change: impl FnOnce(&mut Draft), part: &str) {
     assert!(why.contains(part), "{why}");
 }
 
-fn texts(list: &[&str]) -> Option<Vec<String>> {
-    Some(list.iter().map(ToString::to_string).collect())
+fn texts(list: &[&str]) -> Option<Vec<ToolPattern>> {
+    Some(list.iter().map(|text| ToolPattern::parse(text).unwrap()).collect())
 }
 
 #[test]
@@ -305,8 +305,8 @@ mod properties {
             (definition.timeout, definition.max_turns) = (None, turns);
             let cap = of(&definition);
             let mut made = draft();
-            let words = |list: Option<Vec<&str>>| list.map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>());
-            (made.allowed_tools, made.disallowed_tools) = (words(asked.0), words(asked.1));
+            (made.allowed_tools, made.disallowed_tools) =
+                (asked.0.as_deref().and_then(texts), asked.1.as_deref().and_then(texts));
             (made.allow_ping, made.max_turns) = (!asked_quiet, asked_turns);
             made.timeout = seconds.map(Duration::from_secs);
             prop_assume!(cap.narrow(&mut made).is_ok());
@@ -314,11 +314,7 @@ mod properties {
             prop_assert_eq!(cap.narrow(&mut again), Ok(()));
             prop_assert_eq!(&again, &made);
 
-            let parse = |list: &Option<Vec<String>>| {
-                list.as_ref().map(|list| list.iter().map(|text| ToolPattern::parse(text).unwrap()).collect())
-            };
-            let (allow, deny) = (parse(&made.allowed_tools), parse(&made.disallowed_tools));
-            let child = BgForkConfig::new(made.update_main_session, made.allow_ping, allow, deny).unwrap();
+            let child = made.restrictions().unwrap();
             let tools = settings().main_tools;
             let child = Policy::background("child", &child, &tools, &places());
             let parent = &cap.policy;

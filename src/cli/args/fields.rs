@@ -1,0 +1,144 @@
+//! The flags of `add` and `edit` that set a definition's fields, from the table of fields.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use clap::error::Error;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+
+use super::values::{list, span};
+use crate::definition::FieldValue;
+use crate::definition::fields::{FIELDS, Field, Flag, On, Shape};
+
+/// One field that a flag sets.
+#[derive(Clone)]
+pub struct Given {
+    pub(in super::super) field: &'static Field,
+    pub(in super::super) value: FieldValue,
+    /// The flag, without its dashes.
+    pub(in super::super) flag: &'static str,
+}
+
+/// What flags set, in the order of the table. `C` says which fields there are flags for.
+#[derive(Clone)]
+pub struct FieldFlags<C>(pub Vec<Given>, PhantomData<C>);
+
+/// A command that sets fields.
+pub trait Sets {
+    /// The fields that it has flags for.
+    const ON: &'static [On];
+    /// Whether it makes a file: then it has the required flags, and those that only the program uses.
+    const MAKES: bool;
+}
+
+/// `routine add`.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRoutine;
+/// `reminder add`.
+#[derive(Clone, Copy, Debug)]
+pub struct NewReminder;
+/// `edit`, of either kind: the definition says which it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Edit;
+
+impl Sets for NewRoutine {
+    const ON: &'static [On] = &[On::Both, On::Routine];
+    const MAKES: bool = true;
+}
+
+impl Sets for NewReminder {
+    const ON: &'static [On] = &[On::Both, On::Reminder];
+    const MAKES: bool = true;
+}
+
+impl Sets for Edit {
+    const ON: &'static [On] = &[On::Both, On::Routine, On::Reminder];
+    const MAKES: bool = false;
+}
+
+impl<C: Sets> FieldFlags<C> {
+    /// The flags of this command, with their fields.
+    fn flags() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
+        let fields = FIELDS.iter().filter(|field| C::ON.contains(&field.on));
+        let flags = fields.flat_map(|field| field.flags.iter().map(move |flag| (field, flag)));
+        flags.filter(|(_, flag)| C::MAKES || !flag.hidden)
+    }
+}
+
+impl<C: Sets> Args for FieldFlags<C> {
+    fn augment_args(command: Command) -> Command {
+        Self::flags().fold(command, |command, (field, flag)| command.arg(arg(field, flag, C::MAKES)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<C: Sets> FromArgMatches for FieldFlags<C> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let given = Self::flags().filter_map(|(field, flag)| {
+            let value = match flag.sets {
+                Some(sets) => matches.get_flag(flag.long).then(sets),
+                None => argument(field.shape, flag.long, matches),
+            };
+            value.map(|value| Given { field, value, flag: flag.long })
+        });
+        Ok(Self(given.collect(), PhantomData))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<C> fmt::Debug for FieldFlags<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().map(|given| (given.flag, &given.value))).finish()
+    }
+}
+
+fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
+    let others = field.flags.iter().filter(|other| other.long != flag.long).map(|other| other.long);
+    let arg = Arg::new(flag.long)
+        .long(flag.long)
+        .short(flag.short)
+        .visible_alias(flag.alias)
+        .help(flag.help.unwrap_or(field.help).trim())
+        .hide(flag.hidden)
+        .required(field.required && makes)
+        .conflicts_with_all(others);
+    if flag.sets.is_some() {
+        return arg.action(ArgAction::SetTrue);
+    }
+    let arg = arg.value_name(flag.argument);
+    match field.shape {
+        Shape::Flag => arg.value_parser(value_parser!(bool)),
+        Shape::Count => arg.value_parser(value_parser!(u32)),
+        Shape::Amount => arg.value_parser(value_parser!(f64)),
+        Shape::Span => arg.value_parser(span),
+        Shape::Text => arg,
+        Shape::Texts => arg.num_args(1..).action(ArgAction::Append),
+        Shape::Word(words) => arg.value_parser(move |text: &str| word(text, words())),
+    }
+}
+
+/// The argument of a flag as a value of its field.
+fn argument(shape: Shape, flag: &str, matches: &ArgMatches) -> Option<FieldValue> {
+    match shape {
+        Shape::Flag => matches.get_one::<bool>(flag).copied().map(FieldValue::Flag),
+        Shape::Count => matches.get_one::<u32>(flag).copied().map(FieldValue::Count),
+        Shape::Amount => matches.get_one::<f64>(flag).copied().map(FieldValue::Amount),
+        Shape::Span => matches.get_one::<Duration>(flag).copied().map(FieldValue::Span),
+        Shape::Text | Shape::Word(_) => matches.get_one::<String>(flag).cloned().map(FieldValue::Text),
+        Shape::Texts => Some(FieldValue::Texts(list(matches.get_many::<String>(flag)?.cloned().collect()))),
+    }
+}
+
+/// One of these words; `-` and `_` are the same in it.
+fn word(text: &str, words: &[&str]) -> Result<String, String> {
+    let word = text.replace('-', "_");
+    if words.contains(&word.as_str()) { Ok(word) } else { Err(format!("one of: {}", words.join(", "))) }
+}

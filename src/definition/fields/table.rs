@@ -1,0 +1,253 @@
+//! The one table of a definition's fields. Each row makes a field's storage, and what reads, writes, shows and documents it.
+//!
+//! A row is
+//!
+//! ```text
+//! /// One line of help.
+//! name as member: Type = default, reader, { attributes }
+//! ```
+//!
+//! `as member` also gives [`Definition`] a member of this type. A field without it is part of a trigger or of a mode, which
+//! [`Draft::from`] and the parser put together. The reader makes a [`Value`](super::super::values::Value) into the type;
+//! [`FieldType`] makes the type into a [`FieldValue`](super::FieldValue). The attributes are those of [`Field`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+use chrono_tz::Tz;
+
+use super::super::{DefinitionId, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
+use super::{FALSE, Field, FieldType, Limit, NO_NETWORK, On, TRUE, sets, takes};
+use crate::policy::{JobNetwork, ToolPattern, UpdateMode};
+
+macro_rules! fields {
+    ($(
+        #[doc = $help:literal]
+        $name:ident $(as $member:ident)?: $type:ty = $default:expr, $read:expr, { $($attributes:tt)* }
+    )*) => {
+        /// A valid routine or reminder.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Definition {
+            /// Its identity.
+            pub id: DefinitionId,
+            /// Its file, relative to the data folder: `reminders/tea.md`.
+            pub file: PathBuf,
+            /// The zone its times are read and shown in: its own, else the configured one, else the system's.
+            pub zone: Tz,
+            /// When it fires.
+            pub trigger: Trigger,
+            /// Where it runs and, in the background, under what restrictions.
+            pub mode: Mode,
+            /// The markdown body: the prompt. Never blank.
+            pub body: String,
+            $($(#[doc = $help] pub $member: $type,)?)*
+        }
+
+        /// The fields of a file one by one, before the rules that bind them together are checked. Writing a draft into a file
+        /// checks them.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Draft {
+            /// Routine or reminder.
+            pub kind: Kind,
+            /// The prompt.
+            pub body: String,
+            $(#[doc = $help] pub $name: $type,)*
+        }
+
+        impl Draft {
+            /// Every field at its default.
+            pub(crate) fn empty(kind: Kind, body: String) -> Self {
+                Self { on_missed: kind.on_missed(), ..Self { kind, body, $($name: $default,)* } }
+            }
+
+            /// The fields that a definition has as members.
+            pub(in super::super) fn of_members(definition: &Definition) -> Self {
+                Self {
+                    $($($name: definition.$member.clone(),)?)*
+                    ..Self::empty(definition.kind(), definition.body.clone())
+                }
+            }
+
+            /// The definition with these fields as members.
+            pub(in super::super) fn into_definition(
+                self,
+                (id, file, zone): (DefinitionId, PathBuf, Tz),
+                trigger: Trigger,
+                mode: Mode,
+            ) -> Definition {
+                Definition { id, file, zone, trigger, mode, body: self.body, $($($member: self.$name,)?)* }
+            }
+        }
+
+        /// Every field, in the order in which the program writes them.
+        pub static FIELDS: &[Field] = &[$(Field {
+            name: stringify!($name),
+            help: $help,
+            shape: <$type as FieldType>::SHAPE,
+            read: |value, draft| {
+                draft.$name = $read(value)?.into();
+                Ok(())
+            },
+            show: |draft| draft.$name.show(),
+            $($attributes)*
+            ..Field::BASE
+        }),*];
+    };
+}
+
+fields! {
+    /// The identity; files with the same id are both refused
+    id: Option<DefinitionId> = None, |v: &V| v.text().map(DefinitionId::new), {
+        unset: "the file's name without `.md`; 8 hex digits where the program makes the file",
+        example: "check-the-oven", may_be_empty: true,
+    }
+    /// One line for lists
+    description as description: String = String::new(), |v: &V| v.line(), {
+        unset: "empty", example: "Triage the inbox", may_be_empty: true,
+        flags: &[takes("description", "TEXT").short('d')],
+    }
+    /// Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
+    cron: Option<String> = None, |v: &V| v.cron(), {
+        on: On::Routine, required: true, example: "'30 8 * * 1-5'", may_be_empty: true,
+        flags: &[takes("cron", "EXPR")],
+    }
+    /// When it fires: a time with its offset, or a local time of `timezone`
+    run_at: Option<DateTime<FixedOffset>> = None, |v: &V| v.instant(), {
+        on: On::Reminder, required: true, example: "2027-01-31T18:30:00+01:00", may_be_empty: true,
+    }
+    /// IANA zone of its times, e.g. Europe/Berlin
+    timezone as own_zone: Option<Tz> = None, |v: &V| v.zone(), {
+        unset: "`timezone` of config.yaml, else the system's", example: "Europe/Berlin", may_be_empty: true,
+        flags: &[takes("timezone", "ZONE")],
+    }
+    /// `false`: it is listed and never fires
+    enabled as enabled: bool = true, |v: &V| v.flag(), { example: "false", restricts: true, }
+    /// Run in a fork of its own instead of the main session
+    background: bool = false, |v: &V| v.flag(), {
+        example: "true", restricts: true, flags: &[sets("background", TRUE)],
+    }
+    /// A fresh session without the main session's history
+    isolated: bool = false, |v: &V| v.flag(), {
+        background_only: true, example: "true", flags: &[sets("isolated", TRUE)],
+        limit: Limit::Other("What an isolated job makes is isolated."),
+    }
+    /// Model alias or full name
+    model: Option<String> = None, |v: &V| v.model(), {
+        background_only: true, unset: "the main session's", example: "haiku", may_be_empty: true,
+        flags: &[takes("model", "MODEL")],
+    }
+    /// How the model thinks: `true`, `false`, or at most so many tokens
+    thinking: Thinking = Thinking::Adaptive, |v: &V| v.thinking(), {
+        background_only: true, example: "8000", may_be_empty: true,
+        flags: &[
+            takes("thinking", "TOKENS").help("At most so many tokens of thinking"),
+            sets("no-thinking", FALSE).help("No thinking"),
+        ],
+    }
+    /// Only these tools exist for it
+    allowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
+        background_only: true, restricts: true, unset: "what the main session has",
+        example: "[Read, Bash(ollim-bot gmail *), mcp__discord__ping_user]",
+        flags: &[takes("allowed-tools", "PATTERN").help("Only these tools exist for it; '' for none")], not_with: Some("disallowed_tools"),
+        details: "See [the patterns](policy.md). `Bash(ollim-bot help)` is always added. An empty list, `[]`, grants nothing else.",
+        limit: Limit::Other("What a job makes has at most the tools that the job has."),
+    }
+    /// Everything the main session has, except these
+    disallowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
+        background_only: true, restricts: true, unset: "none",
+        example: "[Bash(ollim-bot cal *), WebFetch, WebSearch]",
+        flags: &[takes("blocked-tools", "PATTERN").alias("disallowed-tools")], not_with: Some("allowed_tools"),
+        details: "A denylist of Bash patterns is a guard rail, not a boundary.",
+        limit: Limit::Other("What a job makes lacks at least the tools that the job lacks."),
+    }
+    /// The named agent that it runs as
+    agent: Option<String> = None, |v: &V| v.agent(), {
+        background_only: true, restricts: true, unset: "none", example: "Explore",
+        flags: &[takes("agent", "NAME")],
+        limit: Limit::Other("What a job that runs as an agent makes runs as the same agent."),
+    }
+    /// How it reports to the main session
+    update_main_session: UpdateMode = UpdateMode::OnPing, |v: &V| v.one_of::<UpdateMode>(), {
+        background_only: true, restricts: true, example: "always",
+        flags: &[takes("update-main-session", "MODE")],
+        details: "`always`: it must report. `on_ping`: it must report if it sent a message. `freely`: it may. `blocked`: it cannot.",
+        limit: Limit::Other("What a blocked job makes is blocked."),
+    }
+    /// Whether it may reach you directly
+    allow_ping: bool = true, |v: &V| v.flag(), {
+        background_only: true, restricts: true, example: "false",
+        flags: &[sets("no-ping", FALSE).help("It may not reach you directly")],
+        limit: Limit::Other("What a job that may not makes may not either."),
+    }
+    /// The network of its programs: `internet` or `none`
+    network: JobNetwork = JobNetwork::Internet, |v: &V| v.one_of::<JobNetwork>(), {
+        background_only: true, restricts: true, example: "none",
+        flags: &[sets("no-network", NO_NETWORK).help("Its programs have no network")],
+        limit: Limit::Other("What a job without network makes has none."),
+    }
+    /// Skills whose text it is given: folders of skills/
+    skills as skills: Vec<String> = Vec::new(), |v: &V| v.skills(), {
+        unset: "none", example: "[mail]", flags: &[takes("skills", "NAME")],
+        details: "A skill adds no tools.",
+        limit: Limit::Other("What a job makes has the job's own skills only."),
+    }
+    /// Wall clock for the whole run: `10m`, `1h30m`
+    timeout as timeout: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {
+        restricts: true, unset: "`timeout` of config.yaml, 30 minutes", example: "1h30m",
+        flags: &[takes("timeout", "SPAN")],
+        limit: Limit::Other("What a job makes has at most the job's own, or the usual one."),
+    }
+    /// At most so many turns of the model
+    max_turns as max_turns: Option<u32> = None, |v: &V| v.count(1), {
+        restricts: true, unset: "no limit", example: "20", flags: &[takes("max-turns", "N")], limit: Limit::AtMost,
+    }
+    /// At most so many US dollars
+    max_cost_usd as max_cost_usd: Option<f64> = None, |v: &V| v.dollars(), {
+        restricts: true, unset: "no limit", example: "0.50", flags: &[takes("max-cost-usd", "USD")], limit: Limit::AtMost,
+    }
+    /// What happens to times that were missed: latest, all, skip
+    on_missed as on_missed: OnMissed = OnMissed::All, |v: &V| v.one_of::<OnMissed>(), {
+        example: "skip", flags: &[takes("on-missed", "WHAT")],
+        details: "The misfire policy, for occurrences that fell due while nothing could run. `latest`: one late run, for the newest. \
+                  `all`: every one, late. `skip`: none; each is recorded.",
+    }
+    /// When the previous run is still going
+    on_overlap: OnOverlap = OnOverlap::Skip, |v: &V| v.one_of::<OnOverlap>(), {
+        on: On::Routine, example: "queue", flags: &[takes("on-overlap", "WHAT")],
+        details: "The concurrency policy. `skip`: the new occurrence is recorded as skipped. `queue`: it waits; at most one does. \
+                  `cancel`: the previous run is ended.",
+    }
+    /// Extra attempts after a failure that may pass
+    retry as retry: Option<u32> = None, |v: &V| v.count(0), {
+        unset: "2 for reminders, 0 for routines", example: "3", flags: &[takes("retry", "N")],
+    }
+    /// How many follow-ups the agent may schedule
+    max_chain: u32 = 0, |v: &V| v.count(0), {
+        on: On::Reminder, example: "3", flags: &[takes("max-chain", "N")],
+        limit: Limit::Other("What a reminder makes has at most the follow-ups that the reminder has left."),
+    }
+    /// Which link of a chain this is
+    chain_depth: u32 = 0, |v: &V| v.count(0), {
+        on: On::Reminder, example: "1", flags: &[takes("chain-depth", "N").hidden()], details: "Follow-ups set it.",
+    }
+    /// The chain's first link
+    chain_parent: Option<DefinitionId> = None, |v: &V| v.identity(), {
+        on: On::Reminder, unset: "its own id", example: "check-the-oven", may_be_empty: true,
+        flags: &[takes("chain-parent", "ID").hidden()], details: "Follow-ups set it.",
+    }
+    /// The job whose run made it
+    created_by as created_by: Option<DefinitionId> = None, |v: &V| v.identity(), {
+        unset: "a person made it", example: "email-triage", may_be_empty: true,
+        flags: &[takes("created-by", "ID").hidden()],
+        details: "The program sets it. Only that job may change the file later.",
+    }
+    /// Why a reminder in reminders/failed/ failed
+    failed_reason: Option<String> = None, |v: &V| Ok(v.text().ok()), {
+        on: On::Reminder, unset: "none", example: "'the client ended with 1'", may_be_empty: true, note: true,
+        details: "The program sets it, and takes it out when the reminder comes back.",
+    }
+}
+
+/// What a reader reads, and what is wrong with it.
+type V<'a> = super::super::values::Value<'a>;

@@ -1,0 +1,98 @@
+//! A field's value by itself: as YAML, JSON, a flag's text and words for a person.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::super::frontmatter::{Node, yaml_text};
+use super::super::values::span_text;
+
+/// A value to set.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub enum FieldValue {
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number.
+    Count(u32),
+    /// US dollars.
+    Amount(f64),
+    /// A span of time.
+    Span(Duration),
+    /// Any text.
+    Text(String),
+    /// A list of texts; may be empty.
+    Texts(Vec<String>),
+}
+
+impl FieldValue {
+    /// What YAML reads where this value is written.
+    pub(in super::super) fn node(&self) -> Node {
+        match self {
+            Self::Flag(flag) => Node::Bool(*flag),
+            Self::Count(n) => Node::Int((*n).into()),
+            Self::Amount(amount) => Node::Float(*amount),
+            Self::Span(span) => Node::Text(span_text(*span)),
+            Self::Text(text) => Node::Text(text.clone()),
+            Self::Texts(texts) => Node::List(texts.iter().map(|text| Node::Text(text.clone())).collect()),
+        }
+    }
+
+    /// The text behind the colon, and the lines below it.
+    pub(in super::super) fn written(&self, indent: &str, eol: &str) -> (String, String) {
+        match self {
+            Self::Flag(flag) => (flag.to_string(), String::new()),
+            Self::Count(n) => (n.to_string(), String::new()),
+            Self::Amount(amount) => (format!("{amount:?}"), String::new()),
+            Self::Span(span) => (yaml_text(&span_text(*span)), String::new()),
+            Self::Text(text) => (yaml_text(text), String::new()),
+            Self::Texts(texts) if texts.is_empty() => ("[]".into(), String::new()),
+            Self::Texts(texts) => {
+                let lines = texts.iter().map(|text| format!("{indent}  - {}{eol}", yaml_text(text)));
+                (String::new(), lines.collect())
+            }
+        }
+    }
+
+    /// `name: value` and the lines below it.
+    pub(in super::super) fn entry(&self, name: &str) -> String {
+        let (inline, below) = self.written("", "\n");
+        let space = if inline.is_empty() { "" } else { " " };
+        format!("{name}:{space}{inline}\n{below}")
+    }
+
+    /// The value as `--json` prints it.
+    pub(crate) fn json(&self) -> Json {
+        match self {
+            Self::Flag(flag) => json!(flag),
+            Self::Count(n) => json!(n),
+            Self::Amount(amount) => json!(amount),
+            Self::Span(span) => json!(humantime::format_duration(*span).to_string()),
+            Self::Text(text) => json!(text),
+            Self::Texts(texts) => json!(texts),
+        }
+    }
+
+    /// The value as one or several arguments of a flag. The empty list is one empty argument.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        match self {
+            Self::Texts(texts) if texts.is_empty() => vec![String::new()],
+            Self::Texts(texts) => texts.clone(),
+            other => vec![other.to_string()],
+        }
+    }
+}
+
+impl std::fmt::Display for FieldValue {
+    /// For people: `no`, `1h 30m`, `Read, WebFetch`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(flag) => f.write_str(if *flag { "yes" } else { "no" }),
+            Self::Count(n) => write!(f, "{n}"),
+            Self::Amount(amount) => write!(f, "{amount}"),
+            Self::Span(span) => write!(f, "{}", humantime::format_duration(*span)),
+            Self::Text(text) => f.write_str(text),
+            Self::Texts(texts) if texts.is_empty() => f.write_str("none"),
+            Self::Texts(texts) => f.write_str(&texts.join(", ")),
+        }
+    }
+}
