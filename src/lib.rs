@@ -15,7 +15,6 @@ pub mod failpoints;
 pub mod clock;
 pub mod config;
 pub mod home;
-mod parallel;
 
 pub mod policy;
 

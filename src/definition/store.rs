@@ -13,7 +13,6 @@ use super::{
     Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, persona, read, skill,
 };
 use crate::home::Home;
-use crate::parallel;
 
 /// Everything that two folders say at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -222,10 +221,10 @@ impl Store {
     /// Every file there is now. A folder that cannot be read stands for its files.
     fn read_all(&self) -> BTreeMap<File, State> {
         let (files, problems) = self.list();
-        let reader = || read::Reader::of_many(&self.home, &self.defaults);
+        let mut reader = read::Reader::of_many(&self.home, &self.defaults);
         // Those that are gone by now are left out.
-        let read = |reader: &mut read::Reader, file: &PathBuf| Some((key(file), State::of(reader.read(file)?)));
-        parallel::filter_map(&files, reader, read).into_iter().chain(problems).collect()
+        let read = files.iter().filter_map(|file| Some((key(file), State::of(reader.read(file)?))));
+        read.chain(problems).collect()
     }
 
     /// The files of both folders, and the folders that cannot be read.
