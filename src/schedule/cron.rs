@@ -1,21 +1,21 @@
-//! When a cron expression comes round in a zone, daylight saving included. Pure.
+//! Computes when a cron expression fires in a zone, daylight saving included. Pure.
 //!
-//! croner walks the calendar without any zone; what a wall-clock time means as an instant is decided here, by the
-//! rules of vixie cron (cron(8), "Daylight Saving Time and other time changes"; docs/cron.md):
-//! - a *fixed-time* expression (neither minute nor hour begins with a `*`) whose time is skipped fires once, at the
-//!   first moment after the gap; one whose time is repeated fires once, the first time;
-//! - any other follows the clock: nothing in a gap, both times in a repeated hour.
+//! The rules are those of vixie cron (cron(8), "Daylight Saving Time and other time changes"; docs/cron.md):
+//! - A *fixed-time* expression (neither minute nor hour begins with a `*`) whose time is skipped fires once, at the
+//!   first moment after the gap. One whose time is repeated fires once, the first time.
+//! - Any other follows the clock: nothing in a gap, both times in a repeated hour.
 //!
-//! croner's own zone support is not used for this: it takes `0 1,2 * * *` for a wildcard, drops a skipped time
-//! whose gap ends on another day (America/Nuuk, 23:30), and gives up on a gap of a whole day (Pacific/Apia 2011).
+//! croner computes the second kind. For the first it walks the calendar without a zone, and this module maps the
+//! wall-clock times to instants: with a zone, croner takes `0 1,2 * * *` for the second kind, drops a skipped time whose
+//! gap ends on another day (America/Nuuk, 23:30), and gives up on a gap of a whole day (Pacific/Apia 2011).
 
-use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc};
+use chrono::{DateTime, LocalResult, NaiveDateTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::{GapInfo, Tz};
 use croner::Cron;
 
 use crate::definition::cron::{cron_fields, parse_cron};
 
-/// A cron expression that can be asked for its times. About 6 kB: made for the asking, not kept for the many.
+/// A parsed cron expression. It takes about 6 kB, so parse it where its times are needed and drop it afterwards.
 #[derive(Clone, Debug)]
 pub struct Times {
     cron: Cron,
@@ -29,7 +29,7 @@ impl Times {
         let [minute, hour, ..] = cron_fields(expression).ok()?;
         let fixed_time = !minute.starts_with('*') && !hour.starts_with('*');
         let mut cron = parse_cron(expression).ok()?;
-        // croner counts to see whether it is a fixed time, each time it is asked; without a zone it makes no difference.
+        // croner then never takes it for a fixed time.
         cron.pattern.seconds.from_wildcard = true;
         Some(Self { cron, fixed_time })
     }
@@ -37,7 +37,10 @@ impl Times {
     /// The first time after `after`, which it never is itself. `None`: there is none before the year 5000.
     #[must_use]
     pub fn next(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        if self.fixed_time { self.next_fixed(zone, after) } else { self.next_by_the_clock(zone, after) }
+        if self.fixed_time {
+            return self.next_fixed(zone, after);
+        }
+        self.cron.find_next_occurrence(&after.with_timezone(&zone), false).ok().map(|next| next.to_utc())
     }
 
     /// Wall-clock times are mapped to instants in their order; several in one gap become one.
@@ -51,33 +54,6 @@ impl Times {
             };
             if instant > after {
                 return Some(instant);
-            }
-        }
-    }
-
-    /// The first instant whose wall-clock time matches.
-    fn next_by_the_clock(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let here = wall_clock(zone, after);
-        let ahead = self.first_instant(zone, here, after);
-        // Within the first half of a repeated stretch its second half lies ahead, though its wall-clock times do not.
-        let Some(again) = repeat_begins(zone, here, after) else { return ahead };
-        let repeated = self.first_instant(zone, wall_clock(zone, again) - TimeDelta::seconds(1), again);
-        [ahead, repeated].into_iter().flatten().min()
-    }
-
-    /// The first instant not before `from` (and after `wall` on the clock) whose wall-clock time matches.
-    fn first_instant(&self, zone: Tz, mut wall: NaiveDateTime, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        loop {
-            wall = self.next_wall(wall)?;
-            match zone.from_local_datetime(&wall) {
-                LocalResult::Single(instant) => return Some(instant.to_utc()),
-                LocalResult::Ambiguous(first, _) if first.to_utc() >= from => return Some(first.to_utc()),
-                LocalResult::Ambiguous(_, second) => return Some(second.to_utc()),
-                LocalResult::None => {
-                    // No clock shows anything until the gap is over.
-                    let over = after_gap(zone, wall)?;
-                    wall = wall_clock(zone, over) - TimeDelta::seconds(1);
-                }
             }
         }
     }
@@ -96,23 +72,6 @@ fn wall_clock(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
 /// The first moment after the gap that swallows `wall`.
 fn after_gap(zone: Tz, wall: NaiveDateTime) -> Option<DateTime<Utc>> {
     GapInfo::new(&wall, &zone)?.end.map(|end| end.to_utc())
-}
-
-/// Where the second half of a repeated stretch begins, if `at` (whose wall-clock time is `wall`) lies in the first.
-fn repeat_begins(zone: Tz, wall: NaiveDateTime, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let LocalResult::Ambiguous(first, second) = zone.from_local_datetime(&wall) else { return None };
-    let (first, second) = (first.to_utc(), second.to_utc());
-    if at >= second {
-        return None;
-    }
-    let offset = |at: DateTime<Utc>| zone.offset_from_utc_datetime(&at.naive_utc()).fix();
-    let before = offset(first);
-    let (mut still, mut changed) = (first, second);
-    while changed - still > TimeDelta::seconds(1) {
-        let middle = still + TimeDelta::seconds((changed - still).num_seconds() / 2);
-        if offset(middle) == before { still = middle } else { changed = middle }
-    }
-    Some(changed)
 }
 
 #[cfg(test)]
