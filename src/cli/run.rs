@@ -130,6 +130,9 @@ impl From<DaemonError> for CliError {
                 .hint(format!("end it first (`kill {pid}`): two bots on one folder would each fire every job"))
                 .hint("or give this one a folder of its own, `--home DIR`, and copy routines/ and reminders/ there")
                 .hint(format!("if that process is something else, remove {file}")),
+            DaemonError::Lock(LockError::Lost { .. }) => failed
+                .hint("state/ holds the journal: put the folder back if you have it elsewhere, then start the service again")
+                .hint("without it the service starts with a new journal, which knows of no earlier run"),
             DaemonError::Fire(_) => Self::user(error.to_string()),
             _ => failed,
         }

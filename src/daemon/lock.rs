@@ -1,6 +1,6 @@
 //! One service a data folder: a lock that the kernel gives up when the process ends, however it ends.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
@@ -35,6 +35,12 @@ pub enum LockError {
         pid: i32,
         /// The file that names it, relative to the data folder.
         file: &'static str,
+    },
+    /// The lock file was deleted or replaced while the service ran.
+    #[error("{} was deleted or replaced while the service ran, so the service ended", path.display())]
+    Lost {
+        /// The lock file.
+        path: PathBuf,
     },
     /// The lock file cannot be used.
     #[error("cannot lock {}: {source}", path.display())]
@@ -100,19 +106,13 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Takes the data folder again where the lock's file was deleted or replaced. `false`: it is where it was.
-    ///
-    /// # Errors
-    /// As [`Self::take`]; then the old lock is kept, which holds nobody off any more.
-    pub fn renew(&mut self, home: &Home) -> Result<bool, LockError> {
-        let failed = |source| LockError::Io { path: home.lock(), source };
-        let ours = self.file.metadata().map_err(failed)?;
-        let there = std::fs::metadata(home.lock());
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
-            return Ok(false);
-        }
-        *self = Self::take(home)?;
-        Ok(true)
+    /// Whether the lock file was deleted or replaced since it was taken. A file that was moved away with its folder was
+    /// not.
+    #[must_use]
+    pub fn is_lost(&self, home: &Home) -> bool {
+        let Ok(ours) = self.file.metadata() else { return false };
+        let identity = |file: &Metadata| (file.dev(), file.ino());
+        ours.nlink() == 0 || fs::metadata(home.lock()).is_ok_and(|there| identity(&there) != identity(&ours))
     }
 }
 
@@ -198,18 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_lock_is_taken_anew_unless_another_has_it() {
+    fn a_deleted_or_replaced_lock_is_lost_and_a_moved_one_is_not() {
         let (_folder, home) = home();
-        let mut lock = Lock::take(&home).unwrap();
-        assert!(!lock.renew(&home).unwrap());
-        std::fs::remove_dir_all(home.state()).unwrap();
-        assert!(matches!(lock.renew(&home), Err(LockError::Io { .. })));
-        std::fs::create_dir(home.state()).unwrap();
-        assert!(lock.renew(&home).unwrap());
-        assert!(matches!(Lock::take(&home), Err(LockError::Taken { .. })));
-        std::fs::remove_file(home.lock()).unwrap();
-        let _other = Lock::take(&home).unwrap();
-        assert!(matches!(lock.renew(&home), Err(LockError::Taken { .. })));
+        let lock = Lock::take(&home).unwrap();
+        assert!(!lock.is_lost(&home));
+        let away = home.root().join("away");
+        fs::rename(home.state(), &away).unwrap();
+        assert!(!lock.is_lost(&home));
+        fs::create_dir(home.state()).unwrap();
+        let other = Lock::take(&home).unwrap();
+        assert!(lock.is_lost(&home) && !other.is_lost(&home));
+        fs::remove_dir_all(home.state()).unwrap();
+        assert!(other.is_lost(&home));
     }
 
     #[test]

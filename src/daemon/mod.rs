@@ -3,7 +3,6 @@
 //! Knows every part; no part knows it. Who may ask what of it is decided by a token that is presented, never
 //! guessed from processes: [`wire`] says how. Knows nothing of how answers are shown.
 
-mod belongings;
 pub mod call;
 pub mod client;
 pub mod control;
@@ -14,6 +13,7 @@ mod following;
 pub mod links;
 pub mod lock;
 mod problems;
+mod runtime_files;
 mod secrets;
 pub mod service;
 pub mod settings;

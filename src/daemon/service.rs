@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock, RwLock};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
-use super::belongings::Belongings;
 use super::client::{self, Chosen, Wish};
 use super::control::Control;
 use super::delivery::{self, Show};
@@ -18,6 +17,7 @@ use super::following::Following;
 use super::links::{Links, WriteReminders};
 use super::lock::{Lock, LockError};
 use super::problems::Problems;
+use super::runtime_files;
 use super::secrets::{self, SecretsError};
 use super::settings::{self, Current, InForce, ReadSettings, Settings};
 use super::supervisor::Supervisor;
@@ -106,7 +106,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Settings { config, defaults } = settings;
     // From here on a signal ends the service in order.
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
-    let lock = Arc::new(std::sync::Mutex::new(Lock::take(&home)?));
+    let lock = Arc::new(Lock::take(&home)?);
     fail_point!(Locked);
     // What jobs of the same user hold open must not keep it from starting others.
     agent_sandbox::many_descriptors();
@@ -234,15 +234,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         }
     });
     tasks.spawn(following.follow(watch));
-    let belongings = Belongings {
-        home: home.clone(),
-        lock: Arc::clone(&lock),
-        tokens: tokens.clone(),
-        journal: journal.clone(),
-        schedule: schedule.clone(),
-        answers: Arc::new(verbs),
-    };
-    tasks.spawn(belongings.keep(control));
+    tasks.spawn(async move { control.serve(Arc::new(verbs)).await });
+    tasks.spawn(runtime_files::watch(Arc::clone(&lock), home.clone(), schedule.clone(), journal.trouble()));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
     tasks.spawn(supervisor.clone().pulse(schedule.clone()));
     tasks.spawn(supervisor.clone().status(schedule.clone()));
@@ -256,6 +249,10 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     delivery::last_words(&journal, &show).await;
     journal.close().await;
     fail_point!(JournalClosed);
+    if lock.is_lost(&home) {
+        // The socket and the token may be another service's by now.
+        return Err(LockError::Lost { path: home.lock() }.into());
+    }
     // Who asks now is told that nothing runs, not kept waiting.
     let _absent = fs::remove_file(home.socket());
     let _absent = fs::remove_file(home.user_token());

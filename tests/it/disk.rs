@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
-use crate::support::bot::{TestBot, now, reminder};
+use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::disk::{self, Inside};
 
 /// A time as long as every other.
@@ -243,42 +243,42 @@ fn a_data_folder_that_is_moved_away_is_waited_for() {
     service.stop();
 }
 
-#[test]
-fn a_deleted_state_folder_is_said_and_made_anew_with_all_that_was_in_it() {
-    let bot = TestBot::new();
-    bot.write("reminders/r0.md", &text(now(), "word 0."));
-    let service = bot.start();
-    service.until("its file is removed", || bot.names("reminders").is_empty().then_some(()));
-    delete(&bot, &bot.path("state"));
+/// Nothing could be recorded any more, and nothing would keep another service off.
+fn ends_when_its_state_is_gone(bot: &TestBot, service: Service<'_>, again: &[&str]) {
     bot.write("reminders/r1.md", &text(now(), "word 1."));
-    service.until("it is said", || service.said().contains("is gone; bring its folder back").then_some(()));
-    assert!(!service.said().contains("word 1"), "{}", service.said());
-    fs::create_dir(bot.path("state")).unwrap();
-    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
-    each_ran_once(2, &bot.json(["runs"]), &bot.json(["inbox"]));
-    // It is still the one service of this folder, and answers.
-    let pid = service.pid();
-    service.until("it answers", || (bot.json(["status"])["daemon"]["pid"] == pid).then_some(()));
-    let second = bot.run(["run"]);
-    assert_eq!(second.code, 2, "{second:?}");
-    assert!(second.stderr.contains(&format!("(pid {pid})")), "{second:?}");
-    let (status, said) = service.stop();
-    assert!(status.success(), "{said}");
+    for folder in again {
+        fs::create_dir_all(bot.path(folder)).unwrap();
+    }
+    let (status, said) = service.wait();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("was deleted or replaced while the service ran"), "{said}");
+    assert!(said.contains("state/ holds the journal"), "{said}");
 }
 
 #[test]
-fn a_data_folder_that_is_deleted_and_made_again_is_followed() {
+fn a_service_whose_state_folder_is_deleted_says_so_and_ends() {
+    for again in [&[][..], &["state"]] {
+        let bot = TestBot::new();
+        bot.write("reminders/r0.md", &text(now(), "word 0."));
+        let service = bot.start();
+        service.until("its file is removed", || bot.names("reminders").is_empty().then_some(()));
+        delete(&bot, &bot.path("state"));
+        ends_when_its_state_is_gone(&bot, service, again);
+        // The next service goes on from the files.
+        fs::create_dir_all(bot.path("state")).unwrap();
+        let service = bot.start();
+        service.until("it fires", || bot.names("reminders").is_empty().then_some(()));
+        let (status, said) = service.stop();
+        assert!(status.success(), "{said}");
+    }
+}
+
+#[test]
+fn a_service_whose_data_folder_is_deleted_and_made_again_says_so_and_ends() {
     let bot = TestBot::new();
     bot.write("reminders/r0.md", &text(now(), "word 0."));
     let service = bot.start();
     service.until("its file is removed", || bot.names("reminders").is_empty().then_some(()));
     delete(&bot, bot.home());
-    for folder in ["routines", "reminders", "state"] {
-        fs::create_dir_all(bot.path(folder)).unwrap();
-    }
-    bot.write("reminders/r1.md", &text(now(), "word 1."));
-    service.until("it fires", || bot.names("reminders").is_empty().then_some(()));
-    each_ran_once(2, &bot.json(["runs"]), &bot.json(["inbox"]));
-    let (status, said) = service.stop();
-    assert!(status.success(), "{said}");
+    ends_when_its_state_is_gone(&bot, service, &["routines", "reminders", "state"]);
 }
