@@ -112,7 +112,7 @@ async fn idle(mut activity: watch::Receiver<Activity>, clock: Clock) {
     loop {
         let now = *activity.borrow_and_update();
         let due_soon = now.next.is_some_and(|at| at <= clock.now() + IDLE);
-        if now.loaded && now.open == 0 && !due_soon {
+        if now.loaded && now.active == 0 && !due_soon {
             return;
         }
         if activity.changed().await.is_err() {

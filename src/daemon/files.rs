@@ -1,5 +1,4 @@
-//! What the schedule needs of definition files: the last look before one fires, and what happens to a reminder's after
-//! its outcome is recorded.
+//! What the schedule needs of definition files: the pre-launch check, and the cleanup of a reminder's file.
 
 use std::fs;
 use std::io;
@@ -11,7 +10,7 @@ use async_trait::async_trait;
 use super::following::Following;
 use crate::definition::{self, DefinitionId};
 use crate::home::Home;
-use crate::schedule::{Files, Look, Removal};
+use crate::schedule::{Files, Removal};
 
 /// The data folder's files.
 pub struct HomeFiles {
@@ -38,12 +37,8 @@ impl Files for HomeFiles {
         fs::symlink_metadata(self.home.root().join(file)).is_ok()
     }
 
-    fn look(&self, file: &Path, text: &str) -> Look {
-        match definition::read_text(&self.home, file) {
-            Ok(Some(now)) if now == text => Look::AsRead,
-            Ok(Some(_)) | Err(_) => Look::Changed,
-            Ok(None) => Look::Gone,
-        }
+    fn is_unchanged(&self, file: &Path, text: &str) -> bool {
+        definition::read_text(&self.home, file).is_ok_and(|now| now.is_some_and(|now| now == text))
     }
 
     async fn reread(&self, id: &DefinitionId, file: &Path) {

@@ -16,12 +16,12 @@ use super::files::HomeFiles;
 use super::following::Following;
 use super::links::{Links, WriteReminders};
 use super::lock::{Lock, LockError};
+use super::maintenance::Maintenance;
 use super::problems::Problems;
 use super::runtime_files;
 use super::secrets::{self, SecretsError};
 use super::settings::{self, Current, InForce, ReadSettings, Settings};
 use super::supervisor::Supervisor;
-use super::upkeep::Upkeep;
 use super::verbs::{Commands, Verbs};
 use super::wire::{Sandbox, ServiceStatus};
 use crate::agents;
@@ -200,7 +200,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         journal: journal.clone(),
     };
     let current = in_force.current.subscribe();
-    let upkeep = Upkeep {
+    let maintenance = Maintenance {
         home: home.clone(),
         journal: journal.clone(),
         clock: clock.clone(),
@@ -208,7 +208,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         schedule: schedule.clone(),
         settings: current.clone(),
     };
-    let housekeeping = Housekeeping::start(upkeep.chores()).await?;
+    let housekeeping = Housekeeping::start(maintenance.tasks()).await?;
     tracing::info!(
         client = status.client.name,
         why = status.client.why,
@@ -313,7 +313,7 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> R
     let _ended = activity.wait_for(|now| now.loaded).await.is_err();
     let fired = schedule.fire(id).await;
     if let Ok(run) = &fired {
-        while schedule.snapshot(0).await.open.iter().any(|open| open.run == *run) {
+        while schedule.snapshot(0).await.active.iter().any(|active| active.run == *run) {
             if activity.changed().await.is_err() {
                 break;
             }

@@ -116,7 +116,7 @@ fn watchdog(env: &BTreeMap<String, String>, own: u32) -> Option<Duration> {
 }
 
 fn words(activity: &Activity) -> String {
-    let open = match activity.open {
+    let open = match activity.active {
         0 => "nothing is going".to_owned(),
         1 => "1 job is going or waits".to_owned(),
         open => format!("{open} jobs are going or wait"),
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::definition::DefinitionId;
     use crate::journal::{Journal, Occurrence, RunId};
-    use crate::schedule::{Dispatcher, Files, Job, Launcher, Look, Removal};
+    use crate::schedule::{Dispatcher, Files, Job, Launcher, Removal};
 
     fn env(socket: &str, watchdog: &str) -> BTreeMap<String, String> {
         [("NOTIFY_SOCKET", socket), ("WATCHDOG_USEC", watchdog)]
@@ -228,8 +228,8 @@ mod tests {
         fn is_there(&self, _: &std::path::Path) -> bool {
             false
         }
-        fn look(&self, _: &std::path::Path, _: &str) -> Look {
-            Look::Gone
+        fn is_unchanged(&self, _: &std::path::Path, _: &str) -> bool {
+            false
         }
         async fn reread(&self, _: &DefinitionId, _: &std::path::Path) {}
         fn remove(&self, _: &std::path::Path, _: &str) -> io::Result<Removal> {
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn how_things_are_in_a_line() {
         let at = "2026-03-01T13:00:00Z".parse().ok();
-        let now = Activity { loaded: true, open: 2, next: at, paused: false, waiting_for_login: true };
+        let now = Activity { loaded: true, active: 2, next: at, paused: false, waiting_for_login: true };
         assert_eq!(
             words(&now),
             "2 jobs are going or wait; the agent client is not logged in; next 2026-03-01 13:00:00 UTC"

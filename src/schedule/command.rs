@@ -89,9 +89,10 @@ pub enum DecisionError {
     Stopping,
 }
 
-/// Who waits for the answer to something that is to be on the disk first.
+/// Who waits for an answer that comes once it is on the disk.
 pub(super) type Decided<T> = oneshot::Sender<Result<T, JournalError>>;
 
+#[derive(Debug)]
 pub(super) enum Command {
     Replace(Vec<Loaded>),
     Upsert(Loaded),
@@ -110,19 +111,19 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Whether a person decides something by it. What it means depends on what an earlier life has left.
-    pub(super) fn is_a_decision(&self) -> bool {
+    /// Whether it can be obeyed only once what the previous process left is taken up. `recovering`: that is under way.
+    pub(super) fn needs_recovery(&self, recovering: bool) -> bool {
         match self {
-            Self::Fire(..) | Self::Cancel(..) | Self::Pause(_) | Self::Resume(_) | Self::ResumeRoutine(..) => true,
-            Self::Replace(_) | Self::Upsert(_) | Self::Remove(_) | Self::LookAgain(_) | Self::Limit(_) => false,
-            Self::Snapshot(..) | Self::Alive(_) | Self::Stop(_) | Self::EndNow => false,
+            Self::Replace(_) => recovering,
+            Self::Snapshot(..) | Self::Alive(_) | Self::Limit(_) | Self::Stop(_) | Self::EndNow => false,
+            _ => true,
         }
     }
 }
 
-/// An open occurrence, as it is shown.
+/// An active occurrence, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenView {
+pub struct ActiveView {
     /// The last attempt.
     pub run: RunId,
     /// Whose.
@@ -137,14 +138,14 @@ pub struct OpenView {
     pub stage: StageView,
 }
 
-/// Where an open occurrence stands.
+/// What an active occurrence waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageView {
     /// It waits: for a slot, for an earlier run of its definition, for `resume`, for a login.
     Waiting,
     /// Its file is not valid just now; it waits for it.
     WaitingForFile,
-    /// An attempt is going since then.
+    /// An attempt is running since then.
     Running(DateTime<Utc>),
     /// Another attempt follows in so long.
     RetryIn(Duration),
@@ -152,13 +153,13 @@ pub enum StageView {
     Recording,
 }
 
-/// How things stand.
+/// The state of the schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// How many definitions there are.
     pub definitions: usize,
     /// Occurrences that are claimed and have no outcome.
-    pub open: Vec<OpenView>,
+    pub active: Vec<ActiveView>,
     /// The next to fall due, as many as were asked for.
     pub next: Vec<(DateTime<Utc>, Arc<Definition>)>,
     /// What was launched in the last 15 minutes, oldest first; the newest 64 at most.
@@ -169,13 +170,13 @@ pub struct Snapshot {
     pub waiting_for_login: Option<DateTime<Utc>>,
 }
 
-/// How much is going on, for those who watch.
+/// How much is going on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Whether the first definitions have been taken in.
+    /// Whether the schedule has started: the definitions are known, and what the previous process left is taken up.
     pub loaded: bool,
-    /// How many occurrences are open, or being claimed.
-    pub open: usize,
+    /// How many occurrences are active, or being claimed.
+    pub active: usize,
     /// When the next one falls due.
     pub next: Option<DateTime<Utc>>,
     /// A person has paused everything.
@@ -192,8 +193,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// These are all definitions there are; others that were known are gone. The first such call also takes up what
-    /// an earlier life has left; nothing fires before it.
+    /// Replaces all definitions. The first call about definitions must be this one. It also takes up what the previous
+    /// process left; nothing fires before that.
     pub fn replace(&self, definitions: Vec<Loaded>) {
         self.send(Command::Replace(definitions));
     }
@@ -203,18 +204,18 @@ impl Schedule {
         self.send(Command::Upsert(loaded));
     }
 
-    /// A definition's file is gone, or no longer valid. A run of it that is going goes on.
+    /// A definition's file is gone, or no longer valid. A run of it goes on.
     pub fn remove(&self, id: DefinitionId) {
         self.send(Command::Remove(id));
     }
 
-    /// A file that held no valid definition is gone, or was put right: what waited for it looks at it again.
+    /// A file that held no valid definition is gone, or was mended: occurrences that wait for it look at it again.
     pub fn look_again(&self, file: PathBuf) {
         self.send(Command::LookAgain(file));
     }
 
-    /// Runs a definition now, paused or disabled as it may be. A reminder's own occurrence is brought forward: when
-    /// it completes, its file is removed as usual. A routine's run by hand is an occurrence of its own.
+    /// Runs a definition now, even a paused or disabled one. A reminder's own occurrence is brought forward: when it
+    /// completes, its file is removed as usual. A routine's run by hand is an occurrence of its own.
     ///
     /// # Errors
     /// [`FireError`].
@@ -224,8 +225,8 @@ impl Schedule {
         answer.await.unwrap_or(Err(FireError::Stopping))
     }
 
-    /// Ends a run, or keeps it from starting. Returns when its end is on the disk, with how it ended: it may have been
-    /// quicker, and is then whatever it has become.
+    /// Ends a run, or keeps it from starting. Returns how it ended, once that is on the disk. A run that ends by itself at
+    /// the same moment keeps its own end.
     ///
     /// # Errors
     /// [`CancelError`].
@@ -235,7 +236,7 @@ impl Schedule {
         answer.await.unwrap_or(Err(CancelError::Stopping))
     }
 
-    /// Nothing starts until [`Self::resume`], in this life or, once this has returned, the next. What falls due
+    /// Starts nothing until [`Self::resume`]. Once this has returned, that holds for the next process too. What falls due
     /// meanwhile goes by `on_missed`.
     ///
     /// # Errors
@@ -260,19 +261,19 @@ impl Schedule {
         self.decide(|reply| Command::ResumeRoutine(id, reply)).await
     }
 
-    /// How many background runs may go at once, from now on. At least one.
+    /// Sets how many background runs may run at once, at least one.
     pub fn limit(&self, max_concurrent_runs: usize) {
         self.send(Command::Limit(max_concurrent_runs));
     }
 
-    /// How things stand, with the `next` definitions to fall due.
+    /// The state of the schedule, with the `next` definitions to fall due.
     pub async fn snapshot(&self, next: usize) -> Snapshot {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Snapshot(next, reply));
         answer.await.unwrap_or_default()
     }
 
-    /// Returns when the dispatcher has come round to answering: it is going about its work. `false`: it has ended.
+    /// Returns `true` when the dispatcher answers, and `false` when it has ended.
     pub async fn is_alive(&self) -> bool {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Alive(reply));
@@ -285,12 +286,12 @@ impl Schedule {
         self.send(Command::Stop(grace));
     }
 
-    /// As [`Self::stop`], without waiting for runs to break off in their own time.
+    /// As [`Self::stop`], and cuts runs off in the middle.
     pub fn end_now(&self) {
         self.send(Command::EndNow);
     }
 
-    /// How much is going on, as it changes.
+    /// Watches how much is going on.
     #[must_use]
     pub fn activity(&self) -> watch::Receiver<Activity> {
         self.activity.clone()
@@ -303,7 +304,7 @@ impl Schedule {
     }
 
     fn send(&self, command: Command) {
-        // A dispatcher that has ended needs no telling; who waits for an answer hears of it by the dropped reply.
+        // If the dispatcher has ended, the dropped reply tells whoever waits for an answer.
         let _ended = self.commands.send(command);
     }
 }

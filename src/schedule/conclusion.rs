@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::active::Cause;
+use super::failures::{Ended, after};
 use super::job::class_word;
-use super::open::Cause;
 use super::retry;
-use super::streak::{Ended, after};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
 use crate::definition::Definition;
 use crate::journal::{After, Finish, NewMessage, RunId, RunState, Streak};
 
-/// All that decides, besides the report.
+/// All that decides besides the report.
 pub(super) struct Attempted<'a> {
     pub(super) run: &'a RunId,
     pub(super) definition: &'a Definition,
     /// Attempts of this occurrence that failed before.
     pub(super) failures: u32,
-    /// Some attempt has had an effect, this one included.
-    pub(super) touched: bool,
+    /// Some attempt had a side effect, this one included.
+    pub(super) had_side_effect: bool,
     /// Why it was ended, if it was.
     pub(super) cause: Option<Cause>,
     /// The service is ending.
@@ -99,11 +99,13 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Conclusion {
         let at = attempted.now + pause;
         Conclusion { finish: recorded(After::RetryAt(at)), retry_in: Some(pause), not_logged_in }
     };
-    if failure.class == FailureClass::NotLoggedIn && (!attempted.touched || attempted.definition.retry.is_some()) {
+    if failure.class == FailureClass::NotLoggedIn
+        && (!attempted.had_side_effect || attempted.definition.retry.is_some())
+    {
         return again(LOGIN_PROBE, true);
     }
     let failures = attempted.failures + 1;
-    if failure.class.may_pass() && retry::allowed(attempted.definition, failures, attempted.touched) {
+    if failure.class.may_pass() && retry::allowed(attempted.definition, failures, attempted.had_side_effect) {
         return again(retry::pause(failures, attempted.chance), false);
     }
     let mut finish = recorded(After::Closed);
@@ -153,13 +155,13 @@ mod tests {
     struct Case {
         definition: Definition,
         failures: u32,
-        touched: bool,
+        had_side_effect: bool,
         cause: Option<Cause>,
         stopping: bool,
     }
 
     fn case(definition: Definition) -> Case {
-        Case { definition, failures: 0, touched: false, cause: None, stopping: false }
+        Case { definition, failures: 0, had_side_effect: false, cause: None, stopping: false }
     }
 
     fn check(case: &Case, end: AttemptEnd, expected: (RunState, &str, usize)) {
@@ -168,7 +170,7 @@ mod tests {
             run: &RunId::new("00000001"),
             definition: &case.definition,
             failures: case.failures,
-            touched: case.touched,
+            had_side_effect: case.had_side_effect,
             cause: case.cause,
             stopping: case.stopping,
             streak: Streak::none(case.definition.id.clone()),
@@ -203,12 +205,12 @@ mod tests {
         check(&tea(), fails(Overloaded), (Failed, "in 30 s", 0));
         check(&Case { failures: 1, ..tea() }, fails(Overloaded), (Failed, "in 120 s", 0));
         check(&Case { failures: 2, ..tea() }, fails(Overloaded), (Failed, "closed", 1));
-        check(&Case { touched: true, ..tea() }, fails(Overloaded), (Failed, "closed", 1));
+        check(&Case { had_side_effect: true, ..tea() }, fails(Overloaded), (Failed, "closed", 1));
         check(&tea(), fails(ErrorResult), (Failed, "closed", 1));
         check(&mail(), fails(Overloaded), (Failed, "closed", 0));
         check(&mail(), fails(NeedsClaude), (Failed, "closed", 1));
         check(&mail(), fails(NotLoggedIn), (Failed, "in 300 s", 0));
-        check(&Case { touched: true, ..mail() }, fails(NotLoggedIn), (Failed, "closed", 1));
+        check(&Case { had_side_effect: true, ..mail() }, fails(NotLoggedIn), (Failed, "closed", 1));
         check(&tea(), AttemptEnd::Cancelled, (Cancelled, "closed", 0));
         for (cause, expected) in [
             (Cause::Person, (Cancelled, "closed", 0)),

@@ -1,5 +1,5 @@
-//! What the schedule needs of definition files: a last look at one that is about to fire, and what happens to a reminder's
-//! after its outcome is recorded.
+//! What the schedule needs of definition files: the pre-launch check, and the cleanup of a reminder's file after its outcome
+//! is recorded.
 
 use std::io;
 use std::path::Path;
@@ -17,17 +17,6 @@ pub enum Removal {
     Changed,
 }
 
-/// What a file says just now, beside the text that was read from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// The same.
-    AsRead,
-    /// Something else, or it cannot be read.
-    Changed,
-    /// It is not there.
-    Gone,
-}
-
 /// Acts on definition files. Paths are relative to the data folder, as in [`crate::definition::Definition::file`].
 /// What is not async is called on blocking threads. A file that is not there is success.
 #[async_trait]
@@ -35,8 +24,8 @@ pub trait Files: Send + Sync {
     /// Whether there is such a file, valid or not.
     fn is_there(&self, file: &Path) -> bool;
 
-    /// Whether a file still says `text`.
-    fn look(&self, file: &Path, text: &str) -> Look;
+    /// Whether a file exists and still holds `text`.
+    fn is_unchanged(&self, file: &Path, text: &str) -> bool;
 
     /// Reads a definition's file again. When this returns, the schedule has been told what holds for the definition now,
     /// whether that was news or not.

@@ -1,5 +1,5 @@
-//! The bot's own upkeep, on tokio-cron-scheduler: a full re-read of the folders as a safety net, journal retention,
-//! a heartbeat. What each chore does is its owner's; this only sees that it is done now and then.
+//! The service's own maintenance, on tokio-cron-scheduler: a full re-read of the folders as a safety net, journal retention,
+//! a heartbeat. This module only runs the tasks.
 //!
 //! tokio-cron-scheduler does not decide when a definition fires: it polls every half second, copies every job each
 //! time, and keeps the UTC offset of a zone from when a job was registered.
@@ -9,42 +9,42 @@ use std::time::Duration;
 
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 
-/// Something that is done every so often. It must not take longer than its interval.
-pub struct Chore {
+/// A task that is run at an interval, which must be longer than the task takes.
+pub struct MaintenanceTask {
     /// Names it in the log.
     pub name: &'static str,
     /// How often; whole seconds, at least one.
     pub every: Duration,
-    /// Does it. An error is the chore's own to log.
+    /// Runs it once. The task logs its own errors.
     pub work: Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
 }
 
 /// Housekeeping could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("housekeeping cannot be started (chore `{chore}`)")]
+#[error("housekeeping cannot be started (task `{task}`)")]
 pub struct HousekeepingError {
-    /// Which chore was being set up.
-    pub chore: &'static str,
+    /// The task that was being set up.
+    pub task: &'static str,
     #[source]
     source: JobSchedulerError,
 }
 
-/// Chores that are being done, until [`Self::stop`].
+/// Runs maintenance tasks until [`Self::stop`].
 pub struct Housekeeping(JobScheduler);
 
 impl Housekeeping {
-    /// Begins to do `chores`, each for the first time after its interval.
+    /// Starts running `tasks`, each for the first time after its interval.
     ///
     /// # Errors
     /// When tokio-cron-scheduler refuses one.
-    pub async fn start(chores: Vec<Chore>) -> Result<Self, HousekeepingError> {
-        let failed = |chore| move |source| HousekeepingError { chore, source };
+    pub async fn start(tasks: Vec<MaintenanceTask>) -> Result<Self, HousekeepingError> {
+        let failed = |task| move |source| HousekeepingError { task, source };
         let scheduler = JobScheduler::new().await.map_err(failed("none"))?;
-        for mut chore in chores {
-            let name = chore.name;
-            let job = Job::new_repeated_async(chore.every.max(Duration::from_secs(1)), move |_, _| {
-                tracing::debug!(chore = name, "housekeeping");
-                (chore.work)()
+        for mut task in tasks {
+            let name = task.name;
+            let job = Job::new_repeated_async(task.every.max(Duration::from_secs(1)), move |_, _| {
+                tracing::debug!(task = name, "housekeeping");
+                (task.work)()
             });
             scheduler.add(job.map_err(failed(name))?).await.map_err(failed(name))?;
         }
@@ -52,7 +52,7 @@ impl Housekeeping {
         Ok(Self(scheduler))
     }
 
-    /// Does no further chore.
+    /// Runs no further task.
     pub async fn stop(mut self) {
         if let Err(error) = self.0.shutdown().await {
             tracing::debug!(%error, "housekeeping did not stop cleanly");
@@ -66,14 +66,14 @@ mod tests {
 
     /// On the real clock: tokio-cron-scheduler reads no other.
     #[tokio::test]
-    async fn a_chore_is_done_again_and_again() {
+    async fn a_task_is_done_again_and_again() {
         let (done, mut seen) = tokio::sync::mpsc::unbounded_channel();
         let work = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
             let done = done.clone();
             Box::pin(async move { done.send(()).unwrap() })
         };
-        let chore = Chore { name: "test", every: Duration::from_secs(1), work: Box::new(work) };
-        let housekeeping = Housekeeping::start(vec![chore]).await.unwrap();
+        let task = MaintenanceTask { name: "test", every: Duration::from_secs(1), work: Box::new(work) };
+        let housekeeping = Housekeeping::start(vec![task]).await.unwrap();
         assert!(seen.recv().await.is_some());
         assert!(seen.recv().await.is_some());
         housekeeping.stop().await;

@@ -1,4 +1,4 @@
-//! The hand-over to whoever runs a job, and its safe side: a panic in there is a failed run.
+//! The hand-over to whoever runs a job. A panic there becomes a failed run.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
 use crate::definition::Definition;
 use crate::journal::{Occurrence, RunId};
 
-/// One attempt that is to be made now. It is claimed, and recorded as running.
+/// An attempt to make now. It is claimed, and recorded as running.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The attempt.
@@ -24,7 +24,7 @@ pub struct Job {
     pub attempt: u32,
     /// The line for the prompt of a late run: `[late: was scheduled for 14:00, running now]`.
     pub late: Option<String>,
-    /// An earlier attempt was cut off before its first effect; the prompt says so.
+    /// The attempt before was cut off before its first side effect; the prompt says so.
     pub cut_off: bool,
     /// A person fired it.
     pub by_hand: bool,
@@ -36,7 +36,7 @@ pub struct Job {
 /// it started has ended.
 #[async_trait]
 pub trait Launcher: Send + Sync {
-    /// An attempt is about to be asked for: what takes time and depends on none may be made ready.
+    /// Called before an attempt is asked for, to prepare what takes time and depends on no job.
     fn get_ready(&self) {}
     /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;

@@ -1,4 +1,4 @@
-//! Ending what an attempt of an earlier life left running. Normally there is nothing: the wrapper around each client
+//! Ends what an attempt of the previous process left running. Normally there is nothing: the wrapper around each client
 //! ends its tree when the service dies.
 
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! What becomes of a routine's occurrences that fell due while nothing could run, and how a late run says so. Pure.
+//! Sorts a routine's due occurrences into missed and on time, by `on_missed`; and the prompt's line for a late run. Pure.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -32,19 +32,21 @@ pub(super) struct Plan {
     pub(super) run: Vec<DateTime<Utc>>,
 }
 
-/// Sorts the occurrences after `accounted`, up to and including `now`. Those before `able_since` were missed.
-pub(super) fn plan(
-    times: &Times,
-    zone: Tz,
-    policy: OnMissed,
-    accounted: DateTime<Utc>,
-    able_since: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> Plan {
-    let boundary = able_since.min(now + TimeDelta::milliseconds(1));
+/// The times that a plan is made for: after `after`, up to and including `now`.
+pub(super) struct Window {
+    pub(super) after: DateTime<Utc>,
+    /// Occurrences before this were missed.
+    pub(super) eligible_since: DateTime<Utc>,
+    pub(super) now: DateTime<Utc>,
+}
+
+/// Sorts the occurrences of a window.
+pub(super) fn plan(times: &Times, zone: Tz, policy: OnMissed, window: &Window) -> Plan {
+    let Window { after, eligible_since, now } = *window;
+    let boundary = eligible_since.min(now + TimeDelta::milliseconds(1));
     let keep = if policy == OnMissed::All { CAUGHT_UP } else { LISTED };
-    let (skip_stretch, mut missed) = newest(times, zone, accounted, boundary, keep);
-    let on_time_from = accounted.max(boundary - TimeDelta::milliseconds(1));
+    let (skip_stretch, mut missed) = newest(times, zone, after, boundary, keep);
+    let on_time_from = after.max(boundary - TimeDelta::milliseconds(1));
     let run = between(times, zone, on_time_from, now + TimeDelta::milliseconds(1), LISTED);
     let run_late = match policy {
         OnMissed::All => std::mem::take(&mut missed),
@@ -107,15 +109,16 @@ mod tests {
     }
 
     /// `[stretch] skipped | late | on time`, as day and hour.
-    fn check(cron: &str, policy: OnMissed, accounted: &str, able_since: &str, now: &str, expected: &str) {
+    fn check(cron: &str, policy: OnMissed, after: &str, eligible_since: &str, now: &str, expected: &str) {
         let times = Times::parse(cron).unwrap();
-        let plan = plan(&times, Tz::UTC, policy, at(accounted), at(able_since), at(now));
+        let window = Window { after: at(after), eligible_since: at(eligible_since), now: at(now) };
+        let plan = plan(&times, Tz::UTC, policy, &window);
         let words = |times: &[DateTime<Utc>]| {
             times.iter().map(|time| time.format("%d/%H").to_string()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(plan.skip_stretch, None);
         let found = format!("{} | {} | {}", words(&plan.skip), words(&plan.run_late), words(&plan.run));
-        assert_eq!(found, expected, "{cron} {policy:?} from {accounted}, able since {able_since}, now {now}");
+        assert_eq!(found, expected, "{cron} {policy:?} after {after}, eligible since {eligible_since}, now {now}");
     }
 
     #[test]
@@ -139,7 +142,7 @@ mod tests {
     fn a_year_of_minutes_is_one_record_and_a_hundred() {
         let times = Times::parse("* * * * *").unwrap();
         let (from, now) = (at("01T00:00:30"), at("01T00:00:30") + TimeDelta::days(365));
-        let plan = plan(&times, Tz::UTC, OnMissed::Latest, from, now, now);
+        let plan = plan(&times, Tz::UTC, OnMissed::Latest, &Window { after: from, eligible_since: now, now });
         assert_eq!((plan.skip.len(), plan.run_late.len(), plan.run.len()), (LISTED - 1, 1, 0));
         let (first, last) = plan.skip_stretch.unwrap();
         assert_eq!(first, at("01T00:01:00"));
@@ -159,8 +162,8 @@ mod tests {
             let policy = [OnMissed::Latest, OnMissed::All, OnMissed::Skip][policy];
             let accounted = at("01T00:00:00");
             let now = accounted + TimeDelta::minutes(gone);
-            let able_since = accounted + TimeDelta::minutes(able);
-            let plan = plan(&times, Tz::UTC, policy, accounted, able_since, now);
+            let eligible_since = accounted + TimeDelta::minutes(able);
+            let plan = plan(&times, Tz::UTC, policy, &Window { after: accounted, eligible_since, now });
             let all = between(&times, Tz::UTC, accounted, now + TimeDelta::milliseconds(1), usize::MAX);
             let mut placed: Vec<DateTime<Utc>> = match plan.skip_stretch {
                 None => Vec::new(),
@@ -170,7 +173,7 @@ mod tests {
                 placed.extend(part);
             }
             placed.sort();
-            let on_time = all.iter().filter(|time| **time >= able_since).count();
+            let on_time = all.iter().filter(|time| **time >= eligible_since).count();
             if on_time <= LISTED {
                 prop_assert_eq!(&placed, &all);
                 prop_assert_eq!(plan.run.len(), on_time);

@@ -1,36 +1,46 @@
 //! When definitions fire, and what becomes of each occurrence.
 //!
-//! Theory of operation. One task, the [`Dispatcher`], owns all state and never waits for anything but its next event:
-//! a command, the timer, a clock that was set, or the end of something it has started. Everything slow (the journal,
-//! files, the runs themselves) is a task of its own that reports back. So one stuck job, or a full disk, never keeps
-//! it from the others.
+//! # Theory of operation
 //!
-//! What always holds: an occurrence is claimed in the journal before anything is started for it, and its outcome is
-//! recorded before its file is touched; all that fall due together are one commit; at most one attempt of a definition
-//! is going; nothing starts before its time, whatever the clock does. If the process dies at any instruction, the
-//! journal and the files hold enough for the next life to go on (docs/lifecycle.md).
+//! One task, the [`Dispatcher`], owns all state. It waits for events only: a command, the timer, a clock that was set, or
+//! the end of a task that it has spawned. Everything slow (the journal, files, the runs themselves) is such a task and
+//! reports back. So one stuck job, or a full disk, never holds up the others.
+//!
+//! What always holds:
+//! - An occurrence is claimed in the journal before anything is started for it, and its outcome is recorded before its file
+//!   is touched.
+//! - All occurrences that fall due together are claimed in one commit.
+//! - At most one attempt of a definition is running.
+//! - Nothing starts before its time, whatever the clock does.
+//! - If the process dies at any instruction, the journal and the files hold enough for the next process to go on
+//!   (docs/lifecycle.md).
 //!
 //! Must not know: clients, channels, prompts. It hands a [`Job`] to a [`Launcher`] and gets a report.
 
+mod active;
 mod command;
 mod conclusion;
 pub mod cron;
+mod definitions;
 mod dispatcher;
+mod failures;
 mod files;
+mod gate;
 mod housekeeping;
 mod job;
 mod leftover;
 mod missed;
-mod open;
+mod overlap;
 mod queue;
-mod reached;
+mod recent;
 mod retry;
-mod streak;
 #[cfg(test)]
 mod tests;
+mod wall_clock;
 
-pub use command::{Activity, CancelError, DecisionError, FireError, Loaded, OpenView, Schedule, Snapshot, StageView};
-pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError, occurrences};
-pub use files::{Files, Look, Removal};
-pub use housekeeping::{Chore, Housekeeping, HousekeepingError};
+pub use command::{ActiveView, Activity, CancelError, DecisionError, FireError, Loaded, Schedule, Snapshot, StageView};
+pub use definitions::occurrences;
+pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};
+pub use files::{Files, Removal};
+pub use housekeeping::{Housekeeping, HousekeepingError, MaintenanceTask};
 pub use job::{Job, Launcher};

@@ -1,7 +1,7 @@
 //! Whether a failed attempt is tried again, and when. Pure.
 //!
-//! Only failures that may pass by themselves are, and after a first effect only where the definition says `retry`
-//! itself: the person then knows that a part of it may happen twice.
+//! Only failures that may pass by themselves are tried again. After a side effect, only those of definitions with an
+//! explicit `retry` are: the person then knows that a part of the work may happen twice.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ pub(super) fn granted(definition: &Definition) -> u32 {
     })
 }
 
-/// Whether another attempt is allowed after `failures` of them. `touched`: one of them has had an effect.
-pub(super) fn allowed(definition: &Definition, failures: u32, touched: bool) -> bool {
-    failures <= granted(definition) && (!touched || definition.retry.is_some())
+/// Whether another attempt is allowed after `failures` of them. `had_side_effect`: one of them has had an effect.
+pub(super) fn allowed(definition: &Definition, failures: u32, had_side_effect: bool) -> bool {
+    failures <= granted(definition) && (!had_side_effect || definition.retry.is_some())
 }
 
 /// The pause after the `failures`-th failure, give or take 20 %. `chance`: 0 to 1.
@@ -44,8 +44,8 @@ mod tests {
             definition.retry = retry;
             definition
         };
-        // (definition, failures, touched) → another attempt?
-        for (definition, failures, touched, expected) in [
+        // (definition, failures, had_side_effect) → another attempt?
+        for (definition, failures, had_side_effect, expected) in [
             (reminder("tea"), 1, false, true),
             (reminder("tea"), 2, false, true),
             (reminder("tea"), 3, false, false),
@@ -58,9 +58,9 @@ mod tests {
             (says(reminder("tea"), Some(2)), 2, true, true),
         ] {
             assert_eq!(
-                allowed(&definition, failures, touched),
+                allowed(&definition, failures, had_side_effect),
                 expected,
-                "{} {:?} {failures} {touched}",
+                "{} {:?} {failures} {had_side_effect}",
                 definition.title(),
                 definition.retry
             );

@@ -1,6 +1,7 @@
-//! What happens to a reminder's file once its outcome is recorded: a completed one's is removed, any other is moved to
-//! `reminders/failed/`. Found undone at a start, it is done then.
+//! Cleans up a reminder's file once its outcome is recorded: removes that of a completed one, moves any other to
+//! `reminders/failed/`. A cleanup that the previous process did not finish is done at the start.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,18 +9,46 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::definitions::due_at;
 use super::super::files::{Files, Removal};
-use super::definitions::due_at;
 use super::{Dispatcher, Event};
+use crate::definition::DefinitionId;
 use crate::journal::{Recorded, RunState};
 
-/// How long until a file that could not be dealt with is tried again: twice as long each time, up to the longest.
-const AGAIN: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(30);
+/// The pause before a cleanup that failed is tried again: twice as long each time, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Reminders whose outcome is recorded and whose file still has to be cleaned up.
+#[derive(Debug, Default)]
+pub(super) struct Cleanups(HashMap<DefinitionId, Waiting>);
+
+/// A cleanup that is not under way.
+#[derive(Debug)]
+struct Waiting {
+    recorded: Recorded,
+    retry: Option<Retry>,
+}
+
+/// A cleanup that failed is tried again.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+impl Cleanups {
+    /// When the next one is tried again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.values().filter_map(|waiting| Some(waiting.retry?.at)).min()
+    }
+}
 
 /// What became of a file.
 pub(super) struct Cleaned {
     recorded: Recorded,
+    /// The pause before this try, if it was not the first.
+    pause: Option<Duration>,
     result: io::Result<Left>,
 }
 
@@ -27,53 +56,42 @@ pub(super) struct Cleaned {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Nothing,
-    /// The file has changed and the dispatcher has not heard of it yet.
+    /// The file has changed, and the dispatcher has not been told yet.
     WaitForEdit,
 }
 
 /// What is to be done with a file.
-enum Deed {
-    /// There is no valid definition: whatever stands there was changed, or is gone.
-    RemoveIfAsFired,
+enum Action {
+    /// Unless its text has changed since it fired.
     Remove,
     MoveToFailed(String),
-    /// It is another occurrence's now, or another job's.
+    /// It belongs to another occurrence, or to another job.
     Leave,
 }
 
 impl Dispatcher {
-    /// Deals with a reminder's file. Its occurrence has its outcome on the disk.
-    pub(super) fn clean_up(&mut self, recorded: Recorded) {
-        let id = &recorded.occurrence.id;
-        let why = match (&recorded.outcome, &recorded.error) {
-            (outcome, Some(error)) => format!("{outcome}: {error}"),
-            (outcome, None) => outcome.to_string(),
-        };
-        let mut file = recorded.file.clone();
-        let deed = match self.definitions.get(id).map(|entry| &entry.loaded) {
-            None if self.is_somebodys(&file) => Deed::Leave,
-            None if recorded.outcome == RunState::Completed => Deed::RemoveIfAsFired,
-            None => Deed::MoveToFailed(why),
-            Some(loaded) if due_at(&loaded.definition) != Some(recorded.occurrence.at) => Deed::Leave,
-            Some(loaded) => {
-                file.clone_from(&loaded.definition.file);
-                if recorded.outcome != RunState::Completed {
-                    Deed::MoveToFailed(why)
-                } else if loaded.text == recorded.text {
-                    Deed::Remove
-                } else {
-                    let at = recorded.occurrence.at.with_timezone(&loaded.definition.zone);
-                    Deed::MoveToFailed(format!(
-                        "it ran for {} and was completed before this edit; give it a new time",
-                        at.to_rfc3339()
-                    ))
-                }
+    /// Cleans up a reminder's file. `pause` is the pause before this try, if it is not the first.
+    pub(super) fn clean_up(&mut self, recorded: Recorded, pause: Option<Duration>) {
+        let loaded = self.definitions.get(&recorded.occurrence.id).map(|entry| &entry.loaded);
+        let file = loaded.map_or(&recorded.file, |loaded| &loaded.definition.file).clone();
+        let completed = recorded.outcome == RunState::Completed;
+        let action = match loaded {
+            None if self.definitions.has_file(&file) => Action::Leave,
+            Some(loaded) if due_at(&loaded.definition) != Some(recorded.occurrence.at) => Action::Leave,
+            Some(loaded) if completed && loaded.text != recorded.text => {
+                let at = recorded.occurrence.at.with_timezone(&loaded.definition.zone).to_rfc3339();
+                Action::MoveToFailed(format!("it ran for {at} and was completed before this edit; give it a new time"))
             }
+            _ if completed => Action::Remove,
+            _ => Action::MoveToFailed(match &recorded.error {
+                Some(error) => format!("{}: {error}", recorded.outcome),
+                None => recorded.outcome.to_string(),
+            }),
         };
         let (files, journal) = (Arc::clone(&self.files), self.journal.clone());
         self.tasks.spawn(async move {
             let fired = Arc::clone(&recorded.text);
-            let done = tokio::task::spawn_blocking(move || act(&*files, &file, &fired, deed)).await;
+            let done = tokio::task::spawn_blocking(move || act(&*files, &file, &fired, action)).await;
             let mut result = done.unwrap_or_else(|panic| Err(io::Error::other(panic)));
             if matches!(result, Ok(Left::Nothing)) {
                 fail_point!(FileDone);
@@ -81,59 +99,64 @@ impl Dispatcher {
                     journal.file_done(&recorded.occurrence).await.map_err(io::Error::other).map(|()| Left::Nothing);
                 fail_point!(FileRecorded);
             }
-            Event::Cleaned(Cleaned { recorded, result })
+            Event::Cleaned(Cleaned { recorded, pause, result })
         });
     }
 
     pub(super) fn on_cleaned(&mut self, cleaned: Cleaned) {
-        let Cleaned { recorded, result } = cleaned;
+        let Cleaned { recorded, pause, result } = cleaned;
         let id = recorded.occurrence.id.clone();
-        match result {
+        let retry = match result {
             Ok(Left::Nothing) => {
-                if self.stuck.remove(&id).is_some() {
+                if pause.is_some() {
                     tracing::info!(%id, "the file of a reminder that is done was removed or moved");
                 }
+                return;
             }
-            // Whoever follows the files will tell; it is looked at again then.
-            Ok(Left::WaitForEdit) => {
-                self.uncleaned.insert(id, recorded);
-            }
+            // The watch on the folders reports the edit.
+            Ok(Left::WaitForEdit) => None,
             Err(error) => {
-                let pause = match self.stuck.get(&id) {
-                    Some(last) => (*last * 2).min(LONGEST),
-                    None => {
-                        tracing::warn!(
-                            %id, file = %recorded.file.display(), %error,
-                            "the file of a reminder that is done cannot be removed or moved; trying again"
-                        );
-                        AGAIN
-                    }
-                };
-                self.stuck.insert(id.clone(), pause);
-                self.cleanups.insert((Instant::now() + pause, id.clone()));
-                self.uncleaned.insert(id, recorded);
+                if pause.is_none() {
+                    tracing::warn!(
+                        %id, file = %recorded.file.display(), %error,
+                        "the file of a reminder that is done cannot be removed or moved; trying again"
+                    );
+                }
+                let pause = pause.map_or(FIRST_PAUSE, |last| (last * 2).min(LONGEST_PAUSE));
+                Some(Retry { at: Instant::now() + pause, pause })
             }
+        };
+        self.cleanups.0.insert(id, Waiting { recorded, retry });
+    }
+
+    /// Tries those again whose time has come.
+    pub(super) fn clean_up_due(&mut self) {
+        let now = Instant::now();
+        if self.phase.is_stopping() {
+            self.cleanups.0.clear();
+        }
+        let is_due = |waiting: &Waiting| waiting.retry.is_some_and(|retry| retry.at <= now);
+        let due: Vec<_> =
+            self.cleanups.0.extract_if(|_, waiting| is_due(waiting)).map(|(_, waiting)| waiting).collect();
+        for Waiting { recorded, retry } in due {
+            self.clean_up(recorded, retry.map(|retry| retry.pause));
         }
     }
 
-    /// Tries again what could not be done.
-    pub(super) fn clean_up_due(&mut self) {
-        let now = Instant::now();
-        while self.cleanups.first().is_some_and(|(at, _)| *at <= now) {
-            let again = self.cleanups.pop_first().and_then(|(_, id)| self.uncleaned.remove(&id));
-            if let Some(recorded) = again.filter(|_| self.stopping.is_none()) {
-                self.clean_up(recorded);
-            }
+    /// A definition has changed: what waits for that is tried again at once.
+    pub(super) fn cleanup_again(&mut self, id: &DefinitionId) {
+        if let Some(Waiting { recorded, retry }) = self.cleanups.0.remove(id) {
+            self.clean_up(recorded, retry.map(|retry| retry.pause));
         }
     }
 }
 
-fn act(files: &dyn Files, file: &Path, fired: &str, deed: Deed) -> io::Result<Left> {
+fn act(files: &dyn Files, file: &Path, fired: &str, action: Action) -> io::Result<Left> {
     fail_point!(try BeforeFile);
-    match deed {
-        Deed::Leave => Ok(Left::Nothing),
-        Deed::MoveToFailed(why) => files.move_to_failed(file, &why).map(|()| Left::Nothing),
-        Deed::Remove | Deed::RemoveIfAsFired => match files.remove(file, fired)? {
+    match action {
+        Action::Leave => Ok(Left::Nothing),
+        Action::MoveToFailed(why) => files.move_to_failed(file, &why).map(|()| Left::Nothing),
+        Action::Remove => match files.remove(file, fired)? {
             Removal::Removed => Ok(Left::Nothing),
             Removal::Changed => Ok(Left::WaitForEdit),
         },

@@ -1,4 +1,4 @@
-//! From waiting to going: slots and order.
+//! From waiting to running: slots, order, and further attempts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,176 +7,158 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::super::active::{LastAttempt, Priority, Running, Stage};
 use super::super::job::{Job, attempt};
 use super::super::missed::late_line;
-use super::super::open::Stage;
 use super::ended::Ended;
-use super::last_look::Verdict;
-use super::{Dispatcher, Event, RECENT_ONES};
+use super::pre_launch::Verdict;
+use super::{Dispatcher, Event};
 use crate::agent::{AttemptEnd, AttemptReport};
 use crate::definition::{Definition, Mode};
-use crate::journal::{JournalError, Occurrence, RunId, RunState};
+use crate::journal::{Journal, JournalError, Occurrence, RunId};
 
-/// No pause between two attempts is longer.
+/// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 
-/// A further attempt was begun in the journal.
-pub(super) struct Again {
+/// The journal has recorded the claim of another attempt.
+pub(super) struct NextAttempt {
     number: u64,
     occurrence: Occurrence,
     run: Result<RunId, JournalError>,
 }
 
 impl Dispatcher {
-    /// Launches what waits, in due order, as far as there are slots. Turns of the main session have a slot of their
-    /// own: forks never hold them up, nor they the forks.
+    /// Launches what waits, in due order, as long as there are slots. Turns of the main session have a slot of their own,
+    /// so that they and the forks do not wait for each other.
     pub(super) fn launch_waiting(&mut self) {
-        if self.stopping.is_some() || !self.recovered {
-            return;
-        }
-        let held = self.paused.is_some() || self.waiting_for_login.is_some();
-        loop {
-            let (background, turns) = (self.open.background() < self.max_concurrent_runs, self.open.turns() < 1);
-            if !background && !turns {
-                return;
-            }
-            let next = self.open.waiting().find(|(number, open)| {
-                let id = &open.occurrence.id;
-                let foreground =
-                    self.definitions.get(id).is_some_and(|entry| entry.loaded.definition.mode == Mode::Foreground);
-                (if foreground { turns } else { background })
-                    && (!held || (open.probe && self.paused.is_none()) || open.by_hand)
-                    && !self.open.is_behind(*number, id)
-                    // A newer one of it may be the end of this one.
-                    && !self.claiming.contains(id)
-            });
-            let Some((number, _)) = next else { return };
-            match self.last_look(number) {
+        while self.phase.is_running() {
+            let Some(number) = self.next_to_launch() else { return };
+            match self.verdict(number) {
                 Verdict::Launch(definition, text) => self.launch(number, definition, text),
-                Verdict::Close(why) => self.close_unlaunched(number, why),
-                Verdict::Missing => self.look_for_file(number),
+                Verdict::Close(why) => self.close_idle(number, why),
+                Verdict::Missing => self.find_file(number),
             }
         }
+    }
+
+    fn next_to_launch(&self) -> Option<u64> {
+        let background = self.active.background() < self.max_concurrent_runs;
+        let foreground = self.active.foreground() == 0;
+        if !background && !foreground {
+            return None;
+        }
+        let next = self.active.waiting().find(|(number, active)| {
+            let id = &active.occurrence.id;
+            let needs_main =
+                self.definitions.definition(id).is_some_and(|definition| definition.mode == Mode::Foreground);
+            (if needs_main { foreground } else { background })
+                && self.gate.admits(active)
+                && !self.active.is_behind(*number, id)
+                // A newer occurrence may supersede this one.
+                && !self.definitions.is_claiming(id)
+        });
+        next.map(|(number, _)| number)
     }
 
     fn launch(&mut self, number: u64, definition: Arc<Definition>, text: Arc<str>) {
         let now = self.clock.now();
-        let looked_at = self.look_at_file(number, &definition, &text);
-        let Some(open) = self.open.get_mut(number) else { return };
+        let check = self.pre_launch_check(number, &definition, &text);
+        let Some(active) = self.active.get_mut(number) else { return };
         let cancel = CancellationToken::new();
         let job = Job {
-            run: open.run.clone(),
+            run: active.run.clone(),
             definition: Arc::clone(&definition),
-            occurrence: open.occurrence.clone(),
-            attempt: open.attempt,
-            late: late_line(open.occurrence.at, definition.zone, now),
-            cut_off: open.cut_off,
-            by_hand: open.by_hand,
+            occurrence: active.occurrence.clone(),
+            attempt: active.attempt,
+            late: late_line(active.occurrence.at, definition.zone, now),
+            cut_off: active.last == LastAttempt::Claimed { after_interruption: true },
+            by_hand: active.priority == Priority::ByHand,
             cancel: cancel.clone(),
         };
+        active.file.clone_from(&definition.file);
+        active.text = Arc::clone(&text);
+        self.recent.push(now, Arc::clone(&definition));
         let foreground = definition.mode == Mode::Foreground;
-        open.file.clone_from(&definition.file);
-        open.text = Arc::clone(&text);
-        open.fired = Some(Arc::clone(&definition));
-        if self.recent.len() == RECENT_ONES {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((now, definition));
-        self.open.set_stage(number, Stage::Going { cancel, cause: None, since: now, foreground });
-        let (journal, launcher) = (self.journal.clone(), Arc::clone(&self.launcher));
-        let cut_off = self.cut_off.clone();
+        self.active
+            .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
+        let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
         self.tasks.spawn(async move {
-            if !looked_at.await {
-                return Event::Changed(number);
+            if !check.await {
+                return Event::FileChanged(number);
             }
             let run = job.run.clone();
-            fail_point!(BeforeLaunch);
-            let report = match journal.launching(&run, text).await {
-                Ok(()) => {
-                    let (kind, id, attempt_number) = (job.definition.kind(), &job.definition.id, job.attempt);
-                    tracing::info!(%run, %kind, %id, attempt = attempt_number, late = job.late.is_some(), "started");
-                    fail_point!(Launched);
-                    let report = tokio::select! {
-                        biased;
-                        report = attempt(&*launcher, job) => report,
-                        () = cut_off.cancelled() => AttemptReport::bare(AttemptEnd::Cancelled),
-                    };
-                    journal.effect(&run).await.map(|effect| (report, effect.is_some()))
-                }
-                Err(error) => Err(error),
+            let made = async {
+                record_launch(&journal, &job, text).await?;
+                let report = tokio::select! {
+                    biased;
+                    report = attempt(&*launcher, job) => report,
+                    () = cut_off.cancelled() => AttemptReport::bare(AttemptEnd::Cancelled),
+                };
+                Ok((report, journal.effect(&run).await?.is_some()))
             };
-            Event::Ended(Box::new(Ended { number, report }))
+            Event::Ended(Box::new(Ended { number, report: made.await }))
         });
     }
 
     /// Begins further attempts whose time has come.
-    pub(super) fn try_again_due(&mut self) {
-        if self.stopping.is_some() || !self.recovered {
-            return;
-        }
-        let now = Instant::now();
-        while let Some((_, number)) = self.retries.first().copied().filter(|(at, _)| *at <= now) {
-            self.retries.pop_first();
-            if self.open.get(number).is_some_and(|open| matches!(open.stage, Stage::RetryAt(_))) {
-                self.begin_again(number);
-            }
+    pub(super) fn begin_due_retries(&mut self) {
+        while self.phase.is_running()
+            && let Some(number) = self.active.due_retry(Instant::now())
+        {
+            self.begin_next_attempt(number);
         }
     }
 
-    /// Begins another attempt in the journal; it then waits for its slot.
-    pub(super) fn begin_again(&mut self, number: u64) {
-        let Some(open) = self.open.get(number) else { return };
-        let (journal, last, occurrence) = (self.journal.clone(), open.run.clone(), open.occurrence.clone());
-        self.open.expect(&occurrence);
-        self.open.set_stage(number, Stage::Recording);
+    /// Has the journal record another attempt, which then waits for its slot.
+    pub(super) fn begin_next_attempt(&mut self, number: u64) {
+        let Some(active) = self.active.get(number) else { return };
+        let (journal, last, occurrence) = (self.journal.clone(), active.run.clone(), active.occurrence.clone());
+        self.active.expect(&occurrence);
+        self.active.set_stage(number, Stage::Recording);
         self.tasks.spawn(async move {
             fail_point!(BeforeAgain);
             let run = journal.attempt_again(&last).await;
             fail_point!(AgainRecorded);
-            Event::Again(Again { number, occurrence, run })
+            Event::NextAttempt(NextAttempt { number, occurrence, run })
         });
     }
 
-    pub(super) fn on_again(&mut self, again: Again) -> Result<(), JournalError> {
-        self.open.arrived(&again.occurrence);
-        let Some(run) = self.unless_lost(again.number, again.run)? else { return Ok(()) };
-        if let Some(open) = self.open.get_mut(again.number) {
-            open.cut_off = open.state == RunState::Interrupted;
-            open.run = run;
-            open.attempt += 1;
-            open.state = RunState::Claimed;
-            self.open.set_stage(again.number, Stage::Waiting);
-            self.close_superseded(again.number);
+    pub(super) fn on_next_attempt(&mut self, next: NextAttempt) -> Result<(), JournalError> {
+        self.active.arrived(&next.occurrence);
+        let Some(run) = self.unless_lost(next.number, next.run)? else { return Ok(()) };
+        if let Some(active) = self.active.get_mut(next.number) {
+            active.last = LastAttempt::Claimed { after_interruption: active.last == LastAttempt::Interrupted };
+            active.run = run;
+            active.attempt += 1;
+            self.active.set_stage(next.number, Stage::Waiting { reread: false });
+            self.close_superseded(next.number);
         }
         Ok(())
     }
 
-    /// Lets what waits for another try go at once: the login is back, or a person says so.
-    pub(super) fn try_all_again(&mut self) {
-        let waiting: Vec<u64> = self
-            .open
-            .iter()
-            .filter(|(_, open)| open.probe && matches!(open.stage, Stage::RetryAt(_)))
-            .map(|(number, _)| number)
-            .collect();
+    /// Lets those that probe for a login try at once: it is back, or a person has resumed.
+    pub(super) fn retry_login_probes(&mut self) {
+        let probes = self
+            .active
+            .numbers(|active| active.priority != Priority::Scheduled && matches!(active.stage, Stage::RetryAt(_)));
         let now = Instant::now();
-        for number in waiting {
-            self.retry_at(number, now);
+        for number in probes {
+            self.active.set_stage(number, Stage::RetryAt(now));
         }
-    }
-
-    /// Puts an open occurrence aside until `at`.
-    pub(super) fn retry_at(&mut self, number: u64, at: Instant) {
-        if let Some(Stage::RetryAt(old)) = self.open.get(number).map(|open| &open.stage) {
-            self.retries.remove(&(*old, number));
-        }
-        self.retries.insert((at, number));
-        self.open.set_stage(number, Stage::RetryAt(at));
     }
 
     /// The moment of steady time at which the wall clock, left alone, will read `at`; not far ahead, wherever the clock
     /// was when `at` was recorded.
-    pub(super) fn instant(&self, at: DateTime<Utc>) -> Instant {
+    pub(super) fn retry_instant(&self, at: DateTime<Utc>) -> Instant {
         Instant::now() + self.clock.until(at).min(LONGEST_PAUSE)
     }
+}
+
+async fn record_launch(journal: &Journal, job: &Job, text: Arc<str>) -> Result<(), JournalError> {
+    let Job { run, definition, attempt, late, .. } = job;
+    fail_point!(BeforeLaunch);
+    journal.launching(run, text).await?;
+    tracing::info!(%run, kind = %definition.kind(), id = %definition.id, attempt, late = late.is_some(), "started");
+    fail_point!(Launched);
+    Ok(())
 }

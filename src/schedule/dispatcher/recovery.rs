@@ -1,10 +1,17 @@
-//! Taking up what an earlier life has left. Nothing fires before this is done.
+//! Takes up what the previous process left. Nothing fires before that is done.
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+
+use super::super::active::{ActiveOccurrence, Stage};
+use super::super::command::Loaded;
+use super::super::definitions::Observed;
 use super::super::leftover;
-use super::super::open::{Open, Stage};
 use super::super::retry::CUT_OFF_AT_MOST;
+use super::following::{Unobserved, observe};
+use super::phase::Phase;
 use super::{Dispatcher, Event};
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Recovered, RunState, Streak, Unfinished};
@@ -15,132 +22,120 @@ pub(super) const PAUSED: &str = "paused";
 /// The setting that holds since when the person knows that there is no login.
 pub(super) const NO_LOGIN: &str = "no_login";
 
-/// What was found.
+/// What the journal knows.
 pub(super) struct Found {
     recovered: Recovered,
     paused: Option<String>,
-    told_of_login: bool,
+    login_notified: bool,
+    observed: Vec<Observed>,
+    /// All definitions that it has observed and that were not gone.
+    known: Vec<DefinitionId>,
 }
 
-async fn find(journal: &Journal) -> Result<Found, JournalError> {
+async fn find(journal: &Journal, latest: DateTime<Utc>, unobserved: Unobserved) -> Result<Box<Found>, JournalError> {
     fail_point!(BeforeRecovery);
-    let processes = journal.leftovers().await?;
-    for process in processes {
+    for process in journal.leftovers().await? {
         // Fails only when the runtime is going away.
         let ended = tokio::task::spawn_blocking(move || leftover::end(&process)).await;
         if ended.unwrap_or(false) {
-            tracing::warn!("a run of an earlier life was still going; it was ended");
+            tracing::warn!("a run of the previous process was still running; it was ended");
         }
     }
     fail_point!(LeftoversEnded);
     let recovered = journal.recover().await?;
     fail_point!(Recovered);
-    let told_of_login = journal.setting(NO_LOGIN).await?.is_some();
-    Ok(Found { recovered, paused: journal.setting(PAUSED).await?, told_of_login })
+    let paused = journal.setting(PAUSED).await?;
+    let login_notified = journal.setting(NO_LOGIN).await?.is_some();
+    let observed = observe(journal, latest, unobserved).await?;
+    Ok(Box::new(Found { recovered, paused, login_notified, observed, known: journal.known().await? }))
 }
 
 impl Dispatcher {
-    pub(super) fn recover(&mut self) {
-        let journal = self.journal.clone();
-        self.tasks.spawn(async move { Event::Recovered(find(&journal).await) });
-    }
-
-    pub(super) fn on_recovered(&mut self, found: Result<Found, JournalError>) -> Result<(), JournalError> {
-        self.found = Some(found?);
-        self.take_up_found();
-        Ok(())
-    }
-
-    /// Takes up what was found, once it is known up to when everything is accounted for: a pause that is over has to know.
-    pub(super) fn take_up_found(&mut self) {
-        if self.seeing > 0 {
-            return;
+    /// Takes in the first definitions, and has the journal say what it knows.
+    pub(super) fn begin_recovery(&mut self, all: Vec<Loaded>) {
+        let mut unobserved = Vec::new();
+        for loaded in all {
+            let definition = Arc::clone(&loaded.definition);
+            let generation = self.definitions.insert(loaded).unobserved;
+            unobserved.extend(generation.map(|generation| (definition, generation)));
         }
-        let Some(Found { recovered, paused, told_of_login }) = self.found.take() else { return };
-        self.recovered = true;
-        self.told_of_login = told_of_login;
+        let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
+        self.tasks.spawn(async move { Event::Recovered(find(&journal, latest, unobserved).await) });
+    }
+
+    pub(super) fn on_recovered(&mut self, found: Result<Box<Found>, JournalError>) -> Result<(), JournalError> {
+        let Found { recovered, paused, login_notified, observed, known } = *found?;
+        // When the service is stopping, the next process takes it up.
+        let Phase::Starting { deferred, .. } = &mut self.phase else { return Ok(()) };
+        let deferred = std::mem::take(deferred);
+        self.phase = Phase::Running;
         // A time that cannot be read still means paused.
-        self.paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
-        self.were_disabled = recovered.disabled;
-        self.take_streaks(recovered.streaks);
+        let paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
+        self.gate.recover(paused, login_notified);
+        self.definitions.were_disabled = recovered.disabled;
+        for observed in &observed {
+            self.set_watermark(observed);
+        }
+        for (failures, fired) in recovered.streaks {
+            self.take_up_failures(&failures, fired.as_ref());
+        }
         for unfinished in recovered.unfinished {
             self.supersede(&unfinished.occurrence);
             self.take_up(unfinished);
         }
         for recorded in recovered.recorded {
-            // A definition that fires for it again would only find the record.
-            if let Some(entry) = self.definitions.get_mut(&recorded.occurrence.id) {
-                entry.handled = Some(recorded.occurrence.at);
-            }
-            self.clean_up(recorded);
+            self.mark_claimed(&recorded.occurrence.id, recorded.occurrence.at);
+            self.clean_up(recorded, None);
         }
-        for seen in std::mem::take(&mut self.seen_early) {
-            self.arm_with(&seen.definition.id, Some(&seen));
+        for observed in &observed {
+            self.definitions.enqueue(&observed.definition.id, Some(observed));
         }
-        let unarmed = self.definitions.iter().filter(|(_, entry)| entry.due.is_none());
-        let unarmed: Vec<(DefinitionId, bool)> =
-            unarmed.map(|(id, entry)| (id.clone(), entry.loaded.definition.enabled)).collect();
-        for (id, enabled) in unarmed {
-            if enabled && self.were_disabled.contains(&id) {
+        for id in self.definitions.unqueued() {
+            let enabled = self.definitions.definition(&id).is_some_and(|definition| definition.enabled);
+            if enabled && self.definitions.were_disabled.contains(&id) {
                 self.enabled_again(&id);
             }
-            self.arm(&id);
+            self.definitions.enqueue(&id, None);
         }
-        for command in std::mem::take(&mut self.early) {
-            self.obey(command);
+        self.on_gone(known);
+        deferred.into_iter().for_each(|command| self.obey(command));
+        Ok(())
+    }
+
+    fn take_up_failures(&mut self, failures: &Streak, fired: Option<&Arc<str>>) {
+        let edited = self.definitions.get(&failures.id).is_some_and(|entry| Some(&entry.loaded.text) != fired);
+        self.definitions.set_failures(failures);
+        if failures.paused.is_some() && edited {
+            self.end_pause(&failures.id);
         }
     }
 
-    fn take_streaks(&mut self, streaks: Vec<(Streak, Option<Arc<str>>)>) {
-        for (streak, fired) in streaks {
-            let id = streak.id.clone();
-            let edited = self.definitions.get(&id).is_some_and(|entry| Some(&entry.loaded.text) != fired.as_ref());
-            let paused = streak.paused.is_some();
-            self.keep_streak(&streak);
-            if paused && edited {
-                self.end_pause(&id);
-            }
+    /// A definition that fired for this time again would only find the record.
+    fn mark_claimed(&mut self, id: &DefinitionId, at: DateTime<Utc>) {
+        if let Some(entry) = self.definitions.get_mut(id) {
+            entry.claimed = Some(at);
         }
     }
 
     fn take_up(&mut self, left: Unfinished) {
-        let definition = self.definitions.get(&left.occurrence.id).map(|entry| Arc::clone(&entry.loaded.definition));
-        if let Some(entry) = self.definitions.get_mut(&left.occurrence.id) {
-            entry.handled = Some(left.occurrence.at);
-        }
-        let number = self.open.insert(Open {
-            run: left.run.clone(),
-            occurrence: left.occurrence.clone(),
-            file: left.file.clone(),
-            text: Arc::clone(&left.text),
-            fired: definition.clone(),
-            by_hand: left.by_hand,
-            attempt: left.attempt,
-            state: left.state,
-            failures: left.failures,
-            edits: 0,
-            failure: left.failure.clone(),
-            touched: left.effect.is_some(),
-            cut_off: false,
-            probe: left.by_hand,
-            superseded: false,
-            stage: if left.state == RunState::Claimed { Stage::Waiting } else { Stage::Recording },
-        });
-        match left.state {
-            RunState::Claimed => {}
-            RunState::Interrupted => match reason_to_give_up(&left, definition.as_deref()) {
-                None => self.begin_again(number),
-                Some(why) => self.give_up(number, why),
-            },
+        self.mark_claimed(&left.occurrence.id, left.occurrence.at);
+        let definition = self.definitions.definition(&left.occurrence.id).map(Arc::clone);
+        let given_up = reason_to_give_up(&left, definition.as_deref());
+        let (state, retry_at) = (left.state, left.retry_at);
+        let number = self.active.insert(ActiveOccurrence::unfinished(left));
+        match (state, given_up) {
+            (RunState::Claimed, _) => {}
+            (RunState::Interrupted, None) => self.begin_next_attempt(number),
+            (RunState::Interrupted, Some(why)) => self.give_up(number, why),
             _ => {
-                let at = left.retry_at.map_or_else(tokio::time::Instant::now, |at| self.instant(at));
-                self.retry_at(number, at);
+                let at = retry_at.map_or_else(Instant::now, |at| self.retry_instant(at));
+                self.active.set_stage(number, Stage::RetryAt(at));
             }
         }
     }
 }
 
-/// Why an attempt that was cut off is not begun again; `None`: it is.
+/// Why an attempt that was cut off is not begun again. `None`: it is.
 fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Option<String> {
     if left.interruptions >= CUT_OFF_AT_MOST {
         return Some(format!("the service ended {} times while it was going", left.interruptions));

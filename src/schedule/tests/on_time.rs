@@ -47,8 +47,8 @@ async fn a_thousand_in_the_same_second_run_once_each() {
     minutes(59).await;
     let before = life.journal.commits();
     let mut activity = life.schedule.activity();
-    activity.wait_for(|now| now.open == 1000).await.unwrap();
-    activity.wait_for(|now| now.open < 1000 || now.next.is_none()).await.unwrap();
+    activity.wait_for(|now| now.active == 1000).await.unwrap();
+    activity.wait_for(|now| now.active < 1000 || now.next.is_none()).await.unwrap();
     assert!(life.journal.commits() - before < 20, "claimed in {} commits", life.journal.commits() - before);
     minutes(2).await;
     let starts = world.starts();
@@ -214,7 +214,7 @@ async fn the_real_clock_is_followed() {
     let at = world.clock.now() + TimeDelta::milliseconds(200);
     let life = world.begin(&[at_time(reminder("tea"), at)]);
     let mut activity = life.schedule.activity();
-    activity.wait_for(|now| now.loaded && now.next.is_none() && now.open == 0).await.unwrap();
+    activity.wait_for(|now| now.loaded && now.next.is_none() && now.active == 0).await.unwrap();
     life.stop(Duration::from_secs(30)).await;
     assert_eq!(world.starts().len(), 1);
     assert_eq!(world.files_left(), [""; 0]);

@@ -131,7 +131,7 @@ async fn what_is_cancelled_before_its_next_try_stays_so_after_a_restart() {
         life.crash().await;
         let life = world.start(&[mail]);
         seconds(30).await;
-        let open = life.schedule.snapshot(0).await.open;
+        let open = life.schedule.snapshot(0).await.active;
         let due: Vec<_> = open.iter().map(|open| (open.scheduled, open.stage)).collect();
         assert!(
             matches!(due[..], [(at, StageView::Running(_))] if at == march("01T12:02:00")),
@@ -172,7 +172,7 @@ async fn what_a_person_ends_before_its_next_try_is_no_failure() {
     seconds(5).await;
     for _ in 0..12 {
         minutes(60).await;
-        let run = life.schedule.snapshot(0).await.open.remove(0).run;
+        let run = life.schedule.snapshot(0).await.active.remove(0).run;
         life.schedule.cancel_run(run).await.unwrap();
     }
     assert_eq!((world.starts().len(), world.told().len()), (12, 0));

@@ -83,16 +83,16 @@ async fn a_run_is_cancelled_wherever_it_stands() {
     minutes(60).await;
     seconds(5).await;
     let snapshot = life.schedule.snapshot(5).await;
-    assert_eq!(snapshot.open.len(), 3);
-    for open in &snapshot.open {
+    assert_eq!(snapshot.active.len(), 3);
+    for active in &snapshot.active {
         let stage = matches!(
-            (open.id.as_str(), open.stage),
+            (active.id.as_str(), active.stage),
             ("flaky", StageView::RetryIn(_)) | ("going", StageView::Running(_)) | ("waiting", StageView::Waiting)
         );
-        assert!(stage, "{open:?}");
+        assert!(stage, "{active:?}");
     }
     // At once, or the end of one would let another begin.
-    let ended = snapshot.open.into_iter().map(|open| life.schedule.cancel_run(open.run));
+    let ended = snapshot.active.into_iter().map(|active| life.schedule.cancel_run(active.run));
     assert_eq!(futures::future::join_all(ended).await, vec![Ok(RunState::Cancelled); 3]);
     minutes(10).await;
     assert_eq!(world.starts().len(), 2, "{:?}", world.started());
@@ -148,7 +148,7 @@ async fn what_a_person_was_answered_holds_in_the_next_life() {
     minutes(1).await;
     let begun = world.starts().len();
     assert!(begun > 0);
-    let run = life.schedule.snapshot(0).await.open[0].run.clone();
+    let run = life.schedule.snapshot(0).await.active[0].run.clone();
     assert_eq!(life.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
     life.crash().await;
     let life = world.start(&[reminder("tea")]);
@@ -168,7 +168,7 @@ async fn nobody_is_answered_before_it_is_on_the_disk() {
     let life = world.begin(&[routine("mail"), reminder("tea")]);
     // Its routine has failed ten times by then.
     minutes(11 * 60).await;
-    let run = life.schedule.snapshot(0).await.open[0].run.clone();
+    let run = life.schedule.snapshot(0).await.active[0].run.clone();
     let held = world.hold_journal();
     let schedule = || life.schedule.clone();
     let (one, two, three, four) = (schedule(), schedule(), schedule(), schedule());
@@ -211,7 +211,7 @@ async fn whoever_ends_a_run_is_answered() {
     world.script(|_| vec![Act::Hang]);
     let life = world.begin(&[reminder("tea")]);
     minutes(61).await;
-    let run = life.schedule.snapshot(0).await.open[0].run.clone();
+    let run = life.schedule.snapshot(0).await.active[0].run.clone();
     let (first, second) = tokio::join!(life.schedule.cancel_run(run.clone()), life.schedule.cancel_run(run.clone()));
     assert_eq!((first, second), (Ok(RunState::Cancelled), Ok(RunState::Cancelled)));
     assert_eq!(life.schedule.cancel_run(run.clone()).await, Err(CancelError::NotGoing(run)));

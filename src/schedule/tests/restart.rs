@@ -246,7 +246,7 @@ async fn live_through(plan: &Plan) -> (World, Vec<Definition>, Vec<DateTime<Utc>
     minutes(45).await;
     life.schedule.pause().await.unwrap();
     minutes(240).await;
-    let left = life.schedule.snapshot(0).await.open;
+    let left = life.schedule.snapshot(0).await.active;
     assert!(left.iter().all(|open| open.kind == Kind::Routine), "{left:?}");
     life.stop(Duration::from_secs(300)).await;
     (world, all, deaths)

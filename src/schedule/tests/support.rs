@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::super::command::Command;
-use super::super::{Activity, Dispatcher, Files, Job, Launcher, Loaded, Look, Removal, Schedule, ScheduleError};
+use super::super::{Activity, Dispatcher, Files, Job, Launcher, Loaded, Removal, Schedule, ScheduleError};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
 use crate::clock::Clock;
 use crate::definition::{Background, Definition, DefinitionId, Mode, OnMissed, OnOverlap, Trigger};
@@ -242,18 +242,14 @@ impl Files for Disk {
         self.files.lock().unwrap().contains_key(file)
     }
 
-    fn look(&self, file: &Path, text: &str) -> Look {
+    fn is_unchanged(&self, file: &Path, text: &str) -> bool {
         if self.restless.load(Ordering::SeqCst)
             && let Some(mut edited) = self.definition(file)
         {
             edited.body.push('!');
             self.write(&[edited]);
         }
-        match self.files.lock().unwrap().get(file) {
-            Some(now) if now == text => Look::AsRead,
-            Some(_) => Look::Changed,
-            None => Look::Gone,
-        }
+        self.files.lock().unwrap().get(file).is_some_and(|now| now == text)
     }
 
     async fn reread(&self, id: &DefinitionId, file: &Path) {

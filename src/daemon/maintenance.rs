@@ -1,4 +1,4 @@
-//! The chores that housekeeping does for the service.
+//! The maintenance tasks that housekeeping runs for the service.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::home::Home;
 use crate::journal::Journal;
 use crate::run::folder;
-use crate::schedule::{Chore, Schedule};
+use crate::schedule::{MaintenanceTask, Schedule};
 
 /// Every folder is read again so often, whatever the watch has told.
 const REREAD: Duration = Duration::from_secs(10 * 60);
@@ -27,8 +27,8 @@ const HEARTBEAT: Duration = Duration::from_secs(60);
 /// and so long it may take. It never waits for anything, so this is long.
 const ANSWERS: Duration = Duration::from_secs(10);
 
-/// What the chores work on.
-pub(super) struct Upkeep {
+/// What the tasks work on.
+pub(super) struct Maintenance {
     pub(super) home: Home,
     pub(super) journal: Journal,
     pub(super) clock: Clock,
@@ -37,9 +37,9 @@ pub(super) struct Upkeep {
     pub(super) settings: Current,
 }
 
-impl Upkeep {
-    /// Every chore.
-    pub(super) fn chores(self) -> Vec<Chore> {
+impl Maintenance {
+    /// All tasks.
+    pub(super) fn tasks(self) -> Vec<MaintenanceTask> {
         let Self { home, journal, clock, following, schedule, settings } = self;
         let reread = move || -> BoxFuture<'static, ()> {
             let following = following.clone();
@@ -64,18 +64,18 @@ impl Upkeep {
                     prune(&home, &journal, before).await;
                 }
                 // A run whose folder is listed after this is either among these or has its folder newly made.
-                let open = schedule.snapshot(0).await.open;
-                let going = open.iter().map(|open| open.run.to_string()).collect();
+                let active = schedule.snapshot(0).await.active;
+                let running = active.iter().map(|active| active.run.to_string()).collect();
                 let runs = home.runs();
                 // As in `prune`.
-                let _ended = tokio::task::spawn_blocking(move || tidy_folders(&runs, &going)).await;
+                let _ended = tokio::task::spawn_blocking(move || tidy_folders(&runs, &running)).await;
             }
             .boxed()
         };
         vec![
-            Chore { name: "read all definitions again", every: REREAD, work: Box::new(reread) },
-            Chore { name: "prune the journal", every: PRUNE, work: Box::new(prune) },
-            Chore { name: "heartbeat", every: HEARTBEAT, work: Box::new(heartbeat) },
+            MaintenanceTask { name: "read all definitions again", every: REREAD, work: Box::new(reread) },
+            MaintenanceTask { name: "prune the journal", every: PRUNE, work: Box::new(prune) },
+            MaintenanceTask { name: "heartbeat", every: HEARTBEAT, work: Box::new(heartbeat) },
         ]
     }
 }
@@ -95,14 +95,14 @@ async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
 const YOUNG: Duration = Duration::from_secs(10 * 60);
 
 /// Removes what runs have left whose service was killed: every other run has done that at its end.
-fn tidy_folders(runs: &Path, going: &BTreeSet<String>) {
+fn tidy_folders(runs: &Path, running: &BTreeSet<String>) {
     let Ok(entries) = fs::read_dir(runs) else { return };
     for entry in entries.flatten() {
         let old = entry
             .metadata()
             .and_then(|facts| facts.modified())
             .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG));
-        if old && !going.contains(&*entry.file_name().to_string_lossy()) {
+        if old && !running.contains(&*entry.file_name().to_string_lossy()) {
             folder::tidy_now(&entry.path());
         }
     }

@@ -1,17 +1,17 @@
-//! What the person is told of failures: once per streak, and when it is over. Pure.
+//! Consecutive failures: when the person is notified of them, and when a routine is paused. Pure.
 
 use chrono::{DateTime, Utc};
 
 use crate::definition::Kind;
 use crate::journal::Streak;
 
-/// After how many failures in a row the person hears of a routine.
-const ROUTINE_TELLS_AT: u32 = 3;
+/// How many consecutive failures of a routine the person is notified of.
+const NOTIFIES_AT: u32 = 3;
 
-/// After how many failures in a row a routine is paused.
+/// How many consecutive failures pause a routine.
 const PAUSES_AT: u32 = 10;
 
-/// How an occurrence ended, as far as streaks go. One that was cancelled or skipped changes nothing.
+/// How an occurrence ended. One that was cancelled or skipped changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended<'a> {
     /// It did its work.
@@ -25,16 +25,21 @@ pub(super) enum Ended<'a> {
     },
 }
 
-/// The streak afterwards, and what the person is told.
-pub(super) fn after(mut streak: Streak, kind: Kind, ended: Ended<'_>, now: DateTime<Utc>) -> (Streak, Option<String>) {
-    let id = streak.id.clone();
+/// Returns the consecutive failures afterwards, and the message to the person.
+pub(super) fn after(
+    mut consecutive: Streak,
+    kind: Kind,
+    ended: Ended<'_>,
+    now: DateTime<Utc>,
+) -> (Streak, Option<String>) {
+    let id = consecutive.id.clone();
     match (kind, ended) {
         (_, Ended::Well) => {
-            let text = (streak.told && kind == Kind::Routine)
-                .then(|| format!("routine {id} works again, after {} failures in a row.", streak.failures));
+            let text = (consecutive.told && kind == Kind::Routine)
+                .then(|| format!("routine {id} works again, after {} failures in a row.", consecutive.failures));
             (Streak::none(id), text)
         }
-        // A reminder fires once: each that fails is told, and leaves no streak.
+        // A reminder fires once: each that fails is told, and leaves none.
         (Kind::Reminder, Ended::Badly { why, .. }) => {
             let text = format!(
                 "reminder {id} failed: {why}. Its file is kept in reminders/failed/; \
@@ -46,24 +51,24 @@ pub(super) fn after(mut streak: Streak, kind: Kind, ended: Ended<'_>, now: DateT
             (Streak::none(id.clone()), Some(format!("The spawned agent {id} failed: {why}.")))
         }
         (Kind::Routine, Ended::Badly { why, at_once }) => {
-            streak.failures = streak.failures.saturating_add(1);
-            let failures = streak.failures;
-            if failures >= PAUSES_AT && streak.paused.is_none() {
-                streak.told = true;
-                streak.paused = Some(now);
+            consecutive.failures = consecutive.failures.saturating_add(1);
+            let failures = consecutive.failures;
+            if failures >= PAUSES_AT && consecutive.paused.is_none() {
+                consecutive.told = true;
+                consecutive.paused = Some(now);
                 let text = format!(
                     "routine {id} failed {failures} times in a row and is paused until `ollim-bot resume {id}` \
                      or an edit of its file. The last failure: {why}."
                 );
-                return (streak, Some(text));
+                return (consecutive, Some(text));
             }
-            if streak.told || (failures < ROUTINE_TELLS_AT && !at_once) {
-                return (streak, None);
+            if consecutive.told || (failures < NOTIFIES_AT && !at_once) {
+                return (consecutive, None);
             }
-            streak.told = true;
+            consecutive.told = true;
             let times = if failures == 1 { String::new() } else { format!(" {failures} times in a row") };
             let text = format!("routine {id} failed{times}: {why}.");
-            (streak, Some(text))
+            (consecutive, Some(text))
         }
     }
 }

@@ -1,0 +1,314 @@
+//! Active occurrences: claimed, and without an outcome yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::command::CancelError;
+use crate::definition::{Definition, DefinitionId, Kind};
+use crate::journal::{NewClaim, Occurrence, RunId, RunState, Unfinished};
+
+/// Why a running attempt is being ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A person cancelled it.
+    Person,
+    /// A newer occurrence fell due, and the routine says `on_overlap: cancel`.
+    Overlap,
+    /// The service is stopping.
+    Stopping,
+}
+
+/// What an active occurrence waits for.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// A slot, or an earlier occurrence of its definition.
+    Waiting {
+        /// Its file was read again just now, so it may launch without another pre-launch check.
+        reread: bool,
+    },
+    /// The answer whether the file of its missing definition exists.
+    FindingFile,
+    /// Its file, which exists, to become valid or be deleted.
+    FileInvalid,
+    /// The end of an attempt.
+    Running(Running),
+    /// The time of its next attempt.
+    RetryAt(Instant),
+    /// The journal.
+    Recording,
+}
+
+/// A running attempt.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) definition: Arc<Definition>,
+    pub(super) since: DateTime<Utc>,
+    /// Whether it runs as a turn of the main session.
+    pub(super) foreground: bool,
+    /// Ends the attempt.
+    pub(super) cancel: CancellationToken,
+    /// Why the attempt is being ended, if it is.
+    pub(super) cause: Option<Cause>,
+}
+
+/// When an occurrence may start although others are held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Priority {
+    /// Never.
+    Scheduled,
+    /// While jobs wait for a login: it found that there was none, and tries again on behalf of all.
+    LoginProbe,
+    /// Always: a person fired it.
+    ByHand,
+}
+
+/// The state of the last recorded attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastAttempt {
+    /// Claimed, and not yet concluded.
+    Claimed {
+        /// The attempt before it was interrupted.
+        after_interruption: bool,
+    },
+    /// Interrupted by the end of the previous process.
+    Interrupted,
+    /// Failed or timed out; another attempt follows.
+    Failed(RunState),
+}
+
+/// An active occurrence.
+#[derive(Debug)]
+pub(super) struct ActiveOccurrence {
+    /// The last attempt, and its number.
+    pub(super) run: RunId,
+    pub(super) attempt: u32,
+    pub(super) last: LastAttempt,
+    pub(super) occurrence: Occurrence,
+    pub(super) file: PathBuf,
+    /// The file's text when it was claimed or launched last.
+    pub(super) text: Arc<str>,
+    pub(super) priority: Priority,
+    /// How many attempts failed, and why the last of them did.
+    pub(super) failures: u32,
+    pub(super) failure: Option<String>,
+    /// Whether any attempt had a side effect.
+    pub(super) had_side_effect: bool,
+    /// A newer occurrence replaces it (`on_overlap: cancel`), so it gets no further attempt.
+    pub(super) superseded: bool,
+    pub(super) stage: Stage,
+    /// Who waits for the end of the run to be recorded.
+    pub(super) cancellers: Vec<oneshot::Sender<Result<RunState, CancelError>>>,
+}
+
+impl ActiveOccurrence {
+    pub(super) fn claimed(claim: NewClaim, run: RunId, priority: Priority) -> Self {
+        Self {
+            run,
+            attempt: 1,
+            last: LastAttempt::Claimed { after_interruption: false },
+            occurrence: claim.occurrence,
+            file: claim.file,
+            text: claim.text,
+            priority,
+            failures: 0,
+            failure: None,
+            had_side_effect: false,
+            superseded: false,
+            stage: Stage::Waiting { reread: false },
+            cancellers: Vec::new(),
+        }
+    }
+
+    /// An occurrence of the previous process. It is `Recording` unless nothing of it was ever launched.
+    pub(super) fn unfinished(left: Unfinished) -> Self {
+        let last = match left.state {
+            RunState::Claimed => LastAttempt::Claimed { after_interruption: false },
+            RunState::Interrupted => LastAttempt::Interrupted,
+            failed => LastAttempt::Failed(failed),
+        };
+        let claimed = left.state == RunState::Claimed;
+        Self {
+            run: left.run,
+            attempt: left.attempt,
+            last,
+            occurrence: left.occurrence,
+            file: left.file,
+            text: left.text,
+            priority: if left.by_hand { Priority::ByHand } else { Priority::Scheduled },
+            failures: left.failures,
+            failure: left.failure,
+            had_side_effect: left.effect.is_some(),
+            superseded: false,
+            stage: if claimed { Stage::Waiting { reread: false } } else { Stage::Recording },
+            cancellers: Vec::new(),
+        }
+    }
+
+    /// Whether neither an attempt nor the journal is at work on it.
+    pub(super) fn is_idle(&self) -> bool {
+        !matches!(self.stage, Stage::Running(_) | Stage::Recording)
+    }
+
+    /// Whether it waits for its first attempt.
+    pub(super) fn awaits_first_attempt(&self) -> bool {
+        self.attempt == 1 && matches!(self.stage, Stage::Waiting { .. } | Stage::FindingFile | Stage::FileInvalid)
+    }
+
+    pub(super) fn running(&self) -> Option<&Running> {
+        if let Stage::Running(running) = &self.stage { Some(running) } else { None }
+    }
+
+    /// Tells a running attempt to end. The first cause counts.
+    pub(super) fn end(&mut self, why: Cause) {
+        if let Stage::Running(running) = &mut self.stage {
+            running.cause.get_or_insert(why);
+            running.cancel.cancel();
+        }
+    }
+
+    /// Answers those who wait for the end of its run.
+    pub(super) fn answer_cancellers(&mut self, answer: &Result<RunState, CancelError>) {
+        for canceller in self.cancellers.drain(..) {
+            // The caller may have gone away.
+            let _gone = canceller.send(answer.clone());
+        }
+    }
+}
+
+/// All active occurrences, numbered in the order in which they were claimed. [`Self::set_stage`] keeps the indexes.
+#[derive(Debug, Default)]
+pub(super) struct ActiveOccurrences {
+    all: BTreeMap<u64, ActiveOccurrence>,
+    by_definition: BTreeSet<(DefinitionId, u64)>,
+    /// Those in [`Stage::Waiting`], by the time at which they were due.
+    waiting: BTreeSet<(DateTime<Utc>, u64)>,
+    /// Those in [`Stage::RetryAt`].
+    retries: BTreeSet<(Instant, u64)>,
+    /// Occurrences that will wait once the journal has recorded a claim or another attempt.
+    expected: BTreeSet<(DateTime<Utc>, DefinitionId)>,
+    background: usize,
+    foreground: usize,
+    last_number: u64,
+}
+
+impl ActiveOccurrences {
+    pub(super) fn insert(&mut self, mut active: ActiveOccurrence) -> u64 {
+        self.last_number += 1;
+        let number = self.last_number;
+        self.by_definition.insert((active.occurrence.id.clone(), number));
+        let stage = std::mem::replace(&mut active.stage, Stage::Recording);
+        self.all.insert(number, active);
+        self.set_stage(number, stage);
+        number
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&ActiveOccurrence> {
+        self.all.get(&number)
+    }
+
+    /// To change anything but the stage.
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut ActiveOccurrence> {
+        self.all.get_mut(&number)
+    }
+
+    fn slots_taken(&mut self, foreground: bool) -> &mut usize {
+        if foreground { &mut self.foreground } else { &mut self.background }
+    }
+
+    pub(super) fn set_stage(&mut self, number: u64, stage: Stage) {
+        let Some(active) = self.all.get_mut(&number) else { return };
+        let due = active.occurrence.at;
+        match std::mem::replace(&mut active.stage, Stage::Recording) {
+            Stage::Waiting { .. } => _ = self.waiting.remove(&(due, number)),
+            Stage::RetryAt(at) => _ = self.retries.remove(&(at, number)),
+            Stage::Running(running) => *self.slots_taken(running.foreground) -= 1,
+            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
+        }
+        match &stage {
+            Stage::Waiting { .. } => _ = self.waiting.insert((due, number)),
+            Stage::RetryAt(at) => _ = self.retries.insert((*at, number)),
+            Stage::Running(running) => *self.slots_taken(running.foreground) += 1,
+            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
+        }
+        if let Some(active) = self.all.get_mut(&number) {
+            active.stage = stage;
+        }
+    }
+
+    pub(super) fn remove(&mut self, number: u64) -> Option<ActiveOccurrence> {
+        self.set_stage(number, Stage::Recording);
+        let active = self.all.remove(&number)?;
+        self.by_definition.remove(&(active.occurrence.id.clone(), number));
+        Some(active)
+    }
+
+    /// A definition's, in the order in which they were claimed.
+    pub(super) fn of(&self, id: &DefinitionId) -> impl Iterator<Item = (u64, &ActiveOccurrence)> {
+        let range = (id.clone(), 0)..=(id.clone(), u64::MAX);
+        self.by_definition.range(range).filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &ActiveOccurrence)> {
+        self.all.iter().map(|(number, active)| (*number, active))
+    }
+
+    /// The numbers of those for which `wanted` holds.
+    pub(super) fn numbers(&self, wanted: impl Fn(&ActiveOccurrence) -> bool) -> Vec<u64> {
+        self.iter().filter(|(_, active)| wanted(active)).map(|(number, _)| number).collect()
+    }
+
+    /// Waiting occurrences in due order, up to the first that is still expected: what the previous process left in the
+    /// middle keeps its place before what it left waiting.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (u64, &ActiveOccurrence)> {
+        let expected = self.expected.first().map(|(at, _)| *at);
+        let waiting = self.waiting.iter().take_while(move |(at, _)| expected.is_none_or(|expected| *at < expected));
+        waiting.filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
+    }
+
+    /// Keeps the place of an occurrence while a claim or another attempt is being recorded.
+    pub(super) fn expect(&mut self, occurrence: &Occurrence) {
+        self.expected.insert((occurrence.at, occurrence.id.clone()));
+    }
+
+    /// The claim or attempt is recorded, or was refused.
+    pub(super) fn arrived(&mut self, occurrence: &Occurrence) {
+        self.expected.remove(&(occurrence.at, occurrence.id.clone()));
+    }
+
+    /// When the next attempt is due.
+    pub(super) fn next_retry(&self) -> Option<Instant> {
+        self.retries.first().map(|(at, _)| *at)
+    }
+
+    /// An occurrence whose next attempt is due at `now`.
+    pub(super) fn due_retry(&self, now: Instant) -> Option<u64> {
+        self.retries.first().filter(|(at, _)| *at <= now).map(|(_, number)| *number)
+    }
+
+    /// How many attempts run in the background.
+    pub(super) fn background(&self) -> usize {
+        self.background
+    }
+
+    /// How many attempts run as turns of the main session.
+    pub(super) fn foreground(&self) -> usize {
+        self.foreground
+    }
+
+    /// Whether it must wait for another occurrence of its definition: one that is running or being recorded or, of a
+    /// routine, any older one. (A reminder's older one only waits to be closed: its time was changed.)
+    pub(super) fn is_behind(&self, number: u64, id: &DefinitionId) -> bool {
+        self.of(id)
+            .any(|(other, active)| !active.is_idle() || (other < number && active.occurrence.kind == Kind::Routine))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+}

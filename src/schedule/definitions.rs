@@ -1,0 +1,315 @@
+//! The definitions in force, how far each is accounted for, and when each falls due next.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::command::Loaded;
+use super::cron::Times;
+use super::queue::Queue;
+use crate::definition::{Definition, DefinitionId, Trigger};
+use crate::journal::{Sighting, Streak};
+
+/// Up to when a routine's occurrences are accounted for. The two differ only while the clock is behind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watermark {
+    /// What is due after this fires by the clock as it stands, unless it has a record.
+    pub(super) fires_after: DateTime<Utc>,
+    /// What is due until then was not missed.
+    pub(super) not_missed_until: DateTime<Utc>,
+}
+
+/// A definition as the dispatcher holds it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) loaded: Loaded,
+    /// Its position in the queue.
+    queued: Option<DateTime<Utc>>,
+    /// A routine's. `None` until the journal has answered.
+    pub(super) watermark: Option<Watermark>,
+    /// A reminder's `run_at` that was claimed.
+    pub(super) claimed: Option<DateTime<Utc>>,
+}
+
+/// The journal's answer to an observed generation of a definition.
+#[derive(Debug)]
+pub(super) struct Observed {
+    /// What was observed.
+    pub(super) definition: Arc<Definition>,
+    /// Its occurrences until then are accounted for.
+    pub(super) accounted: DateTime<Utc>,
+    /// When it falls due next after that, if it is a routine.
+    pub(super) next: Option<DateTime<Utc>>,
+}
+
+/// All definitions. A definition is in the queue exactly when it is enabled, not paused, not being claimed, and has a
+/// next time.
+#[derive(Debug, Default)]
+pub(super) struct Definitions {
+    all: HashMap<DefinitionId, Entry>,
+    queue: Queue,
+    /// Definitions of which an occurrence is being claimed.
+    claiming: HashSet<DefinitionId>,
+    /// Definitions with consecutive failures.
+    failing: HashMap<DefinitionId, Streak>,
+    /// Reminders that were disabled when the previous process observed them last.
+    pub(super) were_disabled: HashSet<DefinitionId>,
+}
+
+/// When a definition fires after `after`, whether it is enabled or not. A reminder fires once, at its instant.
+pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+    let times = match &definition.trigger {
+        Trigger::Routine { cron, .. } => Times::parse(cron),
+        Trigger::Reminder { .. } | Trigger::Session { .. } => None,
+    };
+    let zone = definition.zone;
+    let next = move |last: &DateTime<Utc>| times.as_ref()?.next(zone, *last);
+    let first = match due_at(definition) {
+        Some(due) => Some(due).filter(|due| *due > after),
+        None => next(&after),
+    };
+    std::iter::successors(first, next)
+}
+
+/// The instant at which a reminder or a session falls due, rounded up to the milliseconds in which the journal counts.
+pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
+    let run_at = definition.trigger.run_at()?;
+    let whole = DateTime::from_timestamp_millis(run_at.timestamp_millis())?;
+    Some(if whole < run_at { whole + TimeDelta::milliseconds(1) } else { whole })
+}
+
+/// All that a definition's backlog depends on. `None` for an enabled reminder: it fires however long ago it was due.
+pub(super) fn generation(definition: &Definition) -> Option<Sighting> {
+    let trigger = match &definition.trigger {
+        Trigger::Routine { cron, .. } => format!("{cron}\n{}\n{}", definition.zone, definition.enabled),
+        Trigger::Reminder { .. } if !definition.enabled => Sighting::DISABLED_REMINDER.to_owned(),
+        Trigger::Reminder { .. } | Trigger::Session { .. } => return None,
+    };
+    Some(Sighting { id: definition.id.clone(), trigger })
+}
+
+impl Observed {
+    pub(super) fn new(definition: Arc<Definition>, accounted: DateTime<Utc>) -> Self {
+        let next = match &definition.trigger {
+            Trigger::Routine { cron, .. } => {
+                Times::parse(cron).and_then(|times| times.next(definition.zone, accounted))
+            }
+            Trigger::Reminder { .. } | Trigger::Session { .. } => None,
+        };
+        Self { definition, accounted, next }
+    }
+}
+
+/// What has changed with a definition that was inserted.
+pub(super) struct Inserted {
+    /// A generation that the journal has not answered yet.
+    pub(super) unobserved: Option<Sighting>,
+    /// It is an enabled reminder that was disabled before.
+    pub(super) enabled_again: bool,
+    /// It is paused after too many failures, and its text has changed.
+    pub(super) mended: bool,
+}
+
+impl Definitions {
+    pub(super) fn get(&self, id: &DefinitionId) -> Option<&Entry> {
+        self.all.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: &DefinitionId) -> Option<&mut Entry> {
+        self.all.get_mut(id)
+    }
+
+    pub(super) fn definition(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
+        Some(&self.all.get(id)?.loaded.definition)
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &DefinitionId> {
+        self.all.keys()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Inserts a definition or replaces one. It still has to be enqueued.
+    pub(super) fn insert(&mut self, loaded: Loaded) -> Inserted {
+        let id = loaded.definition.id.clone();
+        let old = self.remove(&id);
+        let generation = generation(&loaded.definition);
+        let same = old.as_ref().is_some_and(|old| self::generation(&old.loaded.definition) == generation);
+        let was_disabled = match &old {
+            Some(old) => !old.loaded.definition.enabled,
+            None => self.were_disabled.contains(&id),
+        };
+        // A reminder that was renamed while its file was being cleaned up fires again, to find its record.
+        let same_file = old.as_ref().filter(|old| old.loaded.definition.file == loaded.definition.file);
+        let entry = Entry {
+            queued: None,
+            watermark: old.as_ref().filter(|_| same).and_then(|old| old.watermark),
+            claimed: same_file.and_then(|old| old.claimed),
+            loaded,
+        };
+        let edited = old.as_ref().is_some_and(|old| old.loaded.text != entry.loaded.text);
+        let inserted = Inserted {
+            enabled_again: generation.is_none() && was_disabled,
+            unobserved: generation.filter(|_| entry.watermark.is_none()),
+            mended: edited && self.is_paused(&id),
+        };
+        self.all.insert(id, entry);
+        inserted
+    }
+
+    pub(super) fn remove(&mut self, id: &DefinitionId) -> Option<Entry> {
+        let entry = self.all.remove(id)?;
+        if let Some(due) = entry.queued {
+            self.queue.remove(due, id);
+        }
+        Some(entry)
+    }
+
+    /// Whether a file is that of a valid definition.
+    pub(super) fn has_file(&self, file: &Path) -> bool {
+        // Compared as text: comparing 100,000 paths part by part takes longer.
+        let file: &OsStr = file.as_os_str();
+        self.all.values().any(|entry| entry.loaded.definition.file.as_os_str() == file)
+    }
+
+    /// Takes in the journal's answer, unless a newer edit has overtaken it.
+    pub(super) fn set_watermark(&mut self, observed: &Observed, now: DateTime<Utc>, latest: DateTime<Utc>) {
+        let Some(entry) = self.all.get_mut(&observed.definition.id) else { return };
+        let current = &entry.loaded.definition;
+        if Arc::ptr_eq(current, &observed.definition) || generation(current) == generation(&observed.definition) {
+            let (fires_after, not_missed_until) = (observed.accounted.min(now), observed.accounted.min(latest));
+            let old = entry.watermark.unwrap_or(Watermark { fires_after, not_missed_until });
+            entry.watermark = Some(Watermark {
+                fires_after: fires_after.max(old.fires_after),
+                not_missed_until: not_missed_until.max(old.not_missed_until),
+            });
+        }
+    }
+
+    /// Moves a routine's watermark forwards.
+    pub(super) fn advance(&mut self, id: &DefinitionId, fires_after: DateTime<Utc>, not_missed_until: DateTime<Utc>) {
+        if let Some(watermark) = self.all.get_mut(id).and_then(|entry| entry.watermark.as_mut()) {
+            watermark.fires_after = watermark.fires_after.max(fires_after);
+            watermark.not_missed_until = watermark.not_missed_until.max(not_missed_until);
+        }
+    }
+
+    /// The clock went back to `now`: what is due after that fires again. The journal knows what has a record.
+    pub(super) fn fire_again_after(&mut self, now: DateTime<Utc>) {
+        let mut ahead = Vec::new();
+        for (id, entry) in &mut self.all {
+            if let Some(watermark) = entry.watermark.as_mut().filter(|watermark| watermark.fires_after > now) {
+                watermark.fires_after = now;
+                ahead.push(id.clone());
+            }
+        }
+        for id in ahead {
+            self.enqueue(&id, None);
+        }
+    }
+
+    /// The same, and what is due after `now` and cannot run is missed.
+    pub(super) fn wind_back(&mut self, now: DateTime<Utc>) {
+        for watermark in self.all.values_mut().filter_map(|entry| entry.watermark.as_mut()) {
+            watermark.not_missed_until = watermark.not_missed_until.min(now);
+        }
+        self.fire_again_after(now);
+    }
+
+    /// Puts a definition where it belongs in the queue. `observed` spares computing the next time, if it still holds.
+    pub(super) fn enqueue(&mut self, id: &DefinitionId, observed: Option<&Observed>) {
+        let held = self.claiming.contains(id) || self.is_paused(id);
+        let Some(entry) = self.all.get_mut(id) else { return };
+        let definition = &entry.loaded.definition;
+        let due = match &definition.trigger {
+            _ if held || !definition.enabled => None,
+            Trigger::Routine { cron, .. } => entry.watermark.and_then(|watermark| match observed {
+                Some(observed)
+                    if observed.accounted == watermark.fires_after && Arc::ptr_eq(&observed.definition, definition) =>
+                {
+                    observed.next
+                }
+                _ => Times::parse(cron)?.next(definition.zone, watermark.fires_after),
+            }),
+            Trigger::Reminder { .. } | Trigger::Session { .. } => {
+                due_at(definition).filter(|due| entry.claimed != Some(*due))
+            }
+        };
+        if entry.queued != due {
+            if let Some(old) = entry.queued {
+                self.queue.remove(old, id);
+            }
+            if let Some(due) = due {
+                self.queue.insert(due, id.clone());
+            }
+            entry.queued = due;
+        }
+    }
+
+    pub(super) fn unqueued(&self) -> Vec<DefinitionId> {
+        self.all.iter().filter(|(_, entry)| entry.queued.is_none()).map(|(id, _)| id.clone()).collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
+        self.queue.first()
+    }
+
+    /// Takes all definitions that are due out of the queue, in order.
+    pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Vec<Arc<Definition>> {
+        let due = self.queue.take_due(now);
+        due.into_iter()
+            .filter_map(|id| {
+                let entry = self.all.get_mut(&id)?;
+                entry.queued = None;
+                Some(Arc::clone(&entry.loaded.definition))
+            })
+            .collect()
+    }
+
+    /// The next `count` to fall due, in order.
+    pub(super) fn upcoming(&self, count: usize) -> Vec<(DateTime<Utc>, Arc<Definition>)> {
+        let next = self.queue.next(count).into_iter();
+        next.filter_map(|(at, id)| Some((at, Arc::clone(self.definition(&id)?)))).collect()
+    }
+
+    /// Keeps a definition out of the queue until [`Self::end_claim`].
+    pub(super) fn begin_claim(&mut self, id: &DefinitionId) {
+        self.claiming.insert(id.clone());
+        self.enqueue(id, None);
+    }
+
+    pub(super) fn end_claim(&mut self, id: &DefinitionId) {
+        self.claiming.remove(id);
+    }
+
+    pub(super) fn is_claiming(&self, id: &DefinitionId) -> bool {
+        self.claiming.contains(id)
+    }
+
+    pub(super) fn claims(&self) -> usize {
+        self.claiming.len()
+    }
+
+    /// The definition's consecutive failures.
+    pub(super) fn failures(&self, id: &DefinitionId) -> Streak {
+        self.failing.get(id).cloned().unwrap_or_else(|| Streak::none(id.clone()))
+    }
+
+    pub(super) fn set_failures(&mut self, failures: &Streak) {
+        if *failures == Streak::none(failures.id.clone()) {
+            self.failing.remove(&failures.id);
+        } else {
+            self.failing.insert(failures.id.clone(), failures.clone());
+        }
+    }
+
+    /// Whether it is paused after too many consecutive failures.
+    pub(super) fn is_paused(&self, id: &DefinitionId) -> bool {
+        self.failing.get(id).is_some_and(|failures| failures.paused.is_some())
+    }
+}

@@ -1,0 +1,37 @@
+//! Reacts when the wall clock was set, or the machine slept.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Dispatcher;
+
+/// After a forward jump, what fell due this shortly before the new time is still on time. Otherwise a clock that was
+/// slewed for long, and so strays from steady time, could look like a jump over the very moment that was waited for.
+const JUST_DUE: TimeDelta = TimeDelta::seconds(2);
+
+impl Dispatcher {
+    /// Compares the wall clock with steady time.
+    pub(super) fn look_at_the_clock(&mut self) {
+        let jump = self.drift.look(&self.clock).unwrap_or_default();
+        let (now, shown) = (self.clock.now(), self.wall_clock.shown());
+        let trusted = self.wall_clock.look(now, jump);
+        if jump > TimeDelta::zero() {
+            tracing::info!(seconds = jump.num_seconds(), "the clock went forwards, or the machine slept");
+            // A clock that was behind has shown the time until `shown` before.
+            self.gate.not_eligible_until((now - JUST_DUE).max(shown.min(now)));
+        } else if jump < TimeDelta::zero() {
+            tracing::warn!(seconds = jump.num_seconds(), "the clock was set back");
+            self.gate.clock_set_back(now);
+            self.definitions.fire_again_after(now);
+        }
+        if trusted {
+            self.trust_the_clock(now);
+        }
+    }
+
+    /// The clock is behind and is taken for right: from now on what falls due and cannot run was missed.
+    fn trust_the_clock(&mut self, now: DateTime<Utc>) {
+        let journal = self.journal.clone();
+        self.note(async move { journal.wound_back().await });
+        self.definitions.wind_back(now);
+    }
+}

@@ -1,0 +1,152 @@
+//! Follows the definitions: takes them in, lets them go, and asks the journal how far each is accounted for.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::super::active::{ActiveOccurrence, Stage};
+use super::super::command::Loaded;
+use super::super::definitions::{Inserted, Observed};
+use super::{Dispatcher, Event};
+use crate::definition::{Definition, DefinitionId};
+use crate::journal::{Journal, JournalError, Sighting, Streak};
+
+/// How many definitions the journal is asked about at once, so that 100,000 need little memory.
+const BATCH: usize = 5000;
+
+/// Generations of definitions that the journal is to be asked about.
+pub(super) type Unobserved = Vec<(Arc<Definition>, Sighting)>;
+
+/// Asks the journal until when each is accounted for; `latest` is the latest time that the clock has shown. Computes when
+/// each falls due next on other threads.
+pub(super) async fn observe(
+    journal: &Journal,
+    latest: DateTime<Utc>,
+    unobserved: Unobserved,
+) -> Result<Vec<Observed>, JournalError> {
+    let mut computing = Vec::new();
+    let mut left = unobserved.into_iter();
+    loop {
+        let (definitions, generations): (Vec<_>, Vec<_>) = left.by_ref().take(BATCH).unzip();
+        if definitions.is_empty() {
+            break;
+        }
+        fail_point!(BeforeSight);
+        let accounted = journal.see(generations.into(), latest).await?;
+        fail_point!(Sighted);
+        computing.push(tokio::task::spawn_blocking(move || {
+            let observed = definitions.into_iter().zip(accounted);
+            observed.map(|(definition, accounted)| Observed::new(definition, accounted)).collect::<Vec<_>>()
+        }));
+    }
+    let mut all = Vec::new();
+    for computed in computing {
+        all.extend(computed.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())));
+    }
+    Ok(all)
+}
+
+impl Dispatcher {
+    pub(super) fn replace(&mut self, all: Vec<Loaded>) {
+        let present: HashSet<DefinitionId> = all.iter().map(|loaded| loaded.definition.id.clone()).collect();
+        let gone: Vec<_> = self.definitions.ids().filter(|id| !present.contains(*id)).cloned().collect();
+        for id in gone {
+            self.remove(&id);
+        }
+        for loaded in all {
+            self.upsert(loaded);
+        }
+    }
+
+    pub(super) fn upsert(&mut self, loaded: Loaded) {
+        let definition = Arc::clone(&loaded.definition);
+        let id = &definition.id;
+        let Inserted { unobserved, enabled_again, mended } = self.definitions.insert(loaded);
+        if let Some(generation) = unobserved {
+            let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
+            let unobserved = vec![(Arc::clone(&definition), generation)];
+            self.tasks.spawn(async move { Event::Observed(observe(&journal, latest, unobserved).await) });
+        }
+        if mended {
+            self.end_pause(id);
+        }
+        if enabled_again {
+            self.enabled_again(id);
+        }
+        self.definitions.enqueue(id, None);
+        self.take_another_look(|active| active.occurrence.id == *id);
+        self.cleanup_again(id);
+    }
+
+    pub(super) fn on_observed(&mut self, observed: Result<Vec<Observed>, JournalError>) -> Result<(), JournalError> {
+        for observed in observed? {
+            self.set_watermark(&observed);
+            self.definitions.enqueue(&observed.definition.id, Some(&observed));
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_watermark(&mut self, observed: &Observed) {
+        let now = self.clock.now();
+        self.definitions.set_watermark(observed, now, self.wall_clock.latest().max(now));
+    }
+
+    /// A definition's file is gone or not valid.
+    pub(super) fn remove(&mut self, id: &DefinitionId) {
+        if let Some(entry) = self.definitions.remove(id) {
+            let (files, id) = (Arc::clone(&self.files), id.clone());
+            // A file that exists but is not valid keeps its watermark: it is the same definition when it is mended.
+            self.tasks.spawn_blocking(move || match files.is_there(&entry.loaded.definition.file) {
+                true => Event::Noted(Ok(())),
+                false => Event::Gone(id),
+            });
+        }
+    }
+
+    pub(super) fn on_gone(&mut self, mut ids: Vec<DefinitionId>) {
+        // Some may be back already.
+        ids.retain(|id| self.definitions.get(id).is_none());
+        if !ids.is_empty() {
+            let journal = self.journal.clone();
+            self.note(async move { journal.gone(ids).await });
+        }
+    }
+
+    /// Ends a routine's pause after too many failures: it was resumed, edited, or works again. It has no backlog.
+    pub(super) fn end_pause(&mut self, id: &DefinitionId) {
+        let ended = self.pause_ended(id);
+        self.note(ended);
+    }
+
+    /// As [`Self::end_pause`]. The caller has to see to it that the returned future, which records it, runs.
+    pub(super) fn pause_ended(
+        &mut self,
+        id: &DefinitionId,
+    ) -> impl Future<Output = Result<(), JournalError>> + Send + use<> {
+        let now = self.clock.now();
+        let latest = self.wall_clock.latest().max(now);
+        let none = Streak::none(id.clone());
+        self.definitions.set_failures(&none);
+        self.definitions.advance(id, now, latest);
+        self.definitions.enqueue(id, None);
+        let (journal, id) = (self.journal.clone(), id.clone());
+        async move {
+            // In this order: after a crash in between, the routine is still paused instead of having a backlog.
+            journal.account_from(id, latest).await?;
+            journal.set_streak(none).await
+        }
+    }
+
+    /// Occurrences that wait for this file look at it again.
+    pub(super) fn look_again(&mut self, file: &Path) {
+        self.take_another_look(|active| active.file == file);
+    }
+
+    fn take_another_look(&mut self, concerns: impl Fn(&ActiveOccurrence) -> bool) {
+        for number in self.active.numbers(|active| matches!(active.stage, Stage::FileInvalid) && concerns(active)) {
+            self.active.set_stage(number, Stage::Waiting { reread: false });
+        }
+    }
+}

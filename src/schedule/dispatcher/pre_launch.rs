@@ -1,0 +1,120 @@
+//! The pre-launch check: the definition as it is known, and then its file. An edit that nobody has reported yet counts, so
+//! that a job never runs under an older, wider policy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::active::{Cause, Priority, Stage};
+use super::super::definitions::due_at;
+use super::{Dispatcher, Event};
+use crate::definition::{Definition, Kind};
+
+/// How long a file that has just changed is left alone before it is read again. It may be half written, or on its way to
+/// another name; within this time the watch on the folders reports where it went.
+const SETTLES: Duration = Duration::from_millis(300);
+
+/// Whether the file of a missing definition exists.
+pub(super) struct FileFound {
+    number: u64,
+    exists: bool,
+}
+
+/// What the definition as it is known says about a launch.
+pub(super) enum Verdict {
+    Launch(Arc<Definition>, Arc<str>),
+    Close(&'static str),
+    Missing,
+}
+
+impl Dispatcher {
+    pub(super) fn verdict(&self, number: u64) -> Verdict {
+        let Some(active) = self.active.get(number) else { return Verdict::Missing };
+        let Some(entry) = self.definitions.get(&active.occurrence.id) else { return Verdict::Missing };
+        let definition = &entry.loaded.definition;
+        if definition.kind() != active.occurrence.kind {
+            return Verdict::Close("its file now says something else");
+        }
+        if definition.kind() == Kind::Reminder && due_at(definition) != Some(active.occurrence.at) {
+            return Verdict::Close("its time was changed");
+        }
+        if !definition.enabled && active.priority != Priority::ByHand {
+            return Verdict::Close("disabled: it was disabled before it could run");
+        }
+        Verdict::Launch(Arc::clone(definition), Arc::clone(&entry.loaded.text))
+    }
+
+    /// Returns a future that says whether the file still holds `text`. If not, the future has it read again, so that the
+    /// schedule knows what it says now.
+    pub(super) fn pre_launch_check(
+        &self,
+        number: u64,
+        definition: &Arc<Definition>,
+        text: &Arc<str>,
+    ) -> impl Future<Output = bool> + Send + use<> {
+        let reread =
+            self.active.get(number).is_some_and(|active| matches!(active.stage, Stage::Waiting { reread: true }));
+        // A spawned agent has no file.
+        let checked = reread || definition.kind() == Kind::Session;
+        let (files, definition, text) = (Arc::clone(&self.files), Arc::clone(definition), Arc::clone(text));
+        async move {
+            if checked {
+                return true;
+            }
+            let (looks, file) = (Arc::clone(&files), definition.file.clone());
+            let unchanged =
+                tokio::task::spawn_blocking(move || looks.is_unchanged(&file, &text)).await.unwrap_or(false);
+            if !unchanged {
+                tokio::time::sleep(SETTLES).await;
+                files.reread(&definition.id, &definition.file).await;
+            }
+            unchanged
+        }
+    }
+
+    /// The file was read again. Launches what it says now, without another check: a file that never stops changing must
+    /// not keep its job from running.
+    pub(super) fn on_file_changed(&mut self, number: u64) {
+        // What the file says was reported before this event was.
+        self.obey_waiting();
+        let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
+        self.recent.retract(&running.definition);
+        let cause = running.cause;
+        self.active.set_stage(number, Stage::Waiting { reread: true });
+        match cause {
+            Some(Cause::Person) => self.close_by_hand(number),
+            Some(Cause::Overlap) => self.close_superseded(number),
+            // What only waits is left to the next process.
+            Some(Cause::Stopping) | None => {}
+        }
+        self.launch_waiting();
+        if self.active.get(number).is_some_and(|active| matches!(active.stage, Stage::Waiting { .. })) {
+            // It has to wait, so the file may change again.
+            self.active.set_stage(number, Stage::Waiting { reread: false });
+        }
+    }
+
+    pub(super) fn find_file(&mut self, number: u64) {
+        let Some(active) = self.active.get(number) else { return };
+        let (files, file) = (Arc::clone(&self.files), active.file.clone());
+        self.active.set_stage(number, Stage::FindingFile);
+        self.tasks.spawn_blocking(move || Event::FileFound(FileFound { number, exists: files.is_there(&file) }));
+    }
+
+    /// An occurrence waits for a file that exists but is not valid. One whose file was deleted is closed.
+    pub(super) fn on_file_found(&mut self, found: &FileFound) {
+        let Some(active) = self.active.get(found.number) else { return };
+        if !matches!(active.stage, Stage::FindingFile) {
+            return;
+        }
+        if self.definitions.get(&active.occurrence.id).is_some() {
+            self.active.set_stage(found.number, Stage::Waiting { reread: false });
+        } else if found.exists && self.definitions.has_file(&active.file) {
+            self.close_idle(found.number, "its file now says something else");
+        } else if found.exists {
+            tracing::warn!(id = %active.occurrence.id, "it waits until its file is valid again");
+            self.active.set_stage(found.number, Stage::FileInvalid);
+        } else {
+            self.close_idle(found.number, "its file was deleted before it could run");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a routine's due occurrences are claimed for, where earlier ones are still active. Pure.
+
+use chrono::{DateTime, Utc};
+
+use super::missed::Plan;
+use crate::definition::{OnMissed, OnOverlap};
+use crate::journal::Purpose;
+
+/// An occurrence ahead of the due ones.
+pub(super) struct Ahead {
+    /// Whether it waits for its first attempt.
+    pub(super) waits: bool,
+    /// What the record of a skipped occurrence calls it.
+    pub(super) name: String,
+}
+
+/// What each occurrence of a plan is claimed for. `ahead` are the active occurrences of the routine.
+pub(super) fn purposes(
+    plan: Plan,
+    on_missed: OnMissed,
+    on_overlap: OnOverlap,
+    mut ahead: Vec<Ahead>,
+) -> Vec<(DateTime<Utc>, Purpose)> {
+    let missed = match on_missed {
+        OnMissed::Latest => "missed: nothing could run at its time, and a newer one runs (on_missed: latest)",
+        OnMissed::All => "missed: nothing could run at its time, and too many newer ones were missed as well",
+        OnMissed::Skip => "missed: nothing could run at its time (on_missed: skip)",
+    };
+    let mut purposes = Vec::new();
+    if let Some((first, last)) = plan.skip_stretch {
+        purposes.push((last, Purpose::SkipSince(first, missed.to_owned())));
+    }
+    purposes.extend(plan.skip.into_iter().map(|at| (at, Purpose::Skip(missed.to_owned()))));
+    for (at, late) in plan.run_late.into_iter().map(|at| (at, true)).chain(plan.run.into_iter().map(|at| (at, false))) {
+        // Missed ones that all run follow one another; they do not count as overlapping.
+        let in_a_row = late && on_missed == OnMissed::All;
+        let skipped = if in_a_row { None } else { overlap(on_overlap, &ahead) };
+        if skipped.is_none() {
+            let name = if in_a_row { "a missed one" } else { "an earlier one" };
+            ahead.push(Ahead { waits: true, name: name.to_owned() });
+        }
+        purposes.push((at, skipped.map_or(Purpose::Run, Purpose::Skip)));
+    }
+    purposes
+}
+
+/// Why an occurrence is skipped, if it is.
+fn overlap(on_overlap: OnOverlap, ahead: &[Ahead]) -> Option<String> {
+    match on_overlap {
+        OnOverlap::Cancel => None,
+        OnOverlap::Skip => ahead.first().map(|first| format!("overlap: {} is not over (on_overlap: skip)", first.name)),
+        OnOverlap::Queue => {
+            let waiting = ahead.iter().find(|ahead| ahead.waits)?;
+            Some(format!("overlap: {} waits already (on_overlap: queue)", waiting.name))
+        }
+    }
+}

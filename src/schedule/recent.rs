@@ -1,0 +1,35 @@
+//! The latest launches, for those who want to know what has just run.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::definition::Definition;
+
+/// How long a launch is recent, and how many are kept.
+const RECENT: TimeDelta = TimeDelta::minutes(15);
+const KEPT: usize = 64;
+
+/// Launches, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct RecentLaunches(VecDeque<(DateTime<Utc>, Arc<Definition>)>);
+
+impl RecentLaunches {
+    pub(super) fn push(&mut self, now: DateTime<Utc>, definition: Arc<Definition>) {
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((now, definition));
+    }
+
+    /// It was not launched after all.
+    pub(super) fn retract(&mut self, definition: &Arc<Definition>) {
+        self.0.retain(|(_, launched)| !Arc::ptr_eq(launched, definition));
+    }
+
+    /// Those that are recent at `now`.
+    pub(super) fn at(&self, now: DateTime<Utc>) -> Vec<(DateTime<Utc>, Arc<Definition>)> {
+        self.0.iter().filter(|(at, _)| now - at < RECENT).cloned().collect()
+    }
+}

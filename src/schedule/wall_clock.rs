@@ -1,0 +1,102 @@
+//! How far the wall clock has come, and whether it is behind that.
+//!
+//! A machine without a battery-backed clock starts in the past and is set right later. While its clock is behind what it
+//! has shown before, an occurrence that was due until then was not missed: it would run again, or as a backlog, once the
+//! clock is right. A clock that is still behind after a day is taken for right: it was ahead before. Pure but for
+//! steady time.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
+
+/// A clock that has been behind for so long is right.
+const TRUSTED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// See the module's head.
+#[derive(Debug)]
+pub(super) struct WallClock {
+    /// The latest time that the clock has shown.
+    shown: DateTime<Utc>,
+    /// Since when the clock is behind `shown`.
+    behind: Option<Instant>,
+}
+
+impl WallClock {
+    /// `known` is the latest time that previous processes have recorded.
+    pub(super) fn new(known: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Self {
+        let mut clock = Self { shown: known.unwrap_or(now), behind: None };
+        clock.look(now, TimeDelta::zero());
+        clock
+    }
+
+    /// The latest time that the clock has shown.
+    pub(super) fn shown(&self) -> DateTime<Utc> {
+        self.shown
+    }
+
+    /// The latest time that the clock has shown or would have shown, had it not been set back.
+    pub(super) fn latest(&self) -> DateTime<Utc> {
+        let behind = self.behind.map_or(Duration::ZERO, |since| since.elapsed());
+        self.shown + TimeDelta::from_std(behind).unwrap_or_default()
+    }
+
+    /// Takes in the time, and by how much the clock was set since the last look. Returns whether the clock is behind and
+    /// is taken for right from now on.
+    pub(super) fn look(&mut self, now: DateTime<Utc>, set: TimeDelta) -> bool {
+        if now < self.shown {
+            if self.behind.is_none() {
+                // The last look may be long ago: the clock had come this far when it was set back.
+                self.shown = self.shown.max(now - set);
+            }
+            if self.behind.get_or_insert_with(Instant::now).elapsed() < TRUSTED_AFTER {
+                return false;
+            }
+        }
+        let trusted = now < self.shown;
+        self.shown = now;
+        self.behind = None;
+        trusted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minutes: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_behind_keeps_the_latest_time() {
+        // (known, times shown minute by minute) → the latest time in the end
+        for (known, shown, expected) in [
+            (None, &[900, 901][..], 901),
+            (None, &[900, 100, 101], 902),
+            (None, &[900, 100, 902], 902),
+            (Some(900), &[100, 101], 901),
+            (Some(900), &[100, 101, 902], 902),
+            (Some(900), &[100, 200, 150, 904], 904),
+        ] {
+            let mut clock = WallClock::new(known.map(at), at(shown[0]));
+            for pair in shown.windows(2) {
+                tokio::time::advance(Duration::from_secs(60)).await;
+                assert!(!clock.look(at(pair[1]), TimeDelta::minutes(pair[1] - pair[0] - 1)));
+            }
+            assert_eq!(clock.latest(), at(expected), "{known:?} {shown:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_stays_behind_for_a_day_is_right() {
+        let mut clock = WallClock::new(Some(at(100_000)), at(0));
+        for minute in 1..24 * 60 {
+            tokio::time::advance(Duration::from_secs(60)).await;
+            assert!(!clock.look(at(minute), TimeDelta::zero()), "{minute}");
+        }
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(clock.look(at(24 * 60), TimeDelta::zero()));
+        assert_eq!(clock.latest(), at(24 * 60));
+    }
+}
