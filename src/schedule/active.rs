@@ -107,22 +107,22 @@ pub(super) struct ActiveOccurrence {
 }
 
 impl ActiveOccurrence {
-    pub(super) fn claimed(claim: NewClaim, run: RunId, priority: Priority) -> Self {
-        Self {
+    pub(super) fn claimed(claim: NewClaim, run: RunId, by_hand: bool) -> Self {
+        let NewClaim { occurrence, file, text, .. } = claim;
+        Self::unfinished(Unfinished {
             run,
+            occurrence,
+            file,
+            text,
+            by_hand,
             attempt: 1,
-            last: LastAttempt::Claimed { after_interruption: false },
-            occurrence: claim.occurrence,
-            file: claim.file,
-            text: claim.text,
-            priority,
+            state: RunState::Claimed,
+            retry_at: None,
             failures: 0,
             failure: None,
-            had_side_effect: false,
-            superseded: false,
-            stage: Stage::Waiting { reread: false },
-            cancellers: Vec::new(),
-        }
+            interruptions: 0,
+            effect: None,
+        })
     }
 
     /// An occurrence of the previous process. It is `Recording` unless nothing of it was ever launched.
@@ -181,19 +181,15 @@ impl ActiveOccurrence {
     }
 }
 
-/// All active occurrences, numbered in the order in which they were claimed. [`Self::set_stage`] keeps the indexes.
+/// All active occurrences, numbered in the order in which they were claimed.
 #[derive(Debug, Default)]
 pub(super) struct ActiveOccurrences {
     all: BTreeMap<u64, ActiveOccurrence>,
     by_definition: BTreeSet<(DefinitionId, u64)>,
     /// Those in [`Stage::Waiting`], by the time at which they were due.
     waiting: BTreeSet<(DateTime<Utc>, u64)>,
-    /// Those in [`Stage::RetryAt`].
-    retries: BTreeSet<(Instant, u64)>,
     /// Occurrences that will wait once the journal has recorded a claim or another attempt.
     expected: BTreeSet<(DateTime<Utc>, DefinitionId)>,
-    background: usize,
-    foreground: usize,
     last_number: u64,
 }
 
@@ -217,28 +213,14 @@ impl ActiveOccurrences {
         self.all.get_mut(&number)
     }
 
-    fn slots_taken(&mut self, foreground: bool) -> &mut usize {
-        if foreground { &mut self.foreground } else { &mut self.background }
-    }
-
     pub(super) fn set_stage(&mut self, number: u64, stage: Stage) {
         let Some(active) = self.all.get_mut(&number) else { return };
-        let due = active.occurrence.at;
-        match std::mem::replace(&mut active.stage, Stage::Recording) {
-            Stage::Waiting { .. } => _ = self.waiting.remove(&(due, number)),
-            Stage::RetryAt(at) => _ = self.retries.remove(&(at, number)),
-            Stage::Running(running) => *self.slots_taken(running.foreground) -= 1,
-            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
-        }
-        match &stage {
-            Stage::Waiting { .. } => _ = self.waiting.insert((due, number)),
-            Stage::RetryAt(at) => _ = self.retries.insert((*at, number)),
-            Stage::Running(running) => *self.slots_taken(running.foreground) += 1,
-            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
-        }
-        if let Some(active) = self.all.get_mut(&number) {
-            active.stage = stage;
-        }
+        let key = (active.occurrence.at, number);
+        match stage {
+            Stage::Waiting { .. } => self.waiting.insert(key),
+            _ => self.waiting.remove(&key),
+        };
+        active.stage = stage;
     }
 
     pub(super) fn remove(&mut self, number: u64) -> Option<ActiveOccurrence> {
@@ -281,24 +263,18 @@ impl ActiveOccurrences {
         self.expected.remove(&(occurrence.at, occurrence.id.clone()));
     }
 
-    /// When the next attempt is due.
-    pub(super) fn next_retry(&self) -> Option<Instant> {
-        self.retries.first().map(|(at, _)| *at)
+    /// Those that wait for the time of their next attempt.
+    pub(super) fn retries(&self) -> impl Iterator<Item = (Instant, u64)> {
+        self.iter().filter_map(|(number, active)| match active.stage {
+            Stage::RetryAt(at) => Some((at, number)),
+            _ => None,
+        })
     }
 
-    /// An occurrence whose next attempt is due at `now`.
-    pub(super) fn due_retry(&self, now: Instant) -> Option<u64> {
-        self.retries.first().filter(|(at, _)| *at <= now).map(|(_, number)| *number)
-    }
-
-    /// How many attempts run in the background.
-    pub(super) fn background(&self) -> usize {
-        self.background
-    }
-
-    /// How many attempts run as turns of the main session.
-    pub(super) fn foreground(&self) -> usize {
-        self.foreground
+    /// How many attempts run as turns of the main session, or in the background.
+    pub(super) fn running(&self, foreground: bool) -> usize {
+        let running = self.all.values().filter_map(ActiveOccurrence::running);
+        running.filter(|running| running.foreground == foreground).count()
     }
 
     /// Whether it must wait for another occurrence of its definition: one that is running or being recorded or, of a

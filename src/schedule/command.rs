@@ -105,7 +105,6 @@ pub(super) enum Command {
     ResumeRoutine(DefinitionId, Decided<bool>),
     Limit(usize),
     Snapshot(usize, oneshot::Sender<Snapshot>),
-    Alive(oneshot::Sender<()>),
     Stop(Duration),
     EndNow,
 }
@@ -115,7 +114,7 @@ impl Command {
     pub(super) fn needs_recovery(&self, recovering: bool) -> bool {
         match self {
             Self::Replace(_) => recovering,
-            Self::Snapshot(..) | Self::Alive(_) | Self::Limit(_) | Self::Stop(_) | Self::EndNow => false,
+            Self::Snapshot(..) | Self::Limit(_) | Self::Stop(_) | Self::EndNow => false,
             _ => true,
         }
     }
@@ -220,9 +219,7 @@ impl Schedule {
     /// # Errors
     /// [`FireError`].
     pub async fn fire(&self, id: DefinitionId) -> Result<RunId, FireError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::Fire(id, reply));
-        answer.await.unwrap_or(Err(FireError::Stopping))
+        self.ask(|reply| Command::Fire(id, reply)).await.unwrap_or(Err(FireError::Stopping))
     }
 
     /// Ends a run, or keeps it from starting. Returns how it ended, once that is on the disk. A run that ends by itself at
@@ -231,9 +228,7 @@ impl Schedule {
     /// # Errors
     /// [`CancelError`].
     pub async fn cancel_run(&self, run: RunId) -> Result<RunState, CancelError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::Cancel(run, reply));
-        answer.await.unwrap_or(Err(CancelError::Stopping))
+        self.ask(|reply| Command::Cancel(run, reply)).await.unwrap_or(Err(CancelError::Stopping))
     }
 
     /// Starts nothing until [`Self::resume`]. Once this has returned, that holds for the next process too. What falls due
@@ -242,7 +237,7 @@ impl Schedule {
     /// # Errors
     /// [`DecisionError`].
     pub async fn pause(&self) -> Result<(), DecisionError> {
-        self.decide(Command::Pause).await
+        self.ask(Command::Pause).await.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
     }
 
     /// Ends [`Self::pause`], and lets jobs that wait for a login try at once. Returns when that is on the disk.
@@ -250,7 +245,7 @@ impl Schedule {
     /// # Errors
     /// [`DecisionError`].
     pub async fn resume(&self) -> Result<(), DecisionError> {
-        self.decide(Command::Resume).await
+        self.ask(Command::Resume).await.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
     }
 
     /// Ends a routine's automatic pause, and returns when that is on the disk. `false`: it was not paused.
@@ -258,7 +253,8 @@ impl Schedule {
     /// # Errors
     /// [`DecisionError`].
     pub async fn resume_routine(&self, id: DefinitionId) -> Result<bool, DecisionError> {
-        self.decide(|reply| Command::ResumeRoutine(id, reply)).await
+        let done = self.ask(|reply| Command::ResumeRoutine(id, reply)).await;
+        done.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
     }
 
     /// Sets how many background runs may run at once, at least one.
@@ -268,16 +264,12 @@ impl Schedule {
 
     /// The state of the schedule, with the `next` definitions to fall due.
     pub async fn snapshot(&self, next: usize) -> Snapshot {
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::Snapshot(next, reply));
-        answer.await.unwrap_or_default()
+        self.ask(|reply| Command::Snapshot(next, reply)).await.unwrap_or_default()
     }
 
     /// Returns `true` when the dispatcher answers, and `false` when it has ended.
     pub async fn is_alive(&self) -> bool {
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::Alive(reply));
-        answer.await.is_ok()
+        self.ask(|reply| Command::Snapshot(0, reply)).await.is_some()
     }
 
     /// Starts nothing more, lets runs finish for `grace`, then ends them as interrupted. A second call with a shorter
@@ -297,10 +289,11 @@ impl Schedule {
         self.activity.clone()
     }
 
-    async fn decide<T>(&self, command: impl FnOnce(Decided<T>) -> Command) -> Result<T, DecisionError> {
+    /// The answer to a command; `None` when the dispatcher has ended.
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.send(command(reply));
-        Ok(answer.await.map_err(|_| DecisionError::Stopping)??)
+        answer.await.ok()
     }
 
     fn send(&self, command: Command) {

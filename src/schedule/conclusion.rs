@@ -30,58 +30,49 @@ pub(super) struct Attempted<'a> {
     pub(super) chance: f64,
 }
 
-/// What is recorded, and what the dispatcher does next.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Conclusion {
-    pub(super) finish: Finish,
-    /// In how long another attempt is made.
-    pub(super) retry_in: Option<Duration>,
-    /// The client is not logged in: others need not try.
-    pub(super) not_logged_in: bool,
-}
-
 /// How long until a job that found no login tries again; the dispatcher lets no other one try meanwhile.
 pub(super) const LOGIN_PROBE: Duration = Duration::from_secs(300);
 
 const BY_A_PERSON: &str = "a person ended it";
 
-pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Conclusion {
-    let mut conclusion = by_end(attempted, report.end);
-    let finish = &mut conclusion.finish;
+/// What is recorded of an attempt.
+pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Finish {
+    let mut finish = by_end(attempted, report.end);
     finish.answer = report.answer;
     finish.session = report.session.map(|session| session.0);
     finish.transcript = report.transcript;
     finish.cost_usd = report.cost_usd;
     finish.turns = report.turns;
-    let told = report.messages.into_iter().map(|text| message(attempted, text));
-    finish.messages.splice(0..0, told);
-    conclusion
+    let messages = report.messages.into_iter().map(|text| message(attempted, text));
+    finish.messages.splice(0..0, messages);
+    finish
 }
 
-fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Conclusion {
+fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
     match end {
         AttemptEnd::Completed => {
-            let mut conclusion = closed(RunState::Completed, None);
-            tell(attempted, Ended::Well, &mut conclusion.finish);
-            conclusion
+            let mut finish = Finish::closed(RunState::Completed, None);
+            count(attempted, Ended::Well, &mut finish);
+            finish
         }
         AttemptEnd::Cancelled => match attempted.cause {
             Some(Cause::Stopping) => cut_off(),
             Some(Cause::Overlap) => {
-                closed(RunState::Cancelled, Some("a newer occurrence fell due (on_overlap: cancel)".to_owned()))
+                Finish::closed(RunState::Cancelled, Some("a newer occurrence fell due (on_overlap: cancel)".to_owned()))
             }
-            Some(Cause::Person) | None => closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned())),
+            Some(Cause::Person) | None => Finish::closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned())),
         },
         AttemptEnd::TimedOut(why) => {
-            let mut conclusion = closed(RunState::TimedOut, Some(why.clone()));
-            tell(attempted, Ended::Badly { why: &why, at_once: false }, &mut conclusion.finish);
-            conclusion
+            let mut finish = Finish::closed(RunState::TimedOut, Some(why.clone()));
+            count(attempted, Ended::Badly { why: &why, at_once: false }, &mut finish);
+            finish
         }
         AttemptEnd::Failed(failure) => failed(attempted, &failure),
     }
 }
 
-fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Conclusion {
+fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
+    let Attempted { definition, had_side_effect, .. } = *attempted;
     // Ctrl-C in a terminal reaches the client too, and it may be gone before it is told to go.
     if attempted.stopping && failure.class.may_pass() {
         return cut_off();
@@ -91,54 +82,48 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Conclusion {
         class: Some(class_word(failure.class)),
         ..Finish::closed(RunState::Failed, Some(failure.message.clone()))
     };
-    let again = |pause: Duration, not_logged_in| {
-        // Whoever has ended it wants no other attempt, though it failed at the same moment.
-        if attempted.cause == Some(Cause::Person) {
-            return closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned()));
-        }
-        let at = attempted.now + pause;
-        Conclusion { finish: recorded(After::RetryAt(at)), retry_in: Some(pause), not_logged_in }
-    };
-    if failure.class == FailureClass::NotLoggedIn
-        && (!attempted.had_side_effect || attempted.definition.retry.is_some())
-    {
-        return again(LOGIN_PROBE, true);
-    }
     let failures = attempted.failures + 1;
-    if failure.class.may_pass() && retry::allowed(attempted.definition, failures, attempted.had_side_effect) {
-        return again(retry::pause(failures, attempted.chance), false);
+    let not_logged_in = failure.class == FailureClass::NotLoggedIn;
+    let pause = if not_logged_in {
+        Some(LOGIN_PROBE).filter(|_| !had_side_effect || definition.retry.is_some())
+    } else {
+        let again = failure.class.may_pass() && retry::allowed(definition, failures, had_side_effect);
+        again.then(|| retry::pause(failures, attempted.chance))
+    };
+    match (pause, attempted.cause) {
+        // Whoever has cancelled it wants no other attempt, though it failed at the same moment.
+        (Some(_), Some(Cause::Person)) => Finish::closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned())),
+        (Some(pause), _) => recorded(After::RetryAt(attempted.now + pause)),
+        (None, _) => {
+            let mut finish = recorded(After::Closed);
+            let at_once = not_logged_in || failure.class == FailureClass::NeedsClaude;
+            count(attempted, Ended::Badly { why: &failure.message, at_once }, &mut finish);
+            finish
+        }
     }
-    let mut finish = recorded(After::Closed);
-    let at_once = matches!(failure.class, FailureClass::NeedsClaude | FailureClass::NotLoggedIn);
-    tell(attempted, Ended::Badly { why: &failure.message, at_once }, &mut finish);
-    Conclusion { finish, retry_in: None, not_logged_in: failure.class == FailureClass::NotLoggedIn }
 }
 
-/// What has no attempt going (it was cut off, or failed before) gets no other one.
+/// What is recorded of an idle occurrence (it was interrupted, or failed before) that gets no other attempt.
 pub(super) fn given_up(attempted: &Attempted<'_>, why: String) -> Finish {
     let mut finish = Finish::closed(RunState::Failed, Some(why.clone()));
-    tell(attempted, Ended::Badly { why: &why, at_once: false }, &mut finish);
+    count(attempted, Ended::Badly { why: &why, at_once: false }, &mut finish);
     finish
 }
 
-fn closed(state: RunState, error: Option<String>) -> Conclusion {
-    Conclusion { finish: Finish::closed(state, error), retry_in: None, not_logged_in: false }
-}
-
-fn cut_off() -> Conclusion {
+fn cut_off() -> Finish {
     let why = "the service ended while it was going".to_owned();
-    let finish = Finish { after: After::Open, ..Finish::closed(RunState::Interrupted, Some(why)) };
-    Conclusion { finish, retry_in: None, not_logged_in: false }
+    Finish { after: After::Open, ..Finish::closed(RunState::Interrupted, Some(why)) }
 }
 
-fn tell(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
+/// Counts consecutive failures.
+fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
     let definition = attempted.definition;
-    let trimmed = match ended {
+    let ended = match ended {
         Ended::Badly { why, at_once } => Ended::Badly { why: why.trim_end_matches(['.', ' ', '\n']), at_once },
         Ended::Well => Ended::Well,
     };
-    let (streak, text) = after(attempted.streak.clone(), definition.kind(), trimmed, attempted.now);
-    finish.streak = (streak != attempted.streak).then_some(streak);
+    let (failures, text) = after(attempted.streak.clone(), definition.kind(), ended, attempted.now);
+    finish.streak = (failures != attempted.streak).then_some(failures);
     finish.messages.extend(text.map(|text| message(attempted, text)));
 }
 
@@ -178,15 +163,14 @@ mod tests {
             chance: 0.5,
         };
         let report = AttemptReport { end: end.clone(), ..failure(FailureClass::Internal, String::new()) };
-        let conclusion = conclude(&attempted, report);
-        let next = match conclusion.finish.after {
+        let finish = conclude(&attempted, report);
+        let next = match finish.after {
             After::Closed => "closed".to_owned(),
             After::Open => "open".to_owned(),
             After::RetryAt(at) => format!("in {} s", (at - now).num_seconds()),
         };
-        let found = (conclusion.finish.state, next.as_str(), conclusion.finish.messages.len());
+        let found = (finish.state, next.as_str(), finish.messages.len());
         assert_eq!(found, expected, "{} {end:?}", case.definition.title());
-        assert_eq!(conclusion.retry_in.is_some(), matches!(conclusion.finish.after, After::RetryAt(_)));
     }
 
     fn fails(class: FailureClass) -> AttemptEnd {

@@ -34,16 +34,8 @@ pub(super) struct Entry {
     pub(super) claimed: Option<DateTime<Utc>>,
 }
 
-/// The journal's answer to an observed generation of a definition.
-#[derive(Debug)]
-pub(super) struct Observed {
-    /// What was observed.
-    pub(super) definition: Arc<Definition>,
-    /// Its occurrences until then are accounted for.
-    pub(super) accounted: DateTime<Utc>,
-    /// When it falls due next after that, if it is a routine.
-    pub(super) next: Option<DateTime<Utc>>,
-}
+/// A definition, and the time until which its occurrences are accounted for, as the journal says.
+pub(super) type Observed = (Arc<Definition>, DateTime<Utc>);
 
 /// All definitions. A definition is in the queue exactly when it is enabled, not paused, not being claimed, and has a
 /// next time.
@@ -89,18 +81,6 @@ pub(super) fn generation(definition: &Definition) -> Option<Sighting> {
         Trigger::Reminder { .. } | Trigger::Session { .. } => return None,
     };
     Some(Sighting { id: definition.id.clone(), trigger })
-}
-
-impl Observed {
-    pub(super) fn new(definition: Arc<Definition>, accounted: DateTime<Utc>) -> Self {
-        let next = match &definition.trigger {
-            Trigger::Routine { cron, .. } => {
-                Times::parse(cron).and_then(|times| times.next(definition.zone, accounted))
-            }
-            Trigger::Reminder { .. } | Trigger::Session { .. } => None,
-        };
-        Self { definition, accounted, next }
-    }
 }
 
 /// What has changed with a definition that was inserted.
@@ -179,10 +159,11 @@ impl Definitions {
 
     /// Takes in the journal's answer, unless a newer edit has overtaken it.
     pub(super) fn set_watermark(&mut self, observed: &Observed, now: DateTime<Utc>, latest: DateTime<Utc>) {
-        let Some(entry) = self.all.get_mut(&observed.definition.id) else { return };
+        let (definition, accounted) = observed;
+        let Some(entry) = self.all.get_mut(&definition.id) else { return };
         let current = &entry.loaded.definition;
-        if Arc::ptr_eq(current, &observed.definition) || generation(current) == generation(&observed.definition) {
-            let (fires_after, not_missed_until) = (observed.accounted.min(now), observed.accounted.min(latest));
+        if Arc::ptr_eq(current, definition) || generation(current) == generation(definition) {
+            let (fires_after, not_missed_until) = ((*accounted).min(now), (*accounted).min(latest));
             let old = entry.watermark.unwrap_or(Watermark { fires_after, not_missed_until });
             entry.watermark = Some(Watermark {
                 fires_after: fires_after.max(old.fires_after),
@@ -209,7 +190,7 @@ impl Definitions {
             }
         }
         for id in ahead {
-            self.enqueue(&id, None);
+            self.enqueue(&id);
         }
     }
 
@@ -221,21 +202,16 @@ impl Definitions {
         self.fire_again_after(now);
     }
 
-    /// Puts a definition where it belongs in the queue. `observed` spares computing the next time, if it still holds.
-    pub(super) fn enqueue(&mut self, id: &DefinitionId, observed: Option<&Observed>) {
+    /// Puts a definition where it belongs in the queue.
+    pub(super) fn enqueue(&mut self, id: &DefinitionId) {
         let held = self.claiming.contains(id) || self.is_paused(id);
         let Some(entry) = self.all.get_mut(id) else { return };
         let definition = &entry.loaded.definition;
         let due = match &definition.trigger {
             _ if held || !definition.enabled => None,
-            Trigger::Routine { cron, .. } => entry.watermark.and_then(|watermark| match observed {
-                Some(observed)
-                    if observed.accounted == watermark.fires_after && Arc::ptr_eq(&observed.definition, definition) =>
-                {
-                    observed.next
-                }
-                _ => Times::parse(cron)?.next(definition.zone, watermark.fires_after),
-            }),
+            Trigger::Routine { cron, .. } => {
+                entry.watermark.and_then(|watermark| Times::parse(cron)?.next(definition.zone, watermark.fires_after))
+            }
             Trigger::Reminder { .. } | Trigger::Session { .. } => {
                 due_at(definition).filter(|due| entry.claimed != Some(*due))
             }
@@ -280,7 +256,7 @@ impl Definitions {
     /// Keeps a definition out of the queue until [`Self::end_claim`].
     pub(super) fn begin_claim(&mut self, id: &DefinitionId) {
         self.claiming.insert(id.clone());
-        self.enqueue(id, None);
+        self.enqueue(id);
     }
 
     pub(super) fn end_claim(&mut self, id: &DefinitionId) {

@@ -8,23 +8,18 @@ use super::active::{ActiveOccurrence, Priority};
 #[derive(Debug)]
 pub(super) struct Gate {
     /// Since when a person has paused everything.
-    paused: Option<DateTime<Utc>>,
+    pub(super) paused: Option<DateTime<Utc>>,
     /// Since when jobs wait for a login.
-    waiting_for_login: Option<DateTime<Utc>>,
+    pub(super) waiting_for_login: Option<DateTime<Utc>>,
     /// The person was notified that there is no login, by this process or a previous one, and not yet that it is back.
-    login_notified: bool,
+    pub(super) login_notified: bool,
     /// Occurrences due before then were missed.
-    eligible_since: DateTime<Utc>,
+    pub(super) eligible_since: DateTime<Utc>,
 }
 
 impl Gate {
     pub(super) fn new(now: DateTime<Utc>) -> Self {
         Self { paused: None, waiting_for_login: None, login_notified: false, eligible_since: now }
-    }
-
-    /// Takes up what the previous process has recorded.
-    pub(super) fn recover(&mut self, paused: Option<DateTime<Utc>>, login_notified: bool) {
-        (self.paused, self.login_notified) = (paused, login_notified);
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -38,23 +33,6 @@ impl Gate {
             Priority::LoginProbe => self.paused.is_none(),
             Priority::ByHand => true,
         }
-    }
-
-    pub(super) fn paused(&self) -> Option<DateTime<Utc>> {
-        self.paused
-    }
-
-    pub(super) fn waiting_for_login(&self) -> Option<DateTime<Utc>> {
-        self.waiting_for_login
-    }
-
-    pub(super) fn eligible_since(&self) -> DateTime<Utc> {
-        self.eligible_since
-    }
-
-    /// A second pause changes nothing.
-    pub(super) fn pause(&mut self, now: DateTime<Utc>) {
-        self.paused.get_or_insert(now);
     }
 
     pub(super) fn resume(&mut self, now: DateTime<Utc>) {
@@ -79,17 +57,8 @@ impl Gate {
         waited
     }
 
-    /// The client is logged in. Returns whether the person is to be notified.
-    pub(super) fn login_works(&mut self) -> bool {
-        std::mem::take(&mut self.login_notified)
-    }
-
     /// Nothing could run until then.
     pub(super) fn not_eligible_until(&mut self, until: DateTime<Utc>) {
         self.eligible_since = self.eligible_since.max(until);
-    }
-
-    pub(super) fn clock_set_back(&mut self, now: DateTime<Utc>) {
-        self.eligible_since = self.eligible_since.min(now);
     }
 }

@@ -20,7 +20,7 @@ impl Dispatcher {
             self.gate.not_eligible_until((now - JUST_DUE).max(shown.min(now)));
         } else if jump < TimeDelta::zero() {
             tracing::warn!(seconds = jump.num_seconds(), "the clock was set back");
-            self.gate.clock_set_back(now);
+            self.gate.eligible_since = self.gate.eligible_since.min(now);
             self.definitions.fire_again_after(now);
         }
         if trusted {

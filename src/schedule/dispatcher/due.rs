@@ -6,29 +6,21 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
-use super::super::active::{ActiveOccurrence, Cause, Priority};
+use super::super::active::{ActiveOccurrence, Cause};
 use super::super::command::FireError;
 use super::super::cron::Times;
 use super::super::definitions::due_at;
 use super::super::missed::{Window, plan};
 use super::super::overlap::{Ahead, purposes};
-use super::{Dispatcher, Event};
+use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
-use crate::journal::{Claim, Finish, JournalError, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState};
+use crate::journal::{Claim, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState};
 
 /// A claim that took longer than this was held up by the disk: what fell due meanwhile was missed.
 const HELD_UP: Duration = Duration::from_secs(5);
 
 /// Who waits for a claim by hand.
 pub(super) type Firing = oneshot::Sender<Result<RunId, FireError>>;
-
-/// The journal's answer to claims.
-pub(super) struct Claimed {
-    claims: Vec<NewClaim>,
-    answers: Result<Vec<Claim>, JournalError>,
-    asked: Instant,
-    firing: Option<Firing>,
-}
 
 impl Dispatcher {
     /// Claims everything that is due by now.
@@ -42,7 +34,7 @@ impl Dispatcher {
             };
             if claimed.is_empty() {
                 // A routine that was woken for an occurrence that is accounted for by now, or whose cron has changed.
-                self.definitions.enqueue(&definition.id, None);
+                self.definitions.enqueue(&definition.id);
             }
             claims.extend(claimed);
         }
@@ -60,7 +52,7 @@ impl Dispatcher {
         if self.active.of(&definition.id).any(|(_, active)| active.occurrence.at == at) {
             return Vec::new();
         }
-        let missed = at < self.gate.eligible_since() && at < now;
+        let missed = at < self.gate.eligible_since && at < now;
         let purpose = if missed && definition.on_missed == OnMissed::Skip {
             Purpose::Skip("missed: nothing could run at its time (on_missed: skip)".to_owned())
         } else {
@@ -77,7 +69,7 @@ impl Dispatcher {
         now: DateTime<Utc>,
     ) -> Vec<NewClaim> {
         let id = &definition.id;
-        let eligible_since = self.gate.eligible_since();
+        let eligible_since = self.gate.eligible_since;
         let watermark = self.definitions.get(id).and_then(|entry| entry.watermark);
         let (Some(watermark), Some(times)) = (watermark, Times::parse(cron)) else { return Vec::new() };
         // What was due while the clock was behind was not missed.
@@ -109,30 +101,32 @@ impl Dispatcher {
             self.definitions.begin_claim(&claim.occurrence.id);
             self.active.expect(&claim.occurrence);
         }
-        let (journal, asked) = (self.journal.clone(), Instant::now());
+        let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
-        let launcher = Arc::clone(&self.launcher);
-        self.tasks.spawn(async move {
+        let asks = claims.clone();
+        let task = async move {
             if runs {
                 launcher.get_ready();
             }
             fail_point!(BeforeClaim);
-            let answers = journal.claim(claims.clone()).await;
+            let answers = journal.claim(asks).await;
             fail_point!(Claimed);
-            Event::Claimed(Claimed { claims, answers, asked, firing })
+            answers
+        };
+        self.spawn(task, move |this, answers| {
+            for claim in &claims {
+                this.definitions.end_claim(&claim.occurrence.id);
+                this.active.arrived(&claim.occurrence);
+            }
+            if asked.elapsed() > HELD_UP {
+                this.gate.not_eligible_until(this.clock.now());
+            }
+            this.on_claimed(claims, answers?, firing);
+            Ok(())
         });
     }
 
-    pub(super) fn on_claimed(&mut self, claimed: Claimed) -> Result<(), JournalError> {
-        let Claimed { claims, answers, asked, firing } = claimed;
-        for claim in &claims {
-            self.definitions.end_claim(&claim.occurrence.id);
-            self.active.arrived(&claim.occurrence);
-        }
-        let answers = answers?;
-        if asked.elapsed() > HELD_UP {
-            self.gate.not_eligible_until(self.clock.now());
-        }
+    fn on_claimed(&mut self, claims: Vec<NewClaim>, answers: Vec<Claim>, firing: Option<Firing>) {
         if let (Some(firing), [claim], [answer]) = (firing, claims.as_slice(), answers.as_slice()) {
             let id = claim.occurrence.id.clone();
             // The caller may have gone away; the definition runs all the same.
@@ -148,7 +142,6 @@ impl Dispatcher {
                 Claim::AlreadyRecorded(state) => self.already_recorded(&claim.occurrence, state),
             }
         }
-        Ok(())
     }
 
     fn advance_watermark(&mut self, claim: &NewClaim) {
@@ -158,29 +151,26 @@ impl Dispatcher {
             let now = self.clock.now();
             self.definitions.advance(id, now.min(*at), self.wall_clock.latest().max(now).min(*at));
         }
-        self.definitions.enqueue(id, None);
+        self.definitions.enqueue(id);
     }
 
     fn take_claimed(&mut self, claim: NewClaim, run: RunId) {
-        let priority = match claim.purpose {
-            Purpose::Run => Priority::Scheduled,
-            Purpose::RunByHand => Priority::ByHand,
-            Purpose::Skip(_) | Purpose::SkipSince(..) => {
-                if claim.occurrence.kind == Kind::Reminder {
-                    self.fetch_record(&claim.occurrence);
-                }
-                return;
+        if let Purpose::Skip(_) | Purpose::SkipSince(..) = claim.purpose {
+            if claim.occurrence.kind == Kind::Reminder {
+                self.fetch_record(&claim.occurrence);
             }
-        };
+            return;
+        }
         self.supersede(&claim.occurrence);
-        self.active.insert(ActiveOccurrence::claimed(claim, run, priority));
+        let by_hand = claim.purpose == Purpose::RunByHand;
+        self.active.insert(ActiveOccurrence::claimed(claim, run, by_hand));
     }
 
     /// A newer occurrence ends the older ones, where the routine says so.
     pub(super) fn supersede(&mut self, newer: &Occurrence) {
         let cancels = self.definitions.definition(&newer.id).is_some_and(|definition| {
             // Missed ones that are all to run follow one another.
-            let in_a_row = definition.on_missed == OnMissed::All && newer.at < self.gate.eligible_since();
+            let in_a_row = definition.on_missed == OnMissed::All && newer.at < self.gate.eligible_since;
             matches!(definition.trigger, Trigger::Routine { on_overlap: OnOverlap::Cancel, .. }) && !in_a_row
         });
         if !cancels {
@@ -225,7 +215,12 @@ impl Dispatcher {
     /// Fetches a reminder's record, to clean up its file.
     fn fetch_record(&mut self, occurrence: &Occurrence) {
         let (journal, occurrence) = (self.journal.clone(), occurrence.clone());
-        self.tasks.spawn(async move { Event::Recorded(journal.recorded(&occurrence).await) });
+        self.spawn(async move { journal.recorded(&occurrence).await }, |this, recorded| {
+            if let Some(recorded) = recorded? {
+                this.clean_up(recorded, false);
+            }
+            Ok(())
+        });
     }
 
     /// A reminder is enabled again. If it fell due while it was disabled, that is its outcome.
@@ -262,6 +257,6 @@ impl Dispatcher {
             }
             Failed(state) => Finish::closed(state, None),
         };
-        self.record(number, finish, None);
+        self.record(number, finish);
     }
 }

@@ -1,40 +1,21 @@
 //! After an attempt: its outcome is recorded first, and acted upon once it is.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
 use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Stage};
 use super::super::command::CancelError;
-use super::super::conclusion::{Attempted, Conclusion, conclude, given_up};
+use super::super::conclusion::{Attempted, conclude, given_up};
+use super::Dispatcher;
 use super::recovery::NO_LOGIN;
-use super::{Dispatcher, Event};
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
 use crate::definition::Kind;
 use crate::journal::{After, Finish, JournalError, NewMessage, Recorded, RunState};
 
-/// An attempt is over: its report, and whether its occurrence has had a side effect.
-pub(super) struct Ended {
-    pub(super) number: u64,
-    pub(super) report: Result<(AttemptReport, bool), JournalError>,
-}
-
-/// The end of an attempt is recorded.
-pub(super) struct Finished {
-    number: u64,
-    finish: Finish,
-    retry_in: Option<Duration>,
-    result: Result<(), JournalError>,
-}
-
 impl Dispatcher {
-    pub(super) fn on_ended(&mut self, ended: Ended) -> Result<(), JournalError> {
-        let number = ended.number;
-        let Some((report, had_side_effect)) = self.unless_lost(number, ended.report)? else { return Ok(()) };
-        let Some(active) = self.active.get_mut(number) else { return Ok(()) };
+    /// An attempt is over. `had_side_effect`: some attempt of its occurrence had one.
+    pub(super) fn on_ended(&mut self, number: u64, report: AttemptReport, had_side_effect: bool) {
+        let Some(active) = self.active.get_mut(number) else { return };
         active.had_side_effect |= had_side_effect;
-        let Some(active) = self.active.get(number) else { return Ok(()) };
-        let Some(running) = active.running() else { return Ok(()) };
+        let Some(active) = self.active.get(number) else { return };
+        let Some(running) = active.running() else { return };
         let login = login(&report.end);
         let attempted = Attempted {
             run: &active.run,
@@ -47,7 +28,7 @@ impl Dispatcher {
             now: self.clock.now(),
             chance: chance(),
         };
-        let Conclusion { mut finish, retry_in, not_logged_in } = conclude(&attempted, report);
+        let mut finish = conclude(&attempted, report);
         // A turn of the main session: its answer is for the person, and is in the same commit as its outcome.
         if running.foreground && finish.state == RunState::Completed {
             let answer = finish.answer.clone().filter(|answer| !answer.trim().is_empty());
@@ -55,12 +36,11 @@ impl Dispatcher {
             finish.messages.extend(answer.map(|text| NewMessage { run: Some(run), id: Some(id), text }));
         }
         match login {
-            Some(false) if not_logged_in => self.login_is_missing(number, &mut finish),
+            Some(false) if finish.class.is_some() => self.login_is_missing(number, &mut finish),
             Some(true) => self.login_works(&mut finish),
             _ => {}
         }
-        self.record(number, finish, retry_in);
-        Ok(())
+        self.record(number, finish);
     }
 
     /// Gives up an idle occurrence: it has failed, and that counts as any other failure.
@@ -89,11 +69,11 @@ impl Dispatcher {
                 Finish { messages: vec![message], ..Finish::closed(RunState::Failed, Some(why)) }
             }
         };
-        self.record(number, finish, None);
+        self.record(number, finish);
     }
 
-    /// Has the journal record an end. What follows from it comes with [`Event::Finished`].
-    pub(super) fn record(&mut self, number: u64, finish: Finish, retry_in: Option<Duration>) {
+    /// Has the journal record an end, and acts upon it afterwards.
+    pub(super) fn record(&mut self, number: u64, finish: Finish) {
         let Some(active) = self.active.get(number) else { return };
         let (journal, run) = (self.journal.clone(), active.run.clone());
         // Counted at once: the next occurrence may end before this is on the disk.
@@ -106,32 +86,36 @@ impl Dispatcher {
             }
         }
         self.active.set_stage(number, Stage::Recording);
-        self.tasks.spawn(async move {
+        let recorded = finish.clone();
+        let task = async move {
             fail_point!(BeforeOutcome);
-            let result = journal.finish(&run, finish.clone()).await;
+            let result = journal.finish(&run, recorded).await;
             fail_point!(OutcomeRecorded);
-            Event::Finished(Box::new(Finished { number, finish, retry_in, result }))
+            result
+        };
+        self.spawn(task, move |this, result| {
+            if this.unless_lost(number, result)?.is_some() {
+                this.on_recorded(number, finish);
+            }
+            Ok(())
         });
     }
 
-    pub(super) fn on_finished(&mut self, finished: Finished) -> Result<(), JournalError> {
-        let Finished { number, finish, retry_in, result } = finished;
-        if self.unless_lost(number, result)?.is_none() {
-            return Ok(());
-        }
-        let Some(active) = self.active.get_mut(number) else { return Ok(()) };
+    fn on_recorded(&mut self, number: u64, finish: Finish) {
+        let Some(active) = self.active.get_mut(number) else { return };
         active.answer_cancellers(&Ok(finish.state));
         let id = &active.occurrence.id;
         tracing::info!(run = %active.run, %id, state = %finish.state, error = finish.error, "ended");
         match finish.after {
-            After::RetryAt(_) => {
+            After::RetryAt(at) => {
                 active.last = LastAttempt::Failed(finish.state);
                 // One that found no login has not failed at its own work.
                 if finish.class != Some("not_logged_in") {
                     active.failures += 1;
                     active.failure = finish.error;
                 }
-                self.active.set_stage(number, Stage::RetryAt(Instant::now() + retry_in.unwrap_or_default()));
+                let at = self.retry_instant(at);
+                self.active.set_stage(number, Stage::RetryAt(at));
                 self.close_superseded(number);
             }
             After::Open => drop(self.active.remove(number)),
@@ -142,7 +126,6 @@ impl Dispatcher {
             }
         }
         self.ensure_login_probe();
-        Ok(())
     }
 
     /// Lets a run go that the journal does not know as running: its file was replaced under us, and what it says now
@@ -167,10 +150,10 @@ impl Dispatcher {
     fn after_outcome(&mut self, active: ActiveOccurrence, outcome: RunState, error: Option<String>) {
         let ActiveOccurrence { occurrence, file, text, .. } = active;
         // A routine that this failure has paused leaves the queue.
-        self.definitions.enqueue(&occurrence.id, None);
+        self.definitions.enqueue(&occurrence.id);
         match occurrence.kind {
             Kind::Routine => {}
-            Kind::Reminder => self.clean_up(Recorded { occurrence, file, text, outcome, error }, None),
+            Kind::Reminder => self.clean_up(Recorded { occurrence, file, text, outcome, error }, false),
             // It has no file to remove, and never runs again.
             Kind::Session => drop(self.definitions.remove(&occurrence.id)),
         }
@@ -194,7 +177,7 @@ impl Dispatcher {
         if self.gate.stop_waiting_for_login(self.clock.now()) {
             self.retry_login_probes();
         }
-        if self.gate.login_works() {
+        if std::mem::take(&mut self.gate.login_notified) {
             self.note_login_notified(None);
             let text = "The agent client is logged in again; the jobs that waited go on.".to_owned();
             finish.messages.push(NewMessage { run: None, id: None, text });
@@ -203,7 +186,7 @@ impl Dispatcher {
 
     /// If no occurrence is left that probes for a login, the next that is due does.
     fn ensure_login_probe(&mut self) {
-        if self.gate.waiting_for_login().is_some()
+        if self.gate.waiting_for_login.is_some()
             && !self.active.iter().any(|(_, active)| active.priority != Priority::Scheduled)
         {
             self.gate.stop_waiting_for_login(self.clock.now());

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use super::super::active::{ActiveOccurrence, Stage};
 use super::super::command::Loaded;
 use super::super::definitions::{Inserted, Observed};
-use super::{Dispatcher, Event};
+use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Sighting, Streak};
 
@@ -19,33 +19,21 @@ const BATCH: usize = 5000;
 /// Generations of definitions that the journal is to be asked about.
 pub(super) type Unobserved = Vec<(Arc<Definition>, Sighting)>;
 
-/// Asks the journal until when each is accounted for; `latest` is the latest time that the clock has shown. Computes when
-/// each falls due next on other threads.
+/// Asks the journal until when each is accounted for; `latest` is the latest time that the clock has shown.
 pub(super) async fn observe(
     journal: &Journal,
     latest: DateTime<Utc>,
     unobserved: Unobserved,
 ) -> Result<Vec<Observed>, JournalError> {
-    let mut computing = Vec::new();
-    let mut left = unobserved.into_iter();
-    loop {
-        let (definitions, generations): (Vec<_>, Vec<_>) = left.by_ref().take(BATCH).unzip();
-        if definitions.is_empty() {
-            break;
-        }
+    let mut observed = Vec::with_capacity(unobserved.len());
+    for batch in unobserved.chunks(BATCH) {
+        let (definitions, generations): (Vec<_>, Vec<_>) = batch.iter().cloned().unzip();
         fail_point!(BeforeSight);
         let accounted = journal.see(generations.into(), latest).await?;
         fail_point!(Sighted);
-        computing.push(tokio::task::spawn_blocking(move || {
-            let observed = definitions.into_iter().zip(accounted);
-            observed.map(|(definition, accounted)| Observed::new(definition, accounted)).collect::<Vec<_>>()
-        }));
+        observed.extend(definitions.into_iter().zip(accounted));
     }
-    let mut all = Vec::new();
-    for computed in computing {
-        all.extend(computed.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())));
-    }
-    Ok(all)
+    Ok(observed)
 }
 
 impl Dispatcher {
@@ -67,7 +55,13 @@ impl Dispatcher {
         if let Some(generation) = unobserved {
             let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
             let unobserved = vec![(Arc::clone(&definition), generation)];
-            self.tasks.spawn(async move { Event::Observed(observe(&journal, latest, unobserved).await) });
+            self.spawn(async move { observe(&journal, latest, unobserved).await }, |this, observed| {
+                for observed in observed? {
+                    this.set_watermark(&observed);
+                    this.definitions.enqueue(&observed.0.id);
+                }
+                Ok(())
+            });
         }
         if mended {
             self.end_pause(id);
@@ -75,17 +69,9 @@ impl Dispatcher {
         if enabled_again {
             self.enabled_again(id);
         }
-        self.definitions.enqueue(id, None);
+        self.definitions.enqueue(id);
         self.take_another_look(|active| active.occurrence.id == *id);
         self.cleanup_again(id);
-    }
-
-    pub(super) fn on_observed(&mut self, observed: Result<Vec<Observed>, JournalError>) -> Result<(), JournalError> {
-        for observed in observed? {
-            self.set_watermark(&observed);
-            self.definitions.enqueue(&observed.definition.id, Some(&observed));
-        }
-        Ok(())
     }
 
     pub(super) fn set_watermark(&mut self, observed: &Observed) {
@@ -98,14 +84,17 @@ impl Dispatcher {
         if let Some(entry) = self.definitions.remove(id) {
             let (files, id) = (Arc::clone(&self.files), id.clone());
             // A file that exists but is not valid keeps its watermark: it is the same definition when it is mended.
-            self.tasks.spawn_blocking(move || match files.is_there(&entry.loaded.definition.file) {
-                true => Event::Noted(Ok(())),
-                false => Event::Gone(id),
+            let exists = tokio::task::spawn_blocking(move || files.is_there(&entry.loaded.definition.file));
+            self.spawn(exists, |this, exists| {
+                if !exists.unwrap_or(true) {
+                    this.forget_gone(vec![id]);
+                }
+                Ok(())
             });
         }
     }
 
-    pub(super) fn on_gone(&mut self, mut ids: Vec<DefinitionId>) {
+    pub(super) fn forget_gone(&mut self, mut ids: Vec<DefinitionId>) {
         // Some may be back already.
         ids.retain(|id| self.definitions.get(id).is_none());
         if !ids.is_empty() {
@@ -130,7 +119,7 @@ impl Dispatcher {
         let none = Streak::none(id.clone());
         self.definitions.set_failures(&none);
         self.definitions.advance(id, now, latest);
-        self.definitions.enqueue(id, None);
+        self.definitions.enqueue(id);
         let (journal, id) = (self.journal.clone(), id.clone());
         async move {
             // In this order: after a crash in between, the routine is still paused instead of having a backlog.

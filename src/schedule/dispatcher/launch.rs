@@ -10,22 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::super::active::{LastAttempt, Priority, Running, Stage};
 use super::super::job::{Job, attempt};
 use super::super::missed::late_line;
-use super::ended::Ended;
+use super::Dispatcher;
 use super::pre_launch::Verdict;
-use super::{Dispatcher, Event};
 use crate::agent::{AttemptEnd, AttemptReport};
 use crate::definition::{Definition, Mode};
-use crate::journal::{Journal, JournalError, Occurrence, RunId};
+use crate::journal::{Journal, JournalError};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
-
-/// The journal has recorded the claim of another attempt.
-pub(super) struct NextAttempt {
-    number: u64,
-    occurrence: Occurrence,
-    run: Result<RunId, JournalError>,
-}
 
 impl Dispatcher {
     /// Launches what waits, in due order, as long as there are slots. Turns of the main session have a slot of their own,
@@ -42,8 +34,8 @@ impl Dispatcher {
     }
 
     fn next_to_launch(&self) -> Option<u64> {
-        let background = self.active.background() < self.max_concurrent_runs;
-        let foreground = self.active.foreground() == 0;
+        let background = self.active.running(false) < self.max_concurrent_runs;
+        let foreground = self.active.running(true) == 0;
         if !background && !foreground {
             return None;
         }
@@ -82,9 +74,9 @@ impl Dispatcher {
         self.active
             .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
-        self.tasks.spawn(async move {
+        let task = async move {
             if !check.await {
-                return Event::FileChanged(number);
+                return None;
             }
             let run = job.run.clone();
             let made = async {
@@ -96,16 +88,27 @@ impl Dispatcher {
                 };
                 Ok((report, journal.effect(&run).await?.is_some()))
             };
-            Event::Ended(Box::new(Ended { number, report: made.await }))
+            Some(made.await)
+        };
+        self.spawn(task, move |this, made| {
+            match made {
+                None => this.on_file_changed(number),
+                Some(made) => {
+                    if let Some((report, had_side_effect)) = this.unless_lost(number, made)? {
+                        this.on_ended(number, report, had_side_effect);
+                    }
+                }
+            }
+            Ok(())
         });
     }
 
     /// Begins further attempts whose time has come.
     pub(super) fn begin_due_retries(&mut self) {
-        while self.phase.is_running()
-            && let Some(number) = self.active.due_retry(Instant::now())
-        {
-            self.begin_next_attempt(number);
+        if self.phase.is_running() {
+            let now = Instant::now();
+            let due: Vec<_> = self.active.retries().filter(|(at, _)| *at <= now).collect();
+            due.into_iter().for_each(|(_, number)| self.begin_next_attempt(number));
         }
     }
 
@@ -115,25 +118,24 @@ impl Dispatcher {
         let (journal, last, occurrence) = (self.journal.clone(), active.run.clone(), active.occurrence.clone());
         self.active.expect(&occurrence);
         self.active.set_stage(number, Stage::Recording);
-        self.tasks.spawn(async move {
+        let task = async move {
             fail_point!(BeforeAgain);
             let run = journal.attempt_again(&last).await;
             fail_point!(AgainRecorded);
-            Event::NextAttempt(NextAttempt { number, occurrence, run })
+            run
+        };
+        self.spawn(task, move |this, run| {
+            this.active.arrived(&occurrence);
+            let run = this.unless_lost(number, run)?;
+            if let (Some(run), Some(active)) = (run, this.active.get_mut(number)) {
+                active.last = LastAttempt::Claimed { after_interruption: active.last == LastAttempt::Interrupted };
+                active.run = run;
+                active.attempt += 1;
+                this.active.set_stage(number, Stage::Waiting { reread: false });
+                this.close_superseded(number);
+            }
+            Ok(())
         });
-    }
-
-    pub(super) fn on_next_attempt(&mut self, next: NextAttempt) -> Result<(), JournalError> {
-        self.active.arrived(&next.occurrence);
-        let Some(run) = self.unless_lost(next.number, next.run)? else { return Ok(()) };
-        if let Some(active) = self.active.get_mut(next.number) {
-            active.last = LastAttempt::Claimed { after_interruption: active.last == LastAttempt::Interrupted };
-            active.run = run;
-            active.attempt += 1;
-            self.active.set_stage(next.number, Stage::Waiting { reread: false });
-            self.close_superseded(next.number);
-        }
-        Ok(())
     }
 
     /// Lets those that probe for a login try at once: it is back, or a person has resumed.

@@ -11,6 +11,7 @@ mod pre_launch;
 mod recovery;
 mod requests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::active::ActiveOccurrences;
 use super::command::{Activity, Command, Schedule};
-use super::definitions::{Definitions, Observed};
+use super::definitions::Definitions;
 use super::files::Files;
 use super::gate::Gate;
 use super::job::Launcher;
@@ -28,17 +29,12 @@ use super::recent::RecentLaunches;
 use super::wall_clock::WallClock;
 use crate::clock::{Alarm, Clock, Drift};
 use crate::definition::DefinitionId;
-use crate::journal::{Journal, JournalError, Recorded};
+use crate::journal::{Journal, JournalError};
 
 pub use phase::LONGEST_END;
 
-use cleanup::{Cleaned, Cleanups};
-use due::Claimed;
-use ended::{Ended, Finished};
-use launch::NextAttempt;
+use cleanup::Cleanup;
 use phase::Phase;
-use pre_launch::FileFound;
-use recovery::Found;
 
 /// Why the dispatcher ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -51,24 +47,8 @@ pub enum ScheduleError {
     Panic(#[source] JoinError),
 }
 
-/// What a task that the dispatcher has spawned reports back.
-enum Event {
-    Recovered(Result<Box<Found>, JournalError>),
-    Observed(Result<Vec<Observed>, JournalError>),
-    Claimed(Claimed),
-    NextAttempt(NextAttempt),
-    FileFound(FileFound),
-    Ended(Box<Ended>),
-    Finished(Box<Finished>),
-    Cleaned(Cleaned),
-    /// A reminder's record was fetched, to clean up its file.
-    Recorded(Result<Option<Recorded>, JournalError>),
-    Noted(Result<(), JournalError>),
-    /// The pre-launch check of an occurrence found another file than was read.
-    FileChanged(u64),
-    /// A definition's file does not exist any more.
-    Gone(DefinitionId),
-}
+/// What the dispatcher does with the result of a task that it has spawned.
+type Reaction = Box<dyn FnOnce(&mut Dispatcher) -> Result<(), JournalError> + Send>;
 
 /// Decides when definitions fire. See the head of the module `schedule`.
 pub struct Dispatcher {
@@ -81,14 +61,14 @@ pub struct Dispatcher {
     files: Arc<dyn Files>,
     commands: mpsc::UnboundedReceiver<Command>,
     activity: watch::Sender<Activity>,
-    tasks: JoinSet<Event>,
+    tasks: JoinSet<Reaction>,
     phase: Phase,
     gate: Gate,
     definitions: Definitions,
     active: ActiveOccurrences,
     max_concurrent_runs: usize,
     recent: RecentLaunches,
-    cleanups: Cleanups,
+    cleanups: HashMap<DefinitionId, Cleanup>,
     /// Cuts off every running attempt, whether it listens or not.
     cut_off: CancellationToken,
 }
@@ -123,7 +103,7 @@ impl Dispatcher {
             active: ActiveOccurrences::default(),
             max_concurrent_runs: max_concurrent_runs.max(1),
             recent: RecentLaunches::default(),
-            cleanups: Cleanups::default(),
+            cleanups: HashMap::new(),
             cut_off: CancellationToken::new(),
         };
         (Schedule { commands: sender, activity: watching }, dispatcher)
@@ -173,32 +153,32 @@ impl Dispatcher {
         }
     }
 
-    fn take_in(&mut self, event: Result<Event, JoinError>) {
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => return self.fail(ScheduleError::Panic(error)),
-        };
-        let done = match event {
-            Event::Recovered(found) => self.on_recovered(found),
-            Event::Observed(observed) => self.on_observed(observed),
-            Event::Claimed(claimed) => self.on_claimed(claimed),
-            Event::NextAttempt(next) => self.on_next_attempt(next),
-            Event::FileFound(found) => return self.on_file_found(&found),
-            Event::Ended(ended) => self.on_ended(*ended),
-            Event::Finished(finished) => self.on_finished(*finished),
-            Event::Cleaned(cleaned) => return self.on_cleaned(cleaned),
-            Event::Recorded(recorded) => recorded.map(|recorded| {
-                if let Some(recorded) = recorded {
-                    self.clean_up(recorded, None);
+    fn take_in(&mut self, done: Result<Reaction, JoinError>) {
+        match done {
+            Ok(react) => {
+                if let Err(error) = react(self) {
+                    self.fail(error.into());
                 }
-            }),
-            Event::Noted(noted) => noted,
-            Event::FileChanged(number) => return self.on_file_changed(number),
-            Event::Gone(id) => return self.on_gone(vec![id]),
-        };
-        if let Err(error) = done {
-            self.fail(error.into());
+            }
+            Err(error) => self.fail(ScheduleError::Panic(error)),
         }
+    }
+
+    /// Spawns a task. When it has ended, `react` is called with its result. An error of `react` ends the schedule.
+    fn spawn<T, R>(&mut self, task: impl Future<Output = T> + Send + 'static, react: R)
+    where
+        T: Send + 'static,
+        R: FnOnce(&mut Self, T) -> Result<(), JournalError> + Send + 'static,
+    {
+        self.tasks.spawn(async move {
+            let result = task.await;
+            Box::new(move |dispatcher: &mut Self| react(dispatcher, result)) as Reaction
+        });
+    }
+
+    /// Spawns something for the journal to do of which only an error matters.
+    fn note(&mut self, task: impl Future<Output = Result<(), JournalError>> + Send + 'static) {
+        self.spawn(task, |_, noted| noted);
     }
 
     /// Whether what falls due is claimed.
@@ -208,8 +188,9 @@ impl Dispatcher {
 
     /// When there is something to do besides what falls due, though no event comes.
     fn next_wake(&self) -> Option<Instant> {
-        let retry = self.active.next_retry().filter(|_| self.phase.is_running());
-        [retry, self.cleanups.next(), self.phase.deadline()].into_iter().flatten().min()
+        let retries = self.active.retries().filter(|_| self.phase.is_running()).map(|(at, _)| at);
+        let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);
+        retries.chain(cleanups).chain(self.phase.deadline()).min()
     }
 
     fn announce(&self) {
@@ -218,18 +199,10 @@ impl Dispatcher {
                 loaded: last.loaded || self.phase.is_running(),
                 active: self.active.len() + self.definitions.claims(),
                 next: self.definitions.next_due(),
-                paused: self.gate.paused().is_some(),
-                waiting_for_login: self.gate.waiting_for_login().is_some(),
+                paused: self.gate.paused.is_some(),
+                waiting_for_login: self.gate.waiting_for_login.is_some(),
             };
             std::mem::replace(last, now) != now
         });
-    }
-
-    /// Spawns something for the journal to do. Only a fault of it matters.
-    fn note<F>(&mut self, work: F)
-    where
-        F: Future<Output = Result<(), JournalError>> + Send + 'static,
-    {
-        self.tasks.spawn(async move { Event::Noted(work.await) });
     }
 }

@@ -6,18 +6,12 @@ use std::time::Duration;
 
 use super::super::active::{Cause, Priority, Stage};
 use super::super::definitions::due_at;
-use super::{Dispatcher, Event};
+use super::Dispatcher;
 use crate::definition::{Definition, Kind};
 
 /// How long a file that has just changed is left alone before it is read again. It may be half written, or on its way to
 /// another name; within this time the watch on the folders reports where it went.
 const SETTLES: Duration = Duration::from_millis(300);
-
-/// Whether the file of a missing definition exists.
-pub(super) struct FileFound {
-    number: u64,
-    exists: bool,
-}
 
 /// What the definition as it is known says about a launch.
 pub(super) enum Verdict {
@@ -97,24 +91,28 @@ impl Dispatcher {
         let Some(active) = self.active.get(number) else { return };
         let (files, file) = (Arc::clone(&self.files), active.file.clone());
         self.active.set_stage(number, Stage::FindingFile);
-        self.tasks.spawn_blocking(move || Event::FileFound(FileFound { number, exists: files.is_there(&file) }));
+        let exists = tokio::task::spawn_blocking(move || files.is_there(&file));
+        self.spawn(exists, move |this, exists| {
+            this.on_file_found(number, exists.unwrap_or(true));
+            Ok(())
+        });
     }
 
     /// An occurrence waits for a file that exists but is not valid. One whose file was deleted is closed.
-    pub(super) fn on_file_found(&mut self, found: &FileFound) {
-        let Some(active) = self.active.get(found.number) else { return };
+    fn on_file_found(&mut self, number: u64, exists: bool) {
+        let Some(active) = self.active.get(number) else { return };
         if !matches!(active.stage, Stage::FindingFile) {
             return;
         }
         if self.definitions.get(&active.occurrence.id).is_some() {
-            self.active.set_stage(found.number, Stage::Waiting { reread: false });
-        } else if found.exists && self.definitions.has_file(&active.file) {
-            self.close_idle(found.number, "its file now says something else");
-        } else if found.exists {
+            self.active.set_stage(number, Stage::Waiting { reread: false });
+        } else if exists && self.definitions.has_file(&active.file) {
+            self.close_idle(number, "its file now says something else");
+        } else if exists {
             tracing::warn!(id = %active.occurrence.id, "it waits until its file is valid again");
-            self.active.set_stage(found.number, Stage::FileInvalid);
+            self.active.set_stage(number, Stage::FileInvalid);
         } else {
-            self.close_idle(found.number, "its file was deleted before it could run");
+            self.close_idle(number, "its file was deleted before it could run");
         }
     }
 }

@@ -10,9 +10,9 @@ use super::super::command::Loaded;
 use super::super::definitions::Observed;
 use super::super::leftover;
 use super::super::retry::CUT_OFF_AT_MOST;
+use super::Dispatcher;
 use super::following::{Unobserved, observe};
 use super::phase::Phase;
-use super::{Dispatcher, Event};
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Journal, JournalError, Recovered, RunState, Streak, Unfinished};
 
@@ -32,7 +32,7 @@ pub(super) struct Found {
     known: Vec<DefinitionId>,
 }
 
-async fn find(journal: &Journal, latest: DateTime<Utc>, unobserved: Unobserved) -> Result<Box<Found>, JournalError> {
+async fn find(journal: &Journal, latest: DateTime<Utc>, unobserved: Unobserved) -> Result<Found, JournalError> {
     fail_point!(BeforeRecovery);
     for process in journal.leftovers().await? {
         // Fails only when the runtime is going away.
@@ -47,7 +47,7 @@ async fn find(journal: &Journal, latest: DateTime<Utc>, unobserved: Unobserved) 
     let paused = journal.setting(PAUSED).await?;
     let login_notified = journal.setting(NO_LOGIN).await?.is_some();
     let observed = observe(journal, latest, unobserved).await?;
-    Ok(Box::new(Found { recovered, paused, login_notified, observed, known: journal.known().await? }))
+    Ok(Found { recovered, paused, login_notified, observed, known: journal.known().await? })
 }
 
 impl Dispatcher {
@@ -60,18 +60,18 @@ impl Dispatcher {
             unobserved.extend(generation.map(|generation| (definition, generation)));
         }
         let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
-        self.tasks.spawn(async move { Event::Recovered(find(&journal, latest, unobserved).await) });
+        self.spawn(async move { find(&journal, latest, unobserved).await }, Self::on_recovered);
     }
 
-    pub(super) fn on_recovered(&mut self, found: Result<Box<Found>, JournalError>) -> Result<(), JournalError> {
-        let Found { recovered, paused, login_notified, observed, known } = *found?;
+    fn on_recovered(&mut self, found: Result<Found, JournalError>) -> Result<(), JournalError> {
+        let Found { recovered, paused, login_notified, observed, known } = found?;
         // When the service is stopping, the next process takes it up.
         let Phase::Starting { deferred, .. } = &mut self.phase else { return Ok(()) };
         let deferred = std::mem::take(deferred);
         self.phase = Phase::Running;
         // A time that cannot be read still means paused.
         let paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
-        self.gate.recover(paused, login_notified);
+        (self.gate.paused, self.gate.login_notified) = (paused, login_notified);
         self.definitions.were_disabled = recovered.disabled;
         for observed in &observed {
             self.set_watermark(observed);
@@ -85,19 +85,16 @@ impl Dispatcher {
         }
         for recorded in recovered.recorded {
             self.mark_claimed(&recorded.occurrence.id, recorded.occurrence.at);
-            self.clean_up(recorded, None);
-        }
-        for observed in &observed {
-            self.definitions.enqueue(&observed.definition.id, Some(observed));
+            self.clean_up(recorded, false);
         }
         for id in self.definitions.unqueued() {
             let enabled = self.definitions.definition(&id).is_some_and(|definition| definition.enabled);
             if enabled && self.definitions.were_disabled.contains(&id) {
                 self.enabled_again(&id);
             }
-            self.definitions.enqueue(&id, None);
+            self.definitions.enqueue(&id);
         }
-        self.on_gone(known);
+        self.forget_gone(known);
         deferred.into_iter().for_each(|command| self.obey(command));
         Ok(())
     }

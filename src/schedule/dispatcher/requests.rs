@@ -31,7 +31,8 @@ impl Dispatcher {
             Command::Fire(id, reply) => self.fire(&id, reply),
             Command::Cancel(run, reply) => self.cancel(run, reply),
             Command::Pause(reply) => {
-                self.gate.pause(self.clock.now());
+                // A second pause changes nothing.
+                self.gate.paused.get_or_insert(self.clock.now());
                 self.record_pause(reply);
             }
             Command::Resume(reply) => {
@@ -41,16 +42,15 @@ impl Dispatcher {
             }
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
-            // The caller of each of these may have gone away.
+            // The caller may have gone away.
             Command::Snapshot(next, reply) => drop(reply.send(self.snapshot(next))),
-            Command::Alive(reply) => drop(reply.send(())),
             Command::Stop(grace) => self.stop(grace),
             Command::EndNow => self.end_now(),
         }
     }
 
     fn record_pause(&mut self, reply: Decided<()>) {
-        let (journal, since) = (self.journal.clone(), self.gate.paused().map(|since| since.to_rfc3339()));
+        let (journal, since) = (self.journal.clone(), self.gate.paused.map(|since| since.to_rfc3339()));
         self.note_for(reply, (), async move { journal.set_setting(PAUSED, since).await });
     }
 
@@ -129,8 +129,7 @@ impl Dispatcher {
 
     /// Closes an idle occurrence because a person says so.
     pub(super) fn close_by_hand(&mut self, number: u64) {
-        let finish = Finish::closed(RunState::Cancelled, Some("a person ended it".to_owned()));
-        self.record(number, finish, None);
+        self.record(number, Finish::closed(RunState::Cancelled, Some("a person ended it".to_owned())));
     }
 
     fn snapshot(&self, next: usize) -> Snapshot {
@@ -139,8 +138,8 @@ impl Dispatcher {
             active: self.active.iter().map(|(_, active)| view(active)).collect(),
             next: self.definitions.upcoming(next),
             recent: self.recent.at(self.clock.now()),
-            paused: self.gate.paused(),
-            waiting_for_login: self.gate.waiting_for_login(),
+            paused: self.gate.paused,
+            waiting_for_login: self.gate.waiting_for_login,
         }
     }
 }
