@@ -1,4 +1,4 @@
-//! Talking to the dispatcher from elsewhere in the daemon.
+//! The handle by which the rest of the daemon talks to the dispatcher, and its commands and answers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub enum FireError {
     /// There is no such definition, or its file is not valid.
     #[error("there is no definition `{0}` that could fire")]
     NotFound(DefinitionId),
-    /// It is going, or claimed and waiting.
+    /// It is running, or claimed and waiting.
     #[error("{id} is going already (run {run})")]
     Going {
         /// Which.
@@ -43,10 +43,10 @@ pub enum FireError {
         /// In how long.
         left: Duration,
     },
-    /// It is just falling due by itself.
+    /// An occurrence of it is being claimed.
     #[error("{0} is falling due at this moment")]
     FallingDue(DefinitionId),
-    /// A reminder that has had its run.
+    /// A reminder that has its outcome.
     #[error("{id} has had its run ({state})")]
     Done {
         /// Which.
@@ -59,7 +59,7 @@ pub enum FireError {
     Stopping,
 }
 
-/// How long until something happens, in whole seconds.
+/// The time left, in whole seconds.
 fn in_words(left: &Duration) -> String {
     match left.as_secs() {
         0 => "at once".to_owned(),
@@ -78,10 +78,10 @@ pub enum CancelError {
     Stopping,
 }
 
-/// Why what a person decided does not hold for sure.
+/// Why a person's decision may not hold.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DecisionError {
-    /// It is not on the disk.
+    /// The journal did not record it.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The service is ending.
@@ -169,7 +169,7 @@ pub struct Snapshot {
     pub waiting_for_login: Option<DateTime<Utc>>,
 }
 
-/// How much is going on.
+/// A summary of the schedule that can be watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Whether the schedule has started: the definitions are known, and what the previous process left is taken up.
@@ -283,7 +283,7 @@ impl Schedule {
         self.send(Command::EndNow);
     }
 
-    /// Watches how much is going on.
+    /// Watches the summary of the schedule.
     #[must_use]
     pub fn activity(&self) -> watch::Receiver<Activity> {
         self.activity.clone()

@@ -44,7 +44,7 @@ pub(super) struct Definitions {
     all: HashMap<DefinitionId, Entry>,
     queue: Queue,
     /// Definitions of which an occurrence is being claimed.
-    claiming: HashSet<DefinitionId>,
+    pub(super) claiming: HashSet<DefinitionId>,
     /// Definitions with consecutive failures.
     failing: HashMap<DefinitionId, Streak>,
     /// Reminders that were disabled when the previous process observed them last.
@@ -253,22 +253,10 @@ impl Definitions {
         next.filter_map(|(at, id)| Some((at, Arc::clone(self.definition(&id)?)))).collect()
     }
 
-    /// Keeps a definition out of the queue until [`Self::end_claim`].
+    /// Keeps a definition out of the queue until it is removed from `claiming`.
     pub(super) fn begin_claim(&mut self, id: &DefinitionId) {
         self.claiming.insert(id.clone());
         self.enqueue(id);
-    }
-
-    pub(super) fn end_claim(&mut self, id: &DefinitionId) {
-        self.claiming.remove(id);
-    }
-
-    pub(super) fn is_claiming(&self, id: &DefinitionId) -> bool {
-        self.claiming.contains(id)
-    }
-
-    pub(super) fn claims(&self) -> usize {
-        self.claiming.len()
     }
 
     /// The definition's consecutive failures.

@@ -6,8 +6,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 
 use crate::journal::ProcessIdentity;
 
-/// Ends the process, and its group where it leads one, if it is still the one that was recorded. Says whether there
-/// was one. A later process with the same number is never touched: the descriptor is taken first, then the start
+/// Ends the process, and the group that it leads, if it is still the one that was recorded. Returns whether it was. A later process with the same number is never touched: the descriptor is taken first, then the start
 /// time compared, and the signal goes to the descriptor.
 pub(super) fn end(process: &ProcessIdentity) -> bool {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };

@@ -10,7 +10,7 @@ use crate::definition::OnMissed;
 /// a routine of every minute would otherwise leave half a million rows for a year in a drawer.
 pub(super) const LISTED: usize = 100;
 
-/// How many missed occurrences `on_missed: all` runs, the newest ones.
+/// How many missed occurrences `on_missed: all` runs at most: the newest ones.
 pub(super) const CAUGHT_UP: usize = 1000;
 
 /// A run that begins this long after its time says so in its prompt, whatever held it up.

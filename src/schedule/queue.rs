@@ -1,4 +1,4 @@
-//! What falls due when: one ordered set, so that waiting costs the same for one definition as for 100,000.
+//! The queue: one ordered set, so that waiting costs the same for one definition as for 100,000.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::definition::DefinitionId;
 
-/// Definitions by the time at which each falls due next. Holds each at most once per time; who inserts remembers
-/// the time, to take it out again.
+/// Definitions by the time at which each falls due next. To remove one, the caller has to know its time.
 #[derive(Debug, Default)]
 pub(super) struct Queue(BTreeSet<(DateTime<Utc>, DefinitionId)>);
 
@@ -25,7 +24,7 @@ impl Queue {
         self.0.first().map(|(due, _)| *due)
     }
 
-    /// Takes out all that are due, in order.
+    /// Removes all that are due and returns them in order.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Vec<DefinitionId> {
         let mut due = Vec::new();
         while self.0.first().is_some_and(|(at, _)| *at <= now) {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::definition::{Definition, Kind};
 
-/// How often an occurrence may be cut off and begun again before it counts as failed: what takes the service down
-/// with it each time must not do so for ever.
+/// How often an occurrence may be cut off and begun again before it counts as failed. A job that takes the service down
+/// each time must not do so for ever.
 pub(super) const CUT_OFF_AT_MOST: u32 = 10;
 
-/// Pauses before the second, third and every further attempt.
+/// The pauses before the second, the third and every further attempt.
 const PAUSES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120), Duration::from_secs(600)];
 
 /// How many extra attempts a definition grants.

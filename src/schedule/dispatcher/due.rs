@@ -115,7 +115,7 @@ impl Dispatcher {
         };
         self.spawn(task, move |this, answers| {
             for claim in &claims {
-                this.definitions.end_claim(&claim.occurrence.id);
+                this.definitions.claiming.remove(&claim.occurrence.id);
                 this.active.arrived(&claim.occurrence);
             }
             if asked.elapsed() > HELD_UP {

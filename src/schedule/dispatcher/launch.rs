@@ -47,7 +47,7 @@ impl Dispatcher {
                 && self.gate.admits(active)
                 && !self.active.is_behind(*number, id)
                 // A newer occurrence may supersede this one.
-                && !self.definitions.is_claiming(id)
+                && !self.definitions.claiming.contains(id)
         });
         next.map(|(number, _)| number)
     }

@@ -63,6 +63,8 @@ pub struct Dispatcher {
     activity: watch::Sender<Activity>,
     tasks: JoinSet<Reaction>,
     phase: Phase,
+    /// Why it stops, if nobody asked for it.
+    fault: Option<ScheduleError>,
     gate: Gate,
     definitions: Definitions,
     active: ActiveOccurrences,
@@ -97,7 +99,8 @@ impl Dispatcher {
             commands,
             activity,
             tasks: JoinSet::new(),
-            phase: Phase::default(),
+            phase: Phase::Starting { recovering: false, deferred: Vec::new() },
+            fault: None,
             gate: Gate::new(clock.now()),
             definitions: Definitions::default(),
             active: ActiveOccurrences::default(),
@@ -130,7 +133,7 @@ impl Dispatcher {
             }
             if self.is_over() {
                 self.tasks.shutdown().await;
-                return self.phase.outcome();
+                return self.fault.map_or(Ok(()), Err);
             }
             let wake = self.next_wake();
             let due = self.definitions.next_due().filter(|_| self.is_claiming());
@@ -197,7 +200,7 @@ impl Dispatcher {
         self.activity.send_if_modified(|last| {
             let now = Activity {
                 loaded: last.loaded || self.phase.is_running(),
-                active: self.active.len() + self.definitions.claims(),
+                active: self.active.len() + self.definitions.claiming.len(),
                 next: self.definitions.next_due(),
                 paused: self.gate.paused.is_some(),
                 waiting_for_login: self.gate.waiting_for_login.is_some(),

@@ -23,7 +23,7 @@ impl Dispatcher {
                     *recovering = true;
                     self.begin_recovery(all);
                 }
-                Phase::Running | Phase::Stopping { .. } => self.replace(all),
+                _ => self.replace(all),
             },
             Command::Upsert(loaded) => self.upsert(loaded),
             Command::Remove(id) => self.remove(&id),
@@ -90,7 +90,7 @@ impl Dispatcher {
         if self.phase.is_stopping() {
             return Err(FireError::Stopping);
         }
-        if self.definitions.is_claiming(id) {
+        if self.definitions.claiming.contains(id) {
             return Err(FireError::FallingDue(id.clone()));
         }
         if let Some((_, active)) = self.active.of(id).next() {
