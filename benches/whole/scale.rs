@@ -9,7 +9,7 @@ const IDLE: Duration = Duration::from_secs(20);
 
 pub fn measure(plan: &Plan) {
     for size in [10_000, plan.many] {
-        let bar = if size > 10_000 { "1.5 s" } else { "150 ms" };
+        let bar = if size > 10_000 { "2.5 s" } else { "150 ms" };
         let bot = Bot::with(size);
         // Warm: the folder has been read once.
         bot.time(&["check"]);
