@@ -5,26 +5,24 @@
 //! with them.
 
 mod keys;
+mod values;
+
+pub use keys::{Config, KEYS, Key, Shape};
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use agent_sandbox::Limits;
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::definition::frontmatter::{Block, Entry, Node, Spot, yaml_text};
-use crate::definition::values::{Fault, Value};
-use crate::definition::{Problem, Severity, Thinking};
+use crate::definition::values::Value;
+use crate::definition::{Problem, Severity};
 use crate::home::Home;
-use crate::policy::{SpawnTools, ToolPattern};
-
-/// What `init` writes: every setting with its default, commented out.
-pub const COMMENTED: &str = include_str!("config/commented.yaml");
+use keys::Named;
 
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -119,52 +117,6 @@ pub struct Setting {
     pub origin: Origin,
 }
 
-/// The effective settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// The zone of definitions that name none, and of times shown. Default: the system's, else UTC.
-    pub timezone: Tz,
-    /// What does the work.
-    pub agent_client: ClientChoice,
-    /// The client's command: a name on PATH or a path.
-    pub claude_command: String,
-    /// Names of variables that the client gets from the service's environment.
-    pub client_env: Vec<String>,
-    /// Model of the main session, and of jobs that name none; `None`: the client's own default.
-    pub model: Option<String>,
-    /// How the main session's model thinks.
-    pub thinking: Thinking,
-    /// What the main session may do.
-    pub main_tools: Vec<ToolPattern>,
-    /// What spawned agents have and have not, where a spawn does not say.
-    pub spawned_tools: SpawnTools,
-    /// Where messages go.
-    pub channel: ChannelKind,
-    /// Wall clock for a run whose definition does not say.
-    pub timeout: Duration,
-    /// Longest silence of the client within a run.
-    pub inactivity_timeout: Duration,
-    /// How many background runs go at once; at least 1.
-    pub max_concurrent_runs: usize,
-    /// How long runs may go on after the service was told to stop.
-    pub shutdown_grace: Duration,
-    /// When the `notify` client schedules a chain's next link.
-    pub notify_chain_delay: Duration,
-    /// Whether jobs with a tool list are refused where there is no kernel wall.
-    pub require_sandbox: bool,
-    /// What holds Bash allowlists.
-    pub sandbox: SandboxChoice,
-    /// What the processes of one run may take.
-    pub limits: Limits,
-    /// How long ended runs are kept in the journal.
-    pub journal_retention: Duration,
-    /// What the bot calls the person.
-    pub user_name: Option<String>,
-    /// What the bot is called.
-    pub bot_name: String,
-    origins: BTreeMap<&'static str, Origin>,
-}
-
 impl Config {
     /// Reads `config.yaml`, which need not be there, and the variables in `env`.
     ///
@@ -196,26 +148,22 @@ impl Config {
             }
         }
         sources.variables(env);
-        let config = keys::read(&mut sources, env);
+        let system = system_zone(env);
+        let mut config = Self::defaults(system.unwrap_or(Tz::UTC));
+        config.origins.extend(system.map(|_| ("timezone", Origin::System)));
+        sources.read(&mut config);
         sources.problems.sort_by(|a, b| {
             (a.file != Path::new(FILE), a.line, a.column).cmp(&(b.file != Path::new(FILE), b.line, b.column))
         });
-        match config.filter(|_| sources.problems.is_empty()) {
-            Some(config) => Ok(config),
-            None => Err(ConfigError::Invalid { problems: sources.problems }),
-        }
-    }
-
-    /// The defaults alone.
-    #[must_use]
-    pub fn defaults(zone: Tz) -> Self {
-        keys::defaults(zone)
+        if sources.problems.is_empty() { Ok(config) } else { Err(ConfigError::Invalid { problems: sources.problems }) }
     }
 
     /// Every setting of this version, in the order of the documentation.
     #[must_use]
     pub fn settings(&self) -> Vec<Setting> {
-        keys::settings(self)
+        let setting =
+            |key: &Key| Setting { key: key.name, value: (key.show)(self), origin: self.origin(key.name).clone() };
+        KEYS.iter().map(setting).collect()
     }
 
     /// Where a setting comes from.
@@ -225,11 +173,33 @@ impl Config {
     }
 }
 
+/// What `init` writes: every setting with its default, commented out.
+#[must_use]
+pub fn commented() -> String {
+    let mut text = "# Settings of ollim-bot. Each line shows a default or an example: remove the `#` to change it.\n\
+                    # `ollim-bot config` prints the settings in force and where each comes from.\n\
+                    # A variable OLLIM_<KEY>, for example OLLIM_TIMEZONE, wins over this file.\n"
+        .to_owned();
+    for key in KEYS {
+        let unset = Some(key.unset).filter(|unset| !unset.is_empty()).map(|unset| format!("Default: {unset}."));
+        let parts = [key.help.trim(), key.details, unset.as_deref().unwrap_or_default()];
+        let lines = parts.iter().filter(|part| !part.is_empty()).map(|part| format!("# {part}\n"));
+        text += &format!("\n{}# {}: {}\n", lines.collect::<String>(), key.name, key.example);
+    }
+    text
+}
+
+/// `TZ`, else what the system is set to.
+fn system_zone(env: &BTreeMap<String, String>) -> Option<Tz> {
+    let named = env.get("TZ").and_then(|name| name.trim_start_matches(':').parse().ok());
+    named.or_else(|| iana_time_zone::get_timezone().ok()?.parse().ok())
+}
+
 const FILE: &str = "config.yaml";
 
 /// One key that was set, before its value is understood.
 struct Given {
-    key: &'static str,
+    key: &'static Key,
     origin: Origin,
     /// The file's name, or the variable's.
     place: String,
@@ -241,7 +211,7 @@ struct Given {
 
 impl Given {
     fn value(&self) -> Value<'_> {
-        Value { name: self.key, node: &self.node, block: &self.block, path: &self.path, zone: Tz::UTC }
+        Value { name: self.key.name, node: &self.node, block: &self.block, path: &self.path, zone: Tz::UTC }
     }
 }
 
@@ -257,8 +227,9 @@ impl Sources {
         for (index, entry) in entries.iter().enumerate() {
             let at = block.locate(&Spot::Key(vec![index]));
             let Some(key) = self.known(FILE, at, &entry.key) else { continue };
-            if self.file.iter().any(|given| given.key == key) {
-                self.problem(FILE, at, Some(key), format!("`{key}` is set twice"), "keep one of the two".into());
+            if self.file.iter().any(|given| given.key.name == key.name) {
+                let message = format!("`{}` is set twice", key.name);
+                self.problem(FILE, at, Some(key.name), message, "keep one of the two".into());
                 continue;
             }
             self.file.push(Given {
@@ -274,18 +245,21 @@ impl Sources {
 
     /// `OLLIM_<KEY>`, and `OLLIM_CLAUDE` for the command. Variables of other names are none of ours.
     fn variables(&mut self, env: &BTreeMap<String, String>) {
-        let name_of = |key: &str| format!("OLLIM_{}", key.to_uppercase());
-        let names = keys::KEYS.iter().map(|key| (key.name, name_of(key.name)));
-        for (key, name) in names.chain([("claude_command", "OLLIM_CLAUDE".to_owned())]) {
+        let named = KEYS.iter().map(|key| key.name).chain(keys::LATER).map(|key| (key, key.to_uppercase()));
+        for (key, name) in named.chain([("claude_command", "CLAUDE".to_owned())]) {
+            let name = format!("OLLIM_{name}");
             let Some(text) = env.get(&name) else { continue };
-            if self.known(&name, (1, 1), key).is_none() || self.variables.iter().any(|given| given.key == key) {
+            let Some(key) = self.known(&name, (1, 1), key) else { continue };
+            if self.variables.iter().any(|given| given.key.name == key.name) {
                 continue;
             }
             // A variable holds what would stand behind the colon; a text needs no quotes.
-            let plain = keys::is_text(key) || !text.trim_start().starts_with('[') && keys::is_list(key);
-            let yaml = if plain { yaml_text(text) } else { text.clone() };
-            let yaml = if plain && keys::is_list(key) { format!("[{yaml}]") } else { yaml };
-            let block = Block::of_file(&format!("{key}: {yaml}\n"));
+            let yaml = match key.shape {
+                Shape::Text => yaml_text(text),
+                Shape::List if !text.trim_start().starts_with('[') => format!("[{}]", yaml_text(text)),
+                Shape::List | Shape::Yaml => text.clone(),
+            };
+            let block = Block::of_file(&format!("{}: {yaml}\n", key.name));
             match block.entries() {
                 Ok(mut entries) if entries.len() == 1 => {
                     let node = entries.remove(0).value;
@@ -294,22 +268,21 @@ impl Sources {
                 }
                 _ => {
                     let hint = "write one value, as it would stand in config.yaml".into();
-                    self.problem(&name, (1, 1), Some(key), format!("the value of `{name}` cannot be read"), hint);
+                    self.problem(&name, (1, 1), Some(key.name), format!("the value of `{name}` cannot be read"), hint);
                 }
             }
         }
     }
 
-    /// The key's own name, if it is one that this version acts on.
-    fn known(&mut self, place: &str, at: (u32, u32), key: &str) -> Option<&'static str> {
-        let known = keys::named(key);
-        match known {
-            Some(known) if known.supported => return Some(known.name),
-            Some(known) => {
-                let message = format!("`{}` is not supported by this version", known.name);
-                self.problem(place, at, Some(known.name), message, "remove it, or use a newer version".into());
+    /// The setting, if it is one that this version acts on.
+    fn known(&mut self, place: &str, at: (u32, u32), key: &str) -> Option<&'static Key> {
+        match keys::named(key) {
+            Named::Key(known) => return Some(known),
+            Named::Later(later) => {
+                let message = format!("`{later}` is not supported by this version");
+                self.problem(place, at, Some(later), message, "remove it, or use a newer version".into());
             }
-            None => {
+            Named::Unknown => {
                 let hint = match keys::nearest(key) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "`ollim-bot config` lists every setting".into(),
@@ -321,38 +294,22 @@ impl Sources {
         None
     }
 
-    /// What `read` makes of a key, and where it comes from; the default where it is not set.
-    fn read<T>(
-        &mut self,
-        origins: &mut BTreeMap<&'static str, Origin>,
-        key: &'static str,
-        default: T,
-        read: impl Fn(&Value) -> Result<T, Fault>,
-    ) -> Option<T> {
-        let of = |given: &&Given| given.key == key;
-        // Both are read, so that a mistake in the file does not hide behind a variable.
-        let mut found = Some((default, None));
-        let mut faults = Vec::new();
-        for given in self.file.iter().find(of).into_iter().chain(self.variables.iter().find(of)) {
+    /// Reads all that was set into the settings. A variable comes after the file, and wins; a mistake in the file does not
+    /// hide behind it.
+    fn read(&mut self, config: &mut Config) {
+        for given in std::mem::take(&mut self.file).into_iter().chain(std::mem::take(&mut self.variables)) {
             let value = given.value();
-            match read(&value) {
-                Ok(value) => found = found.map(|_| (value, Some(given.origin.clone()))),
+            match (given.key.read)(&value, config) {
+                Ok(()) => {
+                    config.origins.insert(given.key.name, given.origin);
+                }
                 Err(fault) => {
                     let at = if given.place == FILE { value.spot(fault.item) } else { (1, 1) };
-                    faults.push((given.place.clone(), at, fault));
-                    found = None;
+                    let hint = fault.hint.unwrap_or_default();
+                    self.problem(&given.place, at, Some(given.key.name), fault.message, hint);
                 }
             }
         }
-        for (place, at, fault) in faults {
-            let hint = fault.hint.unwrap_or_default();
-            self.problem(&place, at, Some(key), fault.message, hint);
-        }
-        let (value, origin) = found?;
-        if let Some(origin) = origin {
-            origins.insert(key, origin);
-        }
-        Some(value)
     }
 
     fn problem(&mut self, place: &str, (line, column): (u32, u32), field: Option<&str>, message: String, hint: String) {

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::context::Context;
 use super::error::CliError;
 use super::output::{FAINT, GOOD, Output, paint};
-use crate::config::COMMENTED;
+use crate::config::commented;
 use crate::definition::samples::{FAR_OFF, samples};
 use crate::home::Home;
 
@@ -54,8 +54,7 @@ pub fn init(force: bool, context: &Context, output: &mut Output) -> Result<(), C
 /// When the disk says no.
 pub fn make(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBuf>, CliError> {
     folders(home)?;
-    let mut files =
-        vec![(home.config_file(), COMMENTED.to_owned()), (home.root().join(".gitignore"), IGNORED.to_owned())];
+    let mut files = vec![(home.config_file(), commented()), (home.root().join(".gitignore"), IGNORED.to_owned())];
     for (path, text) in samples() {
         files.push((home.root().join(path), soon(text, now, zone)));
     }

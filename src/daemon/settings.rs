@@ -66,7 +66,7 @@ pub fn of_runs(config: &Config) -> RunSettings {
         require_sandbox: config.require_sandbox,
         limits: config.limits,
         unheld_allowed: config.sandbox == SandboxChoice::None,
-        spawned_tools: config.spawned_tools.clone(),
+        spawned_tools: config.tools.clone(),
         person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
         bot_name: config.bot_name.clone(),
     }

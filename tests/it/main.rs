@@ -23,6 +23,7 @@ mod default_build;
 mod definitions;
 mod disk;
 mod docs_policy;
+mod docs_reference;
 mod first_start;
 mod following;
 mod foreground;

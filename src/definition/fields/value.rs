@@ -54,7 +54,8 @@ impl FieldValue {
     }
 
     /// `name: value` and the lines below it.
-    pub(in super::super) fn entry(&self, name: &str) -> String {
+    #[must_use]
+    pub fn entry(&self, name: &str) -> String {
         let (inline, below) = self.written("", "\n");
         let space = if inline.is_empty() { "" } else { " " };
         format!("{name}:{space}{inline}\n{below}")

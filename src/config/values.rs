@@ -1,0 +1,188 @@
+//! The values that only settings have.
+
+use agent_sandbox::Limits;
+use bytesize::ByteSize;
+use serde_json::{Value as Json, json};
+
+use super::ChannelKind;
+use crate::definition::frontmatter::Node;
+use crate::definition::values::{Fault, Value};
+use crate::policy::{SpawnTools, ToolPattern};
+
+/// Channels that have a name already and nothing behind it yet.
+const LATER_CHANNELS: [&str; 4] = ["discord", "webhook", "ntfy", "desktop"];
+
+fn fault(message: String, hint: &str) -> Fault {
+    Fault { message, hint: Some(hint.into()), item: None }
+}
+
+/// What `read` reads; `None` where there is no value.
+pub(super) fn optional<T>(value: &Value, read: impl Fn(&Value) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+    if *value.node == Node::Null { Ok(None) } else { read(value).map(Some) }
+}
+
+/// A command's name or path.
+pub(super) fn command(value: &Value) -> Result<String, Fault> {
+    let text = value.text()?;
+    if text.trim().is_empty() || text.starts_with('-') || text.chars().any(char::is_control) {
+        let message = format!("`{}` must be a command's name or path", value.name);
+        return Err(fault(message, "for example `claude` or `/opt/claude/bin/claude`; options are not part of it"));
+    }
+    Ok(text)
+}
+
+/// A name is put into prompts: one short line.
+pub(super) fn name(value: &Value) -> Result<String, Fault> {
+    let text = value.text()?;
+    let text = text.trim();
+    if text.is_empty() || text.chars().count() > 64 || text.chars().any(char::is_control) {
+        return Err(fault(format!("`{}` must be a name of at most 64 letters on one line", value.name), "shorten it"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Names of environment variables. Our own are never handed on: the run's token is one of them.
+pub(super) fn variables(value: &Value) -> Result<Vec<String>, Fault> {
+    let names = value.texts()?;
+    for (item, name) in names.iter().enumerate() {
+        let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            let message = format!("{} is not the name of a variable", crate::definition::quoted(name));
+            return Err(Fault { item: Some(item), ..fault(message, "write names only, for example `- HTTPS_PROXY`") });
+        }
+        if name.starts_with("OLLIM_") {
+            let message = format!("`{name}` is ollim-bot's own and cannot be handed on");
+            return Err(Fault { item: Some(item), ..fault(message, "remove it from the list") });
+        }
+    }
+    Ok(names.into_iter().map(str::to_owned).collect())
+}
+
+/// `tools: { subagents: { tools: { allow: […], deny: […] } } }`.
+pub(super) fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
+    let hint =
+        "write `tools: { subagents: { tools: { allow: [Read], deny: [WebFetch] } } }`; each list may be left out";
+    let mut node = value.node;
+    for (within, key) in [("tools", "subagents"), ("tools.subagents", "tools")] {
+        let Node::Map(entries) = node else { return Err(fault(format!("`{within}` must have `{key}`"), hint)) };
+        if let Some(other) = entries.iter().find(|entry| entry.key != key) {
+            let message = format!("unknown setting {} of `{within}`", crate::definition::quoted(&other.key));
+            return Err(fault(message, hint));
+        }
+        let Some(entry) = entries.first() else { return Ok(SpawnTools::default()) };
+        node = &entry.value;
+    }
+    let Node::Map(entries) = node else {
+        return Err(fault("`tools.subagents.tools` must have `allow`, `deny` or both".into(), hint));
+    };
+    let mut tools = SpawnTools::default();
+    for entry in entries {
+        let list = match &*entry.key {
+            "allow" => &mut tools.allow,
+            "deny" => &mut tools.deny,
+            other => {
+                let message =
+                    format!("unknown setting {} of `tools.subagents.tools`", crate::definition::quoted(other));
+                return Err(fault(message, hint));
+            }
+        };
+        if list.is_some() {
+            return Err(fault(format!("`tools.subagents.tools.{}` is set twice", entry.key), "keep one of the two"));
+        }
+        let Node::List(items) = &entry.value else {
+            return Err(fault(format!("`tools.subagents.tools.{}` must be a list", entry.key), hint));
+        };
+        let pattern = |item: &Node| match item {
+            Node::Text(text) => ToolPattern::parse_for_job(text)
+                .map_err(|error| fault(error.to_string(), "write `Tool` or `Tool(what)`")),
+            other => Err(fault(format!("a tool pattern is a text, not {}", other.describe()), hint)),
+        };
+        *list = Some(items.iter().map(pattern).collect::<Result<_, _>>()?);
+    }
+    Ok(tools)
+}
+
+/// `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`.
+pub(super) fn limits(value: &Value) -> Result<Limits, Fault> {
+    let hint = "write `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`; each may be left out";
+    let Node::Map(entries) = value.node else { return Err(fault("`limits` must name what it limits".into(), hint)) };
+    let mut limits = Limits::default();
+    for (index, entry) in entries.iter().enumerate() {
+        if entries[..index].iter().any(|earlier| earlier.key == entry.key) {
+            return Err(fault(format!("`limits.{}` is set twice", entry.key), "keep one of the two"));
+        }
+        let wrong = |what: &str| Err(fault(format!("`limits.{}` must be {what}", entry.key), hint));
+        match (&*entry.key, &entry.value) {
+            (key @ ("memory" | "disk"), node) => match size(node) {
+                Some(bytes) if key == "memory" => limits.memory = bytes,
+                Some(bytes) => limits.disk = bytes,
+                None => return wrong("a size of at least 64MiB"),
+            },
+            ("processes", Node::Int(n)) => match u32::try_from(*n) {
+                Ok(n) if n >= LEAST_PROCESSES => limits.processes = n,
+                _ => return wrong("at least 32"),
+            },
+            ("processes", _) => return wrong("a whole number"),
+            ("cpus", Node::Null) => limits.cpus = None,
+            ("cpus", node) => match number(node) {
+                Some(cpus) if (0.05..=4096.0).contains(&cpus) => limits.cpus = Some(cpus),
+                _ => return wrong("a number of processors from 0.05"),
+            },
+            (other, _) => {
+                return Err(fault(format!("unknown setting {} of `limits`", crate::definition::quoted(other)), hint));
+            }
+        }
+    }
+    Ok(limits)
+}
+
+/// What a client needs for itself.
+const LEAST_PROCESSES: u32 = 32;
+
+/// `512MiB`, `4GB`: at least what a client needs for itself.
+fn size(node: &Node) -> Option<u64> {
+    let Node::Text(text) = node else { return None };
+    text.parse::<ByteSize>().ok().map(|size| size.as_u64()).filter(|bytes| *bytes >= 64 << 20)
+}
+
+fn number(node: &Node) -> Option<f64> {
+    match node {
+        #[allow(clippy::cast_precision_loss)]
+        Node::Int(n) => Some(*n as f64),
+        Node::Float(n) => Some(*n),
+        _ => None,
+    }
+}
+
+/// As it would be written.
+pub(super) fn limits_shown(limits: &Limits) -> Json {
+    let Limits { memory, processes, disk, cpus } = *limits;
+    let size = |bytes| ByteSize(bytes).to_string().replace(' ', "");
+    json!({ "memory": size(memory), "processes": processes, "disk": size(disk), "cpus": cpus })
+}
+
+/// `channel: console`, or `channel: { kind: console }`.
+pub(super) fn channel(value: &Value) -> Result<ChannelKind, Fault> {
+    let hint = "write `channel: { kind: console }`";
+    let kind = match value.node {
+        Node::Map(entries) => match entries.as_slice() {
+            [kind] if kind.key == "kind" => &kind.value,
+            _ => {
+                let other = entries.iter().find(|entry| entry.key != "kind");
+                let message = match other {
+                    Some(other) => format!("unknown setting {} of `channel`", crate::definition::quoted(&other.key)),
+                    None => "`channel` needs one `kind`".into(),
+                };
+                return Err(fault(message, hint));
+            }
+        },
+        other => other,
+    };
+    match kind {
+        Node::Text(kind) if kind == "console" => Ok(ChannelKind::Console),
+        Node::Text(kind) if LATER_CHANNELS.contains(&&**kind) => {
+            Err(fault(format!("the channel `{kind}` is not supported by this version"), hint))
+        }
+        _ => Err(fault("`channel.kind` must be `console`".into(), hint)),
+    }
+}

@@ -1,0 +1,129 @@
+//! docs/definitions.md and docs/configuration.md are the tables of fields and settings in words. `OLLIM_BLESS=1` writes them.
+
+use std::path::Path;
+
+use ollim_bot::config::{Config, KEYS};
+use ollim_bot::definition::fields::{FIELDS, Field, Limit, On};
+use ollim_bot::definition::{Defaults, Draft, Kind, When, parse};
+
+/// What precedes the reference part of each document, which a person wrote, ends here.
+const BEGIN: &str = "<!-- Generated from the table in the source. -->\n";
+
+#[track_caller]
+fn check(file: &str, reference: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (written, found) = text.split_once(BEGIN).unwrap_or_else(|| panic!("docs/{file} has no line {BEGIN}"));
+    if std::env::var_os("OLLIM_BLESS").is_some() {
+        std::fs::write(&path, format!("{written}{BEGIN}{reference}")).unwrap();
+        return;
+    }
+    assert_eq!(found, reference, "run this test with OLLIM_BLESS=1 to write docs/{file} again");
+}
+
+fn draft(kind: Kind) -> Draft {
+    match kind {
+        Kind::Routine => Draft::new(When::Cron("30 8 * * *".into()), "Do it.\n"),
+        _ => Draft::new(When::At("2027-01-31T18:30:00+01:00".parse().unwrap()), "Do it.\n"),
+    }
+}
+
+/// The default as a file would have it.
+fn default(field: &Field) -> String {
+    if field.required {
+        return "none; it is required".into();
+    }
+    let of = |kind| {
+        let value = (field.show)(&draft(kind))?;
+        Some(value.entry(field.name).trim_end().split_once(": ")?.1.to_owned())
+    };
+    match (of(Kind::Routine).filter(|_| field.on != On::Reminder), of(Kind::Reminder)) {
+        _ if !field.unset.is_empty() => field.unset.into(),
+        (Some(routine), Some(reminder)) if routine != reminder => {
+            format!("`{routine}` for routines, `{reminder}` for reminders")
+        }
+        (Some(default), _) | (None, Some(default)) => format!("`{default}`"),
+        (None, None) => panic!("`{}` has no default, and does not say what holds without it", field.name),
+    }
+}
+
+fn section(field: &Field) -> String {
+    let on = match field.on {
+        On::Both => "routines and reminders",
+        On::Routine => "routines",
+        On::Reminder => "reminders",
+    };
+    let only = if field.background_only { ", with `background: true`" } else { "" };
+    let mut text = format!("\n### `{}`\n\n{}.", field.name, field.help.trim());
+    if !field.details.is_empty() {
+        text += &format!(" {}", field.details);
+    }
+    text += &format!("\n\n- On: {on}{only}\n- Default: {}\n", default(field));
+    if let Some(other) = field.not_with {
+        text += &format!("- Not together with: `{other}`\n");
+    }
+    let flags: Vec<String> = field
+        .flags
+        .iter()
+        .filter(|flag| !flag.hidden)
+        .map(|flag| format!("`--{}`", [flag.long, flag.argument].join(" ").trim_end()))
+        .collect();
+    if !flags.is_empty() {
+        text += &format!("- Flags of `add` and `edit`: {}\n", flags.join(", "));
+    }
+    match field.limit {
+        Limit::Free => {}
+        Limit::AtMost => {
+            text += "- Limit: What a job makes has at most the job's own value, which is also its default.\n"
+        }
+        Limit::Other(rule) => text += &format!("- Limit: {rule}\n"),
+    }
+    text + &format!("\n```yaml\n{}: {}\n```\n", field.name, field.example)
+}
+
+#[test]
+fn the_reference_of_definitions_is_their_table() {
+    check("definitions.md", &FIELDS.iter().map(section).collect::<String>());
+}
+
+#[test]
+fn every_example_of_a_field_is_valid() {
+    let defaults = Defaults { zone: chrono_tz::UTC, commands: ["gmail", "cal"].into(), agents: Default::default() };
+    for field in FIELDS {
+        let kind = if field.on == On::Reminder { Kind::Reminder } else { Kind::Routine };
+        let time = if kind == Kind::Reminder { "run_at: 2027-01-31T18:30:00Z" } else { "cron: '@daily'" };
+        let chain = if field.name == "chain_depth" { "max_chain: 2\n" } else { "" };
+        let background = if field.name == "background" { "" } else { "background: true\n" };
+        let time = if field.required { "" } else { time };
+        let text = format!("---\n{time}\n{background}{chain}{}: {}\n---\nDo it.\n", field.name, field.example);
+        let file = format!("{kind}s/x.md");
+        let parsed = parse(kind, Path::new(&file), text.as_bytes(), &defaults);
+        let definition = parsed.definition.unwrap_or_else(|| panic!("{text}\n{:?}", parsed.problems));
+        let differs = (field.show)(&Draft::from(&definition)) != (field.show)(&draft(kind));
+        // These are the same in every draft of this test, or belong to a longer file.
+        assert!(differs || field.required || field.note || field.name == "chain_parent", "{text}");
+    }
+}
+
+#[test]
+fn the_reference_of_settings_is_their_table() {
+    let config = Config::defaults(chrono_tz::UTC);
+    let sections = KEYS.iter().map(|key| {
+        let default = match key.unset {
+            "" => format!("`{}`", key.example),
+            unset => unset.to_owned(),
+        };
+        let details = if key.details.is_empty() { String::new() } else { format!(" {}", key.details) };
+        let variable = key.name.to_uppercase();
+        let example = format!("{}: {}\n", key.name, key.example);
+        let read = Config::parse(&example, &[("TZ".to_owned(), "UTC".to_owned())].into()).unwrap();
+        // An example that is called the default is the default.
+        assert_eq!((key.show)(&read) == (key.show)(&config), key.unset.is_empty(), "{example}");
+        format!(
+            "\n### `{}`\n\n{}{details}\n\n- Default: {default}\n- Variable: `OLLIM_{variable}`\n\n```yaml\n{example}```\n",
+            key.name,
+            key.help.trim(),
+        )
+    });
+    check("configuration.md", &sections.collect::<String>());
+}
