@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, TimeZone, Timelike as _, Utc};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -18,6 +18,13 @@ pub use alarm::Alarm;
 /// Waits up to this long are slept in one piece: at the largest rate at which a clock is slewed (500 ppm,
 /// adjtimex(2)) the end is off by at most 5 ms, and looking again costs nothing.
 const ONE_PIECE: Duration = Duration::from_secs(10);
+
+/// The next whole second, unless it is one: never earlier than what was asked for.
+#[must_use]
+pub fn whole_second<Z: TimeZone>(at: DateTime<Z>) -> DateTime<Z> {
+    let up = if at.nanosecond() == 0 { at } else { at + TimeDelta::seconds(1) };
+    up.with_nanosecond(0).unwrap_or(up)
+}
 
 /// Wall-clock time, and sleeping until a moment of it. Cheap to clone; clones share one time.
 #[derive(Clone, Debug)]

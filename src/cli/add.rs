@@ -1,8 +1,8 @@
-//! `routine add`, `reminder add`: a file like one a person would write. A chain's next link is made here too.
+//! `routine add`, `reminder add`: a file like one a person would write.
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::args::{Given, ReminderAdd, RoutineAdd};
@@ -11,6 +11,7 @@ use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{jobs, times, when};
 use crate::channel::terminal::plain;
+use crate::clock::whole_second;
 use crate::definition::{self, Definition, Draft, Kind, Written};
 
 /// `routine add`.
@@ -31,13 +32,6 @@ pub fn routine(args: RoutineAdd, context: &Context, output: &mut Output) -> Resu
 /// # Errors
 /// When what was asked for is no valid reminder; nothing is written then.
 pub fn reminder(args: ReminderAdd, context: &Context, output: &mut Output) -> Result<(), CliError> {
-    let written = make_reminder(args, context)?;
-    said(&written, context, output);
-    Ok(())
-}
-
-/// The reminder that was asked for, written.
-pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Written, CliError> {
     context.require_home()?;
     let ReminderAdd { message, delay, span, at, fields } = args;
     let mut draft = draft(Kind::Reminder, message, &fields.0)?;
@@ -57,7 +51,9 @@ pub(super) fn make_reminder(args: ReminderAdd, context: &Context) -> Result<Writ
     };
     draft.run_at = Some(whole_second(run_at).fixed_offset());
     let _one_at_a_time = context.narrow(&mut draft)?;
-    Ok(definition::create(&context.home, &draft, &context.defaults()?)?)
+    let written = definition::create(&context.home, &draft, &context.defaults()?)?;
+    said(&written, context, output);
+    Ok(())
 }
 
 /// So long after now.
@@ -65,12 +61,6 @@ pub(super) fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<Date
     let too_far = || CliError::user("that is too far away").hint("give a date with `--at`");
     let span = TimeDelta::from_std(span).map_err(|_| too_far())?;
     Ok(now.checked_add_signed(span).ok_or_else(too_far)?.with_timezone(&zone))
-}
-
-/// The next whole second, unless it is one: never earlier than what was asked for.
-pub(super) fn whole_second(at: DateTime<Tz>) -> DateTime<Tz> {
-    let up = if at.nanosecond() == 0 { at } else { at + TimeDelta::seconds(1) };
-    up.with_nanosecond(0).unwrap_or(up)
 }
 
 /// The job that flags ask for. Each value is read by the rules of the files.

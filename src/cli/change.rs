@@ -9,6 +9,7 @@ use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{add, jobs, restore, runs};
 use crate::channel::terminal::plain;
+use crate::clock::whole_second;
 use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind};
 
 /// `routine enable`, `routine disable`.
@@ -68,7 +69,7 @@ pub fn snooze(id: &str, span: Duration, context: &Context, output: &mut Output) 
     let loaded = context.load()?;
     let found = jobs::named(id, Kind::Reminder, &loaded)?;
     context.may_change([&*found])?;
-    let run_at = add::whole_second(add::later(context.now(), span, found.zone)?);
+    let run_at = whole_second(add::later(context.now(), span, found.zone)?);
     let value = Some(FieldValue::Text(run_at.to_rfc3339()));
     let written = definition::set_field(&context.home, &found.file, "run_at", value, &context.defaults()?)?;
     add::said(&written, context, output);

@@ -8,6 +8,7 @@ use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::Output;
 use super::when;
+use crate::clock::whole_second;
 use crate::definition::fields::On;
 use crate::definition::{self, Definition, DefinitionError, FieldValue, Kind, Loaded};
 
@@ -72,7 +73,7 @@ fn fields(
         if found.kind() != Kind::Reminder {
             return has_not("--in, --at", Kind::Reminder);
         }
-        fields.push(("run_at", Some(FieldValue::Text(add::whole_second(at).to_rfc3339()))));
+        fields.push(("run_at", Some(FieldValue::Text(whole_second(at).to_rfc3339()))));
     }
     for Given { field, value, flag } in changes.fields.0 {
         if !field.on.has(found.kind()) {

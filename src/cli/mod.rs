@@ -22,7 +22,6 @@ mod held;
 pub mod help;
 mod init;
 mod jobs;
-pub mod links;
 mod next;
 pub mod output;
 mod policy;

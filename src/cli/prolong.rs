@@ -6,17 +6,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Parser as _;
-
-use super::args::{Cli, Command, Reminder};
 use super::context::Context;
 use super::error::CliError;
 use super::output::{Output, STRONG, paint};
 use super::{add, change, runs};
 use crate::channel::terminal::plain;
-use crate::definition::{Definition, DefinitionId, Kind, Trigger, parse};
+use crate::clock::whole_second;
+use crate::definition::{self, Definition, DefinitionId, Kind, Trigger, parse};
 use crate::journal::{RunFilter, RunRecord};
-use crate::run::chain::ChainContext;
+use crate::run::chain::FollowUp;
 
 /// Schedules the next check of the chain that began with, or has, this reminder.
 ///
@@ -66,18 +64,15 @@ pub fn prolong(name: &str, delay: Duration, context: &Context, output: &mut Outp
         CliError::user(format!("there is no chain `{name}`, and none has run"))
             .hint("`ollim-bot reminder list` shows those that wait, `ollim-bot runs` those that ran")
     })?;
-    let link = ChainContext::prolonged(&last)
+    let follow_up = FollowUp::prolonged(&last)
         .ok_or_else(|| CliError::user(format!("reminder `{}` is not part of a chain", last.id)))?;
-    let words = std::iter::once("ollim-bot".to_owned()).chain(link.arguments(delay));
-    let typed = Cli::try_parse_from(words).map_err(|error| CliError::environment(error.to_string()))?;
-    let Some(Command::Reminder(Reminder::Add(args))) = typed.command else {
-        return Err(CliError::environment("only `reminder add` makes a check"));
-    };
-    let written = add::make_reminder(*args, context)?;
+    let zone = last.own_zone.map_or_else(|| context.zone(), Ok)?;
+    let at = whole_second(add::later(context.now(), delay, zone)?);
+    let written = definition::create(&context.home, &follow_up.at(at.fixed_offset()), &defaults)?;
     add::said(&written, context, output);
     if !context.json {
-        let number = format!("check {} of {}", link.chain_depth + 2, link.max_chain + 1);
-        output.note(format!("{} of the chain of {}", paint(STRONG, &number), plain(link.chain_parent.as_str())));
+        let place = follow_up.place();
+        output.note(format!("{} of the chain of {}", paint(STRONG, &place), plain(follow_up.parent.as_str())));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::context::{Caller, Context};
 use super::error::CliError;
 use super::output::Output;
 use super::{add, runs, when};
+use crate::clock::whole_second;
 use crate::definition::{self, Definition, DefinitionId, Kind, parse};
 use crate::journal::{JournalReader, RunRecord};
 
@@ -49,8 +50,8 @@ pub fn restore(
     let zone = read.as_ref().map_or(defaults.zone, |read| read.zone);
     let now = context.now();
     let run_at = match (span, at) {
-        (Some(span), _) => add::whole_second(add::later(now, span, zone)?).fixed_offset(),
-        (None, Some(text)) => add::whole_second(when::future(text, now, zone)?).fixed_offset(),
+        (Some(span), _) => whole_second(add::later(now, span, zone)?).fixed_offset(),
+        (None, Some(text)) => whole_second(when::future(text, now, zone)?).fixed_offset(),
         (None, None) => as_it_was(read.as_ref(), &record, &journal, now)?,
     };
     let written = definition::restore_fired(&context.home, &record.id, text, run_at, &defaults)?;

@@ -8,7 +8,6 @@ use tracing_subscriber::EnvFilter;
 use super::args::{Color, RunArgs};
 use super::context::{Context, InForce};
 use super::error::CliError;
-use super::links::Links;
 use super::output::Output;
 use super::{fork, init};
 use crate::daemon::delivery;
@@ -58,8 +57,7 @@ pub(super) fn serve(until: Until, only: Option<DefinitionId>, context: &Context)
         clock: context.clock.clone(),
         until,
         only,
-        commands: Arc::new(ForForks(in_force.clone())),
-        reminders: Arc::new(Links(in_force)),
+        commands: Arc::new(ForForks(in_force)),
         show: delivery::console(move || zone.context().zone_of_records()),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

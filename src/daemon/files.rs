@@ -3,32 +3,17 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use async_trait::async_trait;
 
-use super::following::Following;
 use crate::definition::{self, DefinitionId};
 use crate::home::Home;
-use crate::schedule::{Files, Removal};
+use crate::schedule::{Files, LiveDefinitions, Removal};
 
 /// The data folder's files.
 pub struct HomeFiles {
-    home: Home,
-    /// Set when it is there: what follows the folders needs the schedule, which needs these.
-    following: OnceLock<Following>,
-}
-
-impl HomeFiles {
-    pub(super) fn new(home: Home) -> Self {
-        Self { home, following: OnceLock::new() }
-    }
-
-    /// From now on this one is asked. Before it is there, nothing has been loaded that could fire.
-    pub(super) fn ask(&self, following: Following) {
-        // The first one stays: a service follows its folders once.
-        self.following.get_or_init(|| following);
-    }
+    pub(super) home: Home,
+    pub(super) definitions: LiveDefinitions,
 }
 
 #[async_trait]
@@ -42,9 +27,7 @@ impl Files for HomeFiles {
     }
 
     async fn reread(&self, id: &DefinitionId, file: &Path) {
-        if let Some(following) = self.following.get() {
-            following.reread_one(id, file.to_owned()).await;
-        }
+        self.definitions.reread_one(id, file.to_owned()).await;
     }
 
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal> {

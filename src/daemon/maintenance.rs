@@ -10,13 +10,12 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 
-use super::following::Following;
 use super::settings::Current;
 use crate::clock::Clock;
 use crate::home::Home;
 use crate::journal::Journal;
 use crate::run::folder;
-use crate::schedule::{MaintenanceTask, Schedule};
+use crate::schedule::{LiveDefinitions, MaintenanceTask, Schedule};
 
 /// Every folder is read again so often, whatever the watch has told.
 const REREAD: Duration = Duration::from_secs(10 * 60);
@@ -32,7 +31,7 @@ pub(super) struct Maintenance {
     pub(super) home: Home,
     pub(super) journal: Journal,
     pub(super) clock: Clock,
-    pub(super) following: Following,
+    pub(super) definitions: LiveDefinitions,
     pub(super) schedule: Schedule,
     pub(super) settings: Current,
 }
@@ -40,10 +39,10 @@ pub(super) struct Maintenance {
 impl Maintenance {
     /// All tasks.
     pub(super) fn tasks(self) -> Vec<MaintenanceTask> {
-        let Self { home, journal, clock, following, schedule, settings } = self;
+        let Self { home, journal, clock, definitions, schedule, settings } = self;
         let reread = move || -> BoxFuture<'static, ()> {
-            let following = following.clone();
-            async move { following.reread().await }.boxed()
+            let definitions = definitions.clone();
+            async move { definitions.reread().await }.boxed()
         };
         let asked = schedule.clone();
         let heartbeat = move || -> BoxFuture<'static, ()> {

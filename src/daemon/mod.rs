@@ -9,8 +9,6 @@ pub mod control;
 pub mod delivery;
 pub mod ending;
 mod files;
-mod following;
-pub mod links;
 pub mod lock;
 mod maintenance;
 mod problems;

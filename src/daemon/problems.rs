@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 
 use crate::definition::Problem;
 use crate::journal::{Journal, JournalError, NewMessage};
+use crate::schedule::ProblemsOfFile;
 
 /// Where the journal keeps what the person was told.
 const SETTING: &str = "told_problems";
@@ -48,6 +49,13 @@ impl Problems {
         let mut told = self.told.lock().await;
         told.retain(|file, _| files.contains_key(file));
         self.tell(&mut told, files).await;
+    }
+
+    /// Tells of the problems that come, until the future is dropped.
+    pub async fn follow(self, mut found: mpsc::UnboundedReceiver<ProblemsOfFile>) {
+        while let Some((file, problems)) = found.recv().await {
+            self.of_file(&file, problems).await;
+        }
     }
 
     /// These are all problems of one file; none: it was put right, or is gone.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, RwLock};
 
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::client::{self, Chosen, Wish};
@@ -13,8 +13,6 @@ use super::control::Control;
 use super::delivery::{self, Show};
 use super::ending::{self, Ending, Hangups, Until};
 use super::files::HomeFiles;
-use super::following::Following;
-use super::links::{Links, WriteReminders};
 use super::lock::{Lock, LockError};
 use super::maintenance::Maintenance;
 use super::problems::Problems;
@@ -31,11 +29,12 @@ use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Wa
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::run::held::held;
-use crate::run::neighbours::Neighbours;
 use crate::run::runner::Runner;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
-use crate::schedule::{Dispatcher, FireError, Housekeeping, HousekeepingError, Schedule, ScheduleError};
+use crate::schedule::{
+    Dispatcher, FireError, Housekeeping, HousekeepingError, LiveDefinitions, Schedule, ScheduleError,
+};
 use agent_sandbox::cgroup::Delegated;
 
 /// What the service is started with.
@@ -56,8 +55,6 @@ pub struct Start {
     pub only: Option<DefinitionId>,
     /// Executes what is typed in forks.
     pub commands: Arc<dyn Commands>,
-    /// Makes the links of chains.
-    pub reminders: Arc<dyn WriteReminders>,
     /// Shows messages to the person.
     pub show: Show,
 }
@@ -102,7 +99,7 @@ pub enum DaemonError {
 /// # Errors
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
-    let Start { home, settings, rereads, env, clock, until, only, commands, reminders, show } = start;
+    let Start { home, settings, rereads, env, clock, until, only, commands, show } = start;
     let Settings { config, defaults } = settings;
     // From here on a signal ends the service in order.
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
@@ -134,11 +131,11 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     // The watch comes first: what happens from here on is told, what was before is read.
     let own_agents = env.get("HOME").map(|person| agents::user_folder(Path::new(person)));
     let watch = Watch::start(&home, own_agents.as_deref())?;
-    let definitions = Arc::new(Mutex::new(read_all(&home, defaults.clone()).await?));
+    let store = read_all(&home, defaults.clone()).await?;
+    let (schedule, inbox) = Schedule::channel(config.max_concurrent_runs);
+    let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
 
     let tokens = Tokens::default();
-    let neighbours = Neighbours::default();
-    let links = Arc::new(Links::new(reminders));
     let budget = SharedBudget::new(journal.clone());
     let for_runs = Arc::new(RwLock::new(settings::of_runs(&config)));
     let user_home = env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
@@ -150,7 +147,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         journal: journal.clone(),
         settings: Arc::clone(&for_runs),
         defaults,
-        schedule: OnceLock::new(),
+        schedule: schedule.clone(),
         going: tokio::sync::Mutex::default(),
     });
     let runner = Runner {
@@ -164,16 +161,12 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         client,
         tokens: tokens.clone(),
         bot: Bot { main: main.clone(), budget: budget.clone() },
-        reminders: links.clone(),
-        neighbours: neighbours.clone(),
+        definitions: definitions.clone(),
+        schedule: schedule.clone(),
         spawner: spawner.clone(),
     };
-    let files = Arc::new(HomeFiles::new(home.clone()));
-    let (schedule, dispatcher) =
-        Dispatcher::new(&clock, journal.clone(), Arc::new(runner), files.clone(), config.max_concurrent_runs);
-    neighbours.ask(schedule.clone());
-    // Nobody else sets it.
-    let _first = spawner.schedule.set(schedule.clone());
+    let files = HomeFiles { home: home.clone(), definitions: definitions.clone() };
+    let dispatcher = Dispatcher::new(inbox, &clock, journal.clone(), Arc::new(runner), Arc::new(files));
     let sessions = spawner.left_open().await.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
 
     let status = ServiceStatus {
@@ -187,16 +180,14 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     };
     let control = Control::open(&home, tokens.clone()).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
-    let following = Following::start(definitions, sessions, schedule.clone(), problems).await;
-    links.ask(following.clone());
-    files.ask(following.clone());
+    problems.all(definitions.start(sessions).await).await;
     let in_force = InForce {
         source: rereads,
         started: Arc::clone(&config),
         current: watch::Sender::new(config),
         runs: for_runs,
         schedule: schedule.clone(),
-        following: following.clone(),
+        definitions: definitions.clone(),
         journal: journal.clone(),
     };
     let current = in_force.current.subscribe();
@@ -204,7 +195,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         home: home.clone(),
         journal: journal.clone(),
         clock: clock.clone(),
-        following: following.clone(),
+        definitions: definitions.clone(),
         schedule: schedule.clone(),
         settings: current.clone(),
     };
@@ -233,7 +224,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
             tracing::warn!(%error, "what killed writers may have left in the folders of definitions was not removed");
         }
     });
-    tasks.spawn(following.follow(watch));
+    tasks.spawn(definitions.follow(watch));
+    tasks.spawn(problems.follow(problems_of_files));
     tasks.spawn(async move { control.serve(Arc::new(verbs)).await });
     tasks.spawn(runtime_files::watch(Arc::clone(&lock), home.clone(), schedule.clone(), journal.trouble()));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));

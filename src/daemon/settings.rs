@@ -7,12 +7,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
-use super::following::Following;
 use crate::config::{Config, SandboxChoice};
 use crate::definition::Defaults;
 use crate::journal::{Journal, NewMessage};
 use crate::run::runner::RunSettings;
-use crate::schedule::Schedule;
+use crate::schedule::{LiveDefinitions, Schedule};
 
 /// The settings as they are now.
 pub type Current = watch::Receiver<Arc<Config>>;
@@ -102,7 +101,7 @@ pub(super) struct InForce {
     pub(super) current: watch::Sender<Arc<Config>>,
     pub(super) runs: Arc<RwLock<RunSettings>>,
     pub(super) schedule: Schedule,
-    pub(super) following: Following,
+    pub(super) definitions: LiveDefinitions,
     pub(super) journal: Journal,
 }
 
@@ -114,7 +113,7 @@ impl InForce {
         match read.unwrap_or_else(|error| Err(format!("a fault of ollim-bot itself: {error}"))) {
             Ok(settings) => self.take(settings).await,
             Err(wrong) => {
-                self.following.reread().await;
+                self.definitions.reread().await;
                 let said = "The settings cannot be used, so they stay as they were.";
                 tracing::error!("{said}\n{wrong}");
                 self.tell(format!("{said}\n{wrong}")).await;
@@ -129,7 +128,7 @@ impl InForce {
         *self.runs.write().unwrap_or_else(PoisonError::into_inner) = of_runs(&config);
         self.schedule.limit(config.max_concurrent_runs);
         self.current.send_replace(config);
-        self.following.reread_with(defaults).await;
+        self.definitions.reread_with(defaults).await;
         for (key, value) in &live {
             tracing::info!("settings: `{key}` is now {value}");
         }

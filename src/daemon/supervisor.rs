@@ -249,7 +249,8 @@ mod tests {
         let supervisor = Supervisor::of(&env(address.as_pathname().unwrap().to_str().unwrap(), "10000000"));
         let clock = clock::Clock::system();
         let journal = Journal::open(&folder.path().join("journal.db"), clock.clone()).unwrap();
-        let (schedule, dispatcher) = Dispatcher::new(&clock, journal, Arc::new(Nothing), Arc::new(Nothing), 1);
+        let (schedule, inbox) = Schedule::channel(1);
+        let dispatcher = Dispatcher::new(inbox, &clock, journal, Arc::new(Nothing), Arc::new(Nothing));
         let pulse = tokio::spawn(supervisor.pulse(schedule.clone()));
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert_eq!(mail(&socket), [""; 0], "it does not go round yet");

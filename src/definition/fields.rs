@@ -74,19 +74,10 @@ impl Field {
     };
 
     /// The value in a draft, where it is not the default.
-    pub(crate) fn not_default(&self, draft: &Draft) -> Option<FieldValue> {
+    #[must_use]
+    pub fn not_default(&self, draft: &Draft) -> Option<FieldValue> {
         let value = (self.show)(draft);
         value.filter(|value| (self.show)(&Draft::empty(draft.kind, String::new())).as_ref() != Some(value))
-    }
-
-    /// The flags that set it to this value, each with its argument.
-    pub(crate) fn flags_for(&self, value: &FieldValue) -> Vec<String> {
-        if let Some(flag) = self.flags.iter().find(|flag| flag.sets.is_some_and(|sets| sets() == *value)) {
-            return vec![format!("--{}", flag.long)];
-        }
-        let Some(flag) = self.flags.iter().find(|flag| flag.sets.is_none()) else { return Vec::new() };
-        // Joined, so that an argument that begins with `-` stays one.
-        value.arguments().into_iter().map(|argument| format!("--{}={argument}", flag.long)).collect()
     }
 }
 

@@ -205,6 +205,18 @@ impl Store {
         self.apply(fresh)
     }
 
+    /// The data folder.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// What holds for files that do not say.
+    #[must_use]
+    pub fn defaults(&self) -> &Defaults {
+        &self.defaults
+    }
+
     /// [`Store::reload`], with other defaults from now on.
     pub fn reload_with(&mut self, defaults: Defaults) -> Vec<Change> {
         self.defaults = defaults;

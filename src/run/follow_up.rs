@@ -1,73 +1,47 @@
-//! The next link of a chain: made by the command line's own `reminder add`, at most one in a run.
+//! The next check of a chain: at most one in a run; a second call moves it.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
 
-use super::chain::ChainContext;
-use crate::definition::{Definition, DefinitionId, Trigger};
+use super::chain::FollowUp;
+use crate::clock::whole_second;
+use crate::definition::{Definition, DefinitionError, Trigger};
+use crate::schedule::LiveDefinitions;
 
-/// How far away a link may be: a number that an agent got wrong is no time that anyone meant.
+/// How far away a check may be: a number that an agent got wrong is no time that anyone meant.
 const FARTHEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Makes, moves and finds reminders. What one call has done the next one knows. Called on blocking threads.
-pub trait Reminders: Send + Sync {
-    /// `ollim-bot` with these arguments, which begin with `reminder add`.
-    ///
-    /// # Errors
-    /// What is wrong, as the command line says it; then nothing was written.
-    fn add(&self, arguments: &[String]) -> Result<Added, String>;
-
-    /// Gives a reminder that has not fired another time. `false`: its file is no longer there.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    fn move_to(&self, file: &Path, at: DateTime<Utc>) -> Result<bool, String>;
-
-    /// The link number `depth` of the chain that began with `root`, where it has not fired yet.
-    fn waiting_link(&self, root: &DefinitionId, depth: u32) -> Option<Added>;
-}
-
-/// A reminder that was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Added {
-    /// Its id.
-    pub id: DefinitionId,
-    /// Its file, relative to the data folder.
-    pub file: PathBuf,
-}
-
-/// A run's place in its chain, and the link that it has made.
-pub(super) struct NextLink {
+/// A run's place in its chain, and the check that it has made.
+pub(super) struct NextCheck {
     place: Place,
-    made: Mutex<Option<Added>>,
+    made: Mutex<Option<PathBuf>>,
 }
 
 enum Place {
     NoChain,
-    LastLink { checks: u32 },
-    Open(Box<ChainContext>),
+    LastCheck { checks: u32 },
+    Open(Box<FollowUp>),
 }
 
-impl NextLink {
+impl NextCheck {
     pub(super) fn of(definition: &Definition) -> Self {
-        let place = match (ChainContext::of(definition), &definition.trigger) {
-            (Some(context), _) => Place::Open(Box::new(context)),
-            (None, Trigger::Reminder { chain: Some(chain), .. }) => Place::LastLink { checks: chain.max + 1 },
+        let place = match (FollowUp::of(definition), &definition.trigger) {
+            (Some(follow_up), _) => Place::Open(Box::new(follow_up)),
+            (None, Trigger::Reminder { chain: Some(chain), .. }) => Place::LastCheck { checks: chain.max + 1 },
             (None, _) => Place::NoChain,
         };
         Self { place, made: Mutex::new(None) }
     }
 
-    /// Whether another link may follow.
+    /// Whether another check may follow.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.place, Place::Open(_))
     }
 
-    /// Schedules the next link `delay` from `now`; a second call moves it.
+    /// Schedules the next check `delay` from `now`; a second call moves it.
     ///
     /// # Errors
     /// A sentence for the agent; then nothing has changed.
@@ -75,17 +49,17 @@ impl NextLink {
         &self,
         delay: Duration,
         now: DateTime<Utc>,
-        reminders: &Arc<dyn Reminders>,
+        definitions: &LiveDefinitions,
     ) -> Result<String, String> {
-        let context = match &self.place {
-            Place::Open(context) => context,
+        let follow_up = match &self.place {
+            Place::Open(follow_up) => follow_up,
             Place::NoChain => {
                 return Err(
                     "This job is not part of a chain, so there is nothing to follow up on. Nothing was scheduled."
                         .into(),
                 );
             }
-            Place::LastLink { checks } => {
+            Place::LastCheck { checks } => {
                 return Err(format!(
                     "This is the last of {checks} checks: the chain ends here. Nothing was scheduled; finish what you can now."
                 ));
@@ -99,121 +73,136 @@ impl NextLink {
                 "The next check must lie in the future: at least 1 minute from now. Nothing was scheduled.".into()
             );
         }
-        let (number, of) = (context.chain_depth + 2, context.max_chain + 1);
-        let words = humantime::format_duration(Duration::from_secs(delay.as_secs()));
+        let delay = Duration::from_secs(delay.as_secs());
+        let at = whole_second(now + delay);
+        let (check, words) = (follow_up.place(), humantime::format_duration(delay));
         let mut made = self.made.lock().await;
         if made.is_none() {
-            // An earlier attempt may have made it, or a run of before a `reminder retry`.
-            let (reminders, root) = (Arc::clone(reminders), context.chain_parent.clone());
-            let depth = context.chain_depth + 1;
-            *made = blocking(move || Ok(reminders.waiting_link(&root, depth))).await?;
+            // An earlier attempt may have made it, or a run before a `reminder retry`.
+            let next = follow_up.clone();
+            *made = definitions.find(move |definition| next.is(definition)).await.map(|found| found.file.clone());
         }
-        if let Some(link) = &*made {
-            let at = chrono::TimeDelta::from_std(delay).ok().and_then(|delay| now.checked_add_signed(delay));
-            let at = at.ok_or("That is too far in the future. The next check stays when it was.")?;
-            let (reminders, file) = (Arc::clone(reminders), link.file.clone());
-            if !blocking(move || reminders.move_to(&file, at)).await? {
-                return Err("The next check has already begun, so its time cannot be changed.".into());
-            }
-            return Ok(format!("Moved: check {number} of {of} is now in {words}."));
+        if let Some(file) = &*made {
+            return match definitions.move_to(file, at).await {
+                Ok(true) => Ok(format!("Moved: {check} is now in {words}.")),
+                Ok(false) => Err("The next check has already begun, so its time cannot be changed.".into()),
+                Err(error) => Err(error.to_string()),
+            };
         }
-        let (reminders, arguments) = (Arc::clone(reminders), context.arguments(delay));
+        let zone = follow_up.zone().unwrap_or(definitions.zone().await);
         fail_point!(BeforeLink);
-        *made = Some(blocking(move || reminders.add(&arguments)).await?);
+        let written = definitions.create(follow_up.at(at.with_timezone(&zone).fixed_offset())).await;
+        *made = Some(written.map_err(|error| said(&error))?.definition.file);
         fail_point!(LinkMade);
-        Ok(format!("Scheduled: check {number} of {of} in {words}."))
+        Ok(format!("Scheduled: {check} in {words}."))
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(format!("a fault of ollim-bot itself: {error}")))
+/// An error with its ways out, in one sentence for an agent.
+fn said(error: &DefinitionError) -> String {
+    let hints = match error {
+        DefinitionError::Invalid { problems } => problems.iter().filter_map(|problem| problem.hint.clone()).collect(),
+        _ => Vec::new(),
+    };
+    std::iter::once(error.to_string()).chain(hints).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex as StdMutex;
+    use std::fs;
 
     use super::super::prompt::tests::reminder;
     use super::*;
-    use crate::definition::Mode;
+    use crate::definition::{Defaults, Mode, Store};
+    use crate::home::Home;
+    use crate::schedule::{Inbox, Schedule};
 
-    #[derive(Default)]
-    struct Book {
-        calls: StdMutex<Vec<String>>,
-        gone: bool,
-        waiting: bool,
+    /// A data folder whose definitions nobody watches.
+    struct Folder {
+        folder: tempfile::TempDir,
+        definitions: LiveDefinitions,
+        _inbox: Inbox,
     }
 
-    impl Reminders for Book {
-        fn add(&self, arguments: &[String]) -> Result<Added, String> {
-            self.calls.lock().unwrap().push(arguments.join(" "));
-            Ok(Added { id: DefinitionId::new("next"), file: PathBuf::from("reminders/next.md") })
+    impl Folder {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Home::new(folder.path());
+            fs::create_dir(home.reminders()).unwrap();
+            let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+            let (schedule, inbox) = Schedule::channel(1);
+            let (definitions, _) = LiveDefinitions::new(Store::open(&home, defaults).unwrap(), schedule);
+            Self { folder, definitions, _inbox: inbox }
         }
 
-        fn move_to(&self, file: &Path, at: DateTime<Utc>) -> Result<bool, String> {
-            self.calls.lock().unwrap().push(format!("{} to {at}", file.display()));
-            Ok(!self.gone)
+        async fn schedule(&self, check: &NextCheck, minutes: u64) -> Result<String, String> {
+            check.schedule(Duration::from_secs(60 * minutes), DateTime::UNIX_EPOCH, &self.definitions).await
         }
 
-        fn waiting_link(&self, root: &DefinitionId, depth: u32) -> Option<Added> {
-            let link = Added { id: DefinitionId::new("made"), file: PathBuf::from("reminders/made.md") };
-            (self.waiting && (root.as_str(), depth) == ("oven0", 1)).then_some(link)
+        /// Each file's name, with the line that says when it fires.
+        fn files(&self) -> Vec<(String, String)> {
+            let mut files: Vec<(String, String)> = fs::read_dir(self.folder.path().join("reminders"))
+                .unwrap()
+                .map(|entry| {
+                    let entry = entry.unwrap();
+                    let text = fs::read_to_string(entry.path()).unwrap();
+                    let run_at = text.lines().find(|line| line.starts_with("run_at")).unwrap().to_owned();
+                    (entry.file_name().into_string().unwrap(), run_at)
+                })
+                .collect();
+            files.sort();
+            files
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join("reminders").join(name)
         }
     }
 
-    async fn schedule(link: &NextLink, book: &Arc<Book>, minutes: u64) -> Result<String, String> {
-        let (now, book): (_, Arc<dyn Reminders>) = (DateTime::UNIX_EPOCH, book.clone());
-        link.schedule(Duration::from_secs(60 * minutes), now, &book).await
+    fn first() -> NextCheck {
+        NextCheck::of(&reminder(Mode::Foreground, Some((0, 2))))
     }
 
     #[tokio::test]
-    async fn one_link_in_a_run_and_a_second_call_moves_it() {
-        let (link, book) = (NextLink::of(&reminder(Mode::Foreground, Some((0, 2)))), Arc::new(Book::default()));
-        assert_eq!(schedule(&link, &book, 30).await.unwrap(), "Scheduled: check 2 of 3 in 30m.");
-        assert_eq!(schedule(&link, &book, 90).await.unwrap(), "Moved: check 2 of 3 is now in 1h 30m.");
-        let calls = book.calls.lock().unwrap().clone();
-        assert_eq!(
-            calls,
-            [
-                "reminder add --delay=30 --message=Is the oven off?\n --max-chain=2 --chain-depth=1 --chain-parent=oven0 --timeout=1m",
-                "reminders/next.md to 1970-01-01 01:30:00 UTC",
-            ]
-        );
+    async fn one_check_in_a_run_and_a_second_call_moves_it() {
+        let (folder, check) = (Folder::new(), first());
+        assert_eq!(folder.schedule(&check, 30).await.unwrap(), "Scheduled: check 2 of 3 in 30m.");
+        let made = folder.files();
+        assert_eq!(made.len(), 1);
+        assert_eq!(made[0].1, "run_at: '1970-01-01T00:30:00+00:00'");
+        assert_eq!(folder.schedule(&check, 90).await.unwrap(), "Moved: check 2 of 3 is now in 1h 30m.");
+        assert_eq!(folder.files(), [(made[0].0.clone(), "run_at: '1970-01-01T01:30:00+00:00'".to_owned())]);
     }
 
     #[tokio::test]
-    async fn a_link_that_has_begun_is_not_doubled() {
-        let (link, book) =
-            (NextLink::of(&reminder(Mode::Foreground, Some((0, 2)))), Arc::new(Book { gone: true, ..Book::default() }));
-        schedule(&link, &book, 1).await.unwrap();
-        assert!(schedule(&link, &book, 5).await.unwrap_err().contains("already begun"));
-        assert_eq!(book.calls.lock().unwrap().iter().filter(|call| call.starts_with("reminder add")).count(), 1);
+    async fn a_check_that_has_begun_is_not_doubled() {
+        let (folder, check) = (Folder::new(), first());
+        folder.schedule(&check, 1).await.unwrap();
+        fs::remove_file(folder.path(&folder.files()[0].0)).unwrap();
+        assert!(folder.schedule(&check, 5).await.unwrap_err().contains("already begun"));
+        assert_eq!(folder.files(), []);
     }
 
     #[tokio::test]
-    async fn a_link_that_an_earlier_run_made_is_moved() {
-        for waiting in [true, false] {
-            let book = Arc::new(Book { waiting, ..Book::default() });
-            let link = NextLink::of(&reminder(Mode::Foreground, Some((0, 2))));
-            schedule(&link, &book, 30).await.unwrap();
-            let calls = book.calls.lock().unwrap().clone();
-            let then =
-                if waiting { "reminders/made.md to 1970-01-01 00:30:00 UTC" } else { "reminder add --delay=30 " };
-            assert!(calls[0].starts_with(then), "{calls:?}");
-            assert_eq!(calls.len(), 1);
-        }
+    async fn a_check_that_an_earlier_run_made_is_moved_wherever_it_is() {
+        let folder = Folder::new();
+        folder.schedule(&first(), 30).await.unwrap();
+        fs::rename(folder.path(&folder.files()[0].0), folder.path("later.md")).unwrap();
+        assert_eq!(folder.schedule(&first(), 60).await.unwrap(), "Moved: check 2 of 3 is now in 1h.");
+        assert_eq!(folder.files(), [("later.md".to_owned(), "run_at: '1970-01-01T01:00:00+00:00'".to_owned())]);
+        fs::remove_file(folder.path("later.md")).unwrap();
+        assert_eq!(folder.schedule(&first(), 5).await.unwrap(), "Scheduled: check 2 of 3 in 5m.");
     }
 
     #[tokio::test]
     async fn outside_a_chain_and_at_its_end_nothing_is_scheduled() {
+        let folder = Folder::new();
         for (chain, words) in [(None, "not part of a chain"), (Some((2, 2)), "last of 3 checks")] {
-            let (link, book) = (NextLink::of(&reminder(Mode::Foreground, chain)), Arc::new(Book::default()));
-            assert!(schedule(&link, &book, 30).await.unwrap_err().contains(words));
-            assert_eq!(*book.calls.lock().unwrap(), Vec::<String>::new());
+            let check = NextCheck::of(&reminder(Mode::Foreground, chain));
+            assert!(folder.schedule(&check, 30).await.unwrap_err().contains(words));
         }
-        let (link, book) = (NextLink::of(&reminder(Mode::Foreground, Some((0, 2)))), Arc::new(Book::default()));
-        assert!(schedule(&link, &book, 0).await.unwrap_err().contains("at least 1 minute"));
-        assert!(schedule(&link, &book, u64::from(u32::MAX)).await.unwrap_err().contains("within a year"));
-        assert_eq!(*book.calls.lock().unwrap(), Vec::<String>::new());
+        assert!(folder.schedule(&first(), 0).await.unwrap_err().contains("at least 1 minute"));
+        assert!(folder.schedule(&first(), u64::from(u32::MAX)).await.unwrap_err().contains("within a year"));
+        assert_eq!(folder.files(), []);
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tracing::{debug, error, info};
 
 use super::cap::Cap;
-use super::follow_up::{NextLink, Reminders};
+use super::follow_up::NextCheck;
 use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, may_change_files, on_one_line};
+use crate::schedule::LiveDefinitions;
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
 const OUR_TOOLS: &str = "mcp__discord__";
@@ -57,10 +58,10 @@ pub struct Host {
     pub(super) clock: Clock,
     pub(super) bot: Bot,
     pub(super) bot_name: String,
-    pub(super) link: NextLink,
-    /// How far away the `notify` client puts a chain's next link.
+    pub(super) next_check: NextCheck,
+    /// How far away the `notify` client puts a chain's next check.
     pub(super) notify_delay: Duration,
-    pub(super) reminders: Arc<dyn Reminders>,
+    pub(super) definitions: LiveDefinitions,
     pub(super) reach: Mutex<Reach>,
     /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
     pub(super) delivered: Mutex<Vec<String>>,
@@ -190,7 +191,7 @@ impl OnBehalf for Host {
     }
 
     async fn follow_up(&self, delay: Duration) -> Result<String, String> {
-        self.schedule_link(delay).await
+        self.schedule_check(delay).await
     }
 
     async fn mark_effect(&self, what: &str) -> Result<(), String> {
@@ -317,8 +318,8 @@ impl RunHost for Host {
     }
 
     async fn deliver(&self, mut text: String) -> Result<(), String> {
-        if self.link.is_open() {
-            let next = self.schedule_link(self.notify_delay).await?;
+        if self.next_check.is_open() {
+            let next = self.schedule_check(self.notify_delay).await?;
             text.push_str("\n\n");
             text.push_str(&next);
         }

@@ -1,6 +1,6 @@
 //! Which other background jobs a run is told of, so that it can leave a thing to a later one.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -17,23 +17,10 @@ const AT_MOST: TimeDelta = TimeDelta::hours(12);
 /// So many of the next occurrences are looked at: foreground jobs are among them.
 const LOOKED_AT: usize = 64;
 
-/// The other jobs, as the schedule knows them. It is handed over when it is there: it starts runs, and runs ask it.
-#[derive(Clone, Default)]
-pub struct Neighbours(Arc<OnceLock<Schedule>>);
-
-impl Neighbours {
-    /// From now on this schedule is asked.
-    pub fn ask(&self, schedule: Schedule) {
-        // The first one stays: a service has one schedule.
-        self.0.get_or_init(|| schedule);
-    }
-
-    /// The background jobs around `now`, `own` excepted, in order of time.
-    pub async fn of(&self, own: &Definition, now: DateTime<Utc>) -> Vec<Neighbour> {
-        let Some(schedule) = self.0.get() else { return Vec::new() };
-        let snapshot = schedule.snapshot(LOOKED_AT).await;
-        select(own, now, &snapshot.recent, &snapshot.next)
-    }
+/// The background jobs around `now`, `own` excepted, in order of time.
+pub async fn around(own: &Definition, now: DateTime<Utc>, schedule: &Schedule) -> Vec<Neighbour> {
+    let snapshot = schedule.snapshot(LOOKED_AT).await;
+    select(own, now, &snapshot.recent, &snapshot.next)
 }
 
 type Timed = (DateTime<Utc>, Arc<Definition>);

@@ -15,11 +15,11 @@ use async_trait::async_trait;
 use tracing::warn;
 
 use super::cap::Cap;
-use super::chain::ChainContext;
+use super::chain::FollowUp;
 use super::folder;
-use super::follow_up::{NextLink, Reminders};
+use super::follow_up::NextCheck;
 use super::host::Host;
-use super::neighbours::Neighbours;
+use super::neighbours;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
 use super::restrictions::Restrictions;
 use super::sandbox::{JobSandbox, SandboxPlan};
@@ -37,7 +37,7 @@ use crate::definition::{self, Background, Definition, Kind, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
 use crate::policy::{JobNetwork, Policy, SpawnTools, ToolPattern, Verdict, free_programs};
-use crate::schedule::{Job, Launcher};
+use crate::schedule::{Job, Launcher, LiveDefinitions, Schedule};
 
 /// Reports that a turn is given at most; older ones are counted.
 const UPDATES_SHOWN: usize = 10;
@@ -93,10 +93,10 @@ pub struct Runner {
     pub tokens: Tokens,
     /// The main session and the ping budget.
     pub bot: Bot,
-    /// Makes the links of chains.
-    pub reminders: Arc<dyn Reminders>,
+    /// The definitions in force; the checks of chains are made here.
+    pub definitions: LiveDefinitions,
     /// What else runs around now.
-    pub neighbours: Neighbours,
+    pub schedule: Schedule,
     /// Starts agents.
     pub spawner: Arc<Spawner>,
 }
@@ -193,7 +193,7 @@ impl Runner {
         // Who has one task leaves nothing to others.
         let neighbours = match narrowed.spawned_by {
             Some(_) => Vec::new(),
-            None => self.neighbours.of(&job.definition, self.clock.now()).await,
+            None => neighbours::around(&job.definition, self.clock.now(), &self.schedule).await,
         };
         let facts = ForkFacts {
             tools: &host.tools,
@@ -357,9 +357,9 @@ impl Runner {
             clock: self.clock.clone(),
             bot: self.bot.clone(),
             bot_name: settings.bot_name.clone(),
-            link: NextLink::of(&job.definition),
+            next_check: NextCheck::of(&job.definition),
             notify_delay: settings.notify_chain_delay,
-            reminders: self.reminders.clone(),
+            definitions: self.definitions.clone(),
             reach: tokio::sync::Mutex::new(Reach::default()),
             delivered: tokio::sync::Mutex::default(),
         })
@@ -455,7 +455,7 @@ pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
             offered.push(tools::SESSIONS_SPAWN);
         }
     }
-    if ChainContext::of(definition).is_some() {
+    if FollowUp::of(definition).is_some() {
         offered.push(tools::FOLLOW_UP_CHAIN);
     }
     policy.visible_mcp(&offered)
@@ -464,7 +464,7 @@ pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
 /// The way in which a run of a definition can make its chain's next link.
 #[must_use]
 pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUpBy> {
-    ChainContext::of(definition)?;
+    FollowUp::of(definition)?;
     if our_tools(definition, policy).iter().any(|tool| tool == tools::FOLLOW_UP_CHAIN) {
         return Some(FollowUpBy::Tool);
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -63,8 +63,8 @@ pub struct Spawner {
     pub settings: Arc<RwLock<RunSettings>>,
     /// What holds for definitions that do not say.
     pub defaults: Defaults,
-    /// Where what is started runs; handed over when it is there.
-    pub schedule: OnceLock<Schedule>,
+    /// Where what is started runs.
+    pub schedule: Schedule,
     /// The hosts of sessions that are going.
     pub going: tokio::sync::Mutex<Going>,
 }
@@ -91,7 +91,6 @@ impl Spawner {
     /// # Errors
     /// A sentence: why it was not started. Nothing is recorded then.
     pub async fn spawn(&self, request: SpawnRequest, caller: Option<(&RunId, &Cap)>) -> Result<DefinitionId, String> {
-        let schedule = self.schedule.get().ok_or("the service is only starting; try again in a moment")?;
         let SpawnRequest { prompt, agent, tools, timeout } = request;
         if prompt.trim().is_empty() {
             return Err("the prompt is empty: say what the agent is to do".into());
@@ -140,7 +139,7 @@ impl Spawner {
                 return Err(format!("{open} spawned agents are going or waiting, which is the most"));
             }
         }
-        schedule.upsert(loaded);
+        self.schedule.upsert(loaded);
         Ok(id)
     }
 

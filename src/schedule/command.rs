@@ -191,7 +191,23 @@ pub struct Schedule {
     pub(super) activity: watch::Receiver<Activity>,
 }
 
+/// Where a dispatcher takes what the handles send.
+#[derive(Debug)]
+pub struct Inbox {
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    pub(super) activity: watch::Sender<Activity>,
+    pub(super) max_concurrent_runs: usize,
+}
+
 impl Schedule {
+    /// A handle, and the inbox of the dispatcher that is to be made. What is sent before waits.
+    #[must_use]
+    pub fn channel(max_concurrent_runs: usize) -> (Self, Inbox) {
+        let (sender, commands) = mpsc::unbounded_channel();
+        let (activity, watching) = watch::channel(Activity::default());
+        (Self { commands: sender, activity: watching }, Inbox { commands, activity, max_concurrent_runs })
+    }
+
     /// Replaces all definitions. The first call about definitions must be this one. It also takes up what the previous
     /// process left; nothing fires before that.
     pub fn replace(&self, definitions: Vec<Loaded>) {

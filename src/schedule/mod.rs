@@ -29,6 +29,7 @@ mod gate;
 mod housekeeping;
 mod job;
 mod leftover;
+mod live;
 mod missed;
 mod overlap;
 mod queue;
@@ -38,9 +39,12 @@ mod retry;
 mod tests;
 mod wall_clock;
 
-pub use command::{ActiveView, Activity, CancelError, DecisionError, FireError, Loaded, Schedule, Snapshot, StageView};
+pub use command::{
+    ActiveView, Activity, CancelError, DecisionError, FireError, Inbox, Loaded, Schedule, Snapshot, StageView,
+};
 pub use definitions::occurrences;
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};
 pub use files::{Files, Removal};
 pub use housekeeping::{Housekeeping, HousekeepingError, MaintenanceTask};
 pub use job::{Job, Launcher};
+pub use live::{LiveDefinitions, ProblemsOfFile};

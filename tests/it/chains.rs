@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use ollim_bot::definition::{Chain, Defaults, Definition, Kind, Trigger, parse};
-use ollim_bot::run::chain::ChainContext;
+use ollim_bot::run::chain::FollowUp;
 use serde_json::{Value, json};
 
 use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::flags::reminder_add;
 use crate::support::messages_api::{MessagesApi, Reply, Request, ToolResult};
 use crate::support::{client, processes};
 
@@ -318,11 +319,11 @@ fn an_empty_allowlist_stays_one_and_grants_no_way_to_follow_up() {
         assert!(link.text.contains("allowed_tools: []"), "{}", link.text);
         assert_eq!(link.shown.tools(), ["Bash"]);
         assert_eq!(scene.bot.names("reminders").iter().filter(|name| name.ends_with(".md")).count(), 0);
-        // The agent cannot, so the hand-over's own command line is given by hand.
-        if let Some(context) = ChainContext::of(&link.definition) {
+        // The agent cannot, so the command line that asks for the same is given by hand.
+        if let Some(follow_up) = FollowUp::of(&link.definition) {
             let words = prompt(&link.shown);
             assert!(!words.contains("chain"), "what it has no means for it is not told of: {words}");
-            scene.bot.ok(context.arguments(Duration::from_secs(1)));
+            scene.bot.ok(reminder_add(&follow_up.at(now().fixed_offset()), Duration::from_secs(1)));
         }
         links.push(link);
     }

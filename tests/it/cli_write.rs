@@ -435,10 +435,11 @@ fn a_chains_arguments_make_a_child_equal_to_its_parent() {
         (*loaded.definitions.into_values().next().unwrap()).clone()
     };
     let fired = loaded(&parent);
-    let chain = ollim_bot::run::chain::ChainContext::of(&fired).unwrap();
+    let follow_up = ollim_bot::run::chain::FollowUp::of(&fired).unwrap();
     let child = TestBot::new();
     skills(&child);
-    child.ok(chain.arguments(std::time::Duration::from_secs(600)));
+    let draft = follow_up.at(chrono::DateTime::UNIX_EPOCH.fixed_offset());
+    child.ok(crate::support::flags::reminder_add(&draft, std::time::Duration::from_secs(600)));
     let link = loaded(&child);
     let ollim_bot::definition::Trigger::Reminder { run_at, chain: place } = &link.trigger else { panic!("a reminder") };
     let place = place.clone().unwrap();

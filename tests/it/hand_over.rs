@@ -1,19 +1,23 @@
-//! Property: whatever a reminder's file says, its next link's file says the same of all that is inherited. The way
-//! is the whole one: file, hand-over, command line, draft, file.
+//! Property: whatever a reminder's file says, its next check's file says the same of all that is inherited; and the command line
+//! that asks for the next check makes the same file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ollim_bot::cli::context::{Caller, Context, Environment, InForce};
-use ollim_bot::cli::links::Links;
-use ollim_bot::daemon::links::WriteReminders as _;
+use clap::Parser as _;
+use ollim_bot::cli::args::Cli;
+use ollim_bot::cli::context::{Caller, Context, Environment};
+use ollim_bot::cli::output::Output;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
 use ollim_bot::home::Home;
 use ollim_bot::policy::{ToolPattern, UpdateMode};
-use ollim_bot::run::chain::ChainContext;
+use ollim_bot::run::chain::FollowUp;
 use proptest::prelude::*;
+
+use crate::support::bot::now;
+use crate::support::flags::reminder_add;
 
 fn defaults() -> Defaults {
     Defaults { zone: chrono_tz::UTC, commands: ["gmail"].into(), agents: Default::default() }
@@ -38,7 +42,7 @@ prop_compose! {
     fn background()(
         isolated in any::<bool>(),
         model in proptest::option::of("[a-z][-a-z0-9.]{0,12}"),
-        thinking in prop_oneof![Just(Thinking::Adaptive), Just(Thinking::Disabled), (1u32..).prop_map(Thinking::Budget)],
+        thinking in prop_oneof![Just(Thinking::Adaptive), Just(Thinking::Disabled), (1u32..=1_000_000).prop_map(Thinking::Budget)],
         list in proptest::collection::vec(pattern(), 0..4),
         which in 0..3,
         update in prop_oneof![Just(UpdateMode::Always), Just(UpdateMode::OnPing), Just(UpdateMode::Freely), Just(UpdateMode::Blocked)],
@@ -71,12 +75,12 @@ prop_compose! {
         zone in proptest::option::of(prop_oneof![Just(chrono_tz::America::New_York), Just(chrono_tz::Asia::Kolkata)]),
         limits in (
             proptest::option::of((1u64..300_000_000, prop_oneof![3 => Just(0u32), 1 => 0u32..1_000_000_000])),
-            proptest::option::of(1u32..),
+            proptest::option::of(1u32..=1_000_000),
             proptest::option::of(prop_oneof![1e-6f64..1e9, Just(f64::MIN_POSITIVE), Just(f64::MAX)]),
         ),
         missed in prop_oneof![Just(OnMissed::All), Just(OnMissed::Latest), Just(OnMissed::Skip)],
-        retry in proptest::option::of(any::<u32>()),
-        (max, depth) in (1u32.., any::<u32>()).prop_map(|(max, depth)| (max, depth % max)),
+        retry in proptest::option::of(0u32..=1_000_000),
+        (max, depth) in (1u32..=1_000_000, any::<u32>()).prop_map(|(max, depth)| (max, depth % max)),
         (parent, creator) in (proptest::option::of("[-0-9a-zé_.]{1,12}"), proptest::option::of("[-0-9a-zé_.]{1,12}")),
         skills in proptest::sample::subsequence(&SKILLS[..], 0..=SKILLS.len()).prop_shuffle(),
     ) -> Option<Definition> {
@@ -102,15 +106,14 @@ prop_compose! {
 /// The skills that there are.
 const SKILLS: [&str; 3] = ["mail", "2nd.notes", "a-b_c"];
 
-/// A data folder of its own, and the maker of links in it, as the service has it.
+/// A data folder of its own, with the skills.
 struct Desk {
     _folder: tempfile::TempDir,
     home: Home,
-    links: Links,
 }
 
 fn desk() -> Desk {
-    let folder = tempfile::TempDir::with_prefix("ollim-links-").unwrap();
+    let folder = tempfile::TempDir::with_prefix("ollim-checks-").unwrap();
     let home = Home::new(folder.path().canonicalize().unwrap());
     std::fs::create_dir(home.reminders()).unwrap();
     for name in SKILLS {
@@ -118,8 +121,30 @@ fn desk() -> Desk {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: x\n---\nDo it.\n")).unwrap();
     }
-    let context = Context::new(home.clone(), Caller::Person, Environment::default(), home.root().to_owned(), false);
-    Desk { _folder: folder, home, links: Links(InForce::new(context)) }
+    Desk { _folder: folder, home }
+}
+
+impl Desk {
+    /// The only reminder.
+    fn only(&self) -> Result<Definition, TestCaseError> {
+        let loaded = definition::load(&self.home, &defaults()).unwrap();
+        let definitions: Vec<_> = loaded.definitions.into_values().collect();
+        match &definitions[..] {
+            [one] => Ok(Definition::clone(one)),
+            _ => Err(TestCaseError::fail(format!("{definitions:#?} {:#?}", loaded.problems))),
+        }
+    }
+}
+
+/// A definition but for what names it and says when it fires.
+fn inherited(definition: Definition) -> Definition {
+    let trigger = match definition.trigger {
+        Trigger::Reminder { run_at: _, chain } => {
+            Trigger::Reminder { run_at: chrono::DateTime::UNIX_EPOCH.fixed_offset(), chain }
+        }
+        other => other,
+    };
+    Definition { id: DefinitionId::new("x"), file: "x".into(), trigger, ..definition }
 }
 
 proptest! {
@@ -130,26 +155,29 @@ proptest! {
         parent in reminder().prop_filter_map("a valid reminder", |reminder| reminder),
         seconds in 1u64..30_000_000,
     ) {
-        let desk = desk();
-        let context = ChainContext::of(&parent).expect("it is not the last link");
-        let added = desk.links.add(&context.arguments(Duration::from_secs(seconds)));
-        let added = added.map_err(|error| TestCaseError::fail(format!("{error}\n{parent:#?}")))?;
-        let loaded = definition::load(&desk.home, &defaults()).unwrap();
-        let child: &Definition = loaded.definitions.get(&added.id).expect("it is there");
-        let (Trigger::Reminder { chain: Some(of_parent), .. }, Trigger::Reminder { run_at, chain: Some(of_child) }) =
-            (parent.trigger.clone(), child.trigger.clone())
-        else {
-            return Err(TestCaseError::fail("both are links of a chain"));
+        let delay = Duration::from_secs(seconds);
+        let follow_up = FollowUp::of(&parent).expect("it is not the last check");
+        let (typed, by_command) = (desk(), desk());
+        let at = now() + delay;
+        let draft = follow_up.at(at.fixed_offset());
+        let written = definition::create(&typed.home, &draft, &defaults());
+        written.map_err(|error| TestCaseError::fail(format!("{error}\n{parent:#?}")))?;
+        let child = inherited(typed.only()?);
+        let Trigger::Reminder { chain: Some(of_parent), run_at } = parent.trigger.clone() else {
+            return Err(TestCaseError::fail("it is a check of a chain"));
         };
-        prop_assert_eq!(&of_child, &Chain { depth: of_parent.depth + 1, ..of_parent });
-        // All fields that there are and will be, but its identity and its time.
-        let expect = Definition {
-            id: added.id,
-            file: added.file,
-            trigger: Trigger::Reminder { run_at, chain: Some(of_child) },
-            ..parent
-        };
-        prop_assert_eq!(child, &expect);
+        let of_child = Chain { depth: of_parent.depth + 1, ..of_parent };
+        // All fields that there are and will be.
+        let expect = Definition { trigger: Trigger::Reminder { run_at, chain: Some(of_child) }, ..parent };
+        prop_assert_eq!(&child, &inherited(expect));
+
+        let words = std::iter::once("ollim-bot".to_owned()).chain(reminder_add(&draft, delay));
+        let cli = Cli::try_parse_from(words).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let (home, folder) = (by_command.home.clone(), by_command.home.root().to_owned());
+        let context = Context::new(home, Caller::Person, Environment::default(), folder, false);
+        let made = ollim_bot::cli::execute(cli.command, &context, &mut Output::default());
+        made.map_err(|error| TestCaseError::fail(format!("{error}\n{draft:#?}")))?;
+        prop_assert_eq!(inherited(by_command.only()?), child);
     }
 }
 

@@ -72,15 +72,6 @@ impl FieldValue {
             Self::Texts(texts) => json!(texts),
         }
     }
-
-    /// The value as one or several arguments of a flag. The empty list is one empty argument.
-    pub(crate) fn arguments(&self) -> Vec<String> {
-        match self {
-            Self::Texts(texts) if texts.is_empty() => vec![String::new()],
-            Self::Texts(texts) => texts.clone(),
-            other => vec![other.to_string()],
-        }
-    }
 }
 
 impl std::fmt::Display for FieldValue {

@@ -113,7 +113,7 @@ async fn report(host: &Host, arguments: Value) -> Result<String, String> {
 
 async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
     let FollowUpChain { minutes_from_now } = read(FOLLOW_UP_CHAIN, arguments)?;
-    host.schedule_link(Duration::from_secs(60 * u64::from(minutes_from_now))).await
+    host.schedule_check(Duration::from_secs(60 * u64::from(minutes_from_now))).await
 }
 
 async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
@@ -147,13 +147,13 @@ impl Host {
     ///
     /// # Errors
     /// A sentence for the agent; then nothing has changed.
-    pub(super) async fn schedule_link(&self, delay: Duration) -> Result<String, String> {
+    pub(super) async fn schedule_check(&self, delay: Duration) -> Result<String, String> {
         // What is refused anyway is no effect: a run that only tried may still be done again.
-        if self.link.is_open() {
+        if self.next_check.is_open() {
             let marked = self.mark(FOLLOW_UP_CHAIN).await;
             marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
         }
-        self.link.schedule(delay, self.clock.now(), &self.reminders).await
+        self.next_check.schedule(delay, self.clock.now(), &self.definitions).await
     }
 
     /// A message from this run.

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::active::ActiveOccurrences;
-use super::command::{Activity, Command, Schedule};
+use super::command::{Activity, Command, Inbox};
 use super::definitions::Definitions;
 use super::files::Files;
 use super::gate::Gate;
@@ -76,19 +76,20 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Creates a dispatcher and the handle to talk to it. Nothing happens before [`Self::run`], and nothing fires before
-    /// the first [`Schedule::replace`]. Must be called within a tokio runtime.
+    /// Nothing happens before [`Self::run`], and nothing fires before the first [`Schedule::replace`]. Must be called
+    /// within a tokio runtime.
+    ///
+    /// [`Schedule::replace`]: super::Schedule::replace
     #[must_use]
     pub fn new(
+        inbox: Inbox,
         clock: &Clock,
         journal: Journal,
         launcher: Arc<dyn Launcher>,
         files: Arc<dyn Files>,
-        max_concurrent_runs: usize,
-    ) -> (Schedule, Self) {
-        let (sender, commands) = mpsc::unbounded_channel();
-        let (activity, watching) = watch::channel(Activity::default());
-        let dispatcher = Self {
+    ) -> Self {
+        let Inbox { commands, activity, max_concurrent_runs } = inbox;
+        Self {
             clock: clock.clone(),
             drift: Drift::new(clock),
             wall_clock: WallClock::new(journal.accounted(), clock.now()),
@@ -108,8 +109,7 @@ impl Dispatcher {
             recent: RecentLaunches::default(),
             cleanups: HashMap::new(),
             cut_off: CancellationToken::new(),
-        };
-        (Schedule { commands: sender, activity: watching }, dispatcher)
+        }
     }
 
     /// Runs until it is stopped and everything is recorded. Dropped in the middle, it leaves everything as a killed

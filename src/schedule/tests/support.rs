@@ -351,7 +351,8 @@ impl World {
             script: Arc::clone(&self.script),
         };
         let files: Arc<dyn Files> = Arc::clone(&self.files) as _;
-        let (schedule, dispatcher) = Dispatcher::new(&self.clock, journal.clone(), Arc::new(hand), files, self.slots);
+        let (schedule, inbox) = Schedule::channel(self.slots);
+        let dispatcher = Dispatcher::new(inbox, &self.clock, journal.clone(), Arc::new(hand), files);
         *self.files.told.lock().unwrap() = Some((schedule.commands.downgrade(), schedule.activity()));
         let task = tokio::spawn(dispatcher.run());
         let there = definitions.iter().filter(|definition| self.files.is_there(&definition.file));

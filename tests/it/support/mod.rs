@@ -3,6 +3,7 @@
 pub mod bot;
 pub mod client;
 pub mod disk;
+pub mod flags;
 pub mod job_shell;
 pub mod messages_api;
 pub mod processes;
