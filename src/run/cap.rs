@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::runner::RunSettings;
+use crate::definition::fields::{FIELDS, Limit};
 use crate::definition::{Chain, Definition, DefinitionId, Draft, Trigger};
 use crate::policy::{BgForkConfig, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, attenuate, demand};
 
@@ -38,8 +39,8 @@ pub struct Cap {
     /// How long a run of its own may take, and whether its file says so.
     timeout: Option<Duration>,
     usual_timeout: Duration,
-    max_turns: Option<u32>,
-    max_cost_usd: Option<f64>,
+    /// The fields of its file; all at their default for a turn of the main session.
+    own: Draft,
     skills: Vec<String>,
     /// The follow-ups that a reminder has left; `None`: it recurs, or is a turn of the main session.
     links_left: Option<u32>,
@@ -72,8 +73,7 @@ impl Cap {
             agent: background.and_then(|background| background.agent.clone()),
             timeout: definition.timeout.filter(|_| own),
             usual_timeout: settings.timeout,
-            max_turns: definition.max_turns.filter(|_| own),
-            max_cost_usd: definition.max_cost_usd.filter(|_| own),
+            own: if own { Draft::from(definition) } else { Draft::empty(definition.kind(), String::new()) },
             skills: definition.skills.clone(),
             links_left: match &definition.trigger {
                 Trigger::Reminder { chain, .. } if own => {
@@ -154,13 +154,25 @@ impl Cap {
             return Err(self.beyond("--max-chain", &draft.max_chain.to_string(), &format!("{left} left")));
         }
         draft.timeout = self.timeout_of(draft.timeout)?;
-        draft.max_turns = self.turns_of(draft.max_turns)?;
-        draft.max_cost_usd = match (self.max_cost_usd, draft.max_cost_usd) {
-            (Some(own), Some(asked)) if asked > own => {
-                return Err(self.beyond("--max-cost-usd", &asked.to_string(), &own.to_string()));
+        self.limit(draft)
+    }
+
+    /// Holds each field whose limit is [`Limit::AtMost`] to the run's own value, which is also its default.
+    ///
+    /// # Errors
+    /// A sentence where more is asked for than it has.
+    pub fn limit(&self, draft: &mut Draft) -> Result<(), String> {
+        for field in FIELDS.iter().filter(|field| matches!(field.limit, Limit::AtMost)) {
+            let Some(own) = (field.show)(&self.own) else { continue };
+            match (field.show)(draft) {
+                Some(asked) if asked > own => {
+                    let flag = field.flags.first().map_or(field.name, |flag| flag.long);
+                    return Err(self.beyond(&format!("--{flag}"), &asked.to_string(), &own.to_string()));
+                }
+                Some(_) => {}
+                None => draft.set(field, &own).map_err(|fault| fault.message)?,
             }
-            (own, asked) => asked.or(own),
-        };
+        }
         Ok(())
     }
 
@@ -178,25 +190,6 @@ impl Cap {
             Some(asked) => Ok(Some(asked)),
             None => Ok(self.timeout.map(|own| own.min(self.usual_timeout))),
         }
-    }
-
-    /// The turns of what it makes.
-    ///
-    /// # Errors
-    /// As [`timeout_of`](Self::timeout_of).
-    pub fn turns_of(&self, asked: Option<u32>) -> Result<Option<u32>, String> {
-        match (self.max_turns, asked) {
-            (Some(own), Some(asked)) if asked > own => {
-                Err(self.beyond("--max-turns", &asked.to_string(), &own.to_string()))
-            }
-            (own, asked) => Ok(asked.or(own)),
-        }
-    }
-
-    /// The US dollars that what it makes may cost.
-    #[must_use]
-    pub fn max_cost_usd(&self) -> Option<f64> {
-        self.max_cost_usd
     }
 
     fn beyond(&self, flag: &str, asked: &str, own: &str) -> String {

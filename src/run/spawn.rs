@@ -115,7 +115,7 @@ impl Spawner {
             "spawn-{}",
             &agent_sandbox::token::random().map_err(|error| error.to_string())?[..8]
         ));
-        let mut draft = draft_of(prompt, agent, caller.map(|(_, cap)| cap), self.clock.now());
+        let mut draft = draft_of(prompt, agent, caller.map(|(_, cap)| cap), self.clock.now())?;
         draft.timeout = match caller {
             Some((_, cap)) => cap.timeout_of(timeout)?,
             None => timeout,
@@ -230,7 +230,15 @@ impl Spawner {
 }
 
 /// A fresh session in the background, with its caller's own restrictions.
-fn draft_of(prompt: String, agent: Option<String>, cap: Option<&Cap>, now: chrono::DateTime<chrono::Utc>) -> Draft {
+///
+/// # Errors
+/// A sentence where it would have more than its caller.
+fn draft_of(
+    prompt: String,
+    agent: Option<String>,
+    cap: Option<&Cap>,
+    now: chrono::DateTime<chrono::Utc>,
+) -> Result<Draft, String> {
     let mut draft = Draft::new(When::At(now.fixed_offset()), prompt);
     draft.background = true;
     draft.isolated = true;
@@ -241,10 +249,9 @@ fn draft_of(prompt: String, agent: Option<String>, cap: Option<&Cap>, now: chron
         if draft.update_main_session != UpdateMode::Blocked {
             draft.update_main_session = UpdateMode::Freely;
         }
-        draft.max_turns = cap.turns_of(None).ok().flatten();
-        draft.max_cost_usd = cap.max_cost_usd();
+        cap.limit(&mut draft)?;
     }
-    draft
+    Ok(draft)
 }
 
 fn as_json(tools: &SpawnTools) -> String {
