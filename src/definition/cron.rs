@@ -120,16 +120,16 @@ pub fn cron_fields(text: &str) -> Result<[&str; 5], CronError> {
 /// [`CronError`], never [`CronError::Never`].
 pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
     let fields = cron_fields(text)?;
-    let parser = CronParser::builder()
+    assembled::cron(fields).ok_or_else(|| CronError::Field(first_wrong_field(&parser(fields), &fields)))
+}
+
+/// croner's own parser, set to our rules.
+fn parser([_, _, day, _, weekday]: [&str; 5]) -> CronParser {
+    CronParser::builder()
         .seconds(Seconds::Disallowed)
         .year(Year::Disallowed)
-        .dom_and_dow([fields[2], fields[4]].iter().any(|day| day.starts_with(['*', '?'])))
-        .build();
-    let wrong = || CronError::Field(first_wrong_field(&parser, &fields));
-    if !FIELDS.iter().zip(fields).all(|(field, text)| field.is_well_formed(text)) {
-        return Err(wrong());
-    }
-    parser.parse(&fields.join(" ")).map_err(|_| wrong())
+        .dom_and_dow(day.starts_with(['*', '?']) || weekday.starts_with(['*', '?']))
+        .build()
 }
 
 /// The message about the first field that is wrong by itself (`croner` does not say which one it means).
@@ -149,9 +149,23 @@ fn first_wrong_field(parser: &CronParser, fields: &[&str; 5]) -> String {
 /// # Errors
 /// [`CronError`].
 pub fn check_cron(text: &str) -> Result<(), CronError> {
+    let fields = cron_fields(text)?;
+    if always_comes(fields) && assembled::is_valid(fields) {
+        return Ok(());
+    }
     let cron = parse_cron(text)?;
     // Whether a date matches does not depend on when one asks: the calendar repeats every 400 years.
     cron.find_next_occurrence(&DateTime::UNIX_EPOCH, true).map(drop).map_err(|_| CronError::Never)
+}
+
+/// Whether it is plain that some date matches: every day comes in some month, and in every month a 28th and each weekday.
+fn always_comes([_, _, day, month, weekday]: [&str; 5]) -> bool {
+    let in_every_month = |day: &str| day.parse().is_ok_and(|day: u32| (1..=28).contains(&day));
+    match (day, weekday) {
+        ("*", _) => month == "*" || weekday == "*" || is_number(weekday),
+        (_, "*") => month == "*" || in_every_month(day),
+        _ => false,
+    }
 }
 
 impl Field {
@@ -192,5 +206,6 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
+mod assembled;
 #[cfg(test)]
 mod tests;

@@ -138,3 +138,54 @@ proptest! {
         let _ = check_cron(&text);
     }
 }
+
+/// A field as people write them: values, ranges, steps, lists, and words of its own.
+fn field(values: std::ops::RangeInclusive<u32>, words: &'static [&'static str]) -> impl Strategy<Value = String> {
+    let value = prop_oneof![
+        8 => values.clone().prop_map(|n| n.to_string()),
+        1 => (*values.end()..=values.end() + 2).prop_map(|n| n.to_string()),
+        2 => proptest::sample::select(words).prop_map(ToOwned::to_owned),
+    ];
+    let range = (value.clone(), value.clone()).prop_map(|(from, to)| format!("{from}-{to}"));
+    let base = prop_oneof![4 => value, 3 => range, 2 => Just("*".to_owned())];
+    let item = (base, proptest::option::weighted(0.3, 0u32..40)).prop_map(|(base, step)| match step {
+        Some(step) => format!("{base}/{step}"),
+        None => base,
+    });
+    prop_oneof![
+        2 => Just("*".to_owned()),
+        1 => Just("?".to_owned()),
+        6 => proptest::collection::vec(item, 1..4).prop_map(|items| items.join(",")),
+    ]
+}
+
+fn expression() -> impl Strategy<Value = String> {
+    (
+        field(0..=59, &["0", "59"]),
+        field(0..=23, &["0", "23"]),
+        field(1..=31, &["L", "LW", "15W", "31W", "1W"]),
+        field(1..=12, &["jan", "Feb", "DEC", "MAY"]),
+        field(0..=7, &["sun", "Mon", "SAT", "5L", "MON#2", "0#5", "7L", "7#1", "SUN#3"]),
+    )
+        .prop_map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    /// What is put together from fields is what croner's own parser makes of the whole, and nothing else is accepted.
+    #[test]
+    fn an_expression_means_what_croner_reads(text in expression()) {
+        let fields = cron_fields(&text).unwrap();
+        let well_formed = FIELDS.iter().zip(fields).all(|(field, text)| field.is_well_formed(text));
+        let whole = parser(fields).parse(&text).ok().filter(|_| well_formed);
+        prop_assert_eq!(parse_cron(&text).ok(), whole.clone(), "{}", text);
+        let comes = whole.map(|cron| cron.find_next_occurrence(&DateTime::UNIX_EPOCH, true).is_ok());
+        let checked = match check_cron(&text) {
+            Ok(()) => Some(true),
+            Err(CronError::Never) => Some(false),
+            Err(_) => None,
+        };
+        prop_assert_eq!(checked, comes, "{}", text);
+    }
+}

@@ -110,7 +110,7 @@ prop_compose! {
     fn background()(
         isolated in any::<bool>(),
         model in proptest::option::of("[a-z][-a-z0-9.\\[\\]]{0,12}"),
-        thinking in prop_oneof![Just(Thinking::Adaptive), Just(Thinking::Disabled), (1u32..).prop_map(Thinking::Budget)],
+        thinking in prop_oneof![Just(Thinking::Adaptive), Just(Thinking::Disabled), (1u32..=1_000_000).prop_map(Thinking::Budget)],
         list in proptest::collection::vec(pattern(), 0..4),
         which in 0..3,
         update in prop_oneof![Just(UpdateMode::Always), Just(UpdateMode::OnPing), Just(UpdateMode::Freely), Just(UpdateMode::Blocked)],
@@ -140,10 +140,10 @@ prop_compose! {
         description in proptest::option::of(text()),
         zone in proptest::option::of(Just(chrono_tz::America::New_York)),
         (enabled, skills) in (any::<bool>(), proptest::sample::subsequence(vec!["mail", "notes", "1"], 0..=3)),
-        limits in (proptest::option::of((1u64..300_000_000, 0u32..1_000_000_000)), proptest::option::of(1u32..), proptest::option::of(1e-6f64..1e9)),
+        limits in (proptest::option::of((1u64..300_000_000, 0u32..1_000_000_000)), proptest::option::of(1u32..=1_000_000), proptest::option::of(1e-6f64..1e9)),
         missed in prop_oneof![Just(OnMissed::All), Just(OnMissed::Latest), Just(OnMissed::Skip)],
         overlap in prop_oneof![Just(OnOverlap::Skip), Just(OnOverlap::Queue), Just(OnOverlap::Cancel)],
-        retry in proptest::option::of(any::<u32>()),
+        retry in proptest::option::of(0u32..=1_000_000),
         chain in (0u32..5, 0u32..5, proptest::option::of("[0-9a-f]{8}")),
     ) -> Draft {
         let mut draft = base;

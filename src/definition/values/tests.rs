@@ -59,12 +59,13 @@ fn flags() {
 
 #[test]
 fn counts_are_never_wrapped_or_rounded() {
-    insta::assert_snapshot!(table(&["0", "3", "-1", "4294967295", "4294967296", "99999999999999999999999999999999999999999999", "1.5", "1e3", "'3'", "many", "~", "0x10"], |v| v.count(0)), @"
+    insta::assert_snapshot!(table(&["0", "3", "-1", "1000000", "4294967295", "4294967296", "99999999999999999999999999999999999999999999", "1.5", "1e3", "'3'", "many", "~", "0x10"], |v| v.count(0)), @"
     0                        0
     3                        3
     -1                       `key` cannot be negative, found -1 -- write `key: 0` or more
-    4294967295               4294967295
-    4294967296               `key` is too large: 4294967296 -- write `key: 4294967295` or less
+    1000000                  1000000
+    4294967295               `key` is too large: 4294967295 -- write `key: 1000000` or less
+    4294967296               `key` is too large: 4294967296 -- write `key: 1000000` or less
     99999999999999999999999999999999999999999999 `key` must be a whole number, found `99999999999999999999999999999999999999999999` -- write `key: 0` or more
     1.5                      `key` must be a whole number, found `1.5` -- write `key: 0` or more
     1e3                      `key` must be a whole number, found `1e3` -- write `key: 0` or more
