@@ -8,6 +8,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::problem::quoted;
 use super::{
     Defaults, Definition, DefinitionError, DefinitionId, Kind, Parsed, Problem, Severity, agent, persona, read, skill,
@@ -233,10 +235,11 @@ impl Store {
     /// Every file there is now. A folder that cannot be read stands for its files.
     fn read_all(&self) -> BTreeMap<File, State> {
         let (files, problems) = self.list();
-        let mut reader = read::Reader::of_many(&self.home, &self.defaults);
-        // Those that are gone by now are left out.
-        let read = files.iter().filter_map(|file| Some((key(file), State::of(reader.read(file)?))));
-        read.chain(problems).collect()
+        let reader = || read::Reader::of_many(&self.home, &self.defaults);
+        // On every core. Those that are gone by now are left out.
+        let read = files.par_iter().map_init(reader, |reader, file| Some((key(file), State::of(reader.read(file)?))));
+        let read: Vec<_> = read.flatten().collect();
+        read.into_iter().chain(problems).collect()
     }
 
     /// The files of both folders, and the folders that cannot be read.
