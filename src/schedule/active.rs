@@ -188,6 +188,12 @@ pub(super) struct ActiveOccurrences {
     by_definition: BTreeSet<(DefinitionId, u64)>,
     /// Those in [`Stage::Waiting`], by the time at which they were due.
     waiting: BTreeSet<(DateTime<Utc>, u64)>,
+    /// Those in [`Stage::RetryAt`], by the time of their next attempt.
+    retries: BTreeSet<(Instant, u64)>,
+    /// How many attempts run in the background.
+    background: usize,
+    /// How many attempts run as turns of the main session.
+    foreground: usize,
     /// Occurrences that will wait once the journal has recorded a claim or another attempt.
     expected: BTreeSet<(DateTime<Utc>, DefinitionId)>,
     last_number: u64,
@@ -215,11 +221,21 @@ impl ActiveOccurrences {
 
     pub(super) fn set_stage(&mut self, number: u64, stage: Stage) {
         let Some(active) = self.all.get_mut(&number) else { return };
-        let key = (active.occurrence.at, number);
-        match stage {
-            Stage::Waiting { .. } => self.waiting.insert(key),
-            _ => self.waiting.remove(&key),
-        };
+        let due = active.occurrence.at;
+        match &active.stage {
+            Stage::Waiting { .. } => _ = self.waiting.remove(&(due, number)),
+            Stage::RetryAt(at) => _ = self.retries.remove(&(*at, number)),
+            Stage::Running(Running { foreground: true, .. }) => self.foreground -= 1,
+            Stage::Running(_) => self.background -= 1,
+            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
+        }
+        match &stage {
+            Stage::Waiting { .. } => _ = self.waiting.insert((due, number)),
+            Stage::RetryAt(at) => _ = self.retries.insert((*at, number)),
+            Stage::Running(Running { foreground: true, .. }) => self.foreground += 1,
+            Stage::Running(_) => self.background += 1,
+            Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
+        }
         active.stage = stage;
     }
 
@@ -263,18 +279,14 @@ impl ActiveOccurrences {
         self.expected.remove(&(occurrence.at, occurrence.id.clone()));
     }
 
-    /// Those that wait for the time of their next attempt.
+    /// Those that wait for the time of their next attempt, the earliest first.
     pub(super) fn retries(&self) -> impl Iterator<Item = (Instant, u64)> {
-        self.iter().filter_map(|(number, active)| match active.stage {
-            Stage::RetryAt(at) => Some((at, number)),
-            _ => None,
-        })
+        self.retries.iter().copied()
     }
 
     /// How many attempts run as turns of the main session, or in the background.
     pub(super) fn running(&self, foreground: bool) -> usize {
-        let running = self.all.values().filter_map(ActiveOccurrence::running);
-        running.filter(|running| running.foreground == foreground).count()
+        if foreground { self.foreground } else { self.background }
     }
 
     /// Whether it must wait for another occurrence of its definition: one that is running or being recorded or, of a

@@ -107,7 +107,7 @@ impl Dispatcher {
     pub(super) fn begin_due_retries(&mut self) {
         if self.phase.is_running() {
             let now = Instant::now();
-            let due: Vec<_> = self.active.retries().filter(|(at, _)| *at <= now).collect();
+            let due: Vec<_> = self.active.retries().take_while(|(at, _)| *at <= now).collect();
             due.into_iter().for_each(|(_, number)| self.begin_next_attempt(number));
         }
     }

@@ -191,9 +191,9 @@ impl Dispatcher {
 
     /// When there is something to do besides what falls due, though no event comes.
     fn next_wake(&self) -> Option<Instant> {
-        let retries = self.active.retries().filter(|_| self.phase.is_running()).map(|(at, _)| at);
+        let retries = self.active.retries().next().filter(|_| self.phase.is_running()).map(|(at, _)| at);
         let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);
-        retries.chain(cleanups).chain(self.phase.deadline()).min()
+        retries.into_iter().chain(cleanups).chain(self.phase.deadline()).min()
     }
 
     fn announce(&self) {
