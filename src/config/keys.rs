@@ -19,6 +19,7 @@ use serde_json::{Value as Json, json};
 use super::values::{channel, command, limits, limits_shown, name, optional, spawned_tools, variables};
 use super::{ChannelKind, ClientChoice, Origin, SandboxChoice};
 use crate::definition::Thinking;
+use crate::definition::fields::FieldType;
 use crate::definition::values::{Fault, Value, span_text};
 use crate::policy::{SpawnTools, ToolPattern, default_main_tools};
 
@@ -128,9 +129,9 @@ settings! {
         shape: Shape::Text, unset: "the client's own default", example: "sonnet",
     }
     /// How the main session's model thinks: true, false, or a number of tokens.
-    thinking: Thinking = Thinking::Adaptive, |v: &Value| v.thinking(), thinking_shown, { example: "true", }
+    thinking: Thinking = Thinking::Adaptive, |v: &Value| v.thinking(), shown, { example: "true", }
     /// What the main session may do.
-    main_tools: Vec<ToolPattern> = default_main_tools(), |v: &Value| v.patterns(), patterns_shown, {
+    main_tools: Vec<ToolPattern> = default_main_tools(), |v: &Value| v.patterns(), shown, {
         shape: Shape::List, unset: "`ollim-bot config` shows it", example: "[Read, WebSearch]",
         details: "See [the patterns](policy.md).",
     }
@@ -194,16 +195,9 @@ fn span(span: &Duration) -> Json {
     json!(span_text(*span))
 }
 
-fn patterns_shown(patterns: &[ToolPattern]) -> Json {
-    json!(patterns.iter().map(ToString::to_string).collect::<Vec<_>>())
-}
-
-fn thinking_shown(thinking: &Thinking) -> Json {
-    match thinking {
-        Thinking::Adaptive => json!(true),
-        Thinking::Disabled => json!(false),
-        Thinking::Budget(tokens) => json!(tokens),
-    }
+/// As a definition's field of this type is shown.
+fn shown(value: &impl FieldType) -> Json {
+    value.show().map_or(Json::Null, |value| value.json())
 }
 
 /// What a key means.
