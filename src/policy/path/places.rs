@@ -15,10 +15,10 @@ pub struct Places {
 
 impl Places {
     /// Whether what lies at an absolute path without `..` is protected whatever the rules say: the data folder outside of `work`, the
-    /// person's own client, folders with tooling (`.git`, `.claude`), and processes.
-    #[must_use]
-    pub fn protects(&self, path: &Path) -> bool {
-        Known::new(self).protected(path).is_some()
+    /// person's own client, folders with tooling (`.git`, `.claude`), and processes. The places are looked up once.
+    pub fn protection(&self) -> impl Fn(&Path) -> bool + use<> {
+        let known = Known::new(self);
+        move |path| known.protected(path).is_some()
     }
 }
 
