@@ -113,9 +113,8 @@ mod tests {
 
     use super::super::prompt::tests::reminder;
     use super::*;
-    use crate::definition::{Defaults, Mode, Store};
-    use crate::home::Home;
-    use crate::schedule::{Inbox, Schedule};
+    use crate::definition::Mode;
+    use crate::schedule::{Inbox, live_scene};
 
     /// A data folder whose definitions nobody watches.
     struct Folder {
@@ -126,12 +125,7 @@ mod tests {
 
     impl Folder {
         fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let home = Home::new(folder.path());
-            fs::create_dir(home.reminders()).unwrap();
-            let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
-            let (schedule, inbox) = Schedule::channel(1);
-            let (definitions, _) = LiveDefinitions::new(Store::open(&home, defaults).unwrap(), schedule);
+            let (folder, definitions, inbox) = live_scene();
             Self { folder, definitions, _inbox: inbox }
         }
 

@@ -196,7 +196,7 @@ fn loaded(store: &Store, id: &DefinitionId) -> Option<Loaded> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs;
 
     use chrono::TimeZone as _;
@@ -206,7 +206,8 @@ mod tests {
     use crate::definition::When;
     use crate::home::Home;
 
-    fn scene() -> (tempfile::TempDir, LiveDefinitions, Inbox) {
+    /// A data folder without definitions, which nobody watches.
+    pub(crate) fn scene() -> (tempfile::TempDir, LiveDefinitions, Inbox) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());
         fs::create_dir(home.reminders()).unwrap();

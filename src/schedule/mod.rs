@@ -47,4 +47,6 @@ pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};
 pub use files::{Files, Removal};
 pub use housekeeping::{Housekeeping, HousekeepingError, MaintenanceTask};
 pub use job::{Job, Launcher};
+#[cfg(test)]
+pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};
