@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 
 use super::support::*;
-use crate::definition::{Definition, Kind, OnMissed, OnOverlap};
+use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap};
 use crate::journal::RunState;
 
 #[tokio::test(start_paused = true)]
@@ -216,7 +216,17 @@ fn plans() -> impl Strategy<Value = Plan> {
         .prop_map(|(routines, reminders, before, after, lives)| Plan { routines, reminders, before, after, lives })
 }
 
-async fn live_through(plan: &Plan) -> (World, Vec<Definition>, Vec<DateTime<Utc>>) {
+/// What remains of several lives.
+struct Lived {
+    world: World,
+    all: Vec<Definition>,
+    deaths: Vec<DateTime<Utc>>,
+    /// When each definition was seen for the first time, as the journal has it: a life can end before it has written that
+    /// down, and no occurrence fell due before.
+    first_seen: BTreeMap<DefinitionId, DateTime<Utc>>,
+}
+
+async fn live_through(plan: &Plan) -> Lived {
     let mut world = World::new();
     world.slots = 2;
     let (before, after) = (Duration::from_secs(plan.before), Duration::from_secs(plan.after));
@@ -231,8 +241,9 @@ async fn live_through(plan: &Plan) -> (World, Vec<Definition>, Vec<DateTime<Utc>
         all.push(Definition { retry: *retry, ..at_time(reminder(&format!("reminder{n}")), at) });
     }
     world.write(&all);
-    let mut deaths = Vec::new();
+    let (mut deaths, mut first_seen) = (Vec::new(), BTreeMap::new());
     for (alive, steps, dead) in &plan.lives {
+        let start = world.clock.now();
         let life = world.start(&all);
         seconds(*alive).await;
         for _ in 0..*steps {
@@ -240,7 +251,13 @@ async fn live_through(plan: &Plan) -> (World, Vec<Definition>, Vec<DateTime<Utc>
         }
         deaths.push(world.clock.now());
         life.crash().await;
+        for id in world.reader().accounts().unwrap().into_keys() {
+            first_seen.entry(id).or_insert(start);
+        }
         world.clock.jump(TimeDelta::seconds(*dead));
+    }
+    for definition in &all {
+        first_seen.entry(definition.id.clone()).or_insert(world.clock.now());
     }
     let life = world.start(&all);
     minutes(45).await;
@@ -249,13 +266,13 @@ async fn live_through(plan: &Plan) -> (World, Vec<Definition>, Vec<DateTime<Utc>
     let left = life.schedule.snapshot(0).await.active;
     assert!(left.iter().all(|open| open.kind == Kind::Routine), "{left:?}");
     life.stop(Duration::from_secs(300)).await;
-    (world, all, deaths)
+    Lived { world, all, deaths, first_seen }
 }
 
 /// Whatever dies whenever: one outcome each, no second effect, no file lost or left behind.
 fn every_occurrence_is_accounted_for(plan: &Plan) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let (world, all, deaths) = runtime.block_on(live_through(plan));
+    let Lived { world, all, deaths, first_seen } = runtime.block_on(live_through(plan));
     let records = world.reader().occurrences(None).unwrap();
     for definition in all.iter().filter(|definition| definition.kind() == Kind::Reminder) {
         let mine: Vec<_> = records.iter().filter(|record| record.occurrence.id == definition.id).collect();
@@ -288,7 +305,7 @@ fn every_occurrence_is_accounted_for(plan: &Plan) {
         let mine: Vec<_> = records.iter().filter(|record| record.occurrence.id == definition.id).collect();
         let mut covered = BTreeSet::new();
         let last = mine.iter().map(|record| record.occurrence.at).max();
-        let due: Vec<_> = super::super::occurrences(definition, march("01T12:00:00"))
+        let due: Vec<_> = super::super::occurrences(definition, first_seen[&definition.id])
             .take_while(|at| last.is_some_and(|last| *at <= last))
             .collect();
         for record in &mine {
@@ -307,6 +324,20 @@ proptest! {
     #[test]
     fn dying_at_any_moment_loses_nothing_and_doubles_nothing(plan in plans()) {
         every_occurrence_is_accounted_for(&plan);
+    }
+}
+
+/// A life that ends before it has written anything leaves nothing behind, and the next one is the first.
+#[test]
+fn dying_before_the_first_sight_is_recorded_leaves_a_first_start() {
+    for steps in 0..20 {
+        every_occurrence_is_accounted_for(&Plan {
+            routines: vec![(1, OnOverlap::Skip, OnMissed::Latest)],
+            reminders: vec![(30, None)],
+            before: 0,
+            after: 0,
+            lives: vec![(0, steps, 60), (0, steps, 300)],
+        });
     }
 }
 
