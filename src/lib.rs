@@ -4,7 +4,7 @@
 //! a person's files become [`definition`]s; [`schedule`] waits for the next occurrence, claims it in the
 //! [`journal`] and hands it to [`run`], which starts an [`agent`] under a [`policy`], serves it our tools
 //! over [`mcp`], records the outcome and tells the person through a [`channel`].
-//! [`daemon`] wires these together; [`cli`] renders them.
+//! [`app`] is what can be asked, by whom; [`daemon`] constructs the parts; [`cli`] parses and renders.
 //!
 //! Two promises hold everywhere: a job can do what its file says and nothing else, and every occurrence
 //! that falls due ends in exactly one recorded outcome, on time.
@@ -15,6 +15,7 @@ pub mod failpoints;
 pub mod clock;
 pub mod config;
 pub mod home;
+pub mod refusal;
 
 pub mod policy;
 
@@ -35,6 +36,8 @@ pub mod bot;
 pub mod run;
 
 pub mod channel;
+
+pub mod app;
 
 pub mod daemon;
 

@@ -3,10 +3,10 @@
 use clap::CommandFactory as _;
 
 use super::args::Cli;
-use super::context::Context;
-use super::error::CliError;
-use super::external;
 use super::output::Output;
+use super::render::{self, View};
+use crate::app::{App, Command, Outcome};
+use crate::refusal::Refusal;
 
 const HELP: &str = "\
 ollim-bot: runs jobs written as markdown files, on time, with only the tools each file allows
@@ -71,16 +71,16 @@ Commands that show something take --json. Exit codes: 0 done, 1 yours to fix, 2 
 ///
 /// # Errors
 /// When there is no such command.
-pub fn help(topic: &[String], context: &Context, output: &mut Output) -> Result<(), CliError> {
+pub(super) fn help(topic: &[String], app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     if topic.is_empty() {
-        if context.json {
-            output.json(&serde_json::json!({ "help": HELP, "commands": external::names(&context.home, &context.env) }));
+        let Outcome::ExternalCommands(external) = app.execute(Command::ExternalCommands)? else { return Ok(()) };
+        if view.json {
+            output.json(&serde_json::json!({ "help": HELP, "commands": external }));
             return Ok(());
         }
         output.stdout.push_str(HELP);
-        let own = external::names(&context.home, &context.env);
-        if !own.is_empty() {
-            output.line(format!("Your own commands (ollim-bot NAME): {}", own.join(", ")));
+        if !external.is_empty() {
+            output.line(format!("Your own commands (ollim-bot NAME): {}", external.join(", ")));
         }
         return Ok(());
     }
@@ -91,7 +91,7 @@ pub fn help(topic: &[String], context: &Context, output: &mut Output) -> Result<
         command = match command.find_subcommand_mut(word) {
             Some(found) => found,
             None => {
-                return Err(CliError::user(format!("there is no command `{}`", topic.join(" ")))
+                return Err(Refusal::user(format!("there is no command `{}`", topic.join(" ")))
                     .hint("`ollim-bot help` lists all"));
             }
         };
@@ -101,17 +101,22 @@ pub fn help(topic: &[String], context: &Context, output: &mut Output) -> Result<
 }
 
 /// What stands where nothing was typed: a few commands and, where there is a data folder, how things are.
-pub fn short(context: &Context, output: &mut Output) {
+pub(super) fn short(app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     output.line("ollim-bot runs jobs written as markdown files, on time, with only the tools each file allows.");
     output.line("");
     output.line("  ollim-bot run                                     start the service here");
     output.line("  ollim-bot reminder add --in 20m -m 'Check the oven'");
     output.line("  ollim-bot next                                    what is coming");
     output.line("  ollim-bot help                                    every command, with examples");
-    if let Some(line) = super::status::line(context) {
-        output.line("");
-        output.line(line);
-    }
+    render::render(app.execute(Command::Overview)?, view, output);
+    Ok(())
+}
+
+/// A completion script.
+pub(super) fn completions(shell: clap_complete::Shell, output: &mut Output) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "ollim-bot", &mut script);
+    output.stdout.push_str(&String::from_utf8_lossy(&script));
 }
 
 #[cfg(test)]

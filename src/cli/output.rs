@@ -12,8 +12,8 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::args::Color;
-use super::error::CliError;
 use crate::channel::terminal::plain;
+use crate::refusal::{Cause, Refusal};
 
 /// Headings and ids.
 pub const STRONG: Style = Style::new().bold();
@@ -65,7 +65,7 @@ impl Output {
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.line(text),
-            Err(error) => self.fail(&CliError::environment(format!("cannot write JSON: {error}"))),
+            Err(error) => self.fail(&Refusal::environment(format!("cannot write JSON: {error}"))),
         }
     }
 
@@ -93,10 +93,13 @@ impl Output {
     }
 
     /// Ends with an error.
-    pub fn fail(&mut self, error: &CliError) {
-        self.exit = error.exit();
-        self.note(format!("{}: {}", paint(BAD, "error"), plain(&error.to_string())));
-        for hint in error.hints() {
+    pub fn fail(&mut self, refusal: &Refusal) {
+        self.exit = match refusal.cause {
+            Cause::Caller | Cause::Denied => 1,
+            Cause::Environment => 2,
+        };
+        self.note(format!("{}: {}", paint(BAD, "error"), plain(&refusal.to_string())));
+        for hint in &refusal.hints {
             self.note(format!("{}: {}", paint(HINT, "hint"), plain(hint)));
         }
     }

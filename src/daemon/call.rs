@@ -4,8 +4,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use super::lock::Lock;
 use super::wire::{self, Hello, LINE_LIMIT, Reply, Request};
+use crate::app::{Service, ServiceCommand, ServiceReply, make_folders};
+use crate::bot::budget::SharedBudget;
+use crate::clock::Clock;
 use crate::home::Home;
+use crate::journal::Journal;
+use crate::refusal::Refusal;
 
 /// Longest wait for an answer: reading commands over many definitions take their time on a cold disk.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,6 +31,55 @@ pub enum CallError {
     /// What came back is no answer: another version, most likely.
     #[error("the service gave an answer that cannot be read: {0}")]
     Answer(String),
+}
+
+/// The running service, as the person's processes reach it.
+pub struct Remote {
+    /// The data folder.
+    pub home: Home,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Service for Remote {
+    fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal> {
+        match as_person(&self.home, &Request::Service(command.clone())) {
+            Ok(Reply::Done(reply)) => Ok(Some(reply)),
+            Ok(Reply::Refused(refusal)) => Err(refusal),
+            Ok(_) => Err(CallError::Answer("it answers another question".into()).into()),
+            Err(CallError::NotRunning) => match command {
+                // The one thing that can be set while it does not run.
+                ServiceCommand::SetBudget { left } => self.set_budget(left).map(Some),
+                _ => Ok(None),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Remote {
+    /// Sets the budget in the journal itself, which nobody else may have open for writing meanwhile.
+    fn set_budget(&self, left: u32) -> Result<ServiceReply, Refusal> {
+        make_folders(&self.home)?;
+        let _lock =
+            Lock::take(&self.home).map_err(|error| Refusal::environment(error.to_string()).hint("try again"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Refusal::environment(format!("cannot start: {error}")))?;
+        runtime.block_on(async {
+            let journal = Journal::open(&self.home.journal(), self.clock.clone())?;
+            let set = SharedBudget::new(journal.clone()).set(left, self.clock.now()).await;
+            journal.close().await;
+            Ok(ServiceReply::BudgetSet(set?))
+        })
+    }
+}
+
+impl From<CallError> for Refusal {
+    fn from(error: CallError) -> Self {
+        Self::environment(error.to_string())
+    }
 }
 
 /// Asks as the person, with the token that the service left in `state/`.

@@ -1,7 +1,7 @@
 //! The service's side of the control socket.
 //!
 //! What always holds: nothing is answered without a token that stands for the person or a live run; a run may
-//! only have commands executed, never use the person's verbs; lines and waiting are bounded, and every caller
+//! only have command lines executed, never command the service; lines and waiting are bounded, and every caller
 //! has a task of its own, so that none can hold up another.
 
 use std::collections::VecDeque;
@@ -20,7 +20,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::wire::{self, HELLO_LIMIT, Hello, LINE_LIMIT, Reply, Request};
+use crate::app::{Caller, ServiceCommand, ServiceReply};
 use crate::home::Home;
+use crate::refusal::Refusal;
 use crate::run::tokens::{RunAuthority, Tokens};
 
 /// Longest wait for a caller's lines, and for it to take the answer.
@@ -30,22 +32,13 @@ const STRANGERS: usize = 64;
 /// Between two warnings that callers were turned away.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
-/// Whose token was presented.
-#[derive(Clone)]
-pub enum Caller {
-    /// The person.
-    Person,
-    /// A live run.
-    Run(Arc<RunAuthority>),
-}
-
 /// What answers requests.
 #[async_trait]
-pub trait Answers: Send + Sync + 'static {
-    /// A command on behalf of a run.
+pub trait Handler: Send + Sync + 'static {
+    /// Executes a command line on behalf of a run.
     async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply;
-    /// A verb of the person's; never [`Request::Execute`].
-    async fn verb(&self, request: Request) -> Reply;
+    /// Does what the person asks of the service.
+    async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal>;
 }
 
 /// The socket, bound and private, and the person's token.
@@ -80,7 +73,7 @@ impl Control {
     }
 
     /// Serves until the future is dropped.
-    pub async fn serve(self, answers: Arc<dyn Answers>) {
+    pub async fn serve(self, handler: Arc<dyn Handler>) {
         let person: Arc<str> = self.person.into();
         let mut strangers: VecDeque<CancellationToken> = VecDeque::new();
         let (mut turned_away, mut warned) = (0_u64, None::<Instant>);
@@ -107,9 +100,9 @@ impl Control {
             }
             let stranger = CancellationToken::new();
             strangers.push_back(stranger.clone());
-            let (answers, person, tokens) = (Arc::clone(&answers), Arc::clone(&person), self.tokens.clone());
+            let (handler, person, tokens) = (Arc::clone(&handler), Arc::clone(&person), self.tokens.clone());
             tokio::spawn(async move {
-                if let Err(error) = converse(stream, &person, &tokens, answers.as_ref(), stranger).await {
+                if let Err(error) = converse(stream, &person, &tokens, handler.as_ref(), stranger).await {
                     tracing::debug!(%error, "a caller on the control socket was dropped");
                 }
             });
@@ -122,7 +115,7 @@ async fn converse(
     stream: UnixStream,
     person: &str,
     tokens: &Tokens,
-    answers: &dyn Answers,
+    handler: &dyn Handler,
     stranger: CancellationToken,
 ) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
@@ -134,16 +127,15 @@ async fn converse(
         () = stranger.cancelled() => return Err(io::ErrorKind::ConnectionReset.into()),
     };
     drop(known);
+    let refused = |reason: &str| Reply::Refused(Refusal::user(reason));
     let reply = match hello {
-        None => Reply::Refused("no token was presented".into()),
+        None => refused("no token was presented"),
         Some(text) => match identify(&text, person, tokens) {
-            None => Reply::Refused(
-                "this token is not known: it belongs to a run that has ended, or to another data folder".into(),
-            ),
-            Some(Caller::Person) => request(&mut read, Caller::Person, answers).await?,
+            None => refused("this token is not known: it belongs to a run that has ended, or to another data folder"),
+            Some(Caller::Person) => request(&mut read, Caller::Person, handler).await?,
             Some(Caller::Run(run)) => match run.call() {
-                Some(_place) => request(&mut read, Caller::Run(run.clone()), answers).await?,
-                None => Reply::Refused("too many calls of this run at a time; wait until the others have ended".into()),
+                Some(_place) => request(&mut read, Caller::Run(run.clone()), handler).await?,
+                None => refused("too many calls of this run at a time; wait until the others have ended"),
             },
         },
     };
@@ -160,23 +152,28 @@ fn identify(hello: &str, person: &str, tokens: &Tokens) -> Option<Caller> {
     tokens.find(&token).map(Caller::Run)
 }
 
-/// Reads the request and answers it.
-async fn request(read: &mut (impl AsyncBufRead + Unpin), caller: Caller, answers: &dyn Answers) -> io::Result<Reply> {
+/// Reads the request and handler it.
+async fn request(read: &mut (impl AsyncBufRead + Unpin), caller: Caller, handler: &dyn Handler) -> io::Result<Reply> {
+    let refused = |reason: String| Reply::Refused(Refusal::user(reason));
     Ok(match patient(line(read, LINE_LIMIT)).await?.map(|text| serde_json::from_str(&text)) {
-        None => Reply::Refused("the request is too long or was cut off".into()),
-        Some(Err(error)) => Reply::Refused(format!("the request cannot be read: {error}")),
-        Some(Ok(request)) => answer(caller, request, answers).await,
+        None => refused("the request is too long or was cut off".into()),
+        Some(Err(error)) => refused(format!("the request cannot be read: {error}")),
+        Some(Ok(request)) => answer(caller, request, handler).await,
     })
 }
 
-async fn answer(caller: Caller, request: Request, answers: &dyn Answers) -> Reply {
+async fn answer(caller: Caller, request: Request, handler: &dyn Handler) -> Reply {
     match (caller, request) {
-        (Caller::Run(run), Request::Execute { argv }) => answers.execute(run, argv).await,
-        (Caller::Run(_), _) => Reply::Refused("a run may not do this; only the person may".into()),
-        (Caller::Person, Request::Execute { .. }) => {
-            Reply::Refused("the person's commands run in their own process".into())
+        (Caller::Run(run), Request::Execute { argv }) => handler.execute(run, argv).await,
+        (Caller::Run(_), Request::Service(_)) => {
+            Reply::Refused(Refusal::denied("a run may not do this; only the person may"))
         }
-        (Caller::Person, verb) => answers.verb(verb).await,
+        (Caller::Person, Request::Execute { .. }) => {
+            Reply::Refused(Refusal::user("the person's commands run in their own process"))
+        }
+        (Caller::Person, Request::Service(command)) => {
+            handler.service(command).await.map_or_else(Reply::Refused, Reply::Done)
+        }
     }
 }
 

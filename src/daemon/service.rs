@@ -1,6 +1,5 @@
-//! The wiring: every part of the service is made here, handed to those that need it, and ended in order.
+//! Constructs the parts of the service in order, hands each to those that need it, and ends them in order.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
@@ -10,26 +9,27 @@ use tokio::task::JoinSet;
 
 use super::client::{self, Chosen, Wish};
 use super::control::Control;
-use super::delivery::{self, Show};
+use super::delivery;
 use super::ending::{self, Ending, Hangups, Until};
 use super::files::HomeFiles;
+use super::handlers::{ExecuteLine, Handlers};
 use super::lock::{Lock, LockError};
 use super::maintenance::Maintenance;
 use super::problems::Problems;
 use super::runtime_files;
 use super::secrets::{self, SecretsError};
-use super::settings::{self, Current, InForce, ReadSettings, Settings};
+use super::settings::{AppInForce, Current, InForce, Settings};
 use super::supervisor::Supervisor;
-use super::verbs::{Commands, Verbs};
-use super::wire::{Sandbox, ServiceStatus};
 use crate::agents;
+use crate::app::{App, Sandbox, ServiceStatus};
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
-use crate::clock::Clock;
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
+use crate::refusal::Refusal;
+use crate::run::client_environment;
 use crate::run::held::held;
-use crate::run::runner::Runner;
+use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
 use crate::schedule::{
@@ -39,24 +39,14 @@ use agent_sandbox::cgroup::Delegated;
 
 /// What the service is started with.
 pub struct Start {
-    /// The data folder; its folders are there.
-    pub home: Home,
-    /// The settings, and what follows from them.
-    pub settings: Settings,
-    /// Reads them again.
-    pub rereads: Arc<dyn ReadSettings>,
-    /// The environment.
-    pub env: BTreeMap<String, String>,
-    /// The time.
-    pub clock: Clock,
+    /// What can be asked of it, on a data folder whose folders are there.
+    pub app: App,
     /// What ends it.
     pub until: Until,
     /// Fires this one by hand, and ends when that run is over.
     pub only: Option<DefinitionId>,
-    /// Executes what is typed in forks.
-    pub commands: Arc<dyn Commands>,
-    /// Shows messages to the person.
-    pub show: Show,
+    /// Executes command lines of runs.
+    pub execute: ExecuteLine,
 }
 
 /// Why the service did not start, or ended by itself.
@@ -83,6 +73,9 @@ pub enum DaemonError {
     /// The one that was to be fired was not.
     #[error(transparent)]
     Fire(#[from] FireError),
+    /// The settings cannot be used.
+    #[error(transparent)]
+    Settings(#[from] Refusal),
     /// Something that every service needs.
     #[error("cannot {what}: {source}")]
     Io {
@@ -99,8 +92,12 @@ pub enum DaemonError {
 /// # Errors
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
-    let Start { home, settings, rereads, env, clock, until, only, commands, show } = start;
-    let Settings { config, defaults } = settings;
+    let Start { app, until, only, execute } = start;
+    let Settings { config, defaults } = Settings::of(&app)?;
+    let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
+    let app = AppInForce::new(app);
+    let zone = app.clone();
+    let show = delivery::console(move || zone.get().zone_of_records());
     // From here on a signal ends the service in order.
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
     let lock = Arc::new(Lock::take(&home)?);
@@ -114,8 +111,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     fail_point!(JournalOpened);
     say_kept_aside(&journal).await?;
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
-    let path = client::search_path(&env, &own_binary, &home);
-    let shell_binary = client::shell_binary(&own_binary);
+    let path = client_environment::search_path(&env, &own_binary, &home);
+    let shell_binary = client_environment::shell_binary(&own_binary);
     let groups = Delegated::take();
     let sandbox = sandbox(&groups);
     let held = groups.as_ref().is_ok_and(|groups| groups.controllers().iter().any(|name| name == "cpu"));
@@ -137,7 +134,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
     let tokens = Tokens::default();
     let budget = SharedBudget::new(journal.clone());
-    let for_runs = Arc::new(RwLock::new(settings::of_runs(&config)));
+    let for_runs = Arc::new(RwLock::new(RunSettings::of(&config)));
     let user_home = env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     let main = MainSession::load(journal.clone()).await?;
     let spawner = Arc::new(Spawner {
@@ -182,7 +179,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let problems = Problems::load(journal.clone()).await?;
     problems.all(definitions.start(sessions).await).await;
     let in_force = InForce {
-        source: rereads,
+        app: app.clone(),
         started: Arc::clone(&config),
         current: watch::Sender::new(config),
         runs: for_runs,
@@ -216,7 +213,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: current.clone(),
         supervisor: supervisor.clone(),
     };
-    let verbs = Verbs { schedule: schedule.clone(), commands, budget, spawner, main, clock: clock.clone(), status };
+    let handlers =
+        Handlers { schedule: schedule.clone(), budget, spawner, main, clock: clock.clone(), status, app, execute };
     let mut tasks = JoinSet::new();
     let (swept, now) = (home.clone(), clock.now());
     tasks.spawn_blocking(move || {
@@ -226,7 +224,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     });
     tasks.spawn(definitions.follow(watch));
     tasks.spawn(problems.follow(problems_of_files));
-    tasks.spawn(async move { control.serve(Arc::new(verbs)).await });
+    tasks.spawn(async move { control.serve(Arc::new(handlers)).await });
     tasks.spawn(runtime_files::watch(Arc::clone(&lock), home.clone(), schedule.clone(), journal.trouble()));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
     tasks.spawn(supervisor.clone().pulse(schedule.clone()));

@@ -7,29 +7,54 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
-use crate::config::{Config, SandboxChoice};
+use crate::app::App;
+use crate::config::Config;
 use crate::definition::Defaults;
 use crate::journal::{Journal, NewMessage};
+use crate::refusal::Refusal;
 use crate::run::runner::RunSettings;
 use crate::schedule::{LiveDefinitions, Schedule};
 
 /// The settings as they are now.
 pub type Current = watch::Receiver<Arc<Config>>;
 
-/// What the settings and the environment say.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The settings.
-    pub config: Arc<Config>,
-    /// What holds for definitions that do not say.
-    pub defaults: Defaults,
+/// What can be asked of the service, by the settings that it read last. Clones share it.
+#[derive(Clone)]
+pub struct AppInForce(Arc<RwLock<App>>);
+
+impl AppInForce {
+    /// With the settings of the start.
+    #[must_use]
+    pub fn new(app: App) -> Self {
+        Self(Arc::new(RwLock::new(app)))
+    }
+
+    /// As it is now.
+    #[must_use]
+    pub fn get(&self) -> App {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the settings again. When they cannot be used, the old ones go on to count. Blocks.
+    fn reread(&self) -> Result<Settings, Refusal> {
+        let fresh = self.get().reread();
+        let settings = Settings::of(&fresh)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(settings)
+    }
 }
 
-/// Reads the settings again. Called on blocking threads.
-pub trait ReadSettings: Send + Sync {
-    /// # Errors
-    /// What is wrong with them, for the person; then whoever is asked goes on by the old ones.
-    fn read(&self) -> Result<Settings, String>;
+/// What the settings and the environment say.
+pub(super) struct Settings {
+    pub(super) config: Arc<Config>,
+    /// What holds for definitions that do not say.
+    pub(super) defaults: Defaults,
+}
+
+impl Settings {
+    pub(super) fn of(app: &App) -> Result<Self, Refusal> {
+        Ok(Self { config: app.config()?, defaults: app.defaults()? })
+    }
 }
 
 /// Settings that count from the next run, reading or ending on.
@@ -51,25 +76,6 @@ const LIVE: [&str; 16] = [
     "user_name",
     "bot_name",
 ];
-
-/// What runs depend on, of the settings.
-#[must_use]
-pub fn of_runs(config: &Config) -> RunSettings {
-    RunSettings {
-        main_tools: config.main_tools.clone(),
-        model: config.model.clone(),
-        thinking: config.thinking,
-        timeout: config.timeout,
-        inactivity_timeout: config.inactivity_timeout,
-        notify_chain_delay: config.notify_chain_delay,
-        require_sandbox: config.require_sandbox,
-        limits: config.limits,
-        unheld_allowed: config.sandbox == SandboxChoice::None,
-        spawned_tools: config.tools.clone(),
-        person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
-        bot_name: config.bot_name.clone(),
-    }
-}
 
 /// What another reading of the settings means.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,7 +102,7 @@ fn compare(started: &Config, before: &Config, now: &Config) -> Changes {
 
 /// Those who act on settings, and where these come from.
 pub(super) struct InForce {
-    pub(super) source: Arc<dyn ReadSettings>,
+    pub(super) app: AppInForce,
     pub(super) started: Arc<Config>,
     pub(super) current: watch::Sender<Arc<Config>>,
     pub(super) runs: Arc<RwLock<RunSettings>>,
@@ -108,11 +114,14 @@ pub(super) struct InForce {
 impl InForce {
     /// Reads settings and folders again; one line on what came of it.
     pub(super) async fn reread(&self) -> String {
-        let source = Arc::clone(&self.source);
-        let read = tokio::task::spawn_blocking(move || source.read()).await;
-        match read.unwrap_or_else(|error| Err(format!("a fault of ollim-bot itself: {error}"))) {
+        let app = self.app.clone();
+        let read = tokio::task::spawn_blocking(move || app.reread()).await;
+        let fault = |error| Err(Refusal::environment(format!("a fault of ollim-bot itself: {error}")));
+        match read.unwrap_or_else(fault) {
             Ok(settings) => self.take(settings).await,
-            Err(wrong) => {
+            Err(refusal) => {
+                let hints = refusal.hints.iter().map(|hint| format!("\nhint: {hint}")).collect::<String>();
+                let wrong = format!("{refusal}{hints}");
                 self.definitions.reread().await;
                 let said = "The settings cannot be used, so they stay as they were.";
                 tracing::error!("{said}\n{wrong}");
@@ -125,7 +134,7 @@ impl InForce {
     async fn take(&self, settings: Settings) -> String {
         let Settings { config, defaults } = settings;
         let Changes { live, at_start } = compare(&self.started, &self.current.borrow(), &config);
-        *self.runs.write().unwrap_or_else(PoisonError::into_inner) = of_runs(&config);
+        *self.runs.write().unwrap_or_else(PoisonError::into_inner) = RunSettings::of(&config);
         self.schedule.limit(config.max_concurrent_runs);
         self.current.send_replace(config);
         self.definitions.reread_with(defaults).await;

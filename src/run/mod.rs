@@ -2,6 +2,7 @@
 
 pub mod cap;
 pub mod chain;
+pub mod client_environment;
 pub mod dry_run;
 pub mod folder;
 pub mod follow_up;

@@ -33,6 +33,7 @@ use crate::agent::{
 };
 use crate::bot::{Bot, budget};
 use crate::clock::Clock;
+use crate::config::{Config, SandboxChoice};
 use crate::definition::{self, Background, Definition, Kind, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
@@ -69,6 +70,27 @@ pub struct RunSettings {
     pub spawned_tools: SpawnTools,
     /// What the bot is called in footers.
     pub bot_name: String,
+}
+
+impl RunSettings {
+    /// What runs depend on, of all settings.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            main_tools: config.main_tools.clone(),
+            model: config.model.clone(),
+            thinking: config.thinking,
+            timeout: config.timeout,
+            inactivity_timeout: config.inactivity_timeout,
+            notify_chain_delay: config.notify_chain_delay,
+            require_sandbox: config.require_sandbox,
+            limits: config.limits,
+            unheld_allowed: config.sandbox == SandboxChoice::None,
+            spawned_tools: config.tools.clone(),
+            person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
+            bot_name: config.bot_name.clone(),
+        }
+    }
 }
 
 /// Everything that attempts need.

@@ -147,7 +147,7 @@ impl Spawner {
     ///
     /// # Errors
     /// A sentence: it is the main session, carries one already, has ended, or is not there.
-    pub async fn patch(&self, session: &str, tools: SpawnTools, main_session: Option<&str>) -> Result<String, String> {
+    pub async fn patch(&self, session: &str, tools: SpawnTools, main_session: Option<&str>) -> Result<(), String> {
         if session == MAIN || Some(session) == main_session {
             return Err("the main session cannot carry a spawnToolPolicy: only child sessions can".into());
         }
@@ -169,7 +169,7 @@ impl Spawner {
             let setup = self.setup(&host.definition, Some(&spawned))?;
             host.narrow(setup.policy);
         }
-        Ok(format!("session {id} carries its spawnToolPolicy from now on"))
+        Ok(())
     }
 
     /// The sessions that an earlier life has left open.

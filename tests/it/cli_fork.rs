@@ -4,15 +4,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ollim_bot::cli::context::{Caller, Context, Environment};
+use ollim_bot::app::{App, Environment, ServiceCommand, ServiceReply};
 use ollim_bot::config::Config;
-use ollim_bot::daemon::control::{Answers, Control};
-use ollim_bot::daemon::wire::{Reply, Request};
+use ollim_bot::daemon::control::{Control, Handler};
+use ollim_bot::daemon::wire::Reply;
 use ollim_bot::definition::{Defaults, DefinitionId, Kind, parse};
 use ollim_bot::home::Home;
 use ollim_bot::journal::{Denial, RunId};
 use ollim_bot::policy::{Decision, Layer, Places, Policy, Verdict};
+use ollim_bot::refusal::Refusal;
 use ollim_bot::run::cap::Cap;
+use ollim_bot::run::runner::RunSettings;
 use ollim_bot::run::spawn::SpawnRequest;
 use ollim_bot::run::tokens::{Grant, OnBehalf, RunAuthority, Tokens};
 
@@ -26,16 +28,16 @@ struct Socket {
     _runtime: tokio::runtime::Runtime,
 }
 
-struct Commands(Context);
+struct Commands(App);
 
 #[async_trait]
-impl Answers for Commands {
+impl Handler for Commands {
     async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
-        let context = self.0.clone();
-        tokio::task::spawn_blocking(move || ollim_bot::cli::fork::serve(run, argv, &context)).await.unwrap()
+        let app = self.0.clone();
+        tokio::task::spawn_blocking(move || ollim_bot::cli::fork::execute(&app, run, argv)).await.unwrap()
     }
-    async fn verb(&self, request: Request) -> Reply {
-        Reply::Done(format!("{request:?}"))
+    async fn service(&self, _command: ServiceCommand) -> Result<ServiceReply, Refusal> {
+        Ok(ServiceReply::Paused)
     }
 }
 
@@ -46,15 +48,15 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let entered = runtime.enter();
     let control = Control::open(&home, tokens.clone()).unwrap();
-    let context = Context::new(home, Caller::Person, Environment::default(), bot.home().to_owned(), false);
-    runtime.spawn(control.serve(Arc::new(Commands(context))));
+    let app = ollim_bot::cli::for_person(home, Environment::default());
+    runtime.spawn(control.serve(Arc::new(Commands(app))));
     drop(entered);
     let text =
         "---\ncron: '@daily'\nbackground: true\nallowed_tools: [Read, 'Bash(ollim-bot *)']\ntimeout: 10m\n---\nSort.\n";
     let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let file = std::path::Path::new("routines/triage.md");
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
-    let settings = ollim_bot::daemon::settings::of_runs(&Config::defaults(chrono_tz::UTC));
+    let settings = RunSettings::of(&Config::defaults(chrono_tz::UTC));
     let places = Places { root: bot.home().into(), work: bot.path("work"), user_home: bot.person().into() };
     let restrictions = &definition.background().unwrap().restrictions;
     let policy = Policy::background("routine triage", restrictions, &settings.main_tools, &places);

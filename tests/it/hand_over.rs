@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser as _;
+use ollim_bot::app::Environment;
 use ollim_bot::cli::args::Cli;
-use ollim_bot::cli::context::{Caller, Context, Environment};
 use ollim_bot::cli::output::Output;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
@@ -173,9 +173,8 @@ proptest! {
 
         let words = std::iter::once("ollim-bot".to_owned()).chain(reminder_add(&draft, delay));
         let cli = Cli::try_parse_from(words).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let (home, folder) = (by_command.home.clone(), by_command.home.root().to_owned());
-        let context = Context::new(home, Caller::Person, Environment::default(), folder, false);
-        let made = ollim_bot::cli::execute(cli.command, &context, &mut Output::default());
+        let app = ollim_bot::cli::for_person(by_command.home.clone(), Environment::default());
+        let made = ollim_bot::cli::execute(cli, by_command.home.root(), &app, &mut Output::default());
         made.map_err(|error| TestCaseError::fail(format!("{error}\n{draft:#?}")))?;
         prop_assert_eq!(inherited(by_command.only()?), child);
     }

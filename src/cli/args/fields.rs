@@ -8,21 +8,13 @@ use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
 use super::values::{list, span};
+use crate::app::FieldChange;
 use crate::definition::FieldValue;
 use crate::definition::fields::{FIELDS, Field, Flag, On, Shape};
 
-/// One field that a flag sets.
-#[derive(Clone)]
-pub struct Given {
-    pub(in super::super) field: &'static Field,
-    pub(in super::super) value: FieldValue,
-    /// The flag, without its dashes.
-    pub(in super::super) flag: &'static str,
-}
-
 /// What flags set, in the order of the table. `C` says which fields there are flags for.
 #[derive(Clone)]
-pub struct FieldFlags<C>(pub Vec<Given>, PhantomData<C>);
+pub struct FieldFlags<C>(pub Vec<FieldChange>, PhantomData<C>);
 
 /// A command that sets fields.
 pub trait Sets {
@@ -83,7 +75,7 @@ impl<C: Sets> FromArgMatches for FieldFlags<C> {
                 Some(sets) => matches.get_flag(flag.long).then(sets),
                 None => argument(field.shape, flag.long, matches),
             };
-            value.map(|value| Given { field, value, flag: flag.long })
+            value.map(|value| FieldChange { field, value, called: format!("--{}", flag.long) })
         });
         Ok(Self(given.collect(), PhantomData))
     }
@@ -96,7 +88,7 @@ impl<C: Sets> FromArgMatches for FieldFlags<C> {
 
 impl<C> fmt::Debug for FieldFlags<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|given| (given.flag, &given.value))).finish()
+        f.debug_map().entries(self.0.iter().map(|change| (&change.called, &change.value))).finish()
     }
 }
 

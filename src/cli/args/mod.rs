@@ -1,7 +1,6 @@
 //! What can be typed: every command and flag, as clap reads them. No behaviour.
 
 mod agents;
-mod effect;
 mod fields;
 mod jobs;
 mod values;
@@ -13,8 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use agents::{Agents, Sessions, SpawnArgs, ToolArgs};
-pub use effect::Effect;
-pub use fields::{FieldFlags, Given};
+pub use fields::FieldFlags;
 pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd};
 pub(super) use values::list;
 use values::{minutes, span};

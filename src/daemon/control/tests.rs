@@ -14,12 +14,15 @@ use crate::run::tokens::OnBehalf;
 struct Echo;
 
 #[async_trait]
-impl Answers for Echo {
+impl Handler for Echo {
     async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
         Reply::Output { stdout: format!("{}: {}", run.title, argv.join(" ")), stderr: String::new(), exit: 0 }
     }
-    async fn verb(&self, request: Request) -> Reply {
-        Reply::Done(format!("{request:?}"))
+    async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
+        match command {
+            ServiceCommand::Pause => Ok(ServiceReply::Paused),
+            other => Err(Refusal::user(format!("{other:?}"))),
+        }
     }
 }
 
@@ -80,7 +83,7 @@ fn authority() -> RunAuthority {
     let text = "---\ncron: '@daily'\nbackground: true\n---\nSort.\n";
     let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
-    let settings = crate::daemon::settings::of_runs(&crate::config::Config::defaults(chrono_tz::UTC));
+    let settings = crate::run::runner::RunSettings::of(&crate::config::Config::defaults(chrono_tz::UTC));
     let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
     let policy = Policy::main_session(&settings.main_tools, &places);
     let cap = Cap::of(&definition, &policy, &settings);
@@ -105,8 +108,8 @@ fn refused(answer: &str) {
 #[test]
 fn the_person_has_the_verbs() {
     let service = service();
-    let reply = call::as_person(&service.home, &Request::Pause).unwrap();
-    assert_eq!(reply, Reply::Done("Pause".into()));
+    let reply = call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)).unwrap();
+    assert_eq!(reply, Reply::Done(ServiceReply::Paused));
 }
 
 #[test]
@@ -134,12 +137,13 @@ fn a_run_has_none_of_the_persons_verbs() {
     let service = service();
     let grant = service.tokens.grant(authority()).unwrap();
     for request in [
-        Request::Status,
-        Request::Pause,
-        Request::Resume { id: None },
-        Request::Fire { id: "a".into() },
-        Request::CancelRun { run: "a".into() },
+        ServiceCommand::Status,
+        ServiceCommand::Pause,
+        ServiceCommand::Resume { id: None },
+        ServiceCommand::Fire { id: DefinitionId::new("a") },
+        ServiceCommand::CancelRun { run: RunId::new("a") },
     ] {
+        let request = Request::Service(request);
         let reply = call::with_token(&service.home, grant.token(), &request).unwrap();
         assert!(matches!(reply, Reply::Refused(_)), "{request:?}: {reply:?}");
     }
@@ -151,7 +155,7 @@ fn nothing_without_a_known_token() {
     let grant = service.tokens.grant(authority()).unwrap();
     let almost = format!("{}0", &grant.token()[..31]);
     for token in ["", "0", "null", &almost, &almost.to_uppercase(), &"0".repeat(32)] {
-        let reply = call::with_token(&service.home, token, &Request::Pause).unwrap();
+        let reply = call::with_token(&service.home, token, &Request::Service(ServiceCommand::Pause)).unwrap();
         assert!(matches!(reply, Reply::Refused(_)), "{token:?}: {reply:?}");
     }
     for hello in ["", "{}", "null", "[]", r#""x""#, r#"{"token":null}"#, r#"{"token":["x"]}"#, "\0\u{1}\u{2}"] {
@@ -185,7 +189,7 @@ fn silent_callers_hold_up_nobody() {
         stream.write_all(b"{\"token\":").unwrap();
         silent.push(stream);
     }
-    assert!(matches!(call::as_person(&service.home, &Request::Pause), Ok(Reply::Done(_))));
+    assert!(matches!(call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)), Ok(Reply::Done(_))));
     drop(silent);
 }
 
@@ -193,7 +197,7 @@ fn silent_callers_hold_up_nobody() {
 fn the_oldest_caller_that_says_nothing_makes_room() {
     let service = service();
     let mut held: Vec<StdStream> = (0..STRANGERS).map(|_| StdStream::connect(service.home.socket()).unwrap()).collect();
-    assert!(matches!(call::as_person(&service.home, &Request::Pause), Ok(Reply::Done(_))));
+    assert!(matches!(call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)), Ok(Reply::Done(_))));
     // The service drops the connection, with what it was sent or without.
     assert!(matches!(held[0].read(&mut [0; 1]), Ok(0) | Err(_)));
     held[1].set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
@@ -231,17 +235,17 @@ fn a_path_too_long_for_a_socket_is_reached_all_the_same() {
     let root = folder.path().join("a".repeat(100)).join("b".repeat(100));
     fs::create_dir_all(&root).unwrap();
     let service = service_in(&root, folder);
-    assert!(matches!(call::as_person(&service.home, &Request::Pause), Ok(Reply::Done(_))));
+    assert!(matches!(call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)), Ok(Reply::Done(_))));
 }
 
 #[test]
 fn no_service_is_said_as_such() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
-    assert!(matches!(call::as_person(&home, &Request::Pause), Err(CallError::NotRunning)));
+    assert!(matches!(call::as_person(&home, &Request::Service(ServiceCommand::Pause)), Err(CallError::NotRunning)));
     // What a killed service leaves: its token and its socket, which nobody listens on.
     fs::create_dir(home.state()).unwrap();
     fs::write(home.user_token(), "00").unwrap();
     drop(std::os::unix::net::UnixListener::bind(home.socket()).unwrap());
-    assert!(matches!(call::as_person(&home, &Request::Pause), Err(CallError::NotRunning)));
+    assert!(matches!(call::as_person(&home, &Request::Service(ServiceCommand::Pause)), Err(CallError::NotRunning)));
 }

@@ -1,0 +1,94 @@
+//! A new definition: a file like one that a person would write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::{App, FieldChange, Job, Recorded, When, when};
+use crate::clock::whole_second;
+use crate::definition::{self, Draft, Kind, Written};
+use crate::refusal::Refusal;
+
+/// Writes what a draft says.
+pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {
+    app.require_home()?;
+    require_task(&draft.body)?;
+    if draft.kind == Kind::Reminder && draft.run_at.is_none() {
+        let zone = draft.timezone.map_or_else(|| app.zone(), Ok)?;
+        let when = when.ok_or_else(|| {
+            Refusal::user("a reminder needs a time")
+                .hint("say when: `--in 20m`, `--at 'tomorrow 9am'`, or `--delay MINUTES`")
+        })?;
+        draft.run_at = Some(whole_second(time(when, app.now(), zone)?).fixed_offset());
+    }
+    let _one_at_a_time = app.narrow(&mut draft)?;
+    let written = definition::create(&app.home, &draft, &app.defaults()?)?;
+    Ok(recorded(written, app))
+}
+
+/// The time that was asked for, to come.
+pub(super) fn time(when: &When, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+    match when {
+        When::In(span) => later(now, *span, zone),
+        When::At(text) => when::future(text, now, zone),
+    }
+}
+
+/// So long after now.
+pub(super) fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+    let too_far = || Refusal::user("that is too far away").hint("give a date with `--at`");
+    let span = TimeDelta::from_std(span).map_err(|_| too_far())?;
+    Ok(now.checked_add_signed(span).ok_or_else(too_far)?.with_timezone(&zone))
+}
+
+/// A prompt says something.
+pub(super) fn require_task(body: &str) -> Result<(), Refusal> {
+    if body.trim().is_empty() {
+        return Err(Refusal::user("the message is empty").hint("say what is to be done: `-m 'Check the oven'`"));
+    }
+    Ok(())
+}
+
+/// That no two fields are set of which one excludes the other.
+pub(super) fn not_together(fields: &[FieldChange]) -> Result<(), Refusal> {
+    let called = |name: &str| fields.iter().find(|change| change.field.name == name).map(|change| &change.called);
+    match (called("allowed_tools"), called("disallowed_tools")) {
+        (Some(allowed), Some(blocked)) => {
+            Err(Refusal::user(format!("`{allowed}` and `{blocked}` cannot be used together"))
+                .hint("`--allowed-tools` lists the only tools the job has, `--blocked-tools` takes tools away"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl FieldChange {
+    /// The draft of a definition of this kind with these fields. Each value is read by the rules of the files.
+    ///
+    /// # Errors
+    /// When a value is none of its field's, or fields exclude each other.
+    pub fn draft(kind: Kind, message: String, fields: &[Self]) -> Result<Draft, Refusal> {
+        require_task(&message)?;
+        not_together(fields)?;
+        let mut draft = Draft::empty(kind, message);
+        let background = fields.iter().any(|change| change.field.name == "background");
+        if let Some(change) = fields.iter().find(|change| change.field.background_only && !background) {
+            return Err(Refusal::user(format!("`{}` needs `--background`", change.called))
+                .hint("a foreground job is a turn of the main session and has all that it has"));
+        }
+        for Self { field, value, .. } in fields {
+            draft.set(field, value).map_err(|fault| {
+                let refusal = Refusal::user(fault.message);
+                fault.hint.into_iter().fold(refusal, Refusal::hint)
+            })?;
+        }
+        Ok(draft)
+    }
+}
+
+/// What was written, and when it fires.
+pub(super) fn recorded(written: Written, app: &App) -> Recorded {
+    let Written { definition, warnings, .. } = written;
+    Recorded { job: Job::of(Arc::new(definition), app.now()), warnings, chain: None }
+}

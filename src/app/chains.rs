@@ -1,0 +1,89 @@
+//! A chain's next check, scheduled by the run of the present one or by a person.
+//!
+//! A person's: a check that waits is given the new time. Otherwise the check that ran last is followed by another one, with
+//! the same restrictions, made as its agent would have made it; after the last one the chain may have one more.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::{App, Caller, Recorded, add, change, runs};
+use crate::clock::whole_second;
+use crate::definition::{self, Definition, DefinitionId, Kind, Trigger, parse};
+use crate::journal::{RunFilter, RunRecord};
+use crate::refusal::Refusal;
+use crate::run::chain::FollowUp;
+
+/// Schedules the next check of the calling run's own chain, and says so to its agent.
+pub(super) fn follow_up(delay: Duration, app: &App) -> Result<String, Refusal> {
+    match &app.caller {
+        Caller::Run(run) => Handle::current().block_on(run.acts.follow_up(delay)).map_err(Refusal::user),
+        Caller::Person => {
+            Err(Refusal::user("outside a chain reminder's run `follow-up-chain` needs to know which chain")
+                .hint("name it: `ollim-bot follow-up-chain --for ID --in 20`")
+                .hint("`ollim-bot reminder add --in 20m --max-chain 3 -m 'Check the oven'` begins one"))
+        }
+    }
+}
+
+/// Schedules the next check of the chain that began with, or has, this reminder.
+pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded, Refusal> {
+    app.require_home()?;
+    if delay.is_zero() {
+        return Err(Refusal::user("the next check must lie in the future").hint("say `--in 20`, or `--in 1h30m`"));
+    }
+    let loaded = app.load()?;
+    let journal = runs::open(app)?;
+    let defaults = app.defaults()?;
+    let fired = |record: &RunRecord| {
+        let text = record.definition.as_deref().filter(|_| record.kind == Kind::Reminder)?;
+        let file = Path::new("reminders").join(format!("{}.md", record.id));
+        parse(Kind::Reminder, &file, text.as_bytes(), &defaults).definition
+    };
+    let id = DefinitionId::new(name);
+    let known = match loaded.definitions.get(&id) {
+        Some(known) => Some(Definition::clone(known)),
+        None => journal.runs(&RunFilter { id: Some(id.clone()), ..RunFilter::default() })?.iter().find_map(fired),
+    };
+    let root = match &known {
+        None => id.clone(),
+        Some(known) => parent(known).cloned().ok_or_else(|| {
+            Refusal::user(format!("{} has no `max_chain`, so it is part of no chain", known.title()))
+                .hint("`ollim-bot reminder add --in 20m --max-chain 3 -m 'Check the oven'` begins one")
+        })?,
+    };
+    let claimed = journal.claimed_reminders()?;
+    let has_begun = |definition: &Definition| {
+        let at = definition.trigger.run_at();
+        claimed.get(&definition.id).is_some_and(|times| at.is_some_and(|at| times.contains(&at.to_utc())))
+    };
+    let mut waiting = loaded.definitions.values().filter(|definition| parent(definition) == Some(&root));
+    if let Some(link) = waiting.find(|definition| !has_begun(definition)) {
+        return change::snooze(link.id.as_str(), delay, app);
+    }
+    let ran = journal.runs(&RunFilter::default())?;
+    // Most texts name another chain, or none: they need not be parsed.
+    let names = |record: &&RunRecord| {
+        record.id == root || record.definition.as_deref().is_some_and(|text| text.contains(root.as_str()))
+    };
+    let last = ran.iter().filter(names).filter_map(fired).find(|definition| parent(definition) == Some(&root));
+    let last = last.ok_or_else(|| {
+        Refusal::user(format!("there is no chain `{name}`, and none has run"))
+            .hint("`ollim-bot reminder list` shows those that wait, `ollim-bot runs` those that ran")
+    })?;
+    let follow_up = FollowUp::prolonged(&last)
+        .ok_or_else(|| Refusal::user(format!("reminder `{}` is not part of a chain", last.id)))?;
+    let zone = last.own_zone.map_or_else(|| app.zone(), Ok)?;
+    let at = whole_second(add::later(app.now(), delay, zone)?);
+    let written = definition::create(&app.home, &follow_up.at(at.fixed_offset()), &defaults)?;
+    Ok(Recorded { chain: Some((follow_up.place(), follow_up.parent.clone())), ..add::recorded(written, app) })
+}
+
+/// The first reminder of its chain.
+fn parent(definition: &Definition) -> Option<&DefinitionId> {
+    match &definition.trigger {
+        Trigger::Reminder { chain: Some(chain), .. } => Some(&chain.parent),
+        _ => None,
+    }
+}

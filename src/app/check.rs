@@ -1,0 +1,58 @@
+//! What is wrong with which file, and where.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{App, Caller};
+use crate::definition::{Definition, DefinitionId, Loaded, Problem};
+use crate::refusal::Refusal;
+use crate::run::held::held;
+
+/// What is wrong with definitions.
+#[derive(Debug)]
+pub struct Checked {
+    /// Those that are in order.
+    pub definitions: Vec<Arc<Definition>>,
+    /// Everything that is wrong.
+    pub problems: Vec<Problem>,
+    /// Whether these are chosen files, and not the whole folder.
+    pub chosen: bool,
+    /// What the kernel holds jobs by, in words.
+    pub sandbox: &'static str,
+}
+
+/// Checks the whole folder; keeps what is said of `files`, or all.
+pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Result<Checked, Refusal> {
+    let loaded = app.load_without_settings()?;
+    let chosen = files.iter().map(|file| relative(file, folder, app, &loaded)).collect::<Result<Vec<_>, _>>()?;
+    let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
+    let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
+    let problems = loaded.problems.into_iter().filter(|problem| wanted(&problem.file)).collect();
+    Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: held().words })
+}
+
+/// The file's path in the data folder; an id stands for its file. A run names ids and files of the data folder
+/// only: it must not learn from a diagnostic what stands in any other file.
+fn relative(file: &Path, folder: Option<&Path>, app: &App, loaded: &Loaded) -> Result<PathBuf, Refusal> {
+    let known = |path: &Path| {
+        loaded.definitions.values().any(|definition| definition.file == path)
+            || loaded.problems.iter().any(|problem| problem.file == path)
+    };
+    if known(file) {
+        return Ok(file.to_owned());
+    }
+    if let Some(name) = file.to_str()
+        && let Some(definition) = loaded.definitions.get(&DefinitionId::new(name))
+    {
+        return Ok(definition.file.clone());
+    }
+    if matches!(app.caller, Caller::Person)
+        && let Ok(absolute) = folder.unwrap_or(app.home.root()).join(file).canonicalize()
+        && let Ok(inside) = absolute.strip_prefix(app.home.root())
+        && known(inside)
+    {
+        return Ok(inside.to_owned());
+    }
+    Err(Refusal::user(format!("{} is no definition of {}", file.display(), app.home.root().display()))
+        .hint("name an id, or a file of routines/ or reminders/"))
+}

@@ -1,0 +1,228 @@
+//! Everything that can be asked, typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ServiceCommand;
+use crate::definition::fields::Field;
+use crate::definition::{Draft, FieldValue, Kind};
+use crate::journal::RunFilter;
+use crate::run::spawn::SpawnRequest;
+
+/// One thing that a caller can ask for. A new command is a variant here, its [`Effect`](super::Effect), and the function
+/// that answers it.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// How things are, in a line.
+    Overview,
+    /// The names of the person's own commands.
+    ExternalCommands,
+    /// What is wrong with definitions: all, or those of these files and ids.
+    Check {
+        /// Ids, or paths.
+        files: Vec<PathBuf>,
+        /// What relative paths are relative to besides the data folder.
+        folder: Option<PathBuf>,
+    },
+    /// How the service is doing, what runs, what comes, what went wrong.
+    Status,
+    /// The coming occurrences.
+    Next {
+        /// At most so many.
+        count: usize,
+        /// Not before this time, as a person writes it.
+        from: Option<String>,
+        /// Not after this time.
+        until: Option<String>,
+        /// Only of these definitions; empty: of all.
+        ids: Vec<String>,
+    },
+    /// Past and present runs, newest first.
+    Runs(RunFilter),
+    /// One run.
+    Run {
+        /// Its id.
+        run: String,
+    },
+    /// What the bot has said, newest last.
+    Inbox {
+        /// At most so many messages.
+        count: u32,
+    },
+    /// How many messages background jobs may still send.
+    Budget,
+    /// The settings in force, each with its origin.
+    Config,
+    /// All named agents.
+    Agents,
+    /// One named agent.
+    Agent {
+        /// Its name.
+        name: String,
+    },
+    /// The main session and those of spawned agents.
+    Sessions,
+    /// One session.
+    Session {
+        /// Its id, or `main`.
+        id: String,
+    },
+    /// Whether a definition's run may make a tool call, and which rule says so.
+    ExplainPolicy {
+        /// A definition's id or file.
+        definition: String,
+        /// The tool.
+        tool: String,
+        /// The tool's input, a JSON object.
+        input: Value,
+    },
+    /// A definition's effective policy.
+    ShowPolicy {
+        /// A definition's id or file.
+        definition: String,
+    },
+    /// What a run of a definition would be given, and nothing done.
+    DryRun {
+        /// Its id.
+        id: String,
+    },
+    /// All definitions of a kind.
+    List(Kind),
+    /// One definition.
+    Show {
+        /// Its kind.
+        kind: Kind,
+        /// Its id, its file, or the beginning of its id.
+        id: String,
+    },
+    /// Write a new definition.
+    Add {
+        /// What it is to say.
+        draft: Box<Draft>,
+        /// A reminder's time, unless the draft has it.
+        when: Option<When>,
+    },
+    /// Set fields of a definition.
+    Edit {
+        /// Its kind.
+        kind: Kind,
+        /// Its id.
+        id: String,
+        /// What to set.
+        changes: Box<FieldChanges>,
+    },
+    /// The text of a definition's file, valid or not, for an editor.
+    FileOf {
+        /// Its kind.
+        kind: Kind,
+        /// Its id or file.
+        id: String,
+    },
+    /// Put a new text in the place of a definition's, if it is valid and the old one still stands.
+    Replace {
+        /// The file, relative to the data folder.
+        file: PathBuf,
+        /// The text that was edited.
+        old: String,
+        /// The new text.
+        new: String,
+    },
+    /// Let a routine fire, or keep it from firing.
+    SetEnabled {
+        /// Its id.
+        id: String,
+        /// Whether it fires.
+        enabled: bool,
+    },
+    /// Delete a definition's file.
+    Cancel {
+        /// Its kind.
+        kind: Kind,
+        /// Its id.
+        id: String,
+    },
+    /// Let a reminder fire so long from now instead.
+    Snooze {
+        /// Its id.
+        id: String,
+        /// The time from now.
+        span: Duration,
+    },
+    /// Bring back a reminder that failed; it is due at once.
+    Retry {
+        /// Its id.
+        id: String,
+    },
+    /// Write a reminder that has fired again, as it fired.
+    Restore {
+        /// The run that it fired as.
+        run: String,
+        /// When it is to fire, where its own time has passed.
+        when: Option<When>,
+    },
+    /// Schedule the next check of the calling run's own chain.
+    FollowUp {
+        /// The time from now.
+        delay: Duration,
+    },
+    /// Schedule the next check of any chain.
+    ProlongChain {
+        /// The id of its first reminder, or of any check.
+        chain: String,
+        /// The time from now.
+        delay: Duration,
+    },
+    /// Make the data folder.
+    Init {
+        /// Also in a folder that has something in it.
+        force: bool,
+    },
+    /// Start an agent for one task.
+    Spawn(SpawnRequest),
+    /// Run a definition now, by the running service.
+    Fire {
+        /// Its id, its file, or the beginning of its id.
+        id: String,
+    },
+    /// What the running service alone can do.
+    Service(ServiceCommand),
+}
+
+/// A time, as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// So long from now.
+    In(Duration),
+    /// As a person writes it: `tomorrow 9am`.
+    At(String),
+}
+
+/// What to set in a definition's file.
+#[derive(Clone, Debug, Default)]
+pub struct FieldChanges {
+    /// The prompt.
+    pub message: Option<String>,
+    /// A reminder's time.
+    pub when: Option<When>,
+    /// The fields. An empty text takes the field's line out of the file.
+    pub fields: Vec<FieldChange>,
+}
+
+/// One field and its value, by the name that the caller knows it by.
+#[derive(Clone)]
+pub struct FieldChange {
+    /// The field.
+    pub field: &'static Field,
+    /// Its value.
+    pub value: FieldValue,
+    /// How errors call it: `--max-turns`.
+    pub called: String,
+}
+
+impl std::fmt::Debug for FieldChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple(self.field.name).field(&self.value).finish()
+    }
+}

@@ -1,0 +1,74 @@
+//! The prompt, the policy and the client's command that a run would have, and nothing done.
+
+use super::policy::{self, JobPolicy};
+use super::{App, jobs};
+use crate::definition::{self, Background, Mode};
+use crate::refusal::Refusal;
+use crate::run::prompt::{Budget, ForkFacts, Prompt};
+use crate::run::runner::{self, RunSettings};
+use crate::run::system_prompt::{Makes, SystemPrompt};
+
+/// What a run that began now, in a fresh session with nothing else around, would be given.
+#[derive(Debug)]
+pub struct DryRun {
+    /// The system prompt.
+    pub system_prompt: String,
+    /// The prompt.
+    pub prompt: String,
+    /// Its policy.
+    pub policy: JobPolicy,
+    /// The client's command line, a word each.
+    pub command: Vec<String>,
+}
+
+/// See [`DryRun`].
+pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
+    let loaded = app.load()?;
+    let definition = jobs::find(id, None, &loaded)?;
+    let config = app.config()?;
+    let setup = policy::setup(&definition, app)?;
+    let policy = policy::of_job(&definition, &setup);
+    let settings = RunSettings::of(&config);
+    let system_prompt = SystemPrompt {
+        bot: settings.bot_name,
+        person: settings.person.clone(),
+        persona: definition::load_persona(&app.home).ok().flatten(),
+        makes: Makes::of(&setup.policy),
+        agent: setup.agent_prompt,
+    };
+    let system_prompt = match &definition.mode {
+        Mode::Foreground => system_prompt.of_conversation(),
+        Mode::Background(_) => system_prompt.of_job(),
+    };
+    let verdicts = setup.policy;
+    let tools = &policy.mcp_tools;
+    let restrictions = setup.restrictions.held_against(&verdicts, tools);
+    let skills = definition::load_skills(&app.home, &definition.skills)?;
+    let fork = match &definition.mode {
+        Mode::Foreground => None,
+        Mode::Background(Background { .. }) => Some(ForkFacts {
+            tools,
+            restrictions: &restrictions,
+            spawned_by: None,
+            knows_main_session: false,
+            busy: false,
+            budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },
+            neighbours: &[],
+        }),
+    };
+    let prompt = Prompt {
+        definition: &definition,
+        now: app.now(),
+        person: &settings.person,
+        late: None,
+        cut_off: false,
+        updates: &[],
+        updates_left_out: 0,
+        follow_up: runner::follow_up_by(&definition, &verdicts),
+        skills: &skills,
+        fork,
+    }
+    .render();
+    let command = std::iter::once(&config.claude_command).chain(&policy.client_args).cloned().collect();
+    Ok(DryRun { system_prompt, prompt, policy, command })
+}

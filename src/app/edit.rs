@@ -1,0 +1,129 @@
+//! Edits of a definition's file: fields are set, or an editor's text takes the place of the old one. All else in the file
+//! stays as it was written.
+
+use std::path::{Path, PathBuf};
+
+use super::add::{self, not_together, require_task};
+use super::{App, Caller, FieldChange, FieldChanges, Outcome, Recorded, jobs};
+use crate::clock::whole_second;
+use crate::definition::fields::On;
+use crate::definition::{
+    self, Definition, DefinitionError, DefinitionId, FieldValue, Kind, Loaded, Problem, Severity, Written,
+};
+use crate::refusal::Refusal;
+
+/// Sets what was asked for.
+pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Result<Recorded, Refusal> {
+    let loaded = app.load()?;
+    let found = jobs::named(id, kind, &loaded)?;
+    app.may_change([&*found])?;
+    not_together(&changes.fields)?;
+    if let Some(body) = &changes.message {
+        require_task(body)?;
+    }
+    let body = changes.message.clone();
+    let fields = fields(changes, &found, app)?;
+    let gone = || DefinitionError::NotFound { file: found.file.clone() };
+    let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
+    let new = definition::changed_text(&found.file, &old, &fields, body.as_deref())?;
+    let agree = |changed: &Definition| match &app.caller {
+        Caller::Person => Ok(()),
+        // What comes of it is the run's own doing: it is held against the run as if it were made now.
+        Caller::Run(run) => run.cap.may_change(changed).map_err(|why| DefinitionError::Refused { why }),
+    };
+    let written = definition::replace_text(&app.home, &found.file, &old, &new, &app.defaults()?, agree);
+    let written = written.map_err(|error| match error {
+        DefinitionError::Refused { why } => Refusal::denied(why),
+        other => other.into(),
+    })?;
+    Ok(add::recorded(written, app))
+}
+
+fn fields(
+    changes: FieldChanges,
+    found: &Definition,
+    app: &App,
+) -> Result<Vec<(&'static str, Option<FieldValue>)>, Refusal> {
+    let run_at = changes.when.as_ref().map(|when| add::time(when, app.now(), found.zone)).transpose()?;
+    let has_not = |called: &str, kind| {
+        let refusal = Refusal::user(format!("{} has no {called}", found.title()));
+        Err(refusal.hint(format!("only a {kind} has it")))
+    };
+    let mut fields = Vec::new();
+    if let Some(at) = run_at {
+        if found.kind() != Kind::Reminder {
+            return has_not("--in, --at", Kind::Reminder);
+        }
+        fields.push(("run_at", Some(FieldValue::Text(whole_second(at).to_rfc3339()))));
+    }
+    for FieldChange { field, value, called } in changes.fields {
+        if !field.on.has(found.kind()) {
+            let kind = if field.on == On::Routine { Kind::Routine } else { Kind::Reminder };
+            return has_not(&called, kind);
+        }
+        // The value takes the place of one that excludes it.
+        fields.extend(field.not_with.map(|other| (other, None)));
+        // An empty text takes the line out: the default holds again.
+        fields.push((field.name, Some(value).filter(|value| *value != FieldValue::Text(String::new()))));
+    }
+    Ok(fields)
+}
+
+/// The text of a definition's file, valid or not.
+pub(super) fn file_of(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal> {
+    let file = path_of(kind, id, &app.load()?)?;
+    let gone = || DefinitionError::NotFound { file: file.clone() };
+    let text = definition::read_text(&app.home, &file)?.ok_or_else(gone)?;
+    Ok(Outcome::File { file, text })
+}
+
+/// Puts an edited text in the place of the one that was read.
+pub(super) fn replace(file: &Path, old: &str, new: &str, app: &App) -> Result<Outcome, Refusal> {
+    match put(file, old, new, app) {
+        Ok(written) => Ok(Outcome::Scheduled(add::recorded(written, app))),
+        Err(DefinitionError::Invalid { problems }) => Ok(Outcome::Invalid(problems)),
+        Err(DefinitionError::Changed { .. } | DefinitionError::NotFound { .. }) => Ok(Outcome::ChangedMeanwhile),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn put(file: &Path, old: &str, new: &str, app: &App) -> Result<Written, DefinitionError> {
+    let defaults = app.defaults().map_err(|error| invalid(file, error.to_string()))?;
+    let others = definition::load(&app.home, &defaults)?;
+    definition::replace_text(&app.home, file, old, new, &defaults, |written| {
+        match others.definitions.get(&written.id) {
+            Some(other) if other.file != file => Err(invalid(
+                file,
+                format!("the id `{}` is that of {}, so neither would fire", written.id, other.file.display()),
+            )),
+            _ => Ok(()),
+        }
+    })
+}
+
+fn invalid(file: &Path, message: String) -> DefinitionError {
+    DefinitionError::Invalid { problems: vec![Problem::of_file(file, Severity::Error, message, None)] }
+}
+
+/// The file of this id or path, valid or not.
+fn path_of(kind: Kind, id: &str, loaded: &Loaded) -> Result<PathBuf, Refusal> {
+    let named = |known: &DefinitionId, file: &Path| known.as_str() == id || file.as_os_str() == id;
+    let valid = loaded.definitions.values().filter(|known| named(&known.id, &known.file)).map(|known| &known.file);
+    let wrong = loaded.problems.iter().filter(|problem| match &problem.id {
+        Some(known) => named(known, &problem.file),
+        None => false,
+    });
+    let mut files: Vec<&PathBuf> = valid.chain(wrong.map(|problem| &problem.file)).collect();
+    files.retain(|file| file.starts_with(format!("{kind}s")));
+    files.sort();
+    files.dedup();
+    match files[..] {
+        [] => Ok(jobs::named(id, kind, loaded)?.file.clone()),
+        [one] => Ok(one.clone()),
+        _ => {
+            let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            Err(Refusal::user(format!("more than one file has the id `{id}`"))
+                .hint(format!("name the one that you mean: {}", names.join(", "))))
+        }
+    }
+}

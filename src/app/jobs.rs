@@ -1,0 +1,181 @@
+//! Definitions: found by name, listed and shown.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::App;
+use super::suppressed::paused;
+use super::upcoming::Firsts;
+use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
+use crate::refusal::Refusal;
+
+/// A definition, and when it falls due next.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The definition.
+    pub definition: Arc<Definition>,
+    /// `None`: never again, it is disabled, or it is paused.
+    pub next: Option<DateTime<Utc>>,
+    /// Whether it is paused after failures.
+    pub paused: bool,
+}
+
+impl Job {
+    /// One that is not paused.
+    pub(super) fn of(definition: Arc<Definition>, now: DateTime<Utc>) -> Self {
+        let next = Firsts::after(now).of(&definition);
+        Self { definition, next, paused: false }
+    }
+}
+
+/// All definitions of a kind.
+#[derive(Debug)]
+pub struct JobList {
+    /// Their kind.
+    pub kind: Kind,
+    /// By the next time; those that never fall due come last.
+    pub jobs: Vec<Job>,
+    /// Reminders that failed.
+    pub failed: Vec<Failed>,
+    /// What is wrong with files, errors only.
+    pub errors: Vec<Problem>,
+}
+
+/// A reminder whose file is kept in `reminders/failed/`.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// Its id.
+    pub id: DefinitionId,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+/// All definitions of a kind.
+pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
+    let loaded = app.load_kind(kind)?;
+    // Only routines are ever paused.
+    let paused = if kind == Kind::Routine { paused(&loaded, app) } else { BTreeSet::new() };
+    let mut firsts = Firsts::after(app.now());
+    let definitions = loaded.definitions;
+    let mut jobs = Vec::with_capacity(definitions.len());
+    for definition in definitions.values() {
+        let paused = paused.contains(&definition.id);
+        let next = firsts.of(definition).filter(|_| !paused);
+        jobs.push(Job { definition: Arc::clone(definition), next, paused });
+    }
+    jobs.sort_by(|a, b| {
+        let key = |job: &Job| (job.next.is_none(), job.next);
+        key(a).cmp(&key(b)).then_with(|| a.definition.id.cmp(&b.definition.id))
+    });
+    let failed = match kind {
+        Kind::Reminder => definition::failed_reminders(&app.home, &app.defaults()?)?,
+        _ => Vec::new(),
+    };
+    let failed = failed
+        .into_iter()
+        .filter_map(|failed| Some(Failed { id: failed.parsed.definition?.id, reason: failed.reason }))
+        .collect();
+    let errors = loaded.problems.into_iter().filter(Problem::is_error).collect();
+    Ok(JobList { kind, jobs, failed, errors })
+}
+
+/// One definition.
+pub(super) fn show(kind: Kind, id: &str, app: &App) -> Result<Job, Refusal> {
+    let loaded = app.load()?;
+    let definition = find(id, Some(kind), &loaded)?;
+    let paused = paused(&loaded, app).contains(&definition.id);
+    let job = Job::of(definition, app.now());
+    Ok(Job { next: job.next.filter(|_| !paused), paused, ..job })
+}
+
+/// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
+///
+/// # Errors
+/// When there is none, or its file has an error.
+pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
+    let wanted = |definition: &&Arc<Definition>| kind.is_none_or(|kind| definition.kind() == kind);
+    if let Some(exact) = loaded.definitions.get(&DefinitionId::new(name)).filter(wanted) {
+        return Ok(Arc::clone(exact));
+    }
+    let named: Vec<&Arc<Definition>> = loaded
+        .definitions
+        .values()
+        .filter(wanted)
+        .filter(|definition| {
+            definition.file.as_os_str() == name || (name.len() >= 4 && definition.id.as_str().starts_with(name))
+        })
+        .collect();
+    match named[..] {
+        [one] => Ok(Arc::clone(one)),
+        [] => Err(not_found(name, kind, loaded)),
+        _ => {
+            let ids: Vec<&str> = named.iter().take(5).map(|definition| definition.id.as_str()).collect();
+            Err(Refusal::user(format!("`{name}` is the beginning of more than one id"))
+                .hint(format!("write the whole of it: {}", ids.join(", "))))
+        }
+    }
+}
+
+/// The definition of just this id: what changes something takes no beginnings of names.
+///
+/// # Errors
+/// When there is none, or its file has an error.
+pub(super) fn named(id: &str, kind: Kind, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
+    match loaded.definitions.get(&DefinitionId::new(id)) {
+        Some(definition) if definition.kind() == kind => Ok(Arc::clone(definition)),
+        _ => Err(not_found(id, Some(kind), loaded)),
+    }
+}
+
+fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
+    let what = kind.map_or_else(|| "job".to_owned(), |kind| kind.to_string());
+    let broken = |problem: &&Problem| {
+        problem.is_error()
+            && (problem.id.as_ref().is_some_and(|id| id.as_str() == name) || problem.file.as_os_str() == name)
+    };
+    if let Some(problem) = loaded.problems.iter().find(broken) {
+        return Refusal::user(format!("{what} `{name}` has an error in its file: {}", problem.message))
+            .hint(format!("`ollim-bot check {}` says where", problem.file.display()));
+    }
+    if let Some(other) = loaded.definitions.get(&DefinitionId::new(name)) {
+        return Refusal::user(format!("`{name}` is a {}, not a {what}", other.kind()))
+            .hint(format!("use `ollim-bot {} …`", other.kind()));
+    }
+    let of_kind = loaded.definitions.values().filter(|definition| kind.is_none_or(|kind| definition.kind() == kind));
+    let error = Refusal::user(format!("there is no {what} `{name}`"));
+    match nearest(name, of_kind.map(|definition| &definition.id)) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint(match kind {
+            Some(kind) => format!("`ollim-bot {kind} list` shows them"),
+            None => "`ollim-bot next`, `ollim-bot routine list` and `ollim-bot reminder list` show them".to_owned(),
+        }),
+    }
+}
+
+/// The id that was most likely meant by `name`, where one is near enough.
+pub(super) fn nearest<'a>(name: &str, ids: impl IntoIterator<Item = &'a DefinitionId>) -> Option<&'a DefinitionId> {
+    ids.into_iter()
+        .map(|id| (strsim::damerau_levenshtein(name, id.as_str()), id))
+        .filter(|(distance, _)| *distance <= 2)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, id)| id)
+}
+
+/// Its description, else the beginning of its body.
+#[must_use]
+pub fn summary(definition: &Definition) -> String {
+    const LONGEST: usize = 60;
+    let text = if definition.description.is_empty() {
+        definition.body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim()
+    } else {
+        &definition.description
+    };
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(LONGEST - 1).collect();
+    short.push('…');
+    short
+}

@@ -1,0 +1,281 @@
+//! What can be asked of ollim-bot: one [`Command`], one [`Outcome`], for every caller.
+//!
+//! An interface (the command line, the control socket) parses what it is given into a [`Command`], calls
+//! [`App::execute`] and renders the [`Outcome`] or the [`Refusal`]. It decides nothing. Whoever asks, the same code
+//! answers: from the files and the journal where that is enough, and through [`Service`] where only the running service
+//! knows or acts. What a run may ask for is decided here too, by the command's [`Effect`] and by what the run has itself.
+//!
+//! Everything here blocks: the service calls it on blocking threads.
+
+mod add;
+mod agents;
+mod budget;
+mod chains;
+mod change;
+mod check;
+mod command;
+mod dry_run;
+mod edit;
+mod effect;
+mod environment;
+mod init;
+mod jobs;
+mod outcome;
+mod overdue;
+mod permissions;
+mod policy;
+mod refusals;
+mod restore;
+mod runs;
+mod service;
+mod sessions;
+mod status;
+mod suppressed;
+pub mod times;
+mod upcoming;
+mod when;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
+pub use check::Checked;
+pub use command::{Command, FieldChange, FieldChanges, When};
+pub use dry_run::DryRun;
+pub use effect::Effect;
+pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_program};
+pub use init::{make_folders, make_home};
+pub use jobs::{Failed, Job, JobList, summary};
+pub use outcome::{Outcome, Recorded};
+pub use overdue::Overdue;
+pub use policy::{Explanation, JobPolicy};
+pub use service::{ClientStatus, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus};
+pub use sessions::{ChildSession, Session, SessionList};
+pub use status::{Overview, ServiceState, Status};
+pub use upcoming::{Occurrence, Upcoming};
+
+use crate::agents::known_agents;
+use crate::clock::Clock;
+use crate::config::{Config, ConfigError};
+use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded};
+use crate::home::Home;
+use crate::policy::Places;
+use crate::refusal::Refusal;
+use crate::run::tokens::RunAuthority;
+
+/// How a person makes or names a data folder.
+const NO_HOME: &str = "`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another";
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub enum Caller {
+    /// The person.
+    Person,
+    /// A run: it has what its job has, and no more.
+    Run(Arc<RunAuthority>),
+}
+
+/// The names of the commands of the command line: no external command hides one of them.
+pub type CommandNames = fn() -> Vec<String>;
+
+/// ollim-bot, as one caller can use it.
+#[derive(Clone)]
+pub struct App {
+    /// The data folder.
+    pub home: Home,
+    /// Who asks.
+    pub caller: Caller,
+    /// The time.
+    pub clock: Clock,
+    /// The environment of the process that executes the commands.
+    pub env: Environment,
+    /// The running service, if there is one.
+    pub service: Arc<dyn Service>,
+    /// See [`CommandNames`].
+    pub command_names: CommandNames,
+    config: OnceLock<Arc<Config>>,
+}
+
+impl App {
+    /// The person's own, on the machine's clock.
+    #[must_use]
+    pub fn new(home: Home, env: Environment, service: Arc<dyn Service>, command_names: CommandNames) -> Self {
+        let (caller, clock) = (Caller::Person, Clock::system());
+        Self { home, caller, clock, env, service, command_names, config: OnceLock::new() }
+    }
+
+    /// The same for a run, with the same settings.
+    #[must_use]
+    pub fn of_run(&self, run: Arc<RunAuthority>) -> Self {
+        Self { caller: Caller::Run(run), ..self.clone() }
+    }
+
+    /// The same with another way to the service.
+    #[must_use]
+    pub fn with_service(&self, service: Arc<dyn Service>) -> Self {
+        Self { service, ..self.clone() }
+    }
+
+    /// The same with settings that are read anew.
+    #[must_use]
+    pub fn reread(&self) -> Self {
+        Self { config: OnceLock::new(), ..self.clone() }
+    }
+
+    /// Executes a command.
+    ///
+    /// # Errors
+    /// Why it was not done. What a run may not do is refused before anything is read.
+    pub fn execute(&self, command: Command) -> Result<Outcome, Refusal> {
+        self.permit(&command)?;
+        match command {
+            Command::Overview => Ok(Outcome::Overview(status::overview(self))),
+            Command::ExternalCommands => Ok(Outcome::ExternalCommands(self.external_commands())),
+            Command::Check { files, folder } => check::check(&files, folder.as_deref(), self).map(Outcome::Checked),
+            Command::Status => status::status(self).map(|status| Outcome::Status(Box::new(status))),
+            Command::Next { count, from, until, ids } => {
+                upcoming::next(count, from.as_deref(), until.as_deref(), &ids, self).map(Outcome::Upcoming)
+            }
+            Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
+            Command::Run { run } => runs::show(&run, self).map(|run| Outcome::Run(Box::new(run))),
+            Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
+            Command::Budget => budget::left(self).map(Outcome::Budget),
+            Command::Config => Ok(Outcome::Settings(self.config()?.settings())),
+            Command::Agents => Ok(Outcome::Agents(agents::load(self))),
+            Command::Agent { name } => agents::named(&name, self).map(|agent| Outcome::Agent(Box::new(agent))),
+            Command::Sessions => sessions::list(self).map(Outcome::Sessions),
+            Command::Session { id } => sessions::show(&id, self).map(Outcome::Session),
+            Command::ExplainPolicy { definition, tool, input } => {
+                policy::explain(&definition, &tool, input, self).map(Outcome::Explained)
+            }
+            Command::ShowPolicy { definition } => policy::show(&definition, self).map(Outcome::Policy),
+            Command::DryRun { id } => dry_run::dry_run(&id, self).map(|found| Outcome::DryRun(Box::new(found))),
+            Command::List(kind) => jobs::list(kind, self).map(Outcome::Jobs),
+            Command::Show { kind, id } => jobs::show(kind, &id, self).map(Outcome::Job),
+            Command::Add { draft, when } => add::add(*draft, when.as_ref(), self).map(Outcome::Scheduled),
+            Command::Edit { kind, id, changes } => edit::edit(kind, &id, *changes, self).map(Outcome::Scheduled),
+            Command::FileOf { kind, id } => edit::file_of(kind, &id, self),
+            Command::Replace { file, old, new } => edit::replace(&file, &old, &new, self),
+            Command::SetEnabled { id, enabled } => change::set_enabled(&id, enabled, self),
+            Command::Cancel { kind, id } => change::cancel(kind, &id, self).map(Outcome::Cancelled),
+            Command::Snooze { id, span } => change::snooze(&id, span, self).map(Outcome::Scheduled),
+            Command::Retry { id } => change::retry(&id, self).map(Outcome::Scheduled),
+            Command::Restore { run, when } => restore::restore(&run, when.as_ref(), self).map(Outcome::Scheduled),
+            Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
+            Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
+            Command::Init { force } => init::init(force, self).map(Outcome::Made),
+            Command::Spawn(request) => sessions::spawn(request, self).map(Outcome::Service),
+            Command::Fire { id } => service::fire(&id, self),
+            Command::Service(command) => service::ask(command, self).map(Outcome::Service),
+        }
+    }
+
+    /// The time now.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    /// The settings, read once.
+    ///
+    /// # Errors
+    /// When something in them is wrong.
+    pub fn config(&self) -> Result<Arc<Config>, Refusal> {
+        if let Some(config) = self.config.get() {
+            return Ok(Arc::clone(config));
+        }
+        let config = Arc::new(Config::load(&self.home, &self.env.texts())?);
+        Ok(Arc::clone(self.config.get_or_init(|| config)))
+    }
+
+    /// The zone of definitions that name none.
+    ///
+    /// # Errors
+    /// When something in the settings is wrong.
+    pub fn zone(&self) -> Result<Tz, Refusal> {
+        Ok(self.config()?.timezone)
+    }
+
+    /// The zone that records are shown in: settings that are wrong do not hide what happened.
+    #[must_use]
+    pub fn zone_of_records(&self) -> Tz {
+        self.zone().unwrap_or_else(|_| zone_without_settings())
+    }
+
+    /// The folders that path rules and command lines of a job are resolved against.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        let user_home = self.env.path("HOME").map_or_else(|| PathBuf::from("/"), Path::to_owned);
+        Places { root: self.home.root().to_owned(), work: self.home.work(), user_home }
+    }
+
+    /// What holds for definitions that do not say.
+    ///
+    /// # Errors
+    /// When the settings cannot be read.
+    pub fn defaults(&self) -> Result<Defaults, Refusal> {
+        Ok(self.defaults_in(self.zone()?))
+    }
+
+    fn defaults_in(&self, zone: Tz) -> Defaults {
+        let (path, ours) = (self.env.search_path(), self.command_names);
+        let others = move || ours().into_iter().chain(environment::external_commands_in(&path)).collect();
+        let commands = KnownCommands::new(environment::external_commands_in(&[self.home.bin()]), others);
+        Defaults { zone, commands, agents: known_agents(&self.home, self.env.path("HOME")) }
+    }
+
+    /// The names of the person's own commands, `ollim-bot-NAME` in `bin/` or `PATH`, sorted.
+    #[must_use]
+    pub fn external_commands(&self) -> Vec<String> {
+        environment::external_commands_in(&self.command_folders()).into_iter().collect()
+    }
+
+    /// The folders that the person's own commands are looked for in, in order.
+    #[must_use]
+    pub fn command_folders(&self) -> Vec<PathBuf> {
+        std::iter::once(self.home.bin()).chain(self.env.search_path()).collect()
+    }
+
+    /// All definitions.
+    ///
+    /// # Errors
+    /// When there is no data folder, or the settings cannot be read.
+    fn load(&self) -> Result<Loaded, Refusal> {
+        self.require_home()?;
+        Ok(definition::load(&self.home, &self.defaults()?)?)
+    }
+
+    /// The definitions of one kind.
+    fn load_kind(&self, kind: Kind) -> Result<Loaded, Refusal> {
+        self.require_home()?;
+        Ok(definition::load_kind(&self.home, kind, &self.defaults()?)?)
+    }
+
+    /// [`App::load`], whatever is wrong with the settings: that is a problem like any other, and they do not count.
+    fn load_without_settings(&self) -> Result<Loaded, Refusal> {
+        self.require_home()?;
+        let (zone, of_settings) = match Config::load(&self.home, &self.env.texts()) {
+            Ok(config) => (config.timezone, Vec::new()),
+            Err(ConfigError::Invalid { problems }) => (zone_without_settings(), problems),
+            Err(error) => return Err(error.into()),
+        };
+        let mut loaded = definition::load(&self.home, &self.defaults_in(zone))?;
+        loaded.problems.splice(0..0, of_settings);
+        Ok(loaded)
+    }
+
+    fn require_home(&self) -> Result<(), Refusal> {
+        if self.home.root().is_dir() {
+            return Ok(());
+        }
+        Err(Refusal::user(format!("there is no data folder at {}", self.home.root().display())).hint(NO_HOME))
+    }
+}
+
+/// The machine's zone.
+fn zone_without_settings() -> Tz {
+    Config::parse("", &BTreeMap::new()).map_or(Tz::UTC, |config| config.timezone)
+}

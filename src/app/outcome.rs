@@ -1,0 +1,104 @@
+//! What comes of a command: data, never text for a terminal.
+
+use std::path::PathBuf;
+
+use super::{
+    Checked, DryRun, Explanation, Job, JobList, JobPolicy, Overview, ServiceReply, Session, SessionList, Status,
+    Upcoming,
+};
+use crate::agents::{Agents, NamedAgent};
+use crate::bot::budget::PingBudget;
+use crate::config::Setting;
+use crate::definition::{DefinitionId, Problem};
+use crate::journal::{Message, RunFilter, RunRecord};
+
+/// What came of a [`Command`](super::Command).
+#[derive(Debug)]
+pub enum Outcome {
+    /// How things are; `None`: there is no data folder.
+    Overview(Option<Overview>),
+    /// The names of the person's own commands, sorted.
+    ExternalCommands(Vec<String>),
+    /// What is wrong with definitions.
+    Checked(Checked),
+    /// How the service is doing.
+    Status(Box<Status>),
+    /// The coming occurrences.
+    Upcoming(Upcoming),
+    /// Runs, newest first.
+    Runs {
+        /// The runs.
+        runs: Vec<RunRecord>,
+        /// Which were asked for.
+        filter: RunFilter,
+    },
+    /// One run.
+    Run(Box<RunRecord>),
+    /// Messages, newest last.
+    Inbox(Vec<Message>),
+    /// The ping budget, as it is now.
+    Budget(PingBudget),
+    /// The settings in force.
+    Settings(Vec<Setting>),
+    /// All named agents.
+    Agents(Agents),
+    /// One named agent.
+    Agent(Box<NamedAgent>),
+    /// All sessions.
+    Sessions(SessionList),
+    /// One session.
+    Session(Session),
+    /// A verdict on a tool call.
+    Explained(Explanation),
+    /// A definition's policy.
+    Policy(JobPolicy),
+    /// What a run would be given.
+    DryRun(Box<DryRun>),
+    /// All definitions of a kind.
+    Jobs(JobList),
+    /// One definition.
+    Job(Job),
+    /// A definition was written and fires.
+    Scheduled(Recorded),
+    /// A routine was written and does not fire any more.
+    Disabled(Recorded),
+    /// A routine was enabled, or disabled, already.
+    Unchanged {
+        /// The routine.
+        id: DefinitionId,
+        /// Whether it is enabled.
+        enabled: bool,
+    },
+    /// A definition's file, for an editor.
+    File {
+        /// Relative to the data folder.
+        file: PathBuf,
+        /// Its text.
+        text: String,
+    },
+    /// An edited text is not valid: nothing was written.
+    Invalid(Vec<Problem>),
+    /// A file was changed or removed since its text was read: nothing was written.
+    ChangedMeanwhile,
+    /// A definition's file was deleted.
+    Cancelled(Job),
+    /// What the run's agent is told of its chain's next check.
+    FollowUp(String),
+    /// The files that were made, relative to the data folder.
+    Made(Vec<PathBuf>),
+    /// The service does not run, so it cannot fire this definition.
+    NotRunning(DefinitionId),
+    /// What the service did.
+    Service(ServiceReply),
+}
+
+/// A definition that was just written.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The definition.
+    pub job: Job,
+    /// What a person should look at in it.
+    pub warnings: Vec<Problem>,
+    /// Its place in the chain that it prolongs (`check 2 of 3`), and the chain.
+    pub chain: Option<(String, DefinitionId)>,
+}

@@ -1,0 +1,56 @@
+//! Occurrences that fell due and are not claimed, since nothing may start.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use crate::definition::{Definition, DefinitionId, Kind};
+use crate::journal::Account;
+use crate::schedule::occurrences;
+
+/// So many occurrences of one definition are counted: a month of minutes takes a moment to go through.
+const COUNTED: usize = 1000;
+
+/// The occurrences of one definition that fell due and are not claimed.
+#[derive(Clone, Debug)]
+pub struct Overdue {
+    /// The definition.
+    pub definition: Arc<Definition>,
+    /// When the first of them was due.
+    pub since: DateTime<Utc>,
+    /// How many there are, 1,000 at most.
+    pub count: usize,
+}
+
+impl Overdue {
+    /// Whether there may be more than [`Overdue::count`] says.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.count == COUNTED
+    }
+}
+
+/// What fell due by `now` and has no record, oldest first. `accounts`: how far each routine has its records.
+pub(super) fn overdue(
+    definitions: &[Arc<Definition>],
+    accounts: &HashMap<DefinitionId, Account>,
+    now: DateTime<Utc>,
+) -> Vec<Overdue> {
+    let of = |definition: &Arc<Definition>| {
+        let account = accounts.get(&definition.id).filter(|_| definition.kind() == Kind::Routine);
+        let after = match (definition.kind(), account) {
+            // The service has not seen it yet: it has no backlog.
+            (Kind::Routine, None) => return None,
+            (_, account) => account.map_or(DateTime::<Utc>::MIN_UTC, |account| account.until),
+        };
+        let has_record = |at: &DateTime<Utc>| account.is_some_and(|account| account.beyond.contains(at));
+        let due = occurrences(definition, after).take_while(|at| *at <= now);
+        let mut due = due.filter(|at| !has_record(at)).take(COUNTED);
+        let since = due.next()?;
+        Some(Overdue { definition: Arc::clone(definition), since, count: 1 + due.count() })
+    };
+    let mut found: Vec<Overdue> = definitions.iter().filter(|definition| definition.enabled).filter_map(of).collect();
+    found.sort_by(|a, b| (a.since, &a.definition.id).cmp(&(b.since, &b.definition.id)));
+    found
+}

@@ -1,0 +1,55 @@
+//! What a run may make and change: never more than it has itself. The person may all.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+
+use super::{App, Caller};
+use crate::definition::{Definition, Draft};
+use crate::refusal::Refusal;
+use crate::run::cap::MADE_AT_MOST;
+use crate::run::tokens::RunAuthority;
+
+impl App {
+    /// Narrows a draft that is about to be written to what its maker has. The caller keeps the guard until the file is written:
+    /// runs make one job at a time, so that the count holds.
+    ///
+    /// # Errors
+    /// When it asks for more, or there are too many jobs that runs have made.
+    pub(super) fn narrow(&self, draft: &mut Draft) -> Result<Option<MutexGuard<'static, ()>>, Refusal> {
+        static MAKING: Mutex<()> = Mutex::new(());
+        let Caller::Run(run) = &self.caller else { return Ok(None) };
+        if draft.chain_depth > 0 || draft.chain_parent.is_some() || draft.created_by.is_some() {
+            return Err(Refusal::denied("a chain's links and makers are noted by ollim-bot itself")
+                .hint("`ollim-bot follow-up-chain` makes the next link of a chain"));
+        }
+        run.cap.narrow(draft).map_err(Refusal::denied)?;
+        let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if run.cap.is_counted() {
+            let made = self.load()?.definitions.values().filter(|known| known.created_by.is_some()).count();
+            if made >= MADE_AT_MOST {
+                return Err(Refusal::denied(format!(
+                    "there are {made} jobs already that jobs have made, and no more may be"
+                ))
+                .hint("report it: the person can cancel some"));
+            }
+        }
+        begin(run, "makes a job")?;
+        Ok(Some(making))
+    }
+
+    /// Whether whoever asks may change, move or remove these jobs.
+    ///
+    /// # Errors
+    /// When one of them is not its own, or has more than it has.
+    pub(super) fn may_change<'a>(&self, jobs: impl IntoIterator<Item = &'a Definition>) -> Result<(), Refusal> {
+        let Caller::Run(run) = &self.caller else { return Ok(()) };
+        jobs.into_iter().try_for_each(|job| run.cap.may_change(job)).map_err(Refusal::denied)?;
+        begin(run, "changes a job")
+    }
+}
+
+/// From here on the run has had an effect.
+fn begin(run: &RunAuthority, what: &'static str) -> Result<(), Refusal> {
+    Handle::current().block_on(run.acts.mark_effect(what)).map_err(Refusal::user)
+}

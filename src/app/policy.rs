@@ -1,0 +1,180 @@
+//! What a job may do, which rule says so, and where each rule came from.
+
+use agent_sandbox::SandboxStatus;
+use serde_json::Value;
+
+use super::{App, jobs};
+use crate::agent::SessionMode;
+use crate::agent::claude::options::command_line;
+use crate::agents::Agents;
+use crate::definition::{Definition, DefinitionId, Kind};
+use crate::policy::{Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolCall, ToolPattern, Verdict, includes};
+use crate::refusal::Refusal;
+use crate::run::client_environment as client;
+use crate::run::dry_run::{self, dry_run};
+use crate::run::held::held;
+use crate::run::runner::{self, RunSettings};
+use crate::run::sandbox::SandboxPlan;
+use crate::run::setup::Setup;
+
+/// The verdict on a tool call of a definition's run.
+#[derive(Debug)]
+pub struct Explanation {
+    /// The verdict, the rule and the layer.
+    pub decision: Decision,
+    /// The arguments that the client of the run is started with.
+    pub client_args: Vec<String>,
+}
+
+/// A definition's effective policy.
+#[derive(Debug)]
+pub struct JobPolicy {
+    /// The definition.
+    pub id: DefinitionId,
+    /// Its kind.
+    pub kind: Kind,
+    /// How it is called in a sentence: `routine morning-mail`.
+    pub title: String,
+    /// Every entry, and where it came from.
+    pub entries: Vec<PolicyEntry>,
+    /// What each granted Bash rule includes, a sentence each.
+    pub includes: Vec<String>,
+    /// The client's tools that its agent sees.
+    pub visible_tools: Vec<String>,
+    /// Our own tools that it sees.
+    pub mcp_tools: Vec<String>,
+    /// What the kernel holds it by, in words.
+    pub sandbox: &'static str,
+    /// The arguments that its client is started with.
+    pub client_args: Vec<String>,
+}
+
+/// What a definition's run has.
+pub(super) fn setup(definition: &Definition, app: &App) -> Result<Setup, Refusal> {
+    let settings = RunSettings::of(&*app.config()?);
+    let agents = Agents::load(&app.home, app.env.path("HOME"));
+    Ok(Setup::of(definition, None, &settings, &app.places(), &agents)?)
+}
+
+/// The client's arguments for a definition's run in a fresh session.
+pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String> {
+    let session = match definition.background() {
+        None => SessionMode::Main(None),
+        Some(_) => SessionMode::Isolated,
+    };
+    command_line(&session, &setup.options, &setup.policy.visible_tools(), &setup.deny_rules)
+}
+
+/// The verdict on a tool call. A Bash line is tried in the job's own shell, with no effect.
+pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result<Explanation, Refusal> {
+    let loaded = app.load()?;
+    let definition = jobs::find(name, None, &loaded)?;
+    let setup = setup(&definition, app)?;
+    let line = input.get("command").and_then(Value::as_str).map(str::to_owned);
+    let call = ToolCall { tool: tool.to_owned(), input, cwd: app.home.work(), agent_type: None };
+    let mut decision = setup.policy.decide(&call);
+    if let ("Bash", Verdict::Allow, Some(line)) = (tool, decision.verdict, line) {
+        decision = of_line(&setup, &line, decision, app)?;
+    }
+    Ok(Explanation { decision, client_args: client_args(&definition, &setup) })
+}
+
+/// A definition's effective policy.
+pub(super) fn show(name: &str, app: &App) -> Result<JobPolicy, Refusal> {
+    let loaded = app.load()?;
+    let definition = jobs::find(name, None, &loaded)?;
+    let setup = setup(&definition, app)?;
+    Ok(of_job(&definition, &setup))
+}
+
+pub(super) fn of_job(definition: &Definition, setup: &Setup) -> JobPolicy {
+    JobPolicy {
+        id: definition.id.clone(),
+        kind: definition.kind(),
+        title: definition.title(),
+        entries: setup.policy.entries(),
+        includes: included(&setup.policy),
+        visible_tools: setup.policy.visible_tools(),
+        mcp_tools: runner::our_tools(definition, &setup.policy),
+        sandbox: held().words,
+        client_args: client_args(definition, setup),
+    }
+}
+
+/// What each granted Bash rule includes.
+fn included(policy: &Policy) -> Vec<String> {
+    let granted = policy.entries().into_iter().filter(|entry| entry.effect == Verdict::Allow);
+    granted.filter_map(|entry| includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect()
+}
+
+/// What the programs that a line starts are told: it runs in the job's shell with nothing to write to, and nothing that it starts
+/// runs.
+fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Decision, Refusal> {
+    let Some(rights) = setup.policy.shell(None) else { return Ok(early) };
+    if agent_sandbox::probe() == SandboxStatus::Not {
+        return Err(Refusal::user("this kernel has no Landlock, so the line cannot be tried without an effect"));
+    }
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |error: std::io::Error| Refusal::environment(format!("{what}: {error}"))
+    };
+    let config = app.config()?;
+    let env = app.env.texts();
+    let own = std::env::current_exe().map_err(failed("our own binary cannot be found"))?;
+    let state = app.home.state();
+    std::fs::create_dir_all(&state).map_err(failed("the folder `state/` cannot be made"))?;
+    std::fs::create_dir_all(app.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
+    let folder =
+        tempfile::Builder::new().prefix("explain-").tempdir_in(&state).map_err(failed("no folder to try it in"))?;
+    let plan = SandboxPlan {
+        home: app.home.clone(),
+        user_home: app.places().user_home,
+        run_dir: folder.path().to_owned(),
+        links: folder.path().to_owned(),
+        granted: setup.granted.clone(),
+        path: client::search_path(&env, &own, &app.home),
+        shell_binary: client::shell_binary(&own),
+        required: false,
+        limits: dry_run::LIMITS,
+        network: setup.network == JobNetwork::Internet,
+    };
+    let surroundings = client::surroundings(&config, &app.home, &env, &own);
+    // On a thread of its own: inside a job this is asked of the service, which has a runtime already.
+    let tried = std::thread::scope(|scope| {
+        let tried = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(dry_run(&setup.policy, plan, &rights, &surroundings, line))
+        });
+        tried.join().unwrap_or_else(|_| Err(std::io::Error::other("it failed")))
+    });
+    // The line has written in it what it likes.
+    agent_sandbox::leftovers::remove(&folder.keep()).map_err(failed("what the line has left cannot be removed"))?;
+    let tried = tried.map_err(failed("the line cannot be tried"))?;
+    let commands: Vec<String> = tried.programs.iter().flat_map(|decision| decision.commands.clone()).collect();
+    let read_only = tried.programs.iter().all(|decision| decision.read_only);
+    let mut decision = match (tried.refused(), tried.kept_from()) {
+        (Some(refused), _) => refused.clone(),
+        (None, Some(said)) => Decision {
+            verdict: Verdict::Deny,
+            layer: Layer::System,
+            reason: format!("the job's shell is kept from it: {said}{}", hint_of(said)),
+            ..early
+        },
+        (None, None) => tried.programs.iter().find(|decision| decision.rule.is_some()).cloned().unwrap_or(early),
+    };
+    if tried.cut_off {
+        decision.reason.push_str(" (the line was still running after 10 seconds)");
+    }
+    Ok(Decision { commands, read_only, ..decision })
+}
+
+/// What a person can do about what the shell says.
+fn hint_of(said: &str) -> &'static str {
+    match said {
+        _ if said.contains("socket:") || said.contains("/dev/tcp/") || said.contains("/dev/udp/") => {
+            " (a job's shell has no network)"
+        }
+        _ if said.contains("Permission denied") => " (Read and Edit rules say which files it opens)",
+        _ => "",
+    }
+}

@@ -1,0 +1,58 @@
+//! What the journal knows: runs and messages.
+
+use std::collections::BTreeSet;
+
+use super::{App, jobs};
+use crate::definition::DefinitionId;
+use crate::journal::{JournalReader, Message, RunFilter, RunId, RunRecord};
+use crate::refusal::Refusal;
+
+/// Runs, newest first.
+pub(super) fn list(filter: &RunFilter, app: &App) -> Result<Vec<RunRecord>, Refusal> {
+    let journal = open(app)?;
+    let runs = journal.runs(filter)?;
+    if let (Some(id), true) = (&filter.id, runs.is_empty()) {
+        known(id, &journal, app)?;
+    }
+    Ok(runs)
+}
+
+/// Whether there is, or was, something of this id. One that never ran is no mistake; one that nobody knows is.
+fn known(id: &DefinitionId, journal: &JournalReader, app: &App) -> Result<(), Refusal> {
+    let loaded = app.load_without_settings()?;
+    let recorded = journal.ids()?;
+    let of_files = loaded.definitions.keys().chain(loaded.problems.iter().filter_map(|problem| problem.id.as_ref()));
+    let ids: BTreeSet<&DefinitionId> = of_files.chain(&recorded).collect();
+    if ids.contains(id) {
+        return Ok(());
+    }
+    let error = Refusal::user(format!("there is no job `{id}`, and none has run under that id"));
+    Err(match jobs::nearest(id.as_str(), ids) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("`ollim-bot runs` shows whatever ran, `ollim-bot next` what comes"),
+    })
+}
+
+/// One run.
+pub(super) fn show(run: &str, app: &App) -> Result<RunRecord, Refusal> {
+    named(run, &open(app)?)
+}
+
+/// Messages, newest last.
+pub(super) fn inbox(count: u32, app: &App) -> Result<Vec<Message>, Refusal> {
+    let mut messages = open(app)?.messages(Some(count))?;
+    messages.reverse();
+    Ok(messages)
+}
+
+/// The run of this id, or whose id begins with it.
+pub(super) fn named(run: &str, journal: &JournalReader) -> Result<RunRecord, Refusal> {
+    let none = || Refusal::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them");
+    journal.run(&RunId::new(run))?.ok_or_else(none)
+}
+
+/// The journal, for reading.
+pub(super) fn open(app: &App) -> Result<JournalReader, Refusal> {
+    app.require_home()?;
+    Ok(JournalReader::open(&app.home.journal())?)
+}

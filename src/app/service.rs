@@ -1,0 +1,178 @@
+//! What only the running service can do or knows, and how an interface in another process asks it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{App, Outcome, jobs};
+use crate::bot::budget::PingBudget;
+use crate::definition::DefinitionId;
+use crate::journal::{RunId, RunState};
+use crate::policy::SpawnTools;
+use crate::refusal::Refusal;
+use crate::run::spawn::SpawnRequest;
+
+/// What the running service alone can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ServiceCommand {
+    /// How it is doing.
+    Status,
+    /// Run a definition now.
+    Fire {
+        /// The definition.
+        id: DefinitionId,
+    },
+    /// End a run.
+    CancelRun {
+        /// The run.
+        run: RunId,
+    },
+    /// Start nothing more.
+    Pause,
+    /// Start jobs again: all, or a routine that was paused after failures.
+    Resume {
+        /// The routine.
+        id: Option<DefinitionId>,
+    },
+    /// Start an agent.
+    Spawn(SpawnRequest),
+    /// Give a spawned agent's session its tool policy: once, and never the main session.
+    PatchSession {
+        /// The session.
+        session: String,
+        /// What it may use.
+        #[serde(rename = "spawnToolPolicy")]
+        spawn_tool_policy: SpawnTools,
+    },
+    /// Set how many messages background jobs may still send.
+    SetBudget {
+        /// At most a full budget.
+        left: u32,
+    },
+}
+
+/// What the service did, or knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceReply {
+    /// [`ServiceCommand::Status`].
+    Status(Box<ServiceStatus>),
+    /// [`ServiceCommand::Fire`].
+    Fired {
+        /// The definition.
+        id: DefinitionId,
+        /// The run that was started.
+        run: RunId,
+    },
+    /// [`ServiceCommand::CancelRun`].
+    RunEnded {
+        /// The run.
+        run: RunId,
+        /// How it ended: it may have been over already.
+        state: RunState,
+    },
+    /// [`ServiceCommand::Pause`].
+    Paused,
+    /// [`ServiceCommand::Resume`].
+    Resumed {
+        /// The routine; `None`: all.
+        id: Option<DefinitionId>,
+    },
+    /// [`ServiceCommand::Spawn`].
+    Spawned {
+        /// The session.
+        session: DefinitionId,
+    },
+    /// [`ServiceCommand::PatchSession`].
+    SessionPatched {
+        /// The session.
+        session: String,
+    },
+    /// [`ServiceCommand::SetBudget`].
+    BudgetSet(PingBudget),
+}
+
+/// What only the running service knows of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceStatus {
+    /// Its process.
+    pub pid: u32,
+    /// Since when it runs, RFC 3339.
+    pub since: String,
+    /// `claude` or `notify`, and why.
+    pub client: ClientStatus,
+    /// `console`.
+    pub channel: String,
+    /// Whether the kernel holds background jobs.
+    pub sandbox: Sandbox,
+    /// Since when it starts nothing because the person said so, RFC 3339.
+    pub paused: Option<String>,
+    /// Since when jobs wait for the client to be logged in, RFC 3339.
+    pub waiting_for_login: Option<String>,
+}
+
+/// Which agent client does the work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientStatus {
+    /// `claude` or `notify`.
+    pub name: String,
+    /// Its version, where it has one.
+    pub version: Option<String>,
+    /// Why this one: `configured`, `not logged in`, `not found`.
+    pub why: String,
+    /// The versions that were tested, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tested: Vec<String>,
+    /// What is to be said of this one, where it is none between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untested: Option<String>,
+}
+
+/// The kernel's sandbox around forks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// Whether it is put around background jobs.
+    pub enforced: bool,
+    /// What it is made of, or why there is none.
+    pub detail: String,
+}
+
+/// The running service, as a command reaches it: directly inside the service, by the control socket from elsewhere.
+pub trait Service: Send + Sync {
+    /// Has the service do something. `None`: it does not run.
+    ///
+    /// # Errors
+    /// Why it did not do it, or cannot be asked.
+    fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal>;
+}
+
+/// Asks the service, which has to run.
+pub(super) fn ask(command: ServiceCommand, app: &App) -> Result<ServiceReply, Refusal> {
+    app.require_home()?;
+    app.service.ask(command)?.ok_or_else(not_running)
+}
+
+/// Runs a definition now.
+pub(super) fn fire(id: &str, app: &App) -> Result<Outcome, Refusal> {
+    let id = jobs::find(id, None, &app.load()?)?.id.clone();
+    let fired = app.service.ask(ServiceCommand::Fire { id: id.clone() })?;
+    Ok(fired.map_or(Outcome::NotRunning(id), Outcome::Service))
+}
+
+/// How the service is doing; `None`: it does not run.
+pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
+    match app.service.ask(ServiceCommand::Status)? {
+        None => Ok(None),
+        Some(ServiceReply::Status(status)) => Ok(Some(*status)),
+        Some(_) => Err(another_answer()),
+    }
+}
+
+pub(super) fn not_running() -> Refusal {
+    Refusal::environment("the service is not running").hint("start it: `ollim-bot run`")
+}
+
+/// A reply that no question of ours has.
+pub(super) fn another_answer() -> Refusal {
+    Refusal::environment("the service gave an answer to another question")
+        .hint("it may be another version: start it anew")
+}

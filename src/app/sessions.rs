@@ -1,0 +1,83 @@
+//! The main session, and those of spawned agents.
+
+use std::path::Path;
+
+use tokio::runtime::Handle;
+
+use super::{App, Caller, ServiceCommand, ServiceReply, runs, service};
+use crate::bot::main_session::{Conversation, SETTING};
+use crate::definition::{Defaults, Definition, Kind, parse};
+use crate::journal::{JournalReader, SessionRecord};
+use crate::refusal::Refusal;
+use crate::run::spawn::{MAIN, SpawnRequest};
+
+/// All sessions.
+#[derive(Debug)]
+pub struct SessionList {
+    /// The main session, once it has begun.
+    pub main: Option<Conversation>,
+    /// Those of spawned agents, newest first.
+    pub children: Vec<ChildSession>,
+}
+
+/// The session of a spawned agent.
+#[derive(Debug)]
+pub struct ChildSession {
+    /// What the journal knows of it.
+    pub record: SessionRecord,
+    /// What its agent was asked to do, and with what; `None`: it cannot be read any more.
+    pub definition: Option<Definition>,
+}
+
+/// One session.
+#[derive(Debug)]
+pub enum Session {
+    /// The main session.
+    Main(Conversation),
+    /// That of a spawned agent.
+    Child(Box<ChildSession>),
+}
+
+/// All sessions.
+pub(super) fn list(app: &App) -> Result<SessionList, Refusal> {
+    let journal = runs::open(app)?;
+    let children = journal.sessions()?.into_iter().map(|record| child(record, app)).collect();
+    Ok(SessionList { main: main_session(&journal)?, children })
+}
+
+/// One session, by its id or as `main`.
+pub(super) fn show(name: &str, app: &App) -> Result<Session, Refusal> {
+    let journal = runs::open(app)?;
+    let main = main_session(&journal)?;
+    if name == MAIN || main.as_ref().is_some_and(|main| main.session.0 == name) {
+        let main = main.ok_or_else(|| Refusal::user("the main session has not begun yet"))?;
+        return Ok(Session::Main(main));
+    }
+    let found = journal.sessions()?.into_iter().find(|session| session.id.as_str() == name);
+    let found = found.ok_or_else(|| {
+        Refusal::user(format!("there is no session `{name}`")).hint("`ollim-bot sessions list` shows those there are")
+    })?;
+    Ok(Session::Child(Box::new(child(found, app))))
+}
+
+/// Starts an agent for one task, in a session of its own.
+pub(super) fn spawn(request: SpawnRequest, app: &App) -> Result<ServiceReply, Refusal> {
+    match &app.caller {
+        Caller::Person => service::ask(ServiceCommand::Spawn(request), app),
+        Caller::Run(run) => {
+            let session = Handle::current().block_on(run.acts.spawn(request)).map_err(Refusal::denied)?;
+            Ok(ServiceReply::Spawned { session })
+        }
+    }
+}
+
+fn main_session(journal: &JournalReader) -> Result<Option<Conversation>, Refusal> {
+    Ok(journal.setting(SETTING)?.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+fn child(record: SessionRecord, app: &App) -> ChildSession {
+    let defaults = Defaults { zone: app.zone_of_records(), commands: Default::default(), agents: Default::default() };
+    let file = Path::new("sessions/session.md");
+    let definition = parse(Kind::Session, file, record.definition.as_bytes(), &defaults).definition;
+    ChildSession { record, definition }
+}

@@ -1,0 +1,116 @@
+//! How the service is doing, what runs, what comes, what went wrong.
+
+use std::collections::HashSet;
+
+use super::overdue::overdue;
+use super::service::{self, ServiceStatus};
+use super::suppressed::Suppressed;
+use super::upcoming::{self, Occurrence};
+use super::{App, Overdue, budget, runs};
+use crate::agent::sockets::{self, PathSocket};
+use crate::bot::budget::PingBudget;
+use crate::definition::{DefinitionId, Kind, Problem};
+use crate::journal::{RunRecord, Streak};
+use crate::refusal::Refusal;
+
+/// How many coming occurrences are named.
+const NEXT: usize = 5;
+
+/// What is known.
+#[derive(Debug)]
+pub struct Status {
+    /// What the service says of itself; `None`: it does not run.
+    pub service: Option<ServiceStatus>,
+    /// Claimed or running.
+    pub running: Vec<RunRecord>,
+    /// Begun and not running: to be tried again, or left by a service that has ended.
+    pub waiting: Vec<RunRecord>,
+    /// Fell due while nothing may start.
+    pub due: Vec<Overdue>,
+    /// The next occurrences.
+    pub next: Vec<Occurrence>,
+    /// What is wrong with settings and definitions.
+    pub problems: Vec<Problem>,
+    /// Definitions that failed last, with how often in a row.
+    pub failures: Vec<Streak>,
+    /// What background jobs may still send.
+    pub budget: PingBudget,
+    /// Sockets of other programs that lead out of the sandbox.
+    pub sockets: Vec<PathSocket>,
+}
+
+/// Whether the service runs.
+#[derive(Debug)]
+pub enum ServiceState {
+    /// It runs, as this process.
+    Running {
+        /// Its process.
+        pid: u32,
+    },
+    /// It does not run.
+    Stopped,
+    /// It cannot be asked.
+    Silent,
+}
+
+/// How things are, for one line.
+#[derive(Debug)]
+pub struct Overview {
+    /// Whether the service runs.
+    pub service: ServiceState,
+    /// How many definitions there are.
+    pub jobs: usize,
+    /// How many errors files have.
+    pub errors: usize,
+    /// The next occurrence.
+    pub next: Option<Occurrence>,
+}
+
+/// What is known.
+pub(super) fn status(app: &App) -> Result<Status, Refusal> {
+    let loaded = app.load_without_settings()?;
+    let journal = runs::open(app)?;
+    let now = app.now();
+    let service = service::status(app)?;
+    let suppressed = Suppressed::known_to(&journal, &loaded, app);
+    let mut definitions = suppressed.others(loaded.definitions.values().cloned());
+    let nothing_starts =
+        service.as_ref().is_some_and(|service| service.paused.is_some() || service.waiting_for_login.is_some());
+    let due = if nothing_starts { overdue(&definitions, &journal.accounts()?, now) } else { Vec::new() };
+    // A reminder that is overdue has no other time to come.
+    let reminders: HashSet<&DefinitionId> = due
+        .iter()
+        .map(|due| &due.definition)
+        .filter(|definition| definition.kind() == Kind::Reminder)
+        .map(|definition| &definition.id)
+        .collect();
+    definitions.retain(|definition| !reminders.contains(&definition.id));
+    // What an ended service has left as running does not run any more.
+    let is_running = |run: &RunRecord| service.is_some() && !run.outcome.is_over();
+    let (running, waiting) = journal.unfinished()?.into_iter().partition(is_running);
+    Ok(Status {
+        running,
+        waiting,
+        next: upcoming::coming(&definitions, None, now, None, NEXT),
+        due,
+        service,
+        problems: loaded.problems,
+        failures: journal.streaks()?.into_iter().filter(|streak| streak.failures > 0).collect(),
+        budget: budget::of(&journal, now)?,
+        sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
+    })
+}
+
+/// How things are; `None`: there is no data folder.
+pub(super) fn overview(app: &App) -> Option<Overview> {
+    let loaded = app.load_without_settings().ok()?;
+    let definitions = Suppressed::of(&loaded, app).others(loaded.definitions.values().cloned());
+    let service = match service::status(app) {
+        Ok(Some(status)) => ServiceState::Running { pid: status.pid },
+        Ok(None) => ServiceState::Stopped,
+        Err(_) => ServiceState::Silent,
+    };
+    let next = upcoming::coming(&definitions, None, app.now(), None, 1).into_iter().next();
+    let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
+    Some(Overview { service, jobs: loaded.definitions.len(), errors, next })
+}

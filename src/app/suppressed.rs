@@ -1,0 +1,71 @@
+//! Suppressed definitions: a routine that is paused after failures has no coming occurrences until it is resumed or edited,
+//! and a reminder has none once it is claimed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::{App, runs};
+use crate::definition::{self, Definition, DefinitionId, Kind, Loaded};
+use crate::journal::{JournalReader, RunFilter};
+use crate::schedule::occurrences;
+
+/// Definitions without coming occurrences.
+pub(super) struct Suppressed {
+    /// Paused after failures.
+    pub(super) paused: BTreeSet<DefinitionId>,
+    /// Reminders' times that have their record.
+    claimed: HashMap<DefinitionId, Vec<DateTime<Utc>>>,
+}
+
+impl Suppressed {
+    /// Those among these definitions. A journal that cannot be read knows of none: what is coming is shown all the
+    /// same.
+    pub(super) fn of(loaded: &Loaded, app: &App) -> Self {
+        match runs::open(app) {
+            Ok(journal) => Self::known_to(&journal, loaded, app),
+            Err(_) => Self { paused: BTreeSet::new(), claimed: HashMap::new() },
+        }
+    }
+
+    /// The same by a journal that is open.
+    pub(super) fn known_to(journal: &JournalReader, loaded: &Loaded, app: &App) -> Self {
+        Self { paused: paused_in(journal, loaded, app), claimed: journal.claimed_reminders().unwrap_or_default() }
+    }
+
+    /// All of `definitions` of which something may come.
+    pub(super) fn others(&self, definitions: impl IntoIterator<Item = Arc<Definition>>) -> Vec<Arc<Definition>> {
+        definitions
+            .into_iter()
+            .filter(|definition| !self.paused.contains(&definition.id) && !self.is_claimed(definition))
+            .collect()
+    }
+
+    /// A reminder falls due once: when that time has its record, it is shown there.
+    fn is_claimed(&self, definition: &Definition) -> bool {
+        definition.kind() == Kind::Reminder
+            && self.claimed.get(&definition.id).is_some_and(|claimed| {
+                occurrences(definition, DateTime::<Utc>::MIN_UTC).next().is_some_and(|at| claimed.contains(&at))
+            })
+    }
+}
+
+/// Routines that are paused, among these definitions. A journal that cannot be read knows of none.
+pub(super) fn paused(loaded: &Loaded, app: &App) -> BTreeSet<DefinitionId> {
+    runs::open(app).map(|journal| paused_in(&journal, loaded, app)).unwrap_or_default()
+}
+
+fn paused_in(journal: &JournalReader, loaded: &Loaded, app: &App) -> BTreeSet<DefinitionId> {
+    let streaks = journal.streaks().unwrap_or_default();
+    let paused = streaks.into_iter().filter(|streak| streak.paused.is_some()).map(|streak| streak.id);
+    paused.filter(|id| loaded.definitions.get(id).is_some_and(|found| is_as_it_failed(found, journal, app))).collect()
+}
+
+/// An edit ends the pause. The service sees it at once, or when it is started again.
+fn is_as_it_failed(definition: &Definition, journal: &JournalReader, app: &App) -> bool {
+    let last = RunFilter { id: Some(definition.id.clone()), limit: Some(1), ..RunFilter::default() };
+    let fired = journal.runs(&last).ok().and_then(|mut runs| runs.pop()?.definition);
+    let now = definition::read_text(&app.home, &definition.file).ok().flatten();
+    fired.is_none() || fired == now
+}

@@ -1,0 +1,117 @@
+//! The coming occurrences of all definitions, in order of time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::suppressed::Suppressed;
+use super::{App, jobs, when};
+use crate::definition::{Definition, DefinitionId, Trigger};
+use crate::refusal::Refusal;
+use crate::schedule::cron::Times;
+
+/// One coming occurrence.
+#[derive(Clone, Debug)]
+pub struct Occurrence {
+    /// When it is due.
+    pub at: DateTime<Utc>,
+    /// What falls due.
+    pub definition: Arc<Definition>,
+}
+
+/// The coming occurrences.
+#[derive(Debug)]
+pub struct Upcoming {
+    /// In order of time.
+    pub occurrences: Vec<Occurrence>,
+    /// Routines that have none because they are paused after failures.
+    pub paused: BTreeSet<DefinitionId>,
+}
+
+/// At most `count` of them; `from` and `until` as a person writes times; `ids` empty: of all definitions.
+pub(super) fn next(
+    count: usize,
+    from: Option<&str>,
+    until: Option<&str>,
+    ids: &[String],
+    app: &App,
+) -> Result<Upcoming, Refusal> {
+    let loaded = app.load()?;
+    let (now, zone) = (app.now(), app.zone()?);
+    let time = |text: Option<&str>| text.map(|text| when::any(text, now, zone).map(|at| at.to_utc())).transpose();
+    let (from, until) = (time(from)?, time(until)?);
+    let suppressed = Suppressed::of(&loaded, app);
+    let chosen: Vec<Arc<Definition>> = if ids.is_empty() {
+        suppressed.others(loaded.definitions.values().cloned())
+    } else {
+        let named: Vec<_> = ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?;
+        suppressed.others(named)
+    };
+    Ok(Upcoming { occurrences: coming(&chosen, from, now, until, count), paused: suppressed.paused })
+}
+
+/// The first `count` occurrences from `from` to `until`, both included. Without `from`: what is still to come,
+/// reminders that are overdue among it.
+pub(super) fn coming(
+    definitions: &[Arc<Definition>],
+    from: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+    until: Option<DateTime<Utc>>,
+    count: usize,
+) -> Vec<Occurrence> {
+    let within = |at: &DateTime<Utc>| from.is_none_or(|from| *at >= from) && until.is_none_or(|until| *at <= until);
+    // An occurrence at `from` itself counts: ask for what comes after the moment before it.
+    let after = from.map_or(now, |from| from - TimeDelta::milliseconds(1));
+    let mut firsts = Firsts::after(after);
+    let mut heap = BinaryHeap::new();
+    for (index, definition) in definitions.iter().enumerate().filter(|(_, definition)| definition.enabled) {
+        if let Some(at) = firsts.of(definition).filter(within) {
+            heap.push(Reverse((at, index)));
+        }
+    }
+    let mut expressions: HashMap<&str, Option<Times>> = HashMap::new();
+    let mut found = Vec::new();
+    while found.len() < count
+        && let Some(Reverse((at, index))) = heap.pop()
+    {
+        let definition = &definitions[index];
+        found.push(Occurrence { at, definition: Arc::clone(definition) });
+        if let Trigger::Routine { cron, .. } = &definition.trigger
+            && let Some(times) = expressions.entry(cron).or_insert_with(|| Times::parse(cron))
+            && let Some(next) = times.next(definition.zone, at).filter(within)
+        {
+            heap.push(Reverse((next, index)));
+        }
+    }
+    found
+}
+
+/// When definitions fire first after a moment. Many routines share an expression and a zone, and reading an
+/// expression takes longer than all else.
+pub(super) struct Firsts<'a> {
+    after: DateTime<Utc>,
+    known: HashMap<(&'a str, Tz), Option<DateTime<Utc>>>,
+}
+
+impl<'a> Firsts<'a> {
+    pub(super) fn after(after: DateTime<Utc>) -> Self {
+        Self { after, known: HashMap::new() }
+    }
+
+    /// `None`: never again, or it is disabled. A reminder's time is its own, past or to come.
+    pub(super) fn of(&mut self, definition: &'a Definition) -> Option<DateTime<Utc>> {
+        if !definition.enabled {
+            return None;
+        }
+        match &definition.trigger {
+            Trigger::Routine { cron, .. } => *self
+                .known
+                .entry((cron, definition.zone))
+                .or_insert_with(|| Times::parse(cron)?.next(definition.zone, self.after)),
+            Trigger::Reminder { run_at, .. } | Trigger::Session { run_at } => Some(run_at.to_utc()),
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Times as people type them: RFC 3339, a local date and time, or plain English.
+//!
+//! Pure. `interim` reads the English, but it stops silently at what it does not understand (`9am tomorrow` is
+//! today there) and refuses `tomorrow at 9am`. So the words are put in order first, only known ones are let
+//! through, and what comes back must have every number and weekday that was typed. Nothing is guessed: a day
+//! without a time, a time that has passed, and a local time that the clocks skip or repeat are refused.
+
+use chrono::{DateTime, Datelike, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike, Utc};
+use chrono_tz::Tz;
+use interim::{Dialect, Interval};
+
+use super::times;
+use crate::refusal::Refusal;
+
+const HINT: &str = "write a time like `2026-11-22T09:00+01:00`, `2026-11-22 09:00`, `tomorrow 9am` or `friday 18:30`";
+
+/// The moment that `text` names, which must be to come.
+///
+/// # Errors
+/// When it cannot be read for certain, or has passed.
+pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+    let at = any(text, now, zone)?;
+    if at <= now {
+        let shown = format!(
+            "`{text}` is {}, which has passed ({})",
+            times::local(at.with_timezone(&Utc), now, zone),
+            times::relative(at.with_timezone(&Utc), now)
+        );
+        return Err(Refusal::user(shown).hint("name the day too: `tomorrow 9am`"));
+    }
+    Ok(at)
+}
+
+/// The moment that `text` names, past or to come.
+///
+/// # Errors
+/// When it cannot be read for certain.
+pub(super) fn any(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+    let text = text.trim();
+    if let Ok(at) = DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M%:z"))
+    {
+        return Ok(at.with_timezone(&zone));
+    }
+    let local = now.with_timezone(&zone).naive_local();
+    let read = match numeric(text) {
+        Some(written) => written,
+        None => match english(text, local)? {
+            Moment::Local(written) => written,
+            Moment::After(span) => {
+                let at = now.checked_add_signed(span).ok_or_else(|| unreadable(text, "it is too far away"))?;
+                return Ok(at.with_timezone(&zone));
+            }
+        },
+    };
+    match zone.from_local_datetime(&read) {
+        LocalResult::Single(at) => Ok(at),
+        LocalResult::None => Err(Refusal::user(format!("{} does not exist in {zone}: the clocks skip it", show(read)))
+            .hint("write the time with its offset, as in `2026-03-29T03:30+02:00`")),
+        LocalResult::Ambiguous(first, second) => {
+            Err(Refusal::user(format!("{} happens twice in {zone}: the clocks repeat it", show(read))).hint(format!(
+                "write `{}` for the first or `{}` for the second",
+                first.to_rfc3339(),
+                second.to_rfc3339()
+            )))
+        }
+    }
+}
+
+fn show(local: NaiveDateTime) -> String {
+    local.format("%Y-%m-%d %H:%M").to_string()
+}
+
+fn unreadable(text: &str, why: &str) -> Refusal {
+    Refusal::user(format!("cannot read the time `{text}`: {why}")).hint(HINT)
+}
+
+/// `2026-11-22 09:00`, `2026-11-22T09:00:30`.
+fn numeric(text: &str) -> Option<NaiveDateTime> {
+    ["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
+        .iter()
+        .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
+}
+
+/// What English can name.
+enum Moment {
+    /// A date and time on the wall.
+    Local(NaiveDateTime),
+    /// So long after now.
+    After(chrono::TimeDelta),
+}
+
+fn english(text: &str, local: NaiveDateTime) -> Result<Moment, Refusal> {
+    let fail = |why: &str| unreadable(text, why);
+    let (words, time) = split(text).map_err(|why| fail(&why))?;
+    if let Some(interval) = from_now(&words).map_err(|why| fail(&why))? {
+        return match (interval, time) {
+            (Interval::Seconds(_), Some(_)) => {
+                Err(fail("a span of hours or minutes and a time of day do not go together"))
+            }
+            (Interval::Seconds(seconds), None) => Ok(Moment::After(chrono::TimeDelta::seconds(seconds.into()))),
+            (Interval::Days(days), time) => {
+                let date = local.date().checked_add_signed(chrono::TimeDelta::days(days.into()));
+                let date = date.ok_or_else(|| fail("it is too far away"))?;
+                Ok(Moment::Local(date.and_time(time.unwrap_or(local.time()))))
+            }
+            (Interval::Months(months), time) => {
+                let months = chrono::Months::new(months.unsigned_abs());
+                let date = local.date().checked_add_months(months).ok_or_else(|| fail("it is too far away"))?;
+                Ok(Moment::Local(date.and_time(time.unwrap_or(local.time()))))
+            }
+        };
+    }
+    let date = match &words[..] {
+        [] => local.date(),
+        // Read first: an unknown word is a better answer than a missing time.
+        _ => day(&words, time.unwrap_or(local.time()), local).map_err(|why| fail(&why))?,
+    };
+    let Some(time) = time else {
+        return Err(fail(if words.is_empty() { "it is empty" } else { "it names a day, but no time of day" }));
+    };
+    Ok(Moment::Local(date.and_time(time)))
+}
+
+/// The words that name a day or a span, and the time of day, wherever it stood.
+fn split(text: &str) -> Result<(Vec<String>, Option<NaiveTime>), String> {
+    let lower = text.to_lowercase().replace(',', " ");
+    let mut rest: Vec<&str> =
+        lower.split_whitespace().filter(|word| !matches!(*word, "at" | "on" | "the" | "of")).collect();
+    let mut time = None;
+    let mut words = Vec::new();
+    rest.reverse();
+    while let Some(word) = rest.pop() {
+        let half = rest.last().copied().filter(|next| matches!(*next, "am" | "pm"));
+        let read = match half {
+            Some(half) => {
+                let joined = time_of_day(&format!("{word}{half}"));
+                if joined.is_some() {
+                    rest.pop();
+                }
+                joined
+            }
+            None => time_of_day(word),
+        };
+        match read {
+            None => words.push(word.to_owned()),
+            Some(_) if time.is_some() => return Err("it names two times of day".into()),
+            Some(read) => time = Some(read),
+        }
+    }
+    Ok((words, time))
+}
+
+/// `9am`, `9.30pm`, `9:30`, `21:00`, `21:00:30`, `noon`. A bare number is no time.
+fn time_of_day(word: &str) -> Option<NaiveTime> {
+    if word == "noon" {
+        return NaiveTime::from_hms_opt(12, 0, 0);
+    }
+    let (digits, half) = match (word.strip_suffix("am"), word.strip_suffix("pm")) {
+        (Some(digits), _) => (digits, Some(0)),
+        (_, Some(digits)) => (digits, Some(12)),
+        _ => (word, None),
+    };
+    let parts: Vec<&str> = digits.split([':', '.']).collect();
+    let number = |at: usize| -> Option<u32> {
+        let part = parts.get(at)?;
+        let shape = if at == 0 { (1..=2).contains(&part.len()) } else { part.len() == 2 };
+        if shape && part.bytes().all(|b| b.is_ascii_digit()) { part.parse().ok() } else { None }
+    };
+    let hour = match (half, number(0)?) {
+        (Some(half), hour @ 1..=12) => hour % 12 + half,
+        (Some(_), _) => return None,
+        (None, hour) => hour,
+    };
+    match (parts.len(), half) {
+        (1, Some(_)) => NaiveTime::from_hms_opt(hour, 0, 0),
+        (2, Some(_)) => NaiveTime::from_hms_opt(hour, number(1)?, 0),
+        // `9.30` alone may be a date or a number of something.
+        (2, None) if digits.contains(':') => NaiveTime::from_hms_opt(hour, number(1)?, 0),
+        (3, _) if digits.matches(':').count() == 2 => NaiveTime::from_hms_opt(hour, number(1)?, number(2)?),
+        _ => None,
+    }
+}
+
+/// `in 20 minutes`, `3 days`, `an hour`, `1h30m`, `half an hour`; `None` where the words name a day.
+fn from_now(words: &[String]) -> Result<Option<Interval>, String> {
+    let said_in = words.first().is_some_and(|word| word == "in");
+    let words = &words[usize::from(said_in)..];
+    let Some(first) = words.first() else {
+        return if said_in { Err("it says `in`, but not how long".into()) } else { Ok(None) };
+    };
+    if words.join(" ") == "day after tomorrow" {
+        return Ok(Some(Interval::Days(2)));
+    }
+    let text = match words.join(" ").as_str() {
+        "half an hour" | "half hour" => "30 minutes".to_owned(),
+        joined => match first.as_str() {
+            "a" | "an" | "one" => format!("1 {}", words[1..].join(" ")),
+            _ => joined.replace(" and ", " "),
+        },
+    };
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return if said_in { Err("it says `in`, but not how long".into()) } else { Ok(None) };
+    }
+    // Days, weeks and months keep the time on the wall, whatever the clocks do in between.
+    let mut pair = text.split(' ');
+    if let (Some(count), Some(unit), None) = (pair.next(), pair.next(), pair.next())
+        && let Ok(count) = count.parse::<i32>()
+    {
+        let days = match unit {
+            "day" | "days" => Some(1),
+            "week" | "weeks" => Some(7),
+            _ => None,
+        };
+        if let Some(days) = days {
+            return count.checked_mul(days).map(Interval::Days).map(Some).ok_or_else(|| "it is too far away".into());
+        }
+        if matches!(unit, "month" | "months") {
+            return Ok(Some(Interval::Months(count)));
+        }
+    }
+    match humantime::parse_duration(&text) {
+        Ok(span) => match i32::try_from(span.as_secs()) {
+            Ok(seconds) => Ok(Some(Interval::Seconds(seconds))),
+            Err(_) => Err("it is too far away".into()),
+        },
+        Err(_) if said_in => Err("after `in` comes a span like `20 minutes` or `1h30m`".into()),
+        Err(_) => Ok(None),
+    }
+}
+
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+/// The index of the name that `word` is, or is the beginning of (three letters at least).
+fn name(word: &str, names: &[&str]) -> Option<u32> {
+    let at = names.iter().position(|name| word.len() >= 3 && name.starts_with(word))?;
+    u32::try_from(at).ok()
+}
+
+/// A day by name or date, read by `interim` and held against what was typed; dates are read here.
+fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveDate, String> {
+    let mut weekday = None;
+    let mut month = None;
+    let mut number = None;
+    let mut year = None;
+    let mut phrase = Vec::new();
+    for word in words {
+        let digits = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+        if matches!(word.as_str(), "today" | "tomorrow" | "this") {
+            phrase.push(word.clone());
+        } else if word == "next" {
+            return Err("`next` means different days to different people".into());
+        } else if let Some(index) = name(word, &WEEKDAYS) {
+            weekday = Some(index);
+            phrase.push(WEEKDAYS[index as usize].to_owned());
+        } else if let Some(index) = name(word, &MONTHS) {
+            month = Some(index + 1);
+            phrase.push(MONTHS[index as usize].to_owned());
+        } else if let Ok(date) = NaiveDate::parse_from_str(word, "%Y-%m-%d") {
+            return if words.len() == 1 { Ok(date) } else { Err("it says more than a date and a time".into()) };
+        } else if let Ok(value) = digits.parse::<u32>() {
+            let slot = if digits.len() == 4 { &mut year } else { &mut number };
+            if slot.replace(value).is_some() {
+                return Err(format!("it is not clear what `{word}` is"));
+            }
+            phrase.push(digits.to_owned());
+        } else {
+            return Err(format!("`{word}` is not a word of a time that is understood"));
+        }
+    }
+    phrase.retain(|word| word != "this");
+    if phrase.is_empty() || (weekday.is_some() && month.is_some()) || (number.is_some() != month.is_some()) {
+        return Err("it is not clear which day is meant".into());
+    }
+    if let (Some(day), Some(month)) = (number, month) {
+        if phrase.iter().any(|word| matches!(word.as_str(), "today" | "tomorrow")) {
+            return Err("it is not clear which day is meant".into());
+        }
+        // Without a year, the next such date: a 29 February may be years away.
+        let years = match year {
+            Some(year) => i32::try_from(year).map(|year| year..=year).map_err(|_| "there is no such year")?,
+            None => local.year()..=local.year() + 8,
+        };
+        let mut dates = years.filter_map(|year| NaiveDate::from_ymd_opt(year, month, day));
+        return dates
+            .find(|date| year.is_some() || *date >= local.date())
+            .ok_or_else(|| "there is no such date".into());
+    }
+    if year.is_some() {
+        return Err("it is not clear which day is meant".into());
+    }
+    let text = format!("{} {}", phrase.join(" "), time.format("%H:%M:%S"));
+    // `interim` computes on the wall clock alone; the zone is ours to apply.
+    let read = interim::parse_date_string(&text, local.and_utc(), Dialect::Uk)
+        .map_err(|_| "it is not clear which day is meant".to_owned())?
+        .naive_utc();
+    let held = weekday.is_none_or(|index| read.weekday().num_days_from_monday() == index)
+        && read.num_seconds_from_midnight() == time.num_seconds_from_midnight();
+    if held { Ok(read.date()) } else { Err("it is not clear which day is meant".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sat 21 Nov 2026, 13:56 in Berlin.
+    const NOW: &str = "2026-11-21T12:56:00Z";
+
+    #[track_caller]
+    fn check(text: &str, expect: Result<&str, &str>) {
+        let read = future(text, NOW.parse().unwrap(), chrono_tz::Europe::Berlin);
+        match (read, expect) {
+            (Ok(at), Ok(expect)) => assert_eq!(at.to_rfc3339(), expect, "{text}"),
+            (Err(error), Err(part)) => {
+                assert!(error.to_string().contains(part), "{text}: {error}");
+                assert!(!error.hints.is_empty(), "{text}");
+            }
+            (read, _) => panic!("{text}: {read:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn exact_times() {
+        check("2026-11-22T09:00+01:00", Ok("2026-11-22T09:00:00+01:00"));
+        check("2026-11-22T08:00:00Z", Ok("2026-11-22T09:00:00+01:00"));
+        check("2026-11-22 09:00", Ok("2026-11-22T09:00:00+01:00"));
+        check("2026-11-22T09:00:30", Ok("2026-11-22T09:00:30+01:00"));
+        check("2026-11-22 9am", Ok("2026-11-22T09:00:00+01:00"));
+        check("2026-11-22", Err("no time of day"));
+        check("9", Err("not clear"));
+    }
+
+    #[test]
+    fn english_in_every_order() {
+        for text in [
+            "tomorrow 9am",
+            "9am tomorrow",
+            "tomorrow at 9am",
+            "Tomorrow at 9 AM",
+            "at 9:00 tomorrow",
+            "tomorrow, 9.00am",
+        ] {
+            check(text, Ok("2026-11-22T09:00:00+01:00"));
+        }
+        check("18:30", Ok("2026-11-21T18:30:00+01:00"));
+        check("today 6.30pm", Ok("2026-11-21T18:30:00+01:00"));
+        check("tomorrow noon", Ok("2026-11-22T12:00:00+01:00"));
+        check("12am tomorrow", Ok("2026-11-22T00:00:00+01:00"));
+        check("friday 18:30", Ok("2026-11-27T18:30:00+01:00"));
+        check("on fri at 18:30", Ok("2026-11-27T18:30:00+01:00"));
+        check("saturday 20:00", Ok("2026-11-21T20:00:00+01:00"));
+        check("saturday 9am", Ok("2026-11-28T09:00:00+01:00"));
+        check("1 dec 9am", Ok("2026-12-01T09:00:00+01:00"));
+        check("December 1st at 9am", Ok("2026-12-01T09:00:00+01:00"));
+        check("5 jan 9am", Ok("2027-01-05T09:00:00+01:00"));
+        check("29 february 9am", Ok("2028-02-29T09:00:00+01:00"));
+        check("9am on the 5th of July 2027", Ok("2027-07-05T09:00:00+02:00"));
+    }
+
+    #[test]
+    fn spans_from_now() {
+        check("in 20 minutes", Ok("2026-11-21T14:16:00+01:00"));
+        check("20 minutes", Ok("2026-11-21T14:16:00+01:00"));
+        check("in 1h30m", Ok("2026-11-21T15:26:00+01:00"));
+        check("in 1 hour and 30 minutes", Ok("2026-11-21T15:26:00+01:00"));
+        check("in half an hour", Ok("2026-11-21T14:26:00+01:00"));
+        check("in an hour", Ok("2026-11-21T14:56:00+01:00"));
+        check("in 3 days", Ok("2026-11-24T13:56:00+01:00"));
+        check("in a week at 9am", Ok("2026-11-28T09:00:00+01:00"));
+        check("day after tomorrow 9am", Ok("2026-11-23T09:00:00+01:00"));
+        check("in 2 months at 9am", Ok("2027-01-21T09:00:00+01:00"));
+        // Five months on the clocks are set forward; the time on the wall stays.
+        check("in 20 weeks", Ok("2027-04-10T13:56:00+02:00"));
+    }
+
+    #[test]
+    fn nothing_is_guessed() {
+        check("9am", Err("has passed"));
+        check("2026-11-20 09:00", Err("has passed"));
+        check("2020-01-01T00:00:00Z", Err("has passed"));
+        check("tomorrow", Err("no time of day"));
+        check("friday", Err("no time of day"));
+        check("", Err("cannot read"));
+        check("soon", Err("`soon`"));
+        check("soon 9am", Err("`soon`"));
+        check("9am tomorrow or so", Err("`or`"));
+        check("9am 10am", Err("two times"));
+        check("25:00", Err("cannot read"));
+        check("13pm", Err("cannot read"));
+        check("8/11 9am", Err("`8/11`"));
+        check("tomorrow friday 9am", Err("not clear"));
+        check("31 feb 9am", Err("no such date"));
+        check("next friday 9am", Err("different days"));
+        check("2026 friday 9am", Err("not clear"));
+        check("30 feb 2027 9am", Err("no such date"));
+        check("in 20 minutes 9am", Err("do not go together"));
+        check("in tomorrow 9am", Err("how long"));
+        check("in 99999999999 days", Err("cannot read"));
+        check("in 2000000000 weeks", Err("too far"));
+        check("in 2147483647 days", Err("too far"));
+        check("in 9999999 months", Err("too far"));
+        check("yesterday 9am", Err("`yesterday`"));
+        check("last friday 9am", Err("`last`"));
+        check("5 9am", Err("not clear"));
+        check("2026 9am", Err("not clear"));
+    }
+
+    #[test]
+    fn the_hour_that_the_clocks_skip_or_repeat() {
+        check("2027-03-28 02:30", Err("skip it"));
+        check("2027-10-31 02:30", Err("repeat it"));
+        check("2027-03-28 03:30", Ok("2027-03-28T03:30:00+02:00"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(text in r"(in |at |next |[0-9]{1,12} ?|am|pm|mon|tuesday |dec |:|\.|days |months |\PC){0,8}") {
+            let _ = any(&text, NOW.parse().unwrap(), chrono_tz::Europe::Berlin);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What was typed, as a command of the application.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::args::{self, Changes, ExplainArgs, ReminderAdd, SpawnArgs, ToolArgs};
+use crate::app::{Command, FieldChange, FieldChanges, ServiceCommand, When};
+use crate::definition::{DefinitionId, Kind};
+use crate::journal::{RunFilter, RunId};
+use crate::policy::SpawnTools;
+use crate::refusal::Refusal;
+use crate::run::spawn::SpawnRequest;
+
+/// What a typed command asks for.
+#[derive(Debug)]
+pub enum Typed {
+    /// Something of the application, whoever asks.
+    App(Command),
+    /// Something of this process.
+    Own(Own),
+}
+
+/// What the command line does by itself, in the process that was typed at.
+#[derive(Debug)]
+pub enum Own {
+    /// A few commands and how things are.
+    Short,
+    /// All commands, or one command's flags.
+    Help(Vec<String>),
+    /// A completion script.
+    Completions(clap_complete::Shell),
+    /// Sets the budget, and shows it.
+    SetBudget(u32),
+    /// Opens an editor.
+    Edit {
+        /// Its kind.
+        kind: Kind,
+        /// Its id, or its file.
+        id: String,
+    },
+    /// Fires by the service, or by one that is started for it.
+    Fire(String),
+    /// Is the service.
+    Run(args::RunArgs),
+    /// Becomes a command of the person's own.
+    External(Vec<std::ffi::OsString>),
+}
+
+/// What was typed. `folder`: what relative paths are relative to; `None`: only the data folder.
+///
+/// # Errors
+/// When a value is none of its flag's.
+pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Typed, Refusal> {
+    use args::{Agents, Policy, Runs, Sessions};
+    let app = match command {
+        None => return Ok(Typed::Own(Own::Short)),
+        Some(args::Command::Help { command }) => return Ok(Typed::Own(Own::Help(command))),
+        Some(args::Command::Completions { shell }) => return Ok(Typed::Own(Own::Completions(shell))),
+        Some(args::Command::Run(args)) => return Ok(Typed::Own(Own::Run(args))),
+        Some(args::Command::External(words)) => return Ok(Typed::Own(Own::External(words))),
+        Some(args::Command::Fire { id, dry_run: false }) => return Ok(Typed::Own(Own::Fire(id))),
+        Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
+        Some(args::Command::Budget { set: None }) => Command::Budget,
+        Some(args::Command::Fire { id, dry_run: true }) => Command::DryRun { id },
+        Some(args::Command::Runs(args)) => match args.command {
+            Some(Runs::Show { run }) => Command::Run { run },
+            None => Command::Runs(RunFilter {
+                id: args.id.map(DefinitionId::new),
+                failed: args.failed,
+                limit: Some(at_most(args.count)),
+            }),
+        },
+        Some(args::Command::Inbox { count }) => Command::Inbox { count: at_most(count) },
+        Some(args::Command::Status) => Command::Status,
+        Some(args::Command::Config) => Command::Config,
+        Some(args::Command::Init { force }) => Command::Init { force },
+        Some(args::Command::Check { files }) => Command::Check { files, folder: folder.map(Path::to_owned) },
+        Some(args::Command::Next(args)) => {
+            Command::Next { count: args.count.into(), from: args.from, until: args.until, ids: args.ids }
+        }
+        Some(args::Command::Agents(Agents::List)) => Command::Agents,
+        Some(args::Command::Agents(Agents::Show { name })) => Command::Agent { name },
+        Some(args::Command::Sessions(Sessions::List)) => Command::Sessions,
+        Some(args::Command::Sessions(Sessions::Show { session })) => Command::Session { id: session },
+        Some(args::Command::Sessions(Sessions::Patch { session, tools })) => {
+            let spawn_tool_policy = tools_of(tools)?.ok_or_else(|| {
+                Refusal::user("no tools were named").hint("`--allow PATTERN…`, `--deny PATTERN…` or both; '' for none")
+            })?;
+            Command::Service(ServiceCommand::PatchSession { session, spawn_tool_policy })
+        }
+        Some(args::Command::Spawn(args)) => Command::Spawn(spawn(args)?),
+        Some(args::Command::Policy(Policy::Show { definition })) => Command::ShowPolicy { definition },
+        Some(args::Command::Policy(Policy::Explain(args))) => explain(args)?,
+        Some(args::Command::CancelRun { run }) => Command::Service(ServiceCommand::CancelRun { run: RunId::new(run) }),
+        Some(args::Command::Pause) => Command::Service(ServiceCommand::Pause),
+        Some(args::Command::Resume { id }) => {
+            Command::Service(ServiceCommand::Resume { id: id.map(DefinitionId::new) })
+        }
+        Some(args::Command::FollowUpChain { chain: None, delay }) => Command::FollowUp { delay },
+        Some(args::Command::FollowUpChain { chain: Some(chain), delay }) => Command::ProlongChain { chain, delay },
+        Some(args::Command::Routine(routine)) => return of_routine(routine),
+        Some(args::Command::Reminder(reminder)) => return of_reminder(reminder),
+    };
+    Ok(Typed::App(app))
+}
+
+fn of_routine(routine: args::Routine) -> Result<Typed, Refusal> {
+    use args::Routine;
+    let kind = Kind::Routine;
+    Ok(Typed::App(match routine {
+        Routine::List => Command::List(kind),
+        Routine::Show { id } => Command::Show { kind, id },
+        Routine::Add(args) => {
+            let draft = Box::new(FieldChange::draft(kind, args.message, &args.fields.0)?);
+            Command::Add { draft, when: None }
+        }
+        Routine::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
+        Routine::Enable { id } => Command::SetEnabled { id, enabled: true },
+        Routine::Disable { id } => Command::SetEnabled { id, enabled: false },
+        Routine::Cancel { id } => Command::Cancel { kind, id },
+    }))
+}
+
+fn of_reminder(reminder: args::Reminder) -> Result<Typed, Refusal> {
+    use args::Reminder;
+    let kind = Kind::Reminder;
+    Ok(Typed::App(match reminder {
+        Reminder::List => Command::List(kind),
+        Reminder::Show { id } => Command::Show { kind, id },
+        Reminder::Add(args) => {
+            let ReminderAdd { message, delay, span, at, fields } = *args;
+            let minutes = |minutes: u32| Duration::from_secs(u64::from(minutes) * 60);
+            let draft = Box::new(FieldChange::draft(kind, message, &fields.0)?);
+            Command::Add { draft, when: when(span.or(delay.map(minutes)), at) }
+        }
+        Reminder::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
+        Reminder::Snooze { id, span } => Command::Snooze { id, span },
+        Reminder::Restore { run, span, at } => Command::Restore { run, when: when(span, at) },
+        Reminder::Cancel { id } => Command::Cancel { kind, id },
+        Reminder::Retry { id } => Command::Retry { id },
+    }))
+}
+
+/// With flags the fields are set; without any the file is edited.
+fn edit(kind: Kind, id: String, changes: Changes) -> Typed {
+    let Changes { message, span, at, fields } = changes;
+    if message.is_none() && span.is_none() && at.is_none() && fields.0.is_empty() {
+        return Typed::Own(Own::Edit { kind, id });
+    }
+    let changes = FieldChanges { message, when: when(span, at), fields: fields.0 };
+    Typed::App(Command::Edit { kind, id, changes: Box::new(changes) })
+}
+
+fn when(span: Option<Duration>, at: Option<String>) -> Option<When> {
+    span.map(When::In).or(at.map(When::At))
+}
+
+fn at_most(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn explain(args: ExplainArgs) -> Result<Command, Refusal> {
+    let ExplainArgs { definition, tool, input, line } = args;
+    let input = match (line, input) {
+        (Some(line), _) if tool == "Bash" => json!({ "command": line }),
+        (Some(_), _) => {
+            return Err(Refusal::user("`--command` is for Bash").hint("use `--input` with the tool's JSON"));
+        }
+        (None, Some(text)) => match serde_json::from_str(&text) {
+            Ok(Value::Object(map)) => Value::Object(map),
+            Ok(_) => {
+                return Err(Refusal::user("`--input` must be a JSON object").hint("as in `{\"command\": \"ls\"}`"));
+            }
+            Err(error) => {
+                return Err(Refusal::user(format!("`--input` is not JSON: {error}"))
+                    .hint("quote it whole: `--input '{\"command\": \"ls\"}'`"));
+            }
+        },
+        (None, None) if tool == "Bash" => {
+            return Err(Refusal::user("no command to explain").hint("say `--command 'git push'`"));
+        }
+        (None, None) => json!({}),
+    };
+    Ok(Command::ExplainPolicy { definition, tool, input })
+}
+
+fn spawn(args: SpawnArgs) -> Result<SpawnRequest, Refusal> {
+    let SpawnArgs { message, agent, tools, timeout } = args;
+    Ok(SpawnRequest { prompt: message, agent, tools: tools_of(tools)?, timeout })
+}
+
+/// The two lists; `None` where neither was given. One empty value is the empty list.
+fn tools_of(args: ToolArgs) -> Result<Option<SpawnTools>, Refusal> {
+    let list = |values: Option<Vec<String>>| values.map(args::list);
+    let (allow, deny) = (list(args.allow), list(args.deny));
+    if allow.is_none() && deny.is_none() {
+        return Ok(None);
+    }
+    let tools = SpawnTools::parse(allow.as_deref(), deny.as_deref());
+    tools.map(Some).map_err(|error| Refusal::user(error.to_string()).hint("write `Tool` or `Tool(what)`"))
+}

@@ -1,0 +1,41 @@
+//! `fire`: by the service where it runs, else by one that is started for this run.
+
+use super::args::Color;
+use super::output::{FAINT, Output, paint};
+use super::render::{self, View};
+use super::run;
+use crate::app::{App, Command, Outcome};
+use crate::daemon::ending::Until;
+use crate::journal::RunState;
+use crate::refusal::Refusal;
+
+/// Fires a definition.
+///
+/// # Errors
+/// When there is no such definition, or it cannot run now.
+pub(super) fn fire(id: &str, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
+    let id = match app.execute(Command::Fire { id: id.to_owned() })? {
+        Outcome::NotRunning(id) => id,
+        fired => {
+            render::render(fired, view, output);
+            return Ok(());
+        }
+    };
+    if !view.json {
+        output.note(paint(FAINT, "the service was not running: it was started for this run"));
+    }
+    run::log("warn", Color::Auto, app)?;
+    let run = run::serve(Until::default(), Some(id), app)?;
+    let run = run.ok_or_else(|| Refusal::environment("the run left no record"))?;
+    let Outcome::Run(run) = app.execute(Command::Run { run: run.to_string() })? else { return Ok(()) };
+    if run.outcome != RunState::Completed {
+        output.exit = 1;
+    }
+    if view.json {
+        output.json(&render::run_json(&run, view.zone));
+        return Ok(());
+    }
+    let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    output.line(format!("{} {}{why}", run.id, render::state(run.outcome).replace('_', " ")));
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! What is wrong with which file, and where.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::View;
+use crate::app::Checked;
+use crate::channel::terminal::plain;
+use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
+use crate::definition::{Definition, DefinitionId, Problem};
+use crate::policy::includes;
+
+/// All problems and a summary. Exit 1 if any is an error.
+pub(super) fn checked(checked: &Checked, view: &View, output: &mut Output) {
+    let errors = checked.problems.iter().filter(|problem| problem.is_error()).count();
+    if errors > 0 {
+        output.exit = 1;
+    }
+    if view.json {
+        let included: BTreeMap<&DefinitionId, Vec<String>> = checked
+            .definitions
+            .iter()
+            .map(|definition| (&definition.id, included(definition)))
+            .filter(|(_, lines)| !lines.is_empty())
+            .collect();
+        output.json(&json!({
+            "definitions": checked.definitions.len(),
+            "problems": checked.problems,
+            "includes": included,
+            "sandbox": checked.sandbox,
+        }));
+        return;
+    }
+    // Of all files at once it would be a long list, and bury what is wrong.
+    if checked.chosen {
+        explain(checked, output);
+    }
+    for found in &checked.problems {
+        output.line(problem(found));
+        output.line("");
+    }
+    let warnings = checked.problems.len() - errors;
+    let counted = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        more => format!("{more} {what}s"),
+    };
+    let summary = format!(
+        "{} in order, {}, {}",
+        counted(checked.definitions.len(), "definition"),
+        counted(errors, "error"),
+        counted(warnings, "warning")
+    );
+    output.line(if errors == 0 && warnings == 0 { paint(GOOD, &summary) } else { summary.as_str().into() });
+}
+
+/// What the Bash rules of definitions include, and what holds them here.
+fn explain(checked: &Checked, output: &mut Output) {
+    let mut any = false;
+    for definition in &checked.definitions {
+        let included = included(definition);
+        if included.is_empty() {
+            continue;
+        }
+        any = true;
+        output.line(paint(STRONG, &plain(&definition.title())));
+        included.iter().for_each(|line| output.line(format!("  {}", plain(line))));
+    }
+    if any {
+        output.line(paint(FAINT, &format!("held by: {}", checked.sandbox)));
+        output.line("");
+    }
+}
+
+fn included(definition: &Definition) -> Vec<String> {
+    let granted = definition.background().and_then(|background| background.restrictions.effective_allowed_tools());
+    granted.iter().flatten().filter_map(includes).collect()
+}
+
+/// The block of a problem, its first words coloured.
+pub(in super::super) fn problem(problem: &Problem) -> String {
+    problem
+        .to_string()
+        .lines()
+        .map(|line| {
+            let mark = [("error:", BAD), ("warning:", WARN), ("hint:", HINT)];
+            match mark.iter().find_map(|(mark, style)| Some((mark, style, line.strip_prefix(mark)?))) {
+                Some((mark, style, rest)) => format!("{}{rest}", paint(*style, mark)),
+                None => line.to_owned(),
+            }
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}

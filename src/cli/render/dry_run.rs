@@ -1,0 +1,60 @@
+//! What a run would be given.
+
+use serde_json::json;
+
+use super::{View, policy};
+use crate::app::DryRun;
+use crate::channel::terminal::plain_lines;
+use crate::cli::output::{FAINT, Output, STRONG, paint};
+
+/// The prompts, the policy and the client's command line.
+pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
+    let DryRun { system_prompt, prompt, policy, command } = dry_run;
+    if view.json {
+        output.json(&json!({
+            "id": policy.id,
+            "kind": policy.kind,
+            "system_prompt": system_prompt,
+            "prompt": prompt,
+            "policy": policy.entries,
+            "mcp_tools": policy.mcp_tools,
+            "command": command,
+        }));
+        return;
+    }
+    output.line(paint(STRONG, "System prompt"));
+    output.line(plain_lines(system_prompt));
+    output.line("");
+    output.line(paint(STRONG, "Prompt"));
+    output.line(plain_lines(prompt));
+    output.line("");
+    output.line(paint(STRONG, "Policy"));
+    policy::table(policy, output);
+    output.line("");
+    output.line(paint(STRONG, "Client"));
+    output.line(plain_lines(&command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
+    output.note(paint(FAINT, "nothing was run"));
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        assert_eq!(quoted("--tools"), "--tools");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("Bash(ollim-bot cal *)"), "'Bash(ollim-bot cal *)'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

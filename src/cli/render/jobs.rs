@@ -1,0 +1,212 @@
+//! Definitions: listed, shown, and just written.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::{View, check};
+use crate::app::{Job, JobList, Recorded, summary, times};
+use crate::channel::terminal::{plain, plain_lines};
+use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
+use crate::definition::fields::FIELDS;
+use crate::definition::{Background, Chain, Definition, Draft, Kind, Trigger};
+
+/// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
+pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
+    let Recorded { job, warnings, chain } = recorded;
+    for warning in warnings {
+        output.note(check::problem(warning));
+    }
+    if view.json {
+        output.json(&as_json(&job.definition, job.next));
+        return;
+    }
+    let when = match job.next {
+        Some(at) => format!("at {}", moment(at, job, view)),
+        None => "disabled".to_owned(),
+    };
+    output.line(format!("scheduled {}: {when}", name(job)));
+    if let Some((place, chain)) = chain {
+        output.note(format!("{} of the chain of {}", paint(STRONG, place), plain(chain.as_str())));
+    }
+}
+
+/// A routine was written and does not fire any more.
+pub(super) fn disabled(recorded: &Recorded, view: &View, output: &mut Output) {
+    for warning in &recorded.warnings {
+        output.note(check::problem(warning));
+    }
+    if view.json {
+        output.json(&as_json(&recorded.job.definition, recorded.job.next));
+    } else {
+        output.line(format!("disabled {}", name(&recorded.job)));
+    }
+}
+
+/// A definition's file was deleted.
+pub(super) fn cancelled(job: &Job, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&as_json(&job.definition, job.next));
+    } else {
+        output.line(format!("cancelled {}: {}", name(job), plain(&summary(&job.definition))));
+    }
+}
+
+fn name(job: &Job) -> String {
+    paint(STRONG, &plain(job.definition.id.as_str()))
+}
+
+/// In the definition's own zone.
+fn moment(at: DateTime<Utc>, job: &Job, view: &View) -> String {
+    format!("{} ({})", times::local(at, view.now, job.definition.zone), times::relative(at, view.now))
+}
+
+/// A definition with the keys that others build on.
+fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
+    let draft = Draft::from(definition);
+    let fields = FIELDS.iter().filter(|field| field.on.has(definition.kind()) && !field.note);
+    let mut value: Map<String, Value> =
+        fields.map(|field| (field.name.to_owned(), (field.show)(&draft).map_or(Value::Null, |v| v.json()))).collect();
+    for (key, shown) in [
+        ("kind", json!(definition.kind())),
+        ("file", json!(definition.file)),
+        ("timezone", json!(definition.zone.name())),
+        ("next", json!(next.map(|at| times::rfc3339(at, definition.zone)))),
+        ("message", json!(definition.body)),
+    ] {
+        value.insert(key.to_owned(), shown);
+    }
+    Value::Object(value)
+}
+
+/// All definitions of a kind, then what is wrong with the rest.
+pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
+    let JobList { kind, jobs, failed, errors } = list;
+    if view.json {
+        output.json(&jobs.iter().map(|job| as_json(&job.definition, job.next)).collect::<Vec<_>>());
+        return;
+    }
+    if jobs.is_empty() {
+        output.note(format!("no {kind}s"));
+    }
+    output.table(&jobs.iter().map(|job| row(job, view.now)).collect::<Vec<_>>());
+    if *kind == Kind::Routine && jobs.iter().any(|job| job.paused) {
+        output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
+    }
+    for failed in failed {
+        let why = failed.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let id = plain(failed.id.as_str());
+        output.note(plain(&format!("failed: {id}{why}")));
+        output.note(format!("{}: `ollim-bot reminder retry {id}`", paint(HINT, "hint")));
+    }
+    if !errors.is_empty() {
+        let count = errors.iter().map(|problem| &problem.file).collect::<std::collections::BTreeSet<_>>().len();
+        let files = if count == 1 { "1 file has".to_owned() } else { format!("{count} files have") };
+        output.note(format!("{}: {files} an error and will not fire", paint(BAD, "error")));
+        for problem in errors {
+            output.note(plain(&format!("  {}:{}: {}", problem.file.display(), problem.line, problem.message)));
+        }
+        output.note("hint: `ollim-bot check` says what to do");
+    }
+}
+
+/// A line of a list.
+fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
+    let Job { definition, next: at, paused } = job;
+    let when = match (*at, definition.enabled) {
+        (Some(at), _) => times::local(at, now, definition.zone),
+        (None, false) => "disabled".to_owned(),
+        (None, true) if *paused => "paused".to_owned(),
+        (None, true) => "never".to_owned(),
+    };
+    let cron = match &definition.trigger {
+        Trigger::Routine { cron, .. } => Some(cron),
+        _ => None,
+    };
+    let relative = at.map(|at| times::relative(at, now)).unwrap_or_default();
+    let before = [Cell::new(definition.id.as_str(), STRONG), when.into(), Cell::new(relative, FAINT)];
+    let behind = [Cell::new(place(definition), FAINT), summary(definition).into()];
+    before.into_iter().chain(cron.map(Cell::from)).chain(behind).collect()
+}
+
+/// Where it runs, where that is not the main session; its place in its chain; its model.
+fn place(definition: &Definition) -> String {
+    let mut words = Vec::new();
+    if let Some(background) = definition.background() {
+        words.push(if background.isolated { "isolated" } else { "background" }.to_owned());
+    }
+    if let Trigger::Reminder { chain: Some(Chain { max, depth, .. }), .. } = &definition.trigger {
+        words.push(format!("check {} of {}", depth + 1, max + 1));
+    }
+    words.extend(definition.background().and_then(|background| background.model.clone()));
+    words.join(", ")
+}
+
+/// One definition, with all its fields.
+pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
+    let Job { definition, next, paused } = job;
+    if view.json {
+        output.json(&as_json(definition, *next));
+        return;
+    }
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            output.table(&[vec![Cell::new(format!("{name:<19}"), FAINT), value.into()]]);
+        }
+    };
+    let when = |at: DateTime<Utc>| moment(at, job, view);
+    fact("id", definition.id.to_string());
+    fact("file", definition.file.display().to_string());
+    fact("description", definition.description.clone());
+    match &definition.trigger {
+        Trigger::Routine { cron, .. } => {
+            fact("cron", format!("{cron} in {}", definition.zone));
+            let never = if *paused && definition.enabled {
+                format!("paused after failures, until `ollim-bot resume {}` or an edit", definition.id)
+            } else {
+                "never: it is disabled".to_owned()
+            };
+            fact("next", next.map_or(never, when));
+        }
+        Trigger::Session { run_at } => fact("run_at", when(run_at.with_timezone(&Utc))),
+        Trigger::Reminder { run_at, chain } => {
+            fact("run_at", when(run_at.with_timezone(&Utc)));
+            if !definition.enabled {
+                fact("enabled", "no: it will not fire".into());
+            }
+            if let Some(Chain { max, depth, parent }) = chain {
+                fact("chain", format!("check {} of {}, begun by {parent}", depth + 1, max + 1));
+            }
+        }
+    }
+    fact(
+        "runs",
+        match definition.background() {
+            None => "as a turn of the main session".to_owned(),
+            Some(Background { isolated: true, .. }) => "in the background, in a fresh session".to_owned(),
+            Some(_) => "in the background, in a fork of the main session".to_owned(),
+        },
+    );
+    let draft = Draft::from(&**definition);
+    for field in FIELDS.iter().filter(|field| !SHOWN_APART.contains(&field.name)) {
+        let always = field.name == "update_main_session" && draft.background;
+        let value = if always { (field.show)(&draft) } else { field.not_default(&draft) };
+        fact(field.name, value.map(|value| value.to_string()).unwrap_or_default());
+    }
+    output.line("");
+    output.line(plain_lines(definition.body.trim_end()));
+}
+
+/// The fields that `show` puts into words of its own.
+const SHOWN_APART: [&str; 11] = [
+    "id",
+    "description",
+    "cron",
+    "run_at",
+    "timezone",
+    "enabled",
+    "background",
+    "isolated",
+    "max_chain",
+    "chain_depth",
+    "chain_parent",
+];

@@ -1,0 +1,120 @@
+//! Renders outcomes: text for a person, or one JSON document with the keys that others build on.
+
+mod agents;
+mod check;
+mod config;
+mod dry_run;
+mod jobs;
+mod policy;
+mod runs;
+mod service;
+mod sessions;
+mod status;
+mod upcoming;
+mod waiting;
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use serde_json::json;
+
+pub(super) use check::problem;
+pub(super) use runs::{as_json as run_json, state};
+
+use super::output::{FAINT, GOOD, Output, STRONG, paint};
+use crate::app::{App, Outcome, times};
+use crate::bot::budget::{CAPACITY, PingBudget};
+use crate::channel::terminal::plain;
+
+/// How outcomes are shown: as what, and by which clock.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// As one JSON document.
+    pub json: bool,
+    /// What "in 5m" counts from.
+    pub now: DateTime<Utc>,
+    /// The zone of records.
+    pub zone: Tz,
+    /// The data folder.
+    pub home: std::path::PathBuf,
+}
+
+impl View {
+    /// By the application's clock and settings.
+    #[must_use]
+    pub fn of(app: &App, json: bool) -> Self {
+        Self { json, now: app.now(), zone: app.zone_of_records(), home: app.home.root().to_owned() }
+    }
+
+    /// `Sun 22 Nov 09:00 CET (in 19h 4m)`.
+    fn moment(&self, at: DateTime<Utc>) -> String {
+        format!("{} ({})", times::local(at, self.now, self.zone), times::relative(at, self.now))
+    }
+}
+
+/// Renders what came of a command.
+pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
+    match outcome {
+        Outcome::Overview(overview) => status::overview(overview.as_ref(), view, output),
+        Outcome::ExternalCommands(names) => names.iter().for_each(|name| output.line(name)),
+        Outcome::Checked(checked) => check::checked(&checked, view, output),
+        Outcome::Status(status) => status::status(&status, view, output),
+        Outcome::Upcoming(upcoming) => upcoming::upcoming(&upcoming, view, output),
+        Outcome::Runs { runs, filter } => runs::list(&runs, &filter, view, output),
+        Outcome::Run(run) => runs::show(&run, view, output),
+        Outcome::Inbox(messages) => runs::inbox(&messages, view, output),
+        Outcome::Budget(budget) => show_budget(budget, view, output),
+        Outcome::Settings(settings) => config::config(&settings, view, output),
+        Outcome::Agents(agents) => agents::list(&agents, view, output),
+        Outcome::Agent(agent) => agents::show(&agent, view, output),
+        Outcome::Sessions(sessions) => sessions::list(&sessions, view, output),
+        Outcome::Session(session) => sessions::show(&session, view, output),
+        Outcome::Explained(explained) => policy::explained(&explained, view, output),
+        Outcome::Policy(policy) => policy::show(&policy, view, output),
+        Outcome::DryRun(dry_run) => dry_run::dry_run(&dry_run, view, output),
+        Outcome::Jobs(list) => jobs::list(&list, view, output),
+        Outcome::Job(job) => jobs::show(&job, view, output),
+        Outcome::Scheduled(recorded) => jobs::scheduled(&recorded, view, output),
+        Outcome::Disabled(recorded) => jobs::disabled(&recorded, view, output),
+        Outcome::Unchanged { id, enabled } => {
+            output.note(format!("{id} is {} already", if enabled { "enabled" } else { "disabled" }));
+        }
+        Outcome::File { text, .. } => output.stdout.push_str(&text),
+        Outcome::Invalid(problems) => problems.iter().for_each(|one| output.note(problem(one))),
+        Outcome::ChangedMeanwhile => output.note("the file was changed by somebody else meanwhile"),
+        Outcome::Cancelled(job) => jobs::cancelled(&job, view, output),
+        Outcome::FollowUp(text) => output.line(text),
+        Outcome::Made(files) => made(&files, view, output),
+        Outcome::NotRunning(_) => output.note("the service is not running"),
+        Outcome::Service(reply) => service::reply(&reply, view, output),
+    }
+}
+
+fn show_budget(budget: PingBudget, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&budget_json(budget, view.zone));
+        return;
+    }
+    let left = format!("{} of {CAPACITY} pings left", budget.left());
+    let refill = budget.next().map_or_else(String::new, |at| format!("; one more at {}", view.moment(at)));
+    output.line(format!("{}{refill}", paint(STRONG, &left)));
+}
+
+fn budget_json(budget: PingBudget, zone: Tz) -> serde_json::Value {
+    json!({
+        "left": budget.left(),
+        "capacity": CAPACITY,
+        "next": budget.next().map(|at| times::rfc3339(at, zone)),
+    })
+}
+
+fn made(files: &[std::path::PathBuf], view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&json!({ "home": view.home, "made": files }));
+        return;
+    }
+    output.line(format!("{} {}", paint(GOOD, "made"), view.home.display()));
+    for path in files {
+        output.line(format!("  {}", plain(&path.display().to_string())));
+    }
+    output.line(paint(FAINT, "Start the service: ollim-bot run"));
+}

@@ -1,0 +1,94 @@
+//! What a job may do, which rule says so, and where each rule came from.
+
+use serde_json::json;
+
+use super::View;
+use crate::app::{Explanation, JobPolicy};
+use crate::channel::terminal::plain;
+use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, paint};
+use crate::policy::{Decision, Verdict};
+
+/// A verdict and its reason. Exit 1 if it is a denial.
+pub(super) fn explained(explained: &Explanation, view: &View, output: &mut Output) {
+    let Explanation { decision, client_args } = explained;
+    if decision.verdict == Verdict::Deny {
+        output.exit = 1;
+    }
+    if view.json {
+        output.json(&json!({
+            "verdict": decision.verdict,
+            "layer": decision.layer,
+            "rule": decision.rule,
+            "reason": decision.reason,
+            "commands": decision.commands,
+            "client_args": client_args,
+        }));
+        return;
+    }
+    shown(decision, output);
+}
+
+fn shown(decision: &Decision, output: &mut Output) {
+    output.line(match decision.verdict {
+        Verdict::Allow => paint(GOOD, "allowed"),
+        Verdict::Deny => paint(BAD, "denied"),
+    });
+    let layer = serde_json::to_value(decision.layer).ok().and_then(|value| value.as_str().map(ToOwned::to_owned));
+    let mut rows = vec![
+        ("layer", layer.unwrap_or_default()),
+        ("rule", decision.rule.clone().unwrap_or_else(|| "none matches".into())),
+        ("reason", decision.reason.clone()),
+    ];
+    for (index, command) in decision.commands.iter().enumerate() {
+        rows.push((if index == 0 { "commands" } else { "" }, command.clone()));
+    }
+    let rows: Vec<Vec<Cell>> =
+        rows.into_iter().map(|(name, value)| vec![Cell::new(name, FAINT), Cell::from(value)]).collect();
+    output.table(&rows);
+}
+
+/// Every entry, and what the client is started with because of it.
+pub(super) fn show(policy: &JobPolicy, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&json!({
+            "id": policy.id,
+            "kind": policy.kind,
+            "entries": policy.entries,
+            "visible_tools": policy.visible_tools,
+            "mcp_tools": policy.mcp_tools,
+            "includes": policy.includes,
+            "sandbox": policy.sandbox,
+            "client_args": policy.client_args,
+        }));
+        return;
+    }
+    output.line(paint(STRONG, &plain(&policy.title)));
+    table(policy, output);
+    let list = |tools: &[String]| if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+    output.line("");
+    output.table(&[
+        vec![Cell::new("tools it sees", FAINT), list(&policy.visible_tools).into()],
+        vec![Cell::new("of ours", FAINT), list(&policy.mcp_tools).into()],
+        vec![Cell::new("sandbox", FAINT), Cell::from(policy.sandbox)],
+    ]);
+}
+
+/// Every entry, and where it came from.
+pub(super) fn table(policy: &JobPolicy, output: &mut Output) {
+    let rows: Vec<Vec<Cell>> = policy
+        .entries
+        .iter()
+        .map(|entry| {
+            let (word, style) = match entry.effect {
+                Verdict::Allow => ("allow", GOOD),
+                Verdict::Deny => ("deny", BAD),
+            };
+            vec![Cell::new(word, style), Cell::from(entry.pattern.to_string()), Cell::new(&entry.origin, FAINT)]
+        })
+        .collect();
+    output.table(&rows);
+    if !policy.includes.is_empty() {
+        output.line("");
+        policy.includes.iter().for_each(|line| output.line(paint(FAINT, &plain(line))));
+    }
+}

@@ -1,0 +1,227 @@
+//! Runs and messages.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+
+use super::View;
+use crate::app::times;
+use crate::channel::terminal::{plain, plain_lines};
+use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
+use crate::journal::{Denial, Message, RunFilter, RunRecord, RunState};
+
+/// Runs, newest first.
+pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: &mut Output) {
+    let (now, zone) = (view.now, view.zone);
+    if view.json {
+        output.json(&runs.iter().map(|run| as_json(run, zone)).collect::<Vec<_>>());
+        return;
+    }
+    if runs.is_empty() {
+        let failed = if filter.failed { " that failed" } else { "" };
+        let whose = filter.id.as_ref().map(|id| format!(" of `{}`", plain(id.as_str()))).unwrap_or_default();
+        output.note(format!("no runs{whose}{failed} yet"));
+        return;
+    }
+    let mut rows = vec![header(&["RUN", "JOB", "SCHEDULED", "LATE", "TOOK", "OUTCOME", ""])];
+    for run in runs {
+        rows.push(vec![
+            Cell::new(run.run.as_str(), STRONG),
+            format!("{} {}", run.kind, run.id).into(),
+            times::local(run.scheduled, now, zone).into(),
+            late(run).into(),
+            took(run).into(),
+            Cell::new(outcome(run, now), style(run)),
+            Cell::new(remarks(run, now, zone), FAINT),
+        ]);
+    }
+    output.table(&rows);
+}
+
+/// One run, with its denials and the file as it fired.
+pub(super) fn show(run: &RunRecord, view: &View, output: &mut Output) {
+    let (now, zone) = (view.now, view.zone);
+    if view.json {
+        let mut value = as_json(run, zone);
+        value["transcript"] = json!(run.transcript);
+        value["definition"] = json!(run.definition);
+        output.json(&value);
+        return;
+    }
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            output.table(&[vec![Cell::new(format!("{name:<10}"), FAINT), value.into()]]);
+        }
+    };
+    let moment = |at: Option<DateTime<Utc>>| {
+        at.map(|at| format!("{} ({})", times::local(at, now, zone), times::relative(at, now))).unwrap_or_default()
+    };
+    fact("run", run.run.to_string());
+    fact("job", format!("{} {}", run.kind, run.id));
+    fact("outcome", outcome(run, now));
+    fact("error", run.error.clone().unwrap_or_default());
+    fact("again", moment(run.retry_at));
+    fact("scheduled", moment(Some(run.scheduled)));
+    let from = run.covers_from.map(|from| times::local(from, now, zone));
+    let all = from.map(|from| format!("all from {from} to {}", times::local(run.scheduled, now, zone)));
+    fact("stands for", all.unwrap_or_default());
+    fact("started", moment(run.started));
+    fact("ended", moment(run.ended));
+    fact("late", late(run));
+    fact("took", took(run));
+    fact("attempt", if run.attempt > 1 { run.attempt.to_string() } else { String::new() });
+    fact("turns", run.turns.map(|turns| turns.to_string()).unwrap_or_default());
+    fact("cost", run.cost_usd.map(|cost| format!("${cost:.4}")).unwrap_or_default());
+    fact("transcript", run.transcript.as_ref().map(|path| path.display().to_string()).unwrap_or_default());
+    if !run.denials.is_empty() {
+        output.line("");
+        output.line(paint(STRONG, &format!("Denied ({})", run.denials.len())));
+        for denial in &run.denials {
+            output.table(&[vec!["".into(), call(denial).into()]]);
+            output.table(&[vec!["".into(), "".into(), Cell::new(&denial.reason, FAINT)]]);
+        }
+    }
+    if let Some(text) = &run.definition {
+        output.line("");
+        output.line(paint(STRONG, "The file as it fired"));
+        output.line(plain_lines(text.trim_end()));
+    }
+}
+
+/// What the bot has said, newest last.
+pub(super) fn inbox(messages: &[Message], view: &View, output: &mut Output) {
+    let zone = view.zone;
+    if view.json {
+        output.json(&messages.iter().map(|message| message_json(message, zone)).collect::<Vec<_>>());
+        return;
+    }
+    if messages.is_empty() {
+        output.note("nothing was said yet");
+    }
+    for message in messages {
+        let mut head = times::local(message.at, view.now, zone);
+        if let Some(id) = &message.id {
+            head.push_str(&format!("  {id}"));
+        }
+        if message.delivered.is_none() {
+            head.push_str("  (not delivered yet)");
+        }
+        output.table(&[vec![Cell::new(head, FAINT)]]);
+        for line in plain_lines(message.text.trim()).lines() {
+            output.line(format!("  {line}").trim_end());
+        }
+    }
+}
+
+/// A run with the keys that others build on.
+pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
+    let time = |at: Option<DateTime<Utc>>| at.map(|at| times::rfc3339(at, zone));
+    json!({
+        "run": run.run,
+        "id": run.id,
+        "kind": run.kind,
+        "scheduled": times::rfc3339(run.scheduled, zone),
+        "started": time(run.started),
+        "ended": time(run.ended),
+        "outcome": run.outcome,
+        "attempt": run.attempt,
+        "late_ms": run.late_ms,
+        "cost_usd": run.cost_usd,
+        "turns": run.turns,
+        "denials": run.denials,
+        "error": run.error,
+        "retry_at": time(run.retry_at),
+        "covers_from": time(run.covers_from),
+    })
+}
+
+fn message_json(message: &Message, zone: Tz) -> Value {
+    json!({
+        "number": message.number,
+        "at": times::rfc3339(message.at, zone),
+        "run": message.run,
+        "id": message.id,
+        "text": message.text,
+        "delivered": message.delivered.map(|at| times::rfc3339(at, zone)),
+    })
+}
+
+fn header(names: &[&str]) -> Vec<Cell> {
+    names.iter().map(|name| Cell::new(name, FAINT)).collect()
+}
+
+/// How the journal names a state.
+pub(in super::super) fn state(state: RunState) -> String {
+    match serde_json::to_value(state) {
+        Ok(Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// How it stands or ended, and whether it is tried again.
+pub(super) fn outcome(run: &RunRecord, now: DateTime<Utc>) -> String {
+    let word = state(run.outcome).replace('_', " ");
+    match run.retry_at {
+        None => word,
+        Some(at) if at > now => format!("{word}, again {}", times::relative(at, now)),
+        // Its time has come, but it waits: for a slot, for `resume`, for the service.
+        Some(_) => format!("{word}, again as soon as it can"),
+    }
+}
+
+fn style(run: &RunRecord) -> anstyle::Style {
+    match run.outcome {
+        RunState::Completed => GOOD,
+        RunState::Failed | RunState::TimedOut if run.retry_at.is_none() => BAD,
+        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Cancelled => WARN,
+        RunState::Claimed | RunState::Running | RunState::Skipped => anstyle::Style::new(),
+    }
+}
+
+/// Below a second a run is on time.
+fn late(run: &RunRecord) -> String {
+    match run.late_ms {
+        Some(late) if late >= 1_000 => times::span(chrono::TimeDelta::milliseconds(late)),
+        _ => String::new(),
+    }
+}
+
+fn took(run: &RunRecord) -> String {
+    match (run.started, run.ended) {
+        (Some(started), Some(ended)) => times::span(ended - started),
+        _ => String::new(),
+    }
+}
+
+fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
+    let mut remarks = Vec::new();
+    if let Some(from) = run.covers_from {
+        remarks.push(format!("stands for all since {}", times::local(from, now, zone)));
+    }
+    if run.attempt > 1 {
+        remarks.push(format!("attempt {}", run.attempt));
+    }
+    match run.denials.len() {
+        0 => {}
+        1 => remarks.push("1 denial".into()),
+        more => remarks.push(format!("{more} denials")),
+    }
+    if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) {
+        remarks.push(format!("${cost:.2}"));
+    }
+    if let Some(error) = &run.error {
+        remarks.push(error.clone());
+    }
+    remarks.join(", ")
+}
+
+/// What was tried, in a line: the command, the path, else the whole input.
+fn call(denial: &Denial) -> String {
+    let told = ["command", "file_path", "url", "pattern", "path", "message"]
+        .iter()
+        .find_map(|key| denial.input.get(key).and_then(Value::as_str));
+    match told {
+        Some(told) => format!("{} {told}", denial.tool),
+        None => format!("{} {}", denial.tool, denial.input),
+    }
+}

@@ -1,0 +1,156 @@
+//! How the service is doing, what runs, what comes, what went wrong.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{View, budget_json, run_json, upcoming, waiting};
+use crate::app::{Overview, ServiceState, Status, times};
+use crate::bot::budget::CAPACITY;
+use crate::channel::terminal::plain;
+use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
+use crate::journal::{RunRecord, RunState};
+
+/// How many of those that wait are shown; JSON has all.
+const WAITING: usize = 10;
+
+/// All that is known.
+pub(super) fn status(status: &Status, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&as_json(status, view));
+    } else {
+        shown(status, view, output);
+    }
+}
+
+/// One line, below a blank one; nothing where there is no data folder.
+pub(super) fn overview(overview: Option<&Overview>, view: &View, output: &mut Output) {
+    let Some(Overview { service, jobs, errors, next }) = overview else { return };
+    let service = match service {
+        ServiceState::Running { pid } => format!("running (pid {pid})"),
+        ServiceState::Stopped => "not running".to_owned(),
+        ServiceState::Silent => "not answering".to_owned(),
+    };
+    let next = match next {
+        Some(next) => format!("next: {} {}", next.definition.title(), times::relative(next.at, view.now)),
+        None => "nothing is coming".to_owned(),
+    };
+    let errors = if *errors > 0 { format!(", {errors} with errors (`ollim-bot check`)") } else { String::new() };
+    output.line("");
+    output.line(plain(&format!("The service is {service}; {jobs} jobs{errors}; {next}")));
+}
+
+fn as_json(status: &Status, view: &View) -> Value {
+    let zone = view.zone;
+    let service = status.service.as_ref();
+    json!({
+        "daemon": service.map(|service| json!({
+            "pid": service.pid,
+            "since": service.since,
+            "paused": service.paused,
+            "waiting_for_login": service.waiting_for_login,
+        })),
+        "client": service.map(|service| &service.client),
+        "channel": service.map(|service| &service.channel),
+        "sandbox": service.map(|service| &service.sandbox),
+        "sockets": status.sockets,
+        "running": status.running.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
+        "waiting": status.waiting.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
+        "due": waiting::as_json(&status.due),
+        "next": upcoming::as_json(&status.next),
+        "problems": status.problems,
+        "failures": status.failures.iter().map(|streak| json!({
+            "id": streak.id,
+            "failures": streak.failures,
+            "paused": streak.paused.map(|at| times::rfc3339(at, zone)),
+        })).collect::<Vec<_>>(),
+        "budget": budget_json(status.budget, zone),
+    })
+}
+
+fn shown(status: &Status, view: &View, output: &mut Output) {
+    let now = view.now;
+    let mut facts: Vec<Vec<Cell>> = Vec::new();
+    let mut fact = |name: &str, value: Cell| facts.push(vec![Cell::new(name, FAINT), value]);
+    match &status.service {
+        None => fact("service", Cell::new("not running", WARN)),
+        Some(service) => {
+            let since = service.since.parse::<DateTime<Utc>>().map(|at| times::span(now - at));
+            let up = since.map(|span| format!(", up {span}")).unwrap_or_default();
+            fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD));
+            if service.paused.is_some() {
+                fact("paused", Cell::new("nothing starts until `ollim-bot resume`", WARN));
+            }
+            if service.waiting_for_login.is_some() {
+                fact("login", Cell::new("jobs wait until the client is logged in", BAD));
+            }
+            let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+            fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());
+            if !service.client.tested.is_empty() {
+                fact("tested with", service.client.tested.join(" and ").into());
+            }
+            if let Some(untested) = &service.client.untested {
+                fact("", Cell::new(untested, WARN));
+            }
+            fact("channel", service.channel.as_str().into());
+            let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
+            fact("sandbox", Cell::new(&service.sandbox.detail, style));
+            for (at, socket) in status.sockets.iter().enumerate() {
+                let name = if at == 0 { "leads around it" } else { "" };
+                fact(name, Cell::new(format!("{} ({})", socket.what, socket.path.display()), WARN));
+            }
+        }
+    }
+    let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
+    fact("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
+    output.table(&facts);
+    let (running, claimed): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        status.running.iter().partition(|run| run.outcome == RunState::Running);
+    if !running.is_empty() {
+        heading("Running", output);
+        let row = |run: &&RunRecord| {
+            let since = run.started.map(|at| format!("for {}", times::span(now - at))).unwrap_or_default();
+            vec![
+                Cell::new(run.run.as_str(), STRONG),
+                format!("{} {}", run.kind, run.id).into(),
+                Cell::new(since, FAINT),
+            ]
+        };
+        output.table(&running.iter().map(row).collect::<Vec<_>>());
+    }
+    let waits = waiting::rows(claimed.into_iter().chain(&status.waiting), &status.due, view);
+    if !waits.is_empty() {
+        heading(if status.service.is_some() { "Waiting" } else { "Waiting for the service" }, output);
+        output.table(&waits[..waits.len().min(WAITING)]);
+        if waits.len() > WAITING {
+            output.line(paint(FAINT, &format!("and {} more", waits.len() - WAITING)));
+        }
+    }
+    if !status.next.is_empty() {
+        heading("Next", output);
+        output.table(&upcoming::rows(&status.next, now));
+    }
+    if !status.failures.is_empty() {
+        heading("Failing", output);
+        for streak in &status.failures {
+            let times =
+                if streak.failures == 1 { "once".to_owned() } else { format!("{} times in a row", streak.failures) };
+            let paused = streak.paused.map(|at| {
+                format!("; paused since {}, `ollim-bot resume {}`", times::local(at, now, view.zone), streak.id)
+            });
+            output.line(plain(&format!("{} failed {times}{}", streak.id, paused.unwrap_or_default())));
+        }
+    }
+    if !status.problems.is_empty() {
+        heading("Problems", output);
+        for problem in &status.problems {
+            let (word, style) = if problem.is_error() { ("error", BAD) } else { ("warning", WARN) };
+            let place = format!("{}:{}", problem.file.display(), problem.line);
+            output.line(format!("{} {}", paint(style, word), plain(&format!("{place}: {}", problem.message))));
+        }
+    }
+}
+
+fn heading(text: &str, output: &mut Output) {
+    output.line("");
+    output.line(paint(STRONG, text));
+}

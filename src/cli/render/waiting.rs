@@ -1,0 +1,58 @@
+//! What waits: for a slot, for another attempt, for `resume`, a login or the service.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{View, runs};
+use crate::app::{Overdue, times};
+use crate::cli::output::{Cell, FAINT, STRONG};
+use crate::definition::{DefinitionId, Kind};
+use crate::journal::{RunRecord, RunState};
+
+fn words(due: &Overdue, view: &View) -> String {
+    let times = match due.count {
+        1 => return format!("due {}", times::relative(due.since, view.now)),
+        count if due.is_cut() => format!("{count} times or more"),
+        count => format!("{count} times"),
+    };
+    format!("due {times} since {}", view.moment(due.since))
+}
+
+/// With the keys that others build on.
+pub(super) fn as_json(due: &[Overdue]) -> Vec<Value> {
+    due.iter()
+        .map(|due| {
+            json!({
+                "id": due.definition.id,
+                "kind": due.definition.kind(),
+                "since": times::rfc3339(due.since, due.definition.zone),
+                "count": due.count,
+            })
+        })
+        .collect()
+}
+
+/// Lines of a table: what is claimed or was begun, then what is only due.
+pub(super) fn rows<'a>(
+    unfinished: impl Iterator<Item = &'a RunRecord>,
+    due: &[Overdue],
+    view: &View,
+) -> Vec<Vec<Cell>> {
+    let unfinished = unfinished.map(|run| row(run.run.as_str(), run.kind, &run.id, state(run, view.now)));
+    let due = due.iter().map(|due| row("", due.definition.kind(), &due.definition.id, words(due, view)));
+    unfinished.chain(due).collect()
+}
+
+fn state(run: &RunRecord, now: DateTime<Utc>) -> String {
+    match run.outcome {
+        RunState::Claimed if run.scheduled <= now => format!("due {}", times::relative(run.scheduled, now)),
+        // A person has fired it before its time.
+        RunState::Claimed => "claimed".to_owned(),
+        RunState::Running | RunState::Interrupted => "was cut off".to_owned(),
+        _ => runs::outcome(run, now),
+    }
+}
+
+fn row(run: &str, kind: Kind, id: &DefinitionId, what: String) -> Vec<Cell> {
+    vec![Cell::new(run, STRONG), format!("{kind} {id}").into(), Cell::new(what, FAINT)]
+}

@@ -1,0 +1,113 @@
+//! What the control socket can be asked for, answered from the schedule. What changes anything is answered when it is on
+//! the disk: a person's word holds from then on, whatever becomes of this process.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+
+use super::control::Handler;
+use super::settings::AppInForce;
+use super::wire::Reply;
+use crate::app::{App, Service, ServiceCommand, ServiceReply, ServiceStatus};
+use crate::bot::budget::SharedBudget;
+use crate::bot::main_session::MainSession;
+use crate::clock::Clock;
+use crate::refusal::Refusal;
+use crate::run::spawn::Spawner;
+use crate::run::tokens::RunAuthority;
+use crate::schedule::Schedule;
+
+/// Reads a command line and executes it on behalf of a run. Called on blocking threads.
+pub type ExecuteLine = fn(&App, Arc<RunAuthority>, Vec<String>) -> Reply;
+
+/// The parts of the service that commands reach.
+#[derive(Clone)]
+pub struct Handlers {
+    /// What fires.
+    pub schedule: Schedule,
+    /// What background jobs may send, all together.
+    pub budget: SharedBudget,
+    /// Starts agents.
+    pub spawner: Arc<Spawner>,
+    /// The main session, which cannot be patched.
+    pub main: MainSession,
+    /// The time.
+    pub clock: Clock,
+    /// What does not change while it runs.
+    pub status: ServiceStatus,
+    /// What can be asked, by the settings in force.
+    pub app: AppInForce,
+    /// See [`ExecuteLine`].
+    pub execute: ExecuteLine,
+}
+
+impl Handlers {
+    async fn handle(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
+        let refused = |error: &dyn std::error::Error| Refusal::user(error.to_string());
+        match command {
+            ServiceCommand::Status => {
+                let now = self.schedule.snapshot(0).await;
+                let mut status = self.status.clone();
+                status.paused = now.paused.map(|at| at.to_rfc3339());
+                status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
+                Ok(ServiceReply::Status(Box::new(status)))
+            }
+            ServiceCommand::Fire { id } => match self.schedule.fire(id.clone()).await {
+                Ok(run) => Ok(ServiceReply::Fired { id, run }),
+                Err(error) => Err(refused(&error)),
+            },
+            ServiceCommand::CancelRun { run } => match self.schedule.cancel_run(run.clone()).await {
+                Ok(state) => Ok(ServiceReply::RunEnded { run, state }),
+                Err(error) => Err(refused(&error)),
+            },
+            ServiceCommand::SetBudget { left } => {
+                let set = self.budget.set(left, self.clock.now()).await;
+                set.map(ServiceReply::BudgetSet).map_err(|error| refused(&error))
+            }
+            ServiceCommand::Spawn(request) => {
+                let session = self.spawner.spawn(request, None).await.map_err(Refusal::user)?;
+                Ok(ServiceReply::Spawned { session })
+            }
+            ServiceCommand::PatchSession { session, spawn_tool_policy } => {
+                let main = self.main.id().map(|id| id.0);
+                self.spawner.patch(&session, spawn_tool_policy, main.as_deref()).await.map_err(Refusal::user)?;
+                Ok(ServiceReply::SessionPatched { session })
+            }
+            ServiceCommand::Pause => {
+                self.schedule.pause().await.map_err(|error| refused(&error))?;
+                Ok(ServiceReply::Paused)
+            }
+            ServiceCommand::Resume { id: None } => {
+                self.schedule.resume().await.map_err(|error| refused(&error))?;
+                Ok(ServiceReply::Resumed { id: None })
+            }
+            ServiceCommand::Resume { id: Some(id) } => match self.schedule.resume_routine(id.clone()).await {
+                Ok(true) => Ok(ServiceReply::Resumed { id: Some(id) }),
+                Ok(false) => Err(Refusal::user(format!("{id} is not paused"))),
+                Err(error) => Err(refused(&error)),
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl Handler for Handlers {
+    async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
+        let app = self.app.get().with_service(Arc::new(self.clone()));
+        let execute = self.execute;
+        tokio::task::spawn_blocking(move || execute(&app, run, argv)).await.unwrap_or_else(|error| {
+            Reply::Refused(Refusal::environment(format!("a fault of ollim-bot itself: {error}")))
+        })
+    }
+
+    async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
+        self.handle(command).await
+    }
+}
+
+impl Service for Handlers {
+    fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal> {
+        Handle::current().block_on(self.handle(command)).map(Some)
+    }
+}

@@ -1,0 +1,36 @@
+//! What every client is started with: its environment, the programs that jobs find, and the sandbox's own program.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::agent::claude::options::Surroundings;
+use crate::config::Config;
+use crate::home::Home;
+
+/// The sandbox's stages as a program of their own, beside ours; ours has them too, and takes longer to start.
+#[must_use]
+pub fn shell_binary(own_binary: &Path) -> PathBuf {
+    let beside = own_binary.with_file_name("ollim-shell");
+    if beside.is_file() { beside } else { own_binary.to_path_buf() }
+}
+
+/// Where jobs find programs: beside our own binary, among the person's own commands, then the service's own search path.
+#[must_use]
+pub fn search_path(env: &BTreeMap<String, String>, own_binary: &Path, home: &Home) -> Vec<PathBuf> {
+    let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+    let rest = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    own_binary.parent().map(Path::to_path_buf).into_iter().chain([home.bin()]).chain(rest).collect()
+}
+
+/// What every client's environment is made of.
+#[must_use]
+pub fn surroundings(config: &Config, home: &Home, env: &BTreeMap<String, String>, own_binary: &Path) -> Surroundings {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let added = |name: &String| Some((name.clone(), env.get(name)?.clone()));
+    Surroundings {
+        own: env.clone(),
+        added: config.client_env.iter().filter_map(added).collect(),
+        programs: own_binary.parent().map(text).into_iter().chain([text(&home.bin())]).collect(),
+        data_folder: text(home.root()),
+    }
+}
