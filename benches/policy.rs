@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ollim_bot::policy::{BgForkConfig, Places, Policy, ProgramStart, ToolPattern, UpdateMode};
+use ollim_bot::policy::{self, BgForkConfig, Places, Policy, ProgramStart, ToolPattern, UpdateMode};
 
 /// How often a call is judged; the figure is the median.
 const TIMES: usize = 51;
@@ -63,7 +63,7 @@ fn corpus(name: &str) {
     let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
     let times = entry::load(name).into_iter().filter_map(|case| {
         let config = engine::config(&case.rules, |text| ground.fill(text));
-        let policy = Policy::background("routine t", &config, &engine::main_tools(), &places);
+        let policy = policy::background("routine t", &config, &engine::main_tools(), &places);
         let call = engine::call(&case, &ground);
         let line = call.input.get("command")?.as_str()?;
         let argv: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -97,7 +97,7 @@ fn hostile() {
     let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/h".into() };
     let mut times = Vec::new();
     for _ in 0..2 {
-        let policy = Policy::background("routine t", &config, &engine::main_tools(), &places);
+        let policy = policy::background("routine t", &config, &engine::main_tools(), &places);
         for (name, argv) in &starts {
             times.push((time(&policy, argv, &places.work, TIMES_OF_LONG), (*name).to_owned()));
         }

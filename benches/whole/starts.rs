@@ -13,7 +13,7 @@ use agent_sandbox::{
 use async_trait::async_trait;
 use ollim_bot::agent::claude::options::{Surroundings, shell_environment};
 use ollim_bot::home::Home;
-use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolPattern, UpdateMode, default_main_tools};
+use ollim_bot::policy::{self, BgForkConfig, Places, Policy, ToolPattern, UpdateMode, default_main_tools};
 use ollim_bot::run::dry_run::as_the_client_does;
 use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
 
@@ -90,7 +90,7 @@ fn in_shell(root: &Path, script: &str, times: u32) {
     let config = BgForkConfig::new(UpdateMode::default(), true, Some(granted.clone()), None).unwrap();
     let user_home = root.to_owned();
     let places = Places { root: home.root().to_owned(), work: home.work(), user_home: user_home.clone() };
-    let policy = Policy::background("routine x", &config, &default_main_tools(), &places);
+    let policy = policy::background("routine x", &config, &default_main_tools(), &places);
     let shell_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-shell"));
     let plan = SandboxPlan {
         home: home.clone(),

@@ -8,7 +8,7 @@ use crate::agent::SessionMode;
 use crate::agent::claude::options::command_line;
 use crate::agents::Agents;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::policy::{Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolCall, ToolPattern, Verdict, includes};
+use crate::policy::{BOT, Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolCall, ToolPattern, Verdict};
 use crate::refusal::Refusal;
 use crate::run::client_environment as client;
 use crate::run::dry_run::{self, dry_run};
@@ -104,7 +104,7 @@ pub(super) fn of_job(definition: &Definition, setup: &Setup) -> JobPolicy {
 /// What each granted Bash rule includes.
 fn included(policy: &Policy) -> Vec<String> {
     let granted = policy.entries().into_iter().filter(|entry| entry.effect == Verdict::Allow);
-    granted.filter_map(|entry| includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect()
+    granted.filter_map(|entry| BOT.includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect()
 }
 
 /// What the programs that a line starts are told: it runs in the job's shell with nothing to write to, and nothing that it starts

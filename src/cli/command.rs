@@ -9,7 +9,7 @@ use super::args::{self, Changes, ExplainArgs, ReminderAdd, SpawnArgs, ToolArgs};
 use crate::app::{Command, FieldChange, FieldChanges, ServiceCommand, When};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
-use crate::policy::SpawnTools;
+use crate::policy::{BOT, SpawnTools};
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
 
@@ -198,6 +198,6 @@ fn tools_of(args: ToolArgs) -> Result<Option<SpawnTools>, Refusal> {
     if allow.is_none() && deny.is_none() {
         return Ok(None);
     }
-    let tools = SpawnTools::parse(allow.as_deref(), deny.as_deref());
+    let tools = SpawnTools::parse(allow.as_deref(), deny.as_deref(), &BOT);
     tools.map(Some).map_err(|error| Refusal::user(error.to_string()).hint("write `Tool` or `Tool(what)`"))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::ChannelKind;
 use crate::definition::frontmatter::Node;
 use crate::definition::values::{Fault, Value};
-use crate::policy::{SpawnTools, ToolPattern};
+use crate::policy::{BOT, SpawnTools, ToolPattern};
 
 /// Channels that have a name already and nothing behind it yet.
 const LATER_CHANNELS: [&str; 4] = ["discord", "webhook", "ntfy", "desktop"];
@@ -93,7 +93,7 @@ pub(super) fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
             return Err(fault(format!("`tools.subagents.tools.{}` must be a list", entry.key), hint));
         };
         let pattern = |item: &Node| match item {
-            Node::Text(text) => ToolPattern::parse_for_job(text)
+            Node::Text(text) => ToolPattern::parse_for_job(text, &BOT)
                 .map_err(|error| fault(error.to_string(), "write `Tool` or `Tool(what)`")),
             other => Err(fault(format!("a tool pattern is a text, not {}", other.describe()), hint)),
         };

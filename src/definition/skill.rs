@@ -10,7 +10,7 @@ use super::frontmatter::{self, Block, NoFrontmatter, Node, Spot};
 use super::problem::quoted;
 use super::{Definition, DefinitionError, LARGEST_FILE, Parsed, Problem, Severity, parse, read};
 use crate::home::Home;
-use crate::policy::{ToolPattern, UpdateMode, covers};
+use crate::policy::{BOT, ToolPattern, UpdateMode};
 
 /// The longest name, in bytes: the client's own limit.
 const LONGEST_NAME: usize = 64;
@@ -198,14 +198,16 @@ fn lacking<'a>(skill: &'a Skill, definition: &Definition) -> impl Iterator<Item 
         let Some(restrictions) = &restrictions else { return false };
         // What is no pattern at all names no tool that a job could have.
         let Ok(pattern) = ToolPattern::parse(tool) else { return true };
-        let taken = |tool: &str| ToolPattern::parse(tool).is_ok_and(|tool| covers(&tool, &pattern));
+        let taken = |tool: &str| ToolPattern::parse(tool).is_ok_and(|tool| BOT.covers(&tool, &pattern));
         let pings = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
         (!restrictions.allow_ping && pings.into_iter().any(taken))
             || (restrictions.update_main_session == UpdateMode::Blocked && taken("mcp__discord__report_updates"))
             || restrictions
                 .effective_allowed_tools()
-                .is_some_and(|granted| !granted.iter().any(|granted| covers(granted, &pattern)))
-            || restrictions.disallowed_tools().is_some_and(|denied| denied.iter().any(|deny| covers(deny, &pattern)))
+                .is_some_and(|granted| !granted.iter().any(|granted| BOT.covers(granted, &pattern)))
+            || restrictions
+                .disallowed_tools()
+                .is_some_and(|denied| denied.iter().any(|deny| BOT.covers(deny, &pattern)))
     })
 }
 

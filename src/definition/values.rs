@@ -15,7 +15,7 @@ use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
 use super::{DefinitionId, Thinking};
-use crate::policy::{PatternError, ToolPattern};
+use crate::policy::{BOT, PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
 const HIGHEST_COUNT: u32 = 1_000_000;
@@ -313,7 +313,7 @@ impl<'a> Value<'a> {
     /// A list of tool patterns.
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
         let pattern = |(n, text): (usize, &str)| {
-            ToolPattern::parse_for_job(text).map_err(|error| {
+            ToolPattern::parse_for_job(text, &BOT).map_err(|error| {
                 let said = error.to_string();
                 let (what, hint) = match said.split_once("; ") {
                     Some((what, hint)) => (what, hint),

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ToolPattern;
+use tool_policy::{ToolLists, ToolPattern, Widening};
+
+use super::{BOT, help_pattern};
 
 /// How a background job reports to the main session (`update_main_session`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,10 +100,65 @@ impl BgForkConfig {
     #[must_use]
     pub fn effective_allowed_tools(&self) -> Option<Vec<ToolPattern>> {
         let mut list = self.allowed_tools.clone()?;
-        let help = ToolPattern::ollim_bot_help();
+        let help = help_pattern();
         if !list.contains(&help) {
             list.push(help);
         }
         Some(list)
+    }
+}
+
+/// Why a fork cannot make a job with these restrictions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChildError {
+    /// It asks for more than its parent has.
+    #[error(transparent)]
+    Widening(#[from] Widening),
+    /// Both lists.
+    #[error(transparent)]
+    BothLists(#[from] BothLists),
+}
+
+/// Returns the restrictions of a job that a fork creates: those that it asks for, limited to the fork's own. Tools
+/// are limited as [`Application::attenuate`](tool_policy::Application::attenuate) does; reporting, pinging and the
+/// network may only be taken away. `parent_name` names the fork in errors.
+///
+/// # Errors
+/// [`ChildError`] with the pattern that is too much.
+pub fn attenuate(
+    parent_name: &str,
+    parent: &BgForkConfig,
+    asked: &BgForkConfig,
+    main_tools: &[ToolPattern],
+) -> Result<BgForkConfig, ChildError> {
+    let update = match parent.update_main_session {
+        UpdateMode::Blocked => UpdateMode::Blocked,
+        _ => asked.update_main_session,
+    };
+    let network = match parent.network {
+        JobNetwork::None => JobNetwork::None,
+        JobNetwork::Internet => asked.network,
+    };
+    let lists = |config: &BgForkConfig| ToolLists {
+        allow: config.allowed_tools.clone(),
+        deny: config.disallowed_tools.clone(),
+    };
+    let ToolLists { allow, deny } = BOT.attenuate(parent_name, &lists(parent), &lists(asked), main_tools)?;
+    let allow_ping = parent.allow_ping && asked.allow_ping;
+    Ok(BgForkConfig::new(update, allow_ping, allow, deny)?.with_network(network))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pinging_and_reporting_can_only_be_taken_away() {
+        let with = |update, ping| BgForkConfig::new(update, ping, None, None).unwrap();
+        let quiet = with(UpdateMode::Blocked, false);
+        let loud = with(UpdateMode::Always, true);
+        for (parent, asked, expected) in [(&quiet, &loud, &quiet), (&loud, &quiet, &quiet), (&loud, &loud, &loud)] {
+            assert_eq!(attenuate("routine x", parent, asked, &[]).as_ref(), Ok(expected));
+        }
     }
 }

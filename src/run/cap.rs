@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::runner::RunSettings;
 use crate::definition::fields::{FIELDS, Limit};
 use crate::definition::{Chain, Definition, DefinitionId, Draft, Trigger};
-use crate::policy::{BgForkConfig, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, attenuate, demand};
+use crate::policy::{BOT, BgForkConfig, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, attenuate};
 
 /// Files made by runs that may stand at one time, all together.
 pub const MADE_AT_MOST: usize = 100;
@@ -247,7 +247,7 @@ impl Cap {
         let effective = self.restrictions.effective_allowed_tools();
         let granted = effective.as_deref().unwrap_or(&self.main_tools);
         // Denials of a part need no look: they are held beside the child's own lists, call by call.
-        demand(&self.title, granted, &[], asked).map_err(|error| error.to_string())?;
+        BOT.demand(&self.title, granted, &[], asked).map_err(|error| error.to_string())?;
         may_all(&self.policy, asked, &self.title)
     }
 }

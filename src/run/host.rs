@@ -21,7 +21,7 @@ use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
-use crate::policy::{Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, may_change_files, on_one_line};
+use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line};
 use crate::schedule::LiveDefinitions;
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
@@ -99,7 +99,7 @@ impl Host {
     fn may_change_by_bash(&self) -> bool {
         let background = self.definition.background();
         match background.and_then(|background| background.restrictions.effective_allowed_tools()) {
-            Some(granted) => granted.iter().any(may_change_files),
+            Some(granted) => granted.iter().any(|pattern| BOT.may_change_files(pattern)),
             None => true,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Pure, and for the prompt alone: calls are decided by the policy.
 
-use crate::policy::{AgentRules, BgForkConfig, Policy, ToolPattern, Verdict, common, covers, overlaps, without};
+use crate::policy::{AgentRules, BOT, BgForkConfig, Policy, ToolPattern, Verdict, help_pattern};
 
 /// What an agent may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Restrictions {
     /// Narrowed by a pair of lists. `main_tools`: what the main session has.
     pub fn narrow(&mut self, allow: Option<&[ToolPattern]>, deny: &[ToolPattern], main_tools: &[ToolPattern]) {
         if let Some(allow) = allow {
-            self.only = Some(common(self.only.as_deref().unwrap_or(main_tools), allow));
+            self.only = Some(BOT.common(self.only.as_deref().unwrap_or(main_tools), allow));
         }
         self.never.extend(deny.iter().filter(|denial| !self.never.contains(denial)).cloned().collect::<Vec<_>>());
     }
@@ -42,16 +42,16 @@ impl Restrictions {
     #[must_use]
     pub fn held_against(mut self, policy: &Policy, ours: &[String]) -> Self {
         let Some(only) = &mut self.only else { return self };
-        *only = without(only, &self.never);
+        *only = BOT.without(only, &self.never);
         let visible = policy.visible_tools();
         only.retain(|pattern| match pattern.tool().strip_prefix("mcp__discord") {
             Some("" | "__*") => !ours.is_empty(),
             Some(name) => ours.iter().any(|tool| name.strip_prefix("__") == Some(tool)),
             None => pattern.tool() == "*" || visible.iter().any(|tool| tool == pattern.canonical_tool()),
         });
-        let help = ToolPattern::ollim_bot_help();
+        let help = help_pattern();
         let helped = policy.decide_command(&["ollim-bot", "help"].map(str::to_owned), None).verdict == Verdict::Allow;
-        if helped && !only.iter().any(|pattern| covers(pattern, &help)) {
+        if helped && !only.iter().any(|pattern| BOT.covers(pattern, &help)) {
             only.push(help);
         }
         // A denial of reading speaks of every file tool, any other one of its own tool.
@@ -59,7 +59,8 @@ impl Restrictions {
             let (denied, granted) = (denial.canonical_tool(), pattern.canonical_tool());
             denied == granted || denied == "Read" || [denied, granted].iter().any(|tool| tool.contains(['*', '_']))
         };
-        self.never.retain(|denial| only.iter().any(|pattern| speaks_of(denial, pattern) && overlaps(pattern, denial)));
+        self.never
+            .retain(|denial| only.iter().any(|pattern| speaks_of(denial, pattern) && BOT.overlaps(pattern, denial)));
         self
     }
 
@@ -95,7 +96,7 @@ impl Restrictions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Places, SpawnTools, default_main_tools};
+    use crate::policy::{self, Places, SpawnTools, default_main_tools};
 
     fn list(texts: &[&str]) -> Vec<ToolPattern> {
         texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
@@ -108,7 +109,7 @@ mod tests {
         let places = Places { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
         let tools = SpawnTools { allow: allow.map(list), deny: Some(list(deny)) };
         let main_tools = default_main_tools();
-        let policy = Policy::background("routine x", &config, &main_tools, &places).spawned("session y", &tools);
+        let policy = policy::background("routine x", &config, &main_tools, &places).spawned("session y", &tools);
         let ours = policy.visible_mcp(&["ping_user", "report_updates"]);
         let mut restrictions = Restrictions::of(&config);
         restrictions.narrow(tools.allow.as_deref(), tools.deny.as_deref().unwrap_or_default(), &main_tools);
@@ -147,7 +148,7 @@ mod tests {
     fn denials_of_what_is_not_granted_are_left_out() {
         let config = BgForkConfig::new(Default::default(), false, None, None).unwrap();
         let places = Places { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
-        let policy = Policy::background("routine x", &config, &default_main_tools(), &places);
+        let policy = policy::background("routine x", &config, &default_main_tools(), &places);
         for (only, never, left) in [
             (&["Read", "Bash"][..], &["Write", "Edit", "Bash(git push *)"][..], &["Bash(git push *)"][..]),
             (

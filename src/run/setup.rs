@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
-use crate::policy::{
-    AgentRules, JobNetwork, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, common, without,
-};
+use crate::policy::{self, AgentRules, BOT, JobNetwork, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict};
 
 use super::restrictions::Restrictions;
 use super::runner::RunSettings;
@@ -80,7 +78,7 @@ impl Setup {
             ..ClientOptions::default()
         };
         Self {
-            policy: Policy::main_session(&settings.main_tools, places),
+            policy: policy::main_session(&settings.main_tools, places),
             options,
             deny_rules: Vec::new(),
             granted: settings.main_tools.clone(),
@@ -114,7 +112,7 @@ impl Setup {
         }
         .with_restrictions(restrictions);
         let mut setup = Self {
-            policy: Policy::background(&definition.title(), restrictions, &settings.main_tools, places),
+            policy: policy::background(&definition.title(), restrictions, &settings.main_tools, places),
             options,
             deny_rules: Vec::new(),
             granted: restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone()),
@@ -149,7 +147,7 @@ impl Setup {
         self.policy = self.policy.spawned(owner, tools);
         let deny = tools.deny.as_deref().unwrap_or_default();
         if let Some(allow) = &tools.allow {
-            self.granted = common(&self.granted, allow);
+            self.granted = BOT.common(&self.granted, allow);
         }
         self.without(deny);
         self.restrictions.narrow(tools.allow.as_deref(), deny, main_tools);
@@ -157,7 +155,7 @@ impl Setup {
     }
 
     fn without(&mut self, denied: &[ToolPattern]) {
-        self.granted = without(&self.granted, denied);
+        self.granted = BOT.without(&self.granted, denied);
     }
 
     /// Hands the client those of `agents` that the policy lets it call, and hides its own. `named`: the job's file names them, so
@@ -192,8 +190,8 @@ impl Setup {
 
 /// What is granted, without what an agent may not do.
 fn narrowed(granted: &[ToolPattern], agent: &AgentRules) -> Vec<ToolPattern> {
-    let granted = agent.tools.as_ref().map_or_else(|| granted.to_vec(), |tools| common(granted, tools));
-    let mut granted = without(&granted, &agent.disallowed);
+    let granted = agent.tools.as_ref().map_or_else(|| granted.to_vec(), |tools| BOT.common(granted, tools));
+    let mut granted = BOT.without(&granted, &agent.disallowed);
     if agent.read_only {
         granted.retain(|pattern| !["Bash", "Edit", "NotebookEdit"].contains(&pattern.canonical_tool()));
     }

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
 use crate::home::Home;
 use crate::journal::{Journal, NewSession, PolicySet, RunId, SessionRecord, Started};
-use crate::policy::{Places, Policy, SpawnTools, UpdateMode};
+use crate::policy::{self, Places, SpawnTools, UpdateMode};
 use crate::schedule::{Loaded, Schedule};
 
 /// How many agents one run may start.
@@ -103,7 +103,7 @@ impl Spawner {
             None => {
                 let allow = tools.as_ref().and_then(|tools| tools.allow.as_deref()).unwrap_or_default();
                 let main_tools = self.settings.read().unwrap_or_else(PoisonError::into_inner).main_tools.clone();
-                let policy = Policy::main_session(&main_tools, &self.places());
+                let policy = policy::main_session(&main_tools, &self.places());
                 may_all(&policy, allow, "the main session")?;
             }
         }

@@ -95,6 +95,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("tokio_cron_scheduler", &["schedule/housekeeping.rs"]),
     ("rusqlite", &["journal/"]),
     ("agent_sandbox", &["agent/", "run/", "config", "daemon/", "app/policy.rs", "main.rs", "bin/"]),
+    ("tool_policy", &["policy/"]),
     ("rmcp", &["mcp/"]),
     ("Utc::now", &["clock"]),
     ("Local::now", &["clock"]),

@@ -11,7 +11,7 @@ use ollim_bot::daemon::wire::Reply;
 use ollim_bot::definition::{Defaults, DefinitionId, Kind, parse};
 use ollim_bot::home::Home;
 use ollim_bot::journal::{Denial, RunId};
-use ollim_bot::policy::{Decision, Layer, Places, Policy, Verdict};
+use ollim_bot::policy::{self, Decision, Layer, Places, Verdict};
 use ollim_bot::refusal::Refusal;
 use ollim_bot::run::cap::Cap;
 use ollim_bot::run::runner::RunSettings;
@@ -59,7 +59,7 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let settings = RunSettings::of(&Config::defaults(chrono_tz::UTC));
     let places = Places { root: bot.home().into(), work: bot.path("work"), user_home: bot.person().into() };
     let restrictions = &definition.background().unwrap().restrictions;
-    let policy = Policy::background("routine triage", restrictions, &settings.main_tools, &places);
+    let policy = policy::background("routine triage", restrictions, &settings.main_tools, &places);
     let record = Arc::new(Record { denied, ..Record::default() });
     let cap = Cap::of(&definition, &policy, &settings);
     let authority = RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), cap, record.clone());

@@ -9,7 +9,7 @@ use crate::app::Checked;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 use crate::definition::{Definition, DefinitionId, Problem};
-use crate::policy::includes;
+use crate::policy::BOT;
 
 /// All problems and a summary. Exit 1 if any is an error.
 pub(super) fn checked(checked: &Checked, view: &View, output: &mut Output) {
@@ -74,7 +74,7 @@ fn explain(checked: &Checked, output: &mut Output) {
 
 fn included(definition: &Definition) -> Vec<String> {
     let granted = definition.background().and_then(|background| background.restrictions.effective_allowed_tools());
-    granted.iter().flatten().filter_map(includes).collect()
+    granted.iter().flatten().filter_map(|pattern| BOT.includes(pattern)).collect()
 }
 
 /// The block of a problem, its first words coloured.

@@ -5,7 +5,7 @@ use super::*;
 use crate::daemon::call::{self, CallError};
 use crate::definition::{Defaults, DefinitionId, Kind, parse};
 use crate::journal::{Denial, RunId};
-use crate::policy::{Decision, Layer, Places, Policy, Verdict};
+use crate::policy::{self, Decision, Layer, Places, Verdict};
 use crate::run::cap::Cap;
 use crate::run::spawn::SpawnRequest;
 use crate::run::tokens::OnBehalf;
@@ -85,7 +85,7 @@ fn authority() -> RunAuthority {
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
     let settings = crate::run::runner::RunSettings::of(&crate::config::Config::defaults(chrono_tz::UTC));
     let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
-    let policy = Policy::main_session(&settings.main_tools, &places);
+    let policy = policy::main_session(&settings.main_tools, &places);
     let cap = Cap::of(&definition, &policy, &settings);
     RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), cap, Arc::new(Nobody))
 }

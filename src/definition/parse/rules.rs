@@ -5,7 +5,7 @@ use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
 use crate::definition::problem::quoted;
 use crate::definition::{Definition, Kind, Severity, Trigger};
-use crate::policy::{self, ToolPattern, UpdateMode};
+use crate::policy::{BOT, ToolPattern, UpdateMode};
 
 impl Reading<'_> {
     /// A foreground job is a turn of the main session, with its tools: a list here would look as if it held.
@@ -70,14 +70,14 @@ impl Reading<'_> {
                 let hint = "add `mcp__discord__follow_up_chain` to `allowed_tools`";
                 self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
             }
-            self.said_of("allowed_tools", list, policy::warnings);
-            for (item, said) in policy::together(list) {
+            self.said_of("allowed_tools", list, |pattern| BOT.warnings(pattern));
+            for (item, said) in BOT.together(list) {
                 self.said("allowed_tools", item, said);
             }
             self.unknown_commands(definition.enabled, "allowed_tools", list);
         }
         if let Some(list) = restrictions.disallowed_tools() {
-            self.said_of("disallowed_tools", list, |pattern| policy::denylist_warnings(pattern, list));
+            self.said_of("disallowed_tools", list, |pattern| BOT.denylist_warnings(pattern, list));
             self.unknown_commands(definition.enabled, "disallowed_tools", list);
         }
     }

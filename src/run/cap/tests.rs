@@ -1,6 +1,6 @@
 use super::*;
 use crate::definition::{Background, Kind, Mode, When, parse};
-use crate::policy::{AgentRules, PermissionMode, Places, UpdateMode};
+use crate::policy::{self, AgentRules, PermissionMode, Places, UpdateMode};
 use crate::run::prompt::tests::reminder;
 
 pub(in crate::run) fn settings() -> RunSettings {
@@ -42,9 +42,9 @@ fn of(definition: &Definition) -> Cap {
     let policy = match definition.background() {
         Some(background) => {
             let tools = crate::policy::default_main_tools();
-            Policy::background(&definition.title(), &background.restrictions, &tools, &places())
+            policy::background(&definition.title(), &background.restrictions, &tools, &places())
         }
-        None => Policy::main_session(&settings().main_tools, &places()),
+        None => policy::main_session(&settings().main_tools, &places()),
     };
     Cap::of(definition, &policy, &settings())
 }
@@ -222,7 +222,7 @@ fn the_main_session_makes_turns_and_jobs_within_its_tools() {
 #[test]
 fn a_spawned_agent_makes_and_changes_nothing() {
     let definition = reminder(Mode::Background(Background::default()), None);
-    let policy = Policy::background("x", &BgForkConfig::default(), &settings().main_tools, &places());
+    let policy = policy::background("x", &BgForkConfig::default(), &settings().main_tools, &places());
     let cap = Cap::of(&definition, &policy.spawned("x", &SpawnTools::default()), &settings());
     refused(&cap, |_| {}, "makes no jobs");
     assert!(cap.may_change(&definition).unwrap_err().contains("changes no jobs"));
@@ -240,7 +240,7 @@ fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
     assert!(cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().contains("`Bash` is more than"));
     // Whatever takes it away: a denylist, or the agent that the caller runs as.
     let denies = config(None, Some(&["Edit", "Bash(git push *)"]));
-    let policy = Policy::background("routine x", &denies, &settings().main_tools, &places());
+    let policy = policy::background("routine x", &denies, &settings().main_tools, &places());
     let definition = reminder(Mode::Background(Background { restrictions: denies, ..Background::default() }), None);
     let cap = Cap::of(&definition, &policy, &settings());
     cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap();
@@ -316,7 +316,7 @@ mod properties {
 
             let child = made.restrictions().unwrap();
             let tools = settings().main_tools;
-            let child = Policy::background("child", &child, &tools, &places());
+            let child = policy::background("child", &child, &tools, &places());
             let parent = &cap.policy;
             for (tool, input) in [
                 ("Bash", serde_json::json!({"command": "ollim-bot gmail unread"})),

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use agent_sandbox::{Answer, Domain, ShellSpec, Start, farm, system};
 
 use super::{Judged, SandboxPlan, resolved};
-use crate::policy::{Place, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, on_one_line};
+use crate::policy::{BOT, Location, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, on_one_line};
 
 /// Characters of a sentence that a line is told.
 const MOST_SAID: usize = 2000;
@@ -48,7 +48,7 @@ impl Caller {
         let guarded = rights.map(|rights| plan.guarded(rights)).unwrap_or_default();
         let anything = plan.anything(&guarded);
         let mut held = plan.clone();
-        held.granted.retain(|pattern| rights.is_none_or(|rights| rights.grant_whole(pattern)));
+        held.granted.retain(|pattern| rights.is_none_or(|rights| rights.grant_whole(pattern, &BOT)));
         let shell = rights.map(|rights| held.shell(rights, &anything)).transpose()?;
         let own = [plan.home.work(), plan.run_dir.clone()];
         let writable = plan.trees(false).write.into_iter().chain(own).flat_map(|tree| [resolved(&tree), tree]);
@@ -62,13 +62,13 @@ impl Caller {
         let argv = self.named(&start.argv);
         let agent_type = start.caller.as_deref();
         let asked = ProgramStart { argv: &argv, cwd: &start.cwd, env: &start.env, agent_type };
-        let ProgramDecision { decision, place } = policy.decide_program(&asked);
+        let ProgramDecision { decision, location } = policy.decide_program(&asked);
         let name = argv.first().map(String::as_str).unwrap_or_default();
-        let answer = match (place, self.find(name, &start.cwd)) {
-            (Place::Nowhere, _) => deny(126, decision.reason.clone()),
+        let answer = match (location, self.find(name, &start.cwd)) {
+            (Location::Nowhere, _) => deny(126, decision.reason.clone()),
             (_, None) => deny(127, format!("{name}: command not found")),
-            (Place::Here, Some(program)) => self.in_the_shell(name, program, start),
-            (Place::Outside(rights), Some(program)) => self.outside(name, program, &rights, start),
+            (Location::Here, Some(program)) => self.in_the_shell(name, program, start),
+            (Location::Outside(rights), Some(program)) => self.outside(name, program, &rights, start),
         };
         Judged { decision, answer }
     }

@@ -230,7 +230,7 @@ impl SandboxPlan {
                 domain.write.push(self.home.work());
                 domain.write.extend(self.written_by_programs());
             }
-            Writes::OwnCommand(name) => {
+            Writes::Extension(name) => {
                 let kept = self.home.tools().join(name);
                 // An agent can call what is not there.
                 if farm::find(&format!("ollim-bot-{name}"), &self.path).is_some() {

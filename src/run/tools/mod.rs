@@ -13,7 +13,7 @@ use super::host::Host;
 use crate::agent::ToolAnswer;
 use crate::journal::{Denial, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
-use crate::policy::SpawnTools;
+use crate::policy::{BOT, SpawnTools};
 use crate::run::spawn::SpawnRequest;
 
 /// Bare names, as the client's `mcp__discord__…` ends.
@@ -118,7 +118,7 @@ async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
 
 async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
     let SpawnAgent { prompt, agent, tools, timeout_minutes } = read(SPAWN_AGENT, arguments.clone())?;
-    let tools = tools.map(|tools| SpawnTools::parse(tools.allow.as_deref(), tools.deny.as_deref())).transpose();
+    let tools = tools.map(|tools| SpawnTools::parse(tools.allow.as_deref(), tools.deny.as_deref(), &BOT)).transpose();
     let tools = tools.map_err(|error| format!("{SPAWN_AGENT}: {error}; no agent was started."))?;
     let timeout = timeout_minutes.map(|minutes| Duration::from_secs(60 * u64::from(minutes.max(1))));
     let session = match host.spawn_agent(SpawnRequest { prompt, agent, tools, timeout }).await {

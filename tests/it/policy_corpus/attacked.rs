@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use ollim_bot::policy::{AgentRules, PermissionMode, common};
+use ollim_bot::policy::{AgentRules, BOT, PermissionMode};
 
 use super::engine;
 use super::shell::Stage;
@@ -161,7 +161,7 @@ fn an_agents_shell_writes_where_both_lists_let_it() {
             read_only: false,
             permission_mode: PermissionMode::default(),
         };
-        let both = common(&granted, &list(of_agent));
+        let both = BOT.common(&granted, &list(of_agent));
         let line = "mkdir -p notes; echo mine > notes/plan.txt";
         std::fs::create_dir_all(stage.ground.work().join("notes")).unwrap();
         let ran = stage.place.run(&policy.as_agent(&rules), &both, line, &stage.ground.work());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ollim_bot::agents::Agents;
-use ollim_bot::policy::{BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
+use ollim_bot::policy::{self, BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
 
 use super::entry::{Case, Rules, Updates};
 use super::ground::Ground;
@@ -57,7 +57,7 @@ pub fn call(case: &Case, ground: &Ground) -> ToolCall {
 pub fn policy(case: &Case, ground: &Ground) -> Policy {
     let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
     let config: BgForkConfig = config(&case.rules, |text| ground.fill(text));
-    let policy = Policy::background("routine t", &config, &main_tools(), &places);
+    let policy = policy::background("routine t", &config, &main_tools(), &places);
     if !case.rules.read_only {
         return policy;
     }
@@ -83,7 +83,7 @@ pub fn of_rules(rules: &[&str], ground: &Ground) -> (Policy, Vec<ToolPattern>) {
     let config = BgForkConfig::new(UpdateMode::default(), true, list, None).expect("one kind of rules");
     let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
     let granted = config.effective_allowed_tools().unwrap_or_default();
-    (Policy::background("routine t", &config, &main_tools(), &places), granted)
+    (policy::background("routine t", &config, &main_tools(), &places), granted)
 }
 
 /// Where programs are found on a ground, in order.

@@ -1,0 +1,379 @@
+//! Narrowing: whether a pattern allows no more than another, and what a job's child may have.
+//!
+//! Sound, not complete: where it cannot be told that the child gets no more, it is refused.
+
+use crate::rule::{Matcher, Origin, Rule};
+use crate::{Application, ToolLists, ToolPattern};
+
+/// A child asked for more than its parent has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Widening {
+    /// A pattern that no pattern of the parent covers.
+    #[error("`{pattern}` is more than {parent} may do itself; leave it out, or narrow it to one of: {granted}")]
+    NotCovered {
+        /// The pattern asked for.
+        pattern: String,
+        /// Who asked.
+        parent: String,
+        /// What the parent has.
+        granted: String,
+    },
+    /// A pattern that reaches into what the parent is denied.
+    #[error("`{pattern}` reaches into `{denied}`, which {parent} is denied; narrow it")]
+    Denied {
+        /// The pattern asked for.
+        pattern: String,
+        /// The parent's denial.
+        denied: String,
+        /// Who asked.
+        parent: String,
+    },
+    /// A denylist for a child whose parent has an allowlist, of which one entry is only partly denied.
+    #[error(
+        "`{denied}` takes away a part of `{pattern}` only; give the new job an allowlist (`allowed_tools`) instead"
+    )]
+    Partly {
+        /// The parent's grant.
+        pattern: String,
+        /// The denial asked for.
+        denied: String,
+    },
+}
+
+impl Application {
+    /// Whether everything that `child` allows, `parent` allows too. `false` where that cannot be told.
+    #[must_use]
+    pub fn covers(&'static self, parent: &ToolPattern, child: &ToolPattern) -> bool {
+        let (parent, child) = (Rule::new(parent, Origin::MainTools, self), Rule::new(child, Origin::MainTools, self));
+        if parent.is_for_everything() {
+            return true;
+        }
+        if let (Some(outer), Some(inner)) = (parent.name(), child.name()) {
+            return outer.covers(inner) && (parent.is_all() || parent.pattern == child.pattern);
+        }
+        let (outer, inner) = (parent.pattern.canonical_tool(), child.pattern.canonical_tool());
+        // Edit rules grant reading, and every tool that writes.
+        let related = outer == inner || (outer == "Edit" && matches!(inner, "Read" | "NotebookEdit" | "NotebookRead"));
+        if !related || parent.name().is_some() || child.name().is_some() {
+            return false;
+        }
+        match (&parent.matcher, &child.matcher) {
+            (Matcher::All, _) => true,
+            (Matcher::Command(outer), Matcher::Command(inner)) => outer.covers(inner),
+            (Matcher::Path(outer), Matcher::Path(inner)) => outer.covers(inner),
+            (Matcher::Host(outer), Matcher::Host(inner)) => outer.covers(inner),
+            (Matcher::Text(outer), Matcher::Text(inner)) => {
+                inner.iter().all(|inner| outer.iter().any(|outer| outer.covers(inner)))
+            }
+            _ => parent.pattern == child.pattern,
+        }
+    }
+
+    /// Whether some call could match both; `true` where that cannot be told.
+    #[must_use]
+    pub fn overlaps(&'static self, grant: &ToolPattern, denial: &ToolPattern) -> bool {
+        let (grant, denial) = (Rule::new(grant, Origin::MainTools, self), Rule::new(denial, Origin::MainTools, self));
+        if grant.is_for_everything() || denial.is_for_everything() {
+            return true;
+        }
+        if let (Some(a), Some(b)) = (grant.name(), denial.name()) {
+            return a.overlaps(b);
+        }
+        if grant.name().is_some() || denial.name().is_some() {
+            return false;
+        }
+        let (granted, denied) = (grant.pattern.canonical_tool(), denial.pattern.canonical_tool());
+        let paths = ["Read", "Edit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS"];
+        let related = granted == denied || (paths.contains(&granted) && paths.contains(&denied));
+        if !related {
+            return false;
+        }
+        match (&grant.matcher, &denial.matcher) {
+            (Matcher::Command(grant), Matcher::Command(denial)) => grant.reaches(denial),
+            (Matcher::Path(a), Matcher::Path(b)) => a.overlaps(b),
+            (Matcher::Host(a), Matcher::Host(b)) => a.overlaps(b),
+            (Matcher::Text(a), Matcher::Text(b)) => a.iter().any(|a| b.iter().any(|b| a.overlaps(b))),
+            _ => true,
+        }
+    }
+
+    /// Returns the lists of a child that a job creates: those that it asks for, limited to what the job has. Neither
+    /// the job nor the child has both lists. `parent_name` names the job in errors.
+    ///
+    /// An allowlist must be covered, pattern by pattern, by the job's; the job's denials are appended to a denylist.
+    ///
+    /// # Errors
+    /// [`Widening`] with the pattern that is too much.
+    pub fn attenuate(
+        &'static self,
+        parent_name: &str,
+        parent: &ToolLists,
+        asked: &ToolLists,
+        main_tools: &[ToolPattern],
+    ) -> Result<ToolLists, Widening> {
+        let denied = parent.deny.as_deref().unwrap_or_default();
+        let more = asked.deny.as_deref().unwrap_or_default();
+        if let Some(patterns) = &asked.allow {
+            let always = self.always_allowed();
+            let granted = parent.allow.as_ref().map(|own| {
+                let always = always.iter().filter(|pattern| !own.contains(pattern));
+                own.iter().chain(always).cloned().collect::<Vec<_>>()
+            });
+            self.demand(parent_name, granted.as_deref().unwrap_or(main_tools), denied, patterns)?;
+            return Ok(ToolLists { allow: Some(patterns.clone()), deny: None });
+        }
+        if let Some(own) = &parent.allow {
+            return Ok(ToolLists { allow: Some(self.without_whole(own, more)?), deny: None });
+        }
+        let none = parent.deny.is_none() && asked.deny.is_none();
+        let mut all = denied.to_vec();
+        all.extend(more.iter().filter(|pattern| !denied.contains(pattern)).cloned());
+        Ok(ToolLists { allow: None, deny: (!none).then_some(all) })
+    }
+
+    /// Whether each of `patterns` is covered by what `parent_name` is granted, and reaches into nothing that it is denied.
+    ///
+    /// # Errors
+    /// [`Widening`] with the first pattern that is too much.
+    pub fn demand(
+        &'static self,
+        parent_name: &str,
+        granted: &[ToolPattern],
+        denied: &[ToolPattern],
+        patterns: &[ToolPattern],
+    ) -> Result<(), Widening> {
+        patterns.iter().try_for_each(|pattern| self.check(parent_name, granted, denied, pattern))
+    }
+
+    fn check(
+        &'static self,
+        parent: &str,
+        granted: &[ToolPattern],
+        denied: &[ToolPattern],
+        pattern: &ToolPattern,
+    ) -> Result<(), Widening> {
+        // Every job has the automatic entry anyway.
+        if self.always_allowed().as_ref() == Some(pattern) {
+            return Ok(());
+        }
+        if !granted.iter().any(|grant| self.covers(grant, pattern)) {
+            let shown: Vec<String> = granted.iter().map(ToString::to_string).collect();
+            return Err(Widening::NotCovered {
+                pattern: pattern.to_string(),
+                parent: parent.into(),
+                granted: shown.join(", "),
+            });
+        }
+        match denied.iter().find(|denial| self.overlaps(pattern, denial)) {
+            Some(denial) => Err(Widening::Denied {
+                pattern: pattern.to_string(),
+                denied: denial.to_string(),
+                parent: parent.into(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Grants without what is denied, where each is denied whole or not at all.
+    fn without_whole(
+        &'static self,
+        granted: &[ToolPattern],
+        denied: &[ToolPattern],
+    ) -> Result<Vec<ToolPattern>, Widening> {
+        let mut kept = Vec::new();
+        for pattern in granted {
+            if denied.iter().any(|denial| self.covers(denial, pattern)) {
+                continue;
+            }
+            if let Some(denial) = denied.iter().find(|denial| self.overlaps(pattern, denial)) {
+                return Err(Widening::Partly { pattern: pattern.to_string(), denied: denial.to_string() });
+            }
+            kept.push(pattern.clone());
+        }
+        Ok(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::BOT;
+
+    fn pattern(text: &str) -> ToolPattern {
+        ToolPattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn covering_is_sound_for_every_kind() {
+        for (parent, child, expected) in [
+            ("Bash", "Bash(ls *)", true),
+            ("Bash(*)", "Bash", true),
+            ("Bash(ls *)", "Bash", false),
+            ("Bash(bot *)", "Bash(bot gmail *)", true),
+            ("Bash(bot gmail *)", "Bash(bot *)", false),
+            ("Bash(bot gmail *)", "Bash(bot gmail unread)", true),
+            ("Bash(bot gmail:*)", "Bash(bot gmail *)", true),
+            ("Edit(notes/**)", "Read(notes/a)", true),
+            ("Read(notes/**)", "Edit(notes/a)", false),
+            ("Edit", "Write(x)", true),
+            ("Write", "Edit", true),
+            ("Edit", "NotebookEdit", true),
+            ("NotebookEdit", "Edit", false),
+            ("WebFetch", "WebFetch(domain:docs.rs)", true),
+            ("WebFetch(domain:*.rs)", "WebFetch(domain:docs.rs)", true),
+            ("WebFetch(domain:docs.rs)", "WebFetch", false),
+            ("mcp__chat", "mcp__chat__ping_user", true),
+            ("mcp__chat__*", "mcp__chat", true),
+            ("mcp__chat__ping_user", "mcp__chat", false),
+            ("mcp__chat", "mcp__chatx", false),
+            ("Agent(Explore)", "Task(Explore)", true),
+            ("Agent(Explore)", "Agent", false),
+            ("Agent(Explore, Plan)", "Agent(Plan)", true),
+            ("Agent(Explore,Plan)", "Agent(Plan, Explore)", true),
+            ("Agent(Plan)", "Agent(Explore, Plan)", false),
+            ("Skill(deploy *)", "Skill(deploy staging)", true),
+            ("*", "Bash", true),
+            ("*", "mcp__x", true),
+            ("Read", "Grep", false),
+            ("WebSearch", "WebSearch", true),
+        ] {
+            assert_eq!(BOT.covers(&pattern(parent), &pattern(child)), expected, "{parent} covers {child}");
+        }
+    }
+
+    #[test]
+    fn a_child_gets_no_rule_that_reaches_what_its_parent_is_denied() {
+        let push = pattern("Bash(git push *)");
+        for text in [
+            "Bash(git *)",
+            "Bash(git push)",
+            "Bash(git push origin *)",
+            "Bash(/usr/local/bin/git *)",
+            "Bash(/usr/bin/git push *)",
+            "Bash(git -C . push *)",
+            "Bash(git --no-pager *)",
+            "Bash(git -c alias.x=push x)",
+            "Bash(git my-alias *)",
+            "Bash(git-push *)",
+            "Bash(/usr/lib/git-core/git-push)",
+            "Bash(git \"push x\")",
+            "Bash(* push *)",
+            "Bash(g*)",
+            "Bash(env *)",
+            "Bash(bash *)",
+            "Bash(sh -c *)",
+            "Bash(make *)",
+            "Bash(make)",
+            "Bash(xargs *)",
+            "Bash(npm test)",
+            "Bash(python3 x.py)",
+            "Bash(mytool *)",
+            "Bash(./git log)",
+            "Bash(/opt/bin/ls *)",
+            "Bash(tar --to-command=x *)",
+        ] {
+            assert!(BOT.overlaps(&pattern(text), &push), "{text}");
+        }
+        for text in [
+            "Bash(git log *)",
+            "Bash(/usr/bin/git log *)",
+            "Bash(git commit *)",
+            "Bash(git fetch)",
+            "Bash(ls *)",
+            "Bash(find . -name *)",
+            "Bash(cat *)",
+            "Bash(cp *)",
+            "Bash(curl https://a.b/*)",
+            "Bash(bot gmail *)",
+            "Read",
+        ] {
+            assert!(!BOT.overlaps(&pattern(text), &push), "{text}");
+        }
+        for (grant, denial, expected) in [
+            ("Bash(bot-cal *)", "Bash(bot cal *)", true),
+            ("Bash(bot cal *)", "Bash(bot-cal *)", true),
+            ("Bash(/x/bin/bot --json cal *)", "Bash(bot cal *)", true),
+            ("Bash(bot follow_up *)", "Bash(bot follow-up *)", true),
+            ("Bash(bot gmail *)", "Bash(bot cal *)", false),
+            ("Bash(bot gmail read *)", "Bash(bot gmail send *)", false),
+            ("Bash(bot gmail --x *)", "Bash(bot gmail send *)", true),
+            ("Bash(npm test)", "Bash(npm publish)", false),
+            ("Bash(ls)", "Bash(* --force)", false),
+            ("Bash(ls *)", "Bash(* --force)", true),
+        ] {
+            assert_eq!(BOT.overlaps(&pattern(grant), &pattern(denial)), expected, "{grant} under {denial}");
+        }
+    }
+
+    #[test]
+    fn a_child_spells_no_option_and_names_no_address_that_its_parent_does_not() {
+        for (parent, child, expected) in [
+            ("Bash(find *)", "Bash(find . -name *)", true),
+            ("Bash(find *)", "Bash(find . -delete)", false),
+            ("Bash(find * -delete)", "Bash(find . -delete)", true),
+            ("Bash(sed *)", "Bash(sed -i *)", false),
+            ("Bash(sort *)", "Bash(sort -u *)", true),
+            ("Bash(git *)", "Bash(git push *)", true),
+            ("Bash(git *)", "Bash(git -c a.b=c *)", false),
+            ("Bash(git *)", "Bash(git config *)", false),
+            ("Bash(curl *)", "Bash(curl https://a.b/*)", true),
+            ("Bash(curl *)", "Bash(curl -o f *)", false),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/c*)", true),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/* https://evil/*)", false),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/* *)", true),
+            ("Bash(curl https://a.b/*)", "Bash(curl https://a.b/../c)", false),
+            ("Bash(curl https://*.a.b/*)", "Bash(curl https://c/x.a.b/*)", false),
+            ("Bash(curl *)", "Bash(curl file:///x)", false),
+            ("Bash(curl *)", "Bash(curl -H * https://a.b/*)", false),
+            ("Bash(wget https://a.b/*)", "Bash(wget --max-redirect=3 https://a.b/*)", false),
+            ("Bash(python3 *)", "Bash(python3 report.py)", true),
+            ("Bash(tool *)", "Bash(tool x)", true),
+        ] {
+            assert_eq!(BOT.covers(&pattern(parent), &pattern(child)), expected, "{parent} covers {child}");
+        }
+    }
+
+    fn config(allow: Option<&[&str]>, deny: Option<&[&str]>) -> ToolLists {
+        let list = |texts: &[&str]| texts.iter().map(|text| pattern(text)).collect::<Vec<_>>();
+        ToolLists { allow: allow.map(list), deny: deny.map(list) }
+    }
+
+    #[track_caller]
+    fn check(parent: &ToolLists, asked: &ToolLists, expected: Result<&ToolLists, &str>) {
+        let main = [pattern("Bash"), pattern("Read"), pattern("mcp__chat")];
+        match (BOT.attenuate("routine x", parent, asked, &main), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(&found, expected),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (found, expected) => panic!("{found:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_child_gets_no_more_than_its_parent() {
+        let gmail = config(Some(&["Bash(bot gmail *)", "Read"]), None);
+        let no_cal = config(None, Some(&["Bash(bot cal *)"]));
+        let free = config(None, None);
+        let none = config(Some(&[]), None);
+        // Nothing asked: the parent's restrictions.
+        check(&gmail, &free, Ok(&gmail));
+        check(&no_cal, &free, Ok(&no_cal));
+        check(&free, &free, Ok(&free));
+        check(&none, &free, Ok(&none));
+        // An allowlist within the parent's.
+        let narrower = config(Some(&["Bash(bot gmail unread)"]), None);
+        check(&gmail, &narrower, Ok(&narrower));
+        check(&gmail, &none, Ok(&none));
+        check(&gmail, &config(Some(&["Bash(bot help)"]), None), Ok(&config(Some(&["Bash(bot help)"]), None)));
+        check(&gmail, &config(Some(&["Bash(bot cal *)"]), None), Err("`Bash(bot cal *)` is more than routine x"));
+        check(&none, &narrower, Err("more than routine x"));
+        check(&free, &config(Some(&["WebFetch"]), None), Err("more than routine x"));
+        // Denials add up.
+        check(&no_cal, &config(None, Some(&["Read"])), Ok(&config(None, Some(&["Bash(bot cal *)", "Read"]))));
+        check(&no_cal, &narrower, Ok(&narrower));
+        check(&no_cal, &config(Some(&["Bash(bot *)"]), None), Err("reaches into `Bash(bot cal *)`"));
+        check(&no_cal, &config(Some(&["Bash"]), None), Err("reaches into"));
+        // A denial against an allowlist takes whole entries away.
+        check(&gmail, &config(None, Some(&["Read"])), Ok(&config(Some(&["Bash(bot gmail *)"]), None)));
+        check(&gmail, &config(None, Some(&["Bash(bot gmail send *)"])), Err("a part of"));
+    }
+}

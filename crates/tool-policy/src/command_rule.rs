@@ -1,0 +1,253 @@
+//! A Bash rule: a pattern of the words with which a program is started.
+
+use std::path::Path;
+
+use crate::Application;
+use crate::fetch;
+use crate::git;
+use crate::options::{self, Effect, Found};
+use crate::programs::{self, base_name};
+use crate::start::{Executes, Rights, Start};
+use crate::wildcard::{STAR, Wildcard};
+
+/// A Bash pattern, compiled.
+#[derive(Clone, Debug)]
+pub(super) struct CommandRule {
+    /// As written, our own program's global flags removed.
+    pub granting: Wildcard,
+    /// The same read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
+    denying: Vec<Wildcard>,
+    /// Its words; a star is [`STAR`].
+    words: Vec<String>,
+    /// Those in front of the first star.
+    fixed: Vec<String>,
+    application: &'static Application,
+}
+
+/// Why a rule whose words match does not grant a start all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Short {
+    /// An option that the rule must spell.
+    Option(Found),
+    /// An address that is not the rule's.
+    Address(String),
+}
+
+impl CommandRule {
+    pub(super) fn new(specifier: &str, application: &'static Application) -> Self {
+        let written = Wildcard::command(specifier);
+        let fixed = written.fixed_words();
+        let rewritten = |by_base_name: bool| {
+            if application.has_refused_flag(&fixed) {
+                return None;
+            }
+            let canonical = application.canonical(&fixed, by_base_name)?;
+            Some(written.with_prefix(fixed.len(), &canonical))
+        };
+        let granting = rewritten(false).unwrap_or_else(|| written.clone());
+        let mut denying = vec![written.clone()];
+        denying.extend(rewritten(true));
+        if let Some(program) = fixed.first() {
+            denying.extend(program.contains('/').then(|| written.with_prefix(1, &[base_name(program)])));
+            if base_name(program).starts_with("git-")
+                && let Some(split) = git::without_globals(&fixed[..1])
+            {
+                denying.push(written.with_prefix(1, &split));
+            }
+        }
+        Self { words: granting.words(), fixed: granting.fixed_words(), granting, denying, application }
+    }
+
+    /// The program, as the rule spells it; `None` where a star stands in its name.
+    pub(super) fn program(&self) -> Option<&str> {
+        self.fixed.first().map(String::as_str)
+    }
+
+    /// Its words in front of the first star.
+    pub(super) fn fixed(&self) -> &[String] {
+        &self.fixed
+    }
+
+    fn arguments(&self) -> &[String] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The options in it that a `*` does not stand for.
+    pub(super) fn spelled(&self, program: &str) -> Vec<Found> {
+        options::guarded(program, self.arguments())
+    }
+
+    /// What it grants the program.
+    pub(super) fn rights(&self, program: &str) -> Rights {
+        Rights::of(program, self.arguments(), &self.spelled(program))
+    }
+
+    /// Whether it grants a wrapper the script that it names (`bash notes/backup.sh`). A rule for a wrapper that names none grants no
+    /// more than what every wrapper may do: what it starts is judged by itself.
+    pub(super) fn names_script(&self) -> bool {
+        let shell =
+            self.program().and_then(programs::known_as).is_some_and(|name| ["bash", "dash", "sh"].contains(&name));
+        shell && self.arguments().first().is_some_and(|word| !word.starts_with(['-', STAR]) && !word.is_empty())
+    }
+
+    /// Whether its words match those of a start.
+    pub(super) fn matches(&self, start: &Start<'_>) -> bool {
+        // A path runs that file, whatever its last part is called: the rule must spell it.
+        if start.program.contains('/') && self.program() != Some(start.program) {
+            return false;
+        }
+        if start.granting.iter().any(|text| self.granting.matches(text)) {
+            return true;
+        }
+        let open = !self.granting.is_closed();
+        open && start.plain.as_ref().is_some_and(|text| self.granting.matches(text))
+    }
+
+    /// Why it does not grant a start that it matches; `None`: it does.
+    pub(super) fn falls_short(&self, start: &Start<'_>) -> Option<Short> {
+        let mut spelled = self.spelled(start.program);
+        let mut given = start.guarded.clone();
+        if let Some(call) = &start.fetch {
+            let rule = fetch::read_rule(start.program, &self.words);
+            // Where every address is granted, so is the one that a redirection leads to.
+            if rule.any_address {
+                given.retain(|option| option.id != "location");
+                spelled.retain(|option| option.id != "location");
+            }
+            if let Some(option) = self.unspelled(spelled, given) {
+                return Some(Short::Option(option));
+            }
+            return fetch::elsewhere(&rule, call).map(Short::Address);
+        }
+        self.unspelled(spelled, given).map(Short::Option)
+    }
+
+    /// Whether it speaks of one folder: it is exact, or names what the program runs by words that mean something else elsewhere.
+    pub(super) fn means_work(&self) -> bool {
+        let Some(program) = self.program() else { return false };
+        if self.is_own(program) {
+            return false;
+        }
+        let relative = program.contains('/') && !program.starts_with('/');
+        self.granting.is_exact() || relative || options::names_code(program, self.arguments())
+    }
+
+    /// The first option of a start that it does not spell. What leads to other code counts where it names the code.
+    fn unspelled(&self, spelled: Vec<Found>, mut given: Vec<Found>) -> Option<Found> {
+        if !self.means_work() {
+            given.retain(|option| option.effect != Effect::Leads);
+        }
+        options::unspelled(spelled, given)
+    }
+
+    /// Whether it denies a start.
+    pub(super) fn denies(&self, start: &Start<'_>) -> bool {
+        start.denying.iter().any(|text| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text)))
+    }
+
+    /// Whether matching it looks through the whole command.
+    pub(super) fn searches(&self) -> bool {
+        self.granting.searches()
+    }
+
+    /// Whether it grants all that another one grants. `false` where it cannot be told.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        if !self.granting.covers(&other.granting) || (self.means_work() && !other.means_work()) {
+            return false;
+        }
+        let Some(program) = other.program() else { return self.program().is_none() && self.granting_is_same(other) };
+        // Words and rights follow from the text, so the child must not spell what the parent does not.
+        let narrower = self.unspelled(self.spelled(program), other.spelled(program)).is_none()
+            && self.rights(program).covers(&other.rights(program));
+        let fetches = fetch::is_of(program);
+        let read = |rule: &Self| fetch::read_rule(program, &rule.words);
+        narrower && (!fetches || fetch::covers(&read(self), &read(other)))
+    }
+
+    fn granting_is_same(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+
+    /// Whether a start that it grants could be one that `denial` denies, or could bring one about. `true` where it
+    /// cannot be told.
+    pub(super) fn reaches(&self, denial: &Self) -> bool {
+        let (Some(program), Some(denied)) = (self.program(), denial.program()) else {
+            return self.reaches_unnamed(denial);
+        };
+        let ours = self.named(&self.fixed);
+        let theirs = self.named(&denial.fixed);
+        if ours[0] != theirs[0] {
+            // What runs other programs can run the denied one.
+            return self.runs_others(program) || base_name(denied).is_empty();
+        }
+        // A path elsewhere can be any program.
+        if programs::known_as(program).is_none() && !self.is_own(&ours[0]) {
+            return true;
+        }
+        if ours[0] == "git" && ours.get(1).is_some_and(|name| !git::is_own(name)) {
+            return true;
+        }
+        if self.granting.is_exact() && denial.granting.is_exact() && !self.strips(&ours[0]) {
+            return ours == theirs;
+        }
+        for (ours, theirs) in ours.iter().zip(&theirs).skip(1) {
+            if ours.starts_with('-') || theirs.starts_with('-') {
+                return true;
+            }
+            if ours != theirs {
+                return false;
+            }
+        }
+        // One ends where the other goes on: a closed end is no longer command.
+        let ends = |rule: &Self, words: &[String], other: &[String]| {
+            rule.granting.is_exact() && words.len() < other.len() && !self.strips(&words[0])
+        };
+        !(ends(self, &ours, &theirs) || ends(denial, &theirs, &ours))
+    }
+
+    /// The same where a star stands in the program's name of one.
+    fn reaches_unnamed(&self, denial: &Self) -> bool {
+        let Some(program) = self.program() else { return true };
+        if !self.granting.is_exact() || self.strips(base_name(program)) || self.runs_others(program) {
+            return true;
+        }
+        denial.denies(&Start::new(&self.fixed, Path::new("/"), self.application))
+    }
+
+    /// Whether what it grants can start other programs.
+    fn runs_others(&self, program: &str) -> bool {
+        let rights = self.rights(program);
+        // Of our own commands each call is judged by the service.
+        !self.application.is_command(program) && rights.executes == Executes::Anything
+    }
+
+    /// Whether a word is the application's own command, by its name alone.
+    fn is_own(&self, program: &str) -> bool {
+        !self.application.command.is_empty() && program == self.application.command
+    }
+
+    /// Whether words of a call are removed before it is matched, so that its text says less than it seems.
+    fn strips(&self, program: &str) -> bool {
+        self.is_own(program) || matches!(program, "git" | "curl" | "wget")
+    }
+
+    /// The fixed words of a rule as a denial reads them: by the program's base name, `git-push` as `git push`, blanks
+    /// as breaks between words.
+    fn named(&self, fixed: &[String]) -> Vec<String> {
+        let mut words: Vec<String> =
+            fixed.iter().flat_map(|word| word.split_whitespace()).map(ToOwned::to_owned).collect();
+        if words.is_empty() {
+            return vec![String::new()];
+        }
+        if let Some(canonical) = self.application.canonical(&words, true) {
+            return canonical;
+        }
+        if let Some(name) = base_name(&words[0]).strip_prefix("git-").filter(|name| !name.is_empty()) {
+            let split = ["git".to_owned(), name.to_owned()];
+            words.splice(..1, split);
+            return words;
+        }
+        words[0] = base_name(&words[0]).to_owned();
+        words
+    }
+}

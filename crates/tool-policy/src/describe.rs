@@ -1,0 +1,173 @@
+//! What a Bash rule includes, in one sentence: for a person who wrote it.
+
+use crate::options::{self, Guarded};
+use crate::programs::base_name;
+use crate::rule::{Matcher, Origin, Rule};
+use crate::start::{Executes, Writes};
+use crate::{Application, ToolPattern, git, programs};
+
+impl Application {
+    /// Says what a Bash rule includes, and what it does not. `None`: a rule for another tool, or for every program.
+    #[must_use]
+    pub fn includes(&'static self, pattern: &ToolPattern) -> Option<String> {
+        let Matcher::Command(command) = Rule::new(pattern, Origin::MainTools, self).matcher else { return None };
+        let program = command.program()?;
+        let arguments = command.fixed().get(1..).unwrap_or_default();
+        let subject = match arguments.first() {
+            Some(next) if programs::has_subcommands(base_name(program)) || self.is_command(program) => {
+                format!("`{program} {next}`")
+            }
+            _ => format!("`{program}`"),
+        };
+        if program == self.command {
+            let name = self.extension(command.fixed());
+            return Some(match name {
+                Some(name) => {
+                    let folder = self.extension_folder;
+                    format!("{subject}: a command of your own, which may write `{folder}/{name}/` and use the network")
+                }
+                None => format!("{subject}: a command of the bot, which answers to the job's own rules"),
+            });
+        }
+        let rights = command.rights(program);
+        let writes = match rights.writes {
+            Writes::Nothing => "writes nothing",
+            _ => "writes `work/` and what Edit rules grant",
+        };
+        let network = if rights.network { "may use the network" } else { "no network" };
+        let executes = match rights.executes {
+            Executes::Anything => ", can run any program",
+            Executes::Itself(_) => "",
+        };
+        let folder = if command.means_work() { ", in `work/` itself only" } else { "" };
+        let spelled: Vec<String> = command.spelled(program).into_iter().map(|option| option.id).collect();
+        let open: Vec<String> = kept_back(program, arguments)
+            .into_iter()
+            .filter(|(id, _)| !spelled.iter().any(|other| other == id))
+            .map(|(_, shown)| format!("`{shown}`"))
+            .collect();
+        let open = match open.as_slice() {
+            _ if rights.executes == Executes::Anything || command.granting.is_exact() => String::new(),
+            [] => String::new(),
+            [one] => format!("; {one} needs to be spelled"),
+            several => format!("; {} need to be spelled", several.join(", ")),
+        };
+        Some(format!("{subject}: reads `work/` and what Read rules grant, {network}, {writes}{executes}{folder}{open}"))
+    }
+
+    /// Whether a pattern grants a Bash command that may change files: any program that is not known for reading only,
+    /// except the application's own command, which changes nothing in `work/` by itself.
+    #[must_use]
+    pub fn may_change_files(&'static self, pattern: &ToolPattern) -> bool {
+        let rule = Rule::new(pattern, Origin::MainTools, self);
+        if rule.is_for_everything() {
+            return true;
+        }
+        match &rule.matcher {
+            Matcher::All => pattern.canonical_tool() == "Bash",
+            Matcher::Command(command) => match command.program() {
+                Some(program) if self.command == program => false,
+                Some(program) => command.rights(program).writes != Writes::Nothing,
+                None => true,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// The options that a `*` does not stand for, each with how it is written.
+fn kept_back(program: &str, arguments: &[String]) -> Vec<(String, String)> {
+    let shown = |list: &[Guarded], one_dash: bool| {
+        list.iter().map(|option| (option.id().to_owned(), option.shown(one_dash))).collect::<Vec<_>>()
+    };
+    match base_name(program) {
+        "git" => shown(git::options(git::subcommand(arguments)).guarded, false),
+        "curl" => ["output", "location", "config", "upload-file", "proxy"]
+            .iter()
+            .map(|name| ((*name).to_owned(), format!("--{name}")))
+            .collect(),
+        "wget" => ["output-document", "input-file", "execute", "recursive", "max-redirect"]
+            .iter()
+            .map(|name| ((*name).to_owned(), format!("--{name}")))
+            .collect(),
+        name => {
+            let options = options::of(name);
+            shown(options.guarded, options.one_dash)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::BOT;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let said = BOT.includes(&ToolPattern::parse(text).unwrap()).unwrap_or_default();
+        assert_eq!(said.is_empty(), expected.is_empty(), "{text}: {said}");
+        for part in expected {
+            assert!(said.contains(part), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_rule_says_what_it_includes() {
+        check(
+            "Bash(git log *)",
+            &["`git log`: reads", "no network", "writes nothing", "`--output`", "need to be spelled"],
+        );
+        check("Bash(git push *)", &["may use the network", "writes `work/`"]);
+        check("Bash(sort *)", &["writes nothing", "`--output`"]);
+        check("Bash(sed -i *)", &["writes `work/`"]);
+        check("Bash(find *)", &["`-delete`", "`-fprint`"]);
+        check("Bash(curl https://a.b/*)", &["may use the network", "`--config`"]);
+        check("Bash(make *)", &["can run any program"]);
+        check("Bash(git status)", &["in `work/` itself only"]);
+        check("Bash(bot gmail *)", &["`bot gmail`: a command of your own", "tools/gmail/"]);
+        check("Bash(bot next)", &["a command of the bot"]);
+        for text in ["Read", "Bash", "Bash(* x)", "Edit(notes/**)"] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
+    fn grants_for_reading_are_told_from_others() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(BOT.may_change_files(&ToolPattern::parse(text).unwrap()), expected, "{text}");
+        };
+        for text in [
+            "Bash(ls *)",
+            "Bash(/bin/ls *)",
+            "Bash(cat notes/*)",
+            "Bash(git log *)",
+            "Bash(git status)",
+            "Bash(sed -n *)",
+            "Bash(find *)",
+            "Bash(bot gmail *)",
+            "Bash(bot help)",
+            "Read",
+            "Edit(notes/**)",
+            "mcp__chat",
+        ] {
+            check(text, false);
+        }
+        for text in [
+            "*",
+            "Bash",
+            "Bash(*)",
+            "Bash(cp notes/*)",
+            "Bash(git *)",
+            "Bash(git commit *)",
+            "Bash(./ls *)",
+            "Bash(work/bin/ls *)",
+            "Bash(sed -i *)",
+            "Bash(find . -delete)",
+            "Bash(make)",
+            "Bash(* --version)",
+            "Bash(ls*)",
+        ] {
+            check(text, true);
+        }
+    }
+}

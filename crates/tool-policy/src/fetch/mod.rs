@@ -1,0 +1,272 @@
+//! `curl` and `wget`: of their many options only a known few are harmless, every other one must stand in the rule, and
+//! the address of a rule is the only one that it grants.
+
+mod address;
+mod header;
+mod table;
+
+use address::Granted;
+use table::{CURL, FLAGS, Harmless, VALUED, WGET};
+
+use crate::options::{Effect, Found};
+use crate::programs::base_name;
+use crate::wildcard::STAR;
+
+/// A call, or the words of a rule, taken apart.
+pub(super) struct Fetch {
+    /// The options that a rule must spell.
+    pub guarded: Vec<Found>,
+    /// Addresses, and whatever else is no option.
+    pub operands: Vec<String>,
+    /// The words without harmless options.
+    pub plain: Vec<String>,
+    /// In a rule: it names no address, and a star stands for each one.
+    pub any_address: bool,
+    /// It goes where a server redirects it, whatever host that is.
+    pub is_redirected: bool,
+}
+
+/// Whether a program is called `curl` or `wget`, wherever it lies.
+pub(super) fn is_of(program: &str) -> bool {
+    matches!(base_name(program), "curl" | "wget")
+}
+
+/// Reads the arguments of `curl` or `wget`.
+pub(super) fn read(program: &str, arguments: &[String]) -> Fetch {
+    let table = if program.ends_with("wget") { &WGET } else { &CURL };
+    let mut out = Fetch {
+        guarded: Vec::new(),
+        operands: Vec::new(),
+        plain: Vec::new(),
+        any_address: false,
+        // For `curl` it is an option.
+        is_redirected: table.names == WGET.names,
+    };
+    let mut at = 0;
+    let mut options = true;
+    while let Some(word) = arguments.get(at) {
+        at += 1;
+        let from = at - 1;
+        let harmless = match word.strip_prefix('-').filter(|rest| options && !rest.is_empty()) {
+            None => {
+                out.operands.push(word.clone());
+                false
+            }
+            Some("-") => {
+                options = false;
+                false
+            }
+            Some(rest) => match rest.strip_prefix('-') {
+                Some(long) => table.long(long, arguments, &mut at, &mut out.guarded),
+                None => table.short(rest, arguments, &mut at, &mut out.guarded),
+            },
+        };
+        at = at.min(arguments.len());
+        out.is_redirected &= !(harmless && word.starts_with("--max-redirect"));
+        if !harmless {
+            out.plain.extend_from_slice(&arguments[from..at]);
+        }
+    }
+    // At the end of a rule a star stands for any words.
+    let star = |word: &String| !word.is_empty() && word.chars().all(|c| c == STAR);
+    out.any_address = arguments.last().is_some_and(star) || out.operands.iter().any(star);
+    out.operands.retain(|operand| !star(operand));
+    out.any_address &= out.operands.is_empty();
+    out
+}
+
+/// Reads the words of a rule: in its program's name, too, a star stands for any words.
+pub(super) fn read_rule(program: &str, words: &[String]) -> Fetch {
+    let mut out = read(program, words.get(1..).unwrap_or_default());
+    out.any_address |= out.operands.is_empty() && words.first().is_some_and(|word| word.contains(STAR));
+    out
+}
+
+impl Harmless {
+    /// Reads a long option. `true`: it is harmless, and `at` stands behind its value.
+    fn long(&self, text: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<Found>) -> bool {
+        let text = text.split(STAR).next().unwrap_or_default();
+        let (name, attached) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        if self.long.contains(&name) && attached.is_none() {
+            return true;
+        }
+        let value = attached.or_else(|| arguments.get(*at).map(String::as_str));
+        if (self.long_values.contains(&name) && Self::value_is_harmless(name, value)) || self.is_nowhere(name, value) {
+            *at += usize::from(attached.is_none());
+            return true;
+        }
+        guarded.push(self.found(name, shown(&format!("--{name}"), name, value)));
+        *at += usize::from(attached.is_none() && VALUED.contains(&name));
+        false
+    }
+
+    /// Reads a cluster of short options.
+    fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<Found>) -> bool {
+        if self.names == WGET.names && cluster == "nv" {
+            return true;
+        }
+        let cluster = cluster.split(STAR).next().unwrap_or_default();
+        let before = guarded.len();
+        for (index, letter) in cluster.char_indices() {
+            if self.flags.contains(letter) {
+                continue;
+            }
+            let rest = &cluster[index + letter.len_utf8()..];
+            let attached = Some(rest).filter(|rest| !rest.is_empty());
+            let value = attached.or_else(|| arguments.get(*at).map(String::as_str));
+            let mut text = [0; 4];
+            let text: &str = letter.encode_utf8(&mut text);
+            let name = self.names.iter().find(|(short, _)| *short == text).map_or(text, |(_, name)| name);
+            let valued = self.values.contains(letter) && Self::value_is_harmless(name, value);
+            if valued || self.is_nowhere(name, value) {
+                *at += usize::from(attached.is_none());
+                break;
+            }
+            guarded.push(self.found(name, shown(&format!("-{letter}"), name, value)));
+            if !FLAGS.contains(&name) {
+                *at += usize::from(attached.is_none() && VALUED.contains(&name));
+                break;
+            }
+        }
+        guarded.len() == before
+    }
+
+    fn found(&self, name: &str, shown: String) -> Found {
+        let effect = if self.writing.contains(&name) { Effect::Writes } else { Effect::Steers };
+        Found { id: name.to_owned(), shown, effect }
+    }
+
+    /// Whether a value is one: `@file` reads a file, and `%output{file}` writes one.
+    fn value_is_harmless(name: &str, value: Option<&str>) -> bool {
+        let Some(value) = value else { return false };
+        let body = ["data", "write-out", "json"].contains(&name) || name.starts_with("data-");
+        // Anything else becomes a part of the request's head, where a line break begins another request.
+        if !body && value.contains(char::is_control) {
+            return false;
+        }
+        match name {
+            "request" | "method" => value.bytes().all(|byte| byte.is_ascii_alphabetic()),
+            "header" => header::is_harmless(value),
+            "max-redirect" => value == "0",
+            "write-out" => !value.contains("%output") && !value.starts_with('@'),
+            "data" | "data-ascii" | "data-binary" | "json" => !value.starts_with('@'),
+            // `name@file`
+            "data-urlencode" => !value.split('=').next().unwrap_or_default().contains('@'),
+            _ => true,
+        }
+    }
+
+    /// Output that goes to the terminal, or nowhere.
+    fn is_nowhere(&self, name: &str, value: Option<&str>) -> bool {
+        ["output", "output-document", "dump-header"].contains(&name) && matches!(value, Some("-" | "/dev/null"))
+    }
+}
+
+/// An option as a rule would spell it: a header by its name.
+fn shown(option: &str, name: &str, value: Option<&str>) -> String {
+    let header = value.filter(|_| name == "header").map(|value| header::parts(value).0);
+    match header.filter(|name| header::is_name(name)) {
+        Some(header) => format!("{option} {header}:*"),
+        None => option.to_owned(),
+    }
+}
+
+/// Why a call reaches further than the rule's address; `None` where it does not.
+pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
+    let granted = Granted::new(rule.any_address, &rule.operands);
+    if let Some(why) = call.operands.iter().find_map(|address| granted.refuses(address)) {
+        return Some(why);
+    }
+    let spelled = rule.any_address || rule.guarded.iter().any(|option| option.id == "max-redirect");
+    (call.is_redirected && !spelled)
+        .then(|| "`wget` goes where a server redirects it; add `--max-redirect=0`".to_owned())
+}
+
+/// Whether a rule's addresses are all within those of another rule.
+pub(super) fn covers(outer: &Fetch, inner: &Fetch) -> bool {
+    let granted = Granted::new(outer.any_address, &outer.operands);
+    (outer.any_address || !inner.any_address) && inner.operands.iter().all(|operand| granted.covers(operand))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fetch(call: &str) -> Fetch {
+        let words: Vec<String> = call.split(' ').map(|word| word.replace('*', "\u{1}")).collect();
+        read(&words[0], &words[1..])
+    }
+
+    #[track_caller]
+    fn check(call: &str, guarded: &[&str], plain: &str) {
+        let found = fetch(call);
+        let ids: Vec<&str> = found.guarded.iter().map(|option| option.id.as_str()).collect();
+        assert_eq!((ids.as_slice(), found.plain.join(" ").as_str()), (guarded, plain), "{call}");
+    }
+
+    #[test]
+    fn harmless_options_are_told_from_others() {
+        check("curl -sSf https://a/x", &[], "https://a/x");
+        check("curl -sX POST -H Accept:b -d {} --json {} -m 5 https://a/x", &[], "https://a/x");
+        check("curl -XPOST https://a/x -o /dev/null -w %{http_code}", &[], "https://a/x");
+        check("curl -so- https://a/x", &[], "https://a/x");
+        check("curl -sL https://a", &["location"], "-sL https://a");
+        check("curl -so f https://a", &["output"], "-so f https://a");
+        check("curl --outp f https://a", &["outp"], "--outp f https://a");
+        check("curl -d @f https://a", &["data"], "-d @f https://a");
+        check("curl --data-urlencode n@f https://a", &["data-urlencode"], "--data-urlencode n@f https://a");
+        check("curl -K f", &["config"], "-K f");
+        check("curl -H Host:c https://a", &["header"], "-H Host:c https://a");
+        check("curl -sHContent-Length:0 https://a", &["header"], "-sHContent-Length:0 https://a");
+        check("curl --header hOST:c https://a", &["header"], "--header hOST:c https://a");
+        check("curl -XGE/T https://a", &["request"], "-XGE/T https://a");
+        check("curl -A a\nb https://a", &["user-agent"], "-A a\nb https://a");
+        check("curl -w %output{f}x https://a", &["write-out"], "-w %output{f}x https://a");
+        check(
+            "curl --next -: --unix-socket s --proxy=p -T f",
+            &["next", "next", "unix-socket", "proxy", "upload-file"],
+            "--next -: --unix-socket s --proxy=p -T f",
+        );
+        check("wget -q -O - https://a", &[], "https://a");
+        check("wget -qO- https://a", &[], "https://a");
+        check("wget -nv --tries=3 https://a", &[], "https://a");
+        check("wget --header Accept:b --max-redirect=0 https://a", &[], "https://a");
+        check("wget --header=Content-Length:0 https://a", &["header"], "--header=Content-Length:0 https://a");
+        check("wget --max-redirect=0 --max-redirect=9 https://a", &["max-redirect"], "--max-redirect=9 https://a");
+        check("wget -i f -e x -r -m", &["input-file", "execute", "recursive", "mirror"], "-i f -e x -r -m");
+    }
+
+    #[test]
+    fn a_rule_grants_its_own_address() {
+        let far = |rule: &str, call: &str| elsewhere(&fetch(rule), &fetch(call)).is_some();
+        for (rule, call, expected) in [
+            ("curl https://a.b/*", "curl https://a.b/c", false),
+            ("curl https://a.b/*", "curl https://a.b/c https://evil/", true),
+            ("curl https://a.b/*", "curl -- https://a.b/c https://evil/", true),
+            ("curl https://a.b/*", "curl https://a.b/c evil", true),
+            ("curl *", "curl https://a https://b c.d:80/x", false),
+            ("curl -- *", "curl https://a", false),
+            ("curl -s *", "curl -s https://a https://b", false),
+            // A star grants any address only where the rule names none.
+            ("curl https://a.b/v *", "curl https://a.b/v https://evil/", true),
+            ("curl * https://a.b/v", "curl https://evil/ https://a.b/v", true),
+            ("curl https://a.b/v -o f *", "curl https://a.b/v -o f https://evil/", true),
+            ("curl -- https://a.b/v *", "curl -- https://a.b/v https://evil/", true),
+            ("curl https://a.b/v *", "curl https://a.b/v -s", false),
+            // wget follows unless it is told otherwise.
+            ("wget https://a.b/*", "wget https://a.b/c", true),
+            ("wget https://a.b/*", "wget --max-redirect=0 https://a.b/c", false),
+            ("wget https://a.b/*", "wget --max-redirect 0 https://a.b/c", false),
+            ("wget https://a.b/*", "wget -U --max-redirect=0 https://a.b/c", true),
+            ("wget https://a.b/*", "wget https://a.b/c -- --max-redirect=0", true),
+            ("wget --max-redirect=3 https://a.b/*", "wget --max-redirect=3 https://a.b/c", false),
+            ("wget *", "wget https://a.b/c", false),
+        ] {
+            assert_eq!(far(rule, call), expected, "{rule}: {call}");
+        }
+        assert!(covers(&fetch("curl *"), &fetch("curl https://a/*")));
+        assert!(!covers(&fetch("curl https://a/*"), &fetch("curl https://a/* https://b/*")));
+        assert!(!covers(&fetch("curl https://a/*"), &fetch("curl *")));
+        assert!(covers(&fetch("curl https://a/* *"), &fetch("curl https://a/b *")));
+    }
+}

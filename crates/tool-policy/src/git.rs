@@ -1,0 +1,435 @@
+//! `git`: the options in front of its subcommand, what its subcommands are for, and which options of theirs a rule must
+//! spell.
+
+use std::collections::HashMap;
+
+use crate::options::{Effect, Found, Guarded, NONE, Options, executes, scan, writes};
+use crate::programs::Class;
+use crate::programs::base_name;
+use crate::wildcard::STAR;
+
+/// Options before the subcommand that take their value as a word of its own.
+const WITH_VALUE: &[&str] =
+    &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"];
+
+/// Options before the subcommand that change nothing but how it prints, or how it takes paths.
+const HARMLESS: &[&str] = &[
+    "--no-pager",
+    "-P",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+    "--no-optional-locks",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "--no-advice",
+];
+
+const READING: &[&str] = &[
+    "annotate",
+    "blame",
+    "cat-file",
+    "check-attr",
+    "check-ignore",
+    "check-mailmap",
+    "check-ref-format",
+    "cherry",
+    "count-objects",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "for-each-ref",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "name-rev",
+    "range-diff",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "show-branch",
+    "show-ref",
+    "status",
+    "var",
+    "verify-pack",
+    "version",
+    "whatchanged",
+];
+
+const CHANGING: &[&str] = &[
+    "add",
+    "am",
+    "apply",
+    "archive",
+    "bisect",
+    "branch",
+    "bundle",
+    "checkout",
+    "checkout-index",
+    "cherry-pick",
+    "clean",
+    "commit",
+    "commit-graph",
+    "commit-tree",
+    "config",
+    "fast-export",
+    "fast-import",
+    "format-patch",
+    "fsck",
+    "gc",
+    "hash-object",
+    "init",
+    "maintenance",
+    "merge",
+    "merge-file",
+    "merge-tree",
+    "mktree",
+    "mv",
+    "notes",
+    "pack-refs",
+    "prune",
+    "read-tree",
+    "rebase",
+    "reflog",
+    "repack",
+    "replace",
+    "rerere",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "sparse-checkout",
+    "stash",
+    "stripspace",
+    "switch",
+    "symbolic-ref",
+    "tag",
+    "update-index",
+    "update-ref",
+    "worktree",
+    "write-tree",
+];
+
+const FETCHING: &[&str] =
+    &["clone", "fetch", "fetch-pack", "ls-remote", "pull", "push", "remote", "send-pack", "submodule"];
+
+/// Subcommands that run what their arguments or their settings say, or change what later calls run: a rule names them.
+const NAMED: &[&str] = &[
+    "config",
+    "credential",
+    "daemon",
+    "difftool",
+    "filter-branch",
+    "for-each-repo",
+    "hook",
+    "instaweb",
+    "maintenance",
+    "mergetool",
+    "send-email",
+    "shell",
+    "svn",
+    "web--browse",
+];
+
+/// What a subcommand needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub class: Class,
+    pub network: bool,
+    /// It could be another name for any call (an alias), or runs other programs.
+    pub any: bool,
+}
+
+/// What a subcommand needs; `None`: a rule that leaves it open.
+pub(super) fn needs(subcommand: Option<&str>) -> Needs {
+    let needs = |class, network, any| Needs { class, network, any };
+    match subcommand {
+        Some(name) if READING.contains(&name) => needs(Class::Reads, false, false),
+        Some("ls-remote") => needs(Class::Fetches, true, false),
+        Some(name) if FETCHING.contains(&name) => needs(Class::Changes, true, false),
+        Some(name) if CHANGING.contains(&name) => needs(Class::Changes, false, false),
+        Some("--version" | "--help" | "--exec-path") => needs(Class::Reads, false, false),
+        _ => needs(Class::Changes, true, true),
+    }
+}
+
+/// The subcommand of a call or of a rule's fixed words.
+pub(super) fn subcommand(arguments: &[String]) -> Option<&str> {
+    let at = globals(arguments).0;
+    let word = arguments.get(at)?.as_str();
+    (!word.contains(STAR)).then_some(word)
+}
+
+/// Where the subcommand stands, and the options before it that are not harmless.
+fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
+    let mut at = 0;
+    let mut others = Vec::new();
+    while let Some(word) = arguments.get(at).map(String::as_str).filter(|word| word.starts_with('-')) {
+        if ["--version", "--help"].contains(&word) {
+            break;
+        }
+        if word != "-C" && !HARMLESS.contains(&word) {
+            others.push(word);
+        }
+        at += if WITH_VALUE.contains(&word) { 2 } else { 1 };
+    }
+    (at.min(arguments.len()), others)
+}
+
+/// A call without the options in front of its subcommand, by its base name, `git-push` as `git push`: for denials.
+/// `None` for other programs.
+pub(super) fn without_globals(words: &[String]) -> Option<Vec<String>> {
+    let (program, arguments) = words.split_first()?;
+    let base = base_name(program);
+    let mut out = vec!["git".to_owned()];
+    if base != "git" {
+        out.push(base.strip_prefix("git-").filter(|name| !name.is_empty())?.to_owned());
+        out.extend_from_slice(arguments);
+        return Some(out);
+    }
+    out.extend_from_slice(&arguments[globals(arguments).0..]);
+    Some(out)
+}
+
+/// A call without harmless options in front of its subcommand, and the folders that `-C` leads through: for grants.
+pub(super) fn without_harmless(words: &[String]) -> Option<(Vec<String>, Vec<&str>)> {
+    let (program, arguments) = words.split_first().filter(|(program, _)| base_name(program) == "git")?;
+    let (end, others) = globals(arguments);
+    if end == 0 || !others.is_empty() {
+        return None;
+    }
+    let mut folders = Vec::new();
+    let mut before = arguments[..end].iter();
+    while let Some(word) = before.next() {
+        if word == "-C" {
+            folders.push(before.next()?.as_str());
+        }
+    }
+    let mut out = vec![program.clone()];
+    out.extend_from_slice(&arguments[end..]);
+    Some((out, folders))
+}
+
+/// The folders that `-C` leads through, whatever else stands before the subcommand.
+pub(super) fn folders(arguments: &[String]) -> Vec<&str> {
+    let before = &arguments[..globals(arguments).0];
+    before.windows(2).filter(|pair| pair[0] == "-C").map(|pair| pair[1].as_str()).collect()
+}
+
+const COMMON: &[Guarded] = &[
+    writes("", "output"),
+    executes("", "ext-diff"),
+    executes("", "textconv"),
+    executes("", "upload-pack"),
+    executes("", "receive-pack"),
+    executes("", "exec"),
+    executes("", "extcmd"),
+];
+/// Harmless options that begin one of those.
+const PLAIN: &[&str] = &["text"];
+
+const PLAIN_OPTIONS: Options = Options { guarded: COMMON, harmless: PLAIN, ..NONE };
+const REBASE: Options = Options { guarded: &[executes("x", "exec")], values: "sXC", ..NONE };
+const GREP: Options = Options {
+    guarded: &[executes("O", "open-files-in-pager"), executes("", "textconv")],
+    harmless: PLAIN,
+    values: "efmABC",
+    ..NONE
+};
+const CLONE: Options = Options {
+    guarded: &[executes("u", "upload-pack"), executes("c", "config"), executes("", "template")],
+    values: "ojb",
+    ..NONE
+};
+const INIT: Options = Options { guarded: &[executes("", "template")], ..NONE };
+const ARCHIVE: Options =
+    Options { guarded: &[writes("o", "output"), executes("", "exec"), executes("", "remote")], ..NONE };
+const CHECKOUT_INDEX: Options = Options { guarded: &[writes("", "prefix")], ..NONE };
+
+/// The options of a call, or of a rule's words, that a rule must spell.
+pub(super) fn guarded(arguments: &[String]) -> Vec<Found> {
+    let (at, others) = globals(arguments);
+    let executes = |id: &str| Found { id: id.into(), shown: id.into(), effect: Effect::Executes };
+    let mut out: Vec<Found> =
+        others.into_iter().map(|option| option.split([STAR, '=']).next().unwrap_or_default()).map(executes).collect();
+    let Some((subcommand, rest)) = arguments.get(at..).and_then(<[String]>::split_first) else { return out };
+    let word = |texts: &[&str]| rest.iter().any(|word| texts.contains(&word.as_str()));
+    match subcommand.as_str() {
+        "config" if config_reads(rest) => {}
+        "config" => out.push(Found { effect: Effect::Writes, ..executes("config") }),
+        name if NAMED.contains(&name) => out.push(executes(name)),
+        "bisect" if word(&["run"]) => out.push(executes("bisect run")),
+        "submodule" if word(&["foreach"]) => out.push(executes("submodule foreach")),
+        _ => {}
+    }
+    out.extend(scan(options(Some(subcommand)), rest));
+    out.extend(
+        rest.iter().filter(|word| word.starts_with("ext::") || word.starts_with("fd::")).map(|_| executes("ext::")),
+    );
+    out
+}
+
+/// Whether `git config` only reads: it says so before the first word that is no option, since behind a name the same words are
+/// values.
+fn config_reads(arguments: &[String]) -> bool {
+    const READING: &[&str] = &["--list", "-l", "--get", "--get-all", "--get-regexp", "--get-urlmatch"];
+    const FLAGS: &[&str] = &[
+        "--global",
+        "--system",
+        "--local",
+        "--worktree",
+        "--includes",
+        "--no-includes",
+        "--name-only",
+        "--null",
+        "-z",
+        "--show-origin",
+        "--show-scope",
+        "--bool",
+        "--int",
+        "--path",
+    ];
+    let mut words = arguments.iter().map(String::as_str);
+    if matches!(arguments.first().map(String::as_str), Some("list" | "get")) {
+        return true;
+    }
+    words.find(|word| !FLAGS.contains(word)).is_some_and(|word| READING.contains(&word))
+}
+
+/// How the options of a subcommand are read.
+pub(super) fn options(subcommand: Option<&str>) -> &'static Options {
+    match subcommand {
+        Some("rebase") => &REBASE,
+        Some("grep") => &GREP,
+        Some("clone") => &CLONE,
+        Some("init") => &INIT,
+        Some("archive") => &ARCHIVE,
+        Some("checkout-index") => &CHECKOUT_INDEX,
+        _ => &PLAIN_OPTIONS,
+    }
+}
+
+/// Whether a subcommand is one of git's own: any other name can be an alias for any call.
+pub(super) fn is_own(subcommand: &str) -> bool {
+    !needs(Some(subcommand)).any || NAMED.contains(&subcommand)
+}
+
+/// A call by an alias that the call itself makes: `git -c alias.x=push x main` is `git push main`. For a denial.
+pub(super) fn aliased(words: &[String]) -> Option<Vec<String>> {
+    if words.first().is_none_or(|program| base_name(program) != "git") {
+        return None;
+    }
+    // Each word is looked at once. Of two with one name the later one holds, as for git.
+    let mut made: HashMap<&str, &str> = HashMap::new();
+    let (at, value) = words.iter().enumerate().find_map(|(at, word)| {
+        if let Some(value) = made.get(word.as_str()) {
+            return Some((at, *value));
+        }
+        let (name, value) = word.strip_prefix("-c").unwrap_or(word).strip_prefix("alias.")?.split_once('=')?;
+        made.insert(name, value.trim_start_matches('!'));
+        None
+    })?;
+    let value = value.split_whitespace().map(ToOwned::to_owned);
+    let git = if value.clone().next().is_some_and(|first| first == "git") { None } else { Some("git".to_owned()) };
+    Some(git.into_iter().chain(value).chain(words[at + 1..].iter().cloned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn options_before_the_subcommand_do_not_hide_it() {
+        for (text, denied, granted) in [
+            ("git push", "git push", None),
+            ("git -C . push", "git push", Some("git push")),
+            ("git --no-pager -P push x", "git push x", Some("git push x")),
+            ("git -c a.b=c push", "git push", None),
+            ("git --git-dir x --work-tree=y push", "git push", None),
+            ("/usr/lib/git-core/git-push x", "git push x", None),
+            ("git-push", "git push", None),
+            ("git -C", "git", None),
+        ] {
+            assert_eq!(without_globals(&words(text)).map(|words| words.join(" ")).as_deref(), Some(denied), "{text}");
+            assert_eq!(without_harmless(&words(text)).map(|(words, _)| words.join(" ")).as_deref(), granted, "{text}");
+        }
+        assert_eq!(without_globals(&words("gitk push")), None);
+        assert_eq!(without_harmless(&words("git -C a -C b log")).unwrap().1, ["a", "b"]);
+        assert_eq!(folders(&words("-c x=y -C a log -C b")), ["a"]);
+    }
+
+    #[test]
+    fn a_call_by_an_alias_of_its_own_is_the_call() {
+        for (text, call) in [
+            ("git -c alias.x=push x main", Some("git push main")),
+            ("git -calias.x=push x main", Some("git push main")),
+            ("git -c alias.x=log -c alias.x=push x main", Some("git push main")),
+            ("git -c alias.x=log -c alias.y=push y x", Some("git push x")),
+            ("git -c alias.x=!git x", Some("git")),
+            ("git x -c alias.x=push", None),
+            ("git -c alias.x=push y", None),
+            ("ls -c alias.x=push x", None),
+        ] {
+            assert_eq!(aliased(&words(text)).map(|words| words.join(" ")).as_deref(), call, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_rule_must_spell() {
+        for (text, expected) in [
+            ("log --oneline -5", ""),
+            ("--no-pager log --text --stat", ""),
+            ("log --output=x", "output"),
+            ("log --outp x", "output"),
+            ("diff --ext-diff", "ext-diff"),
+            ("-c core.pager=x log", "-c"),
+            ("--exec-path=. log", "--exec-path"),
+            ("--git-dir=x log", "--git-dir"),
+            ("--config-env=a=b log", "--config-env"),
+            ("rebase -x x HEAD", "exec"),
+            ("rebase -ix x HEAD", "exec"),
+            ("rebase --exe x HEAD", "exec"),
+            ("grep -Ox y", "open-files-in-pager"),
+            ("clone -u x y", "upload-pack"),
+            ("clone ext::x y", "ext::"),
+            ("push -u origin main", ""),
+            ("config alias.x !y", "config"),
+            ("config --get a.b", ""),
+            ("config --global --list", ""),
+            ("config list --show-origin", ""),
+            ("config a.b c get", "config"),
+            ("config a.b --get", "config"),
+            ("config a.b list", "config"),
+            ("config -f --get a.b c", "config"),
+            ("checkout-index -a --pref=.git/", "prefix"),
+            ("bisect run x", "bisect run"),
+            ("submodule foreach x", "submodule foreach"),
+            ("difftool -x y", "difftool"),
+            ("commit -am x", ""),
+            ("log -- --output", ""),
+        ] {
+            let found: Vec<String> = guarded(&words(text)).into_iter().map(|option| option.id).collect();
+            assert_eq!(found.join(","), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn subcommands_need_what_they_are_for() {
+        assert_eq!(needs(Some("log")), Needs { class: Class::Reads, network: false, any: false });
+        assert_eq!(needs(Some("commit")), Needs { class: Class::Changes, network: false, any: false });
+        assert_eq!(needs(Some("push")), Needs { class: Class::Changes, network: true, any: false });
+        assert!(needs(None).network && needs(Some("my-alias")).any);
+        assert_eq!(subcommand(&words("-C x log -1")), Some("log"));
+        assert_eq!(subcommand(&words("lo\u{1}")), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! From a path that a call names to where it leads: lexically, and through symlinks.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::ReadLink;
+
+/// How many symlinks one path may lead through.
+const MAX_LINKS: usize = 40;
+
+/// How many parts one path may have, with those of the links: each is looked up, and links can repeat what is long.
+const MAX_PARTS: usize = 512;
+
+/// A path in every reading, absolute and without `..`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    /// As written with `.` and `..` taken out; where the kernel would go from there; and where it would go from the
+    /// path as it is (a link in front of `..` makes a difference). What does not exist is kept as written.
+    pub readings: Vec<PathBuf>,
+    /// The links that it leads through: one of them in a protected place is enough for a denial.
+    pub through: Vec<PathBuf>,
+}
+
+impl Resolved {
+    /// Readings and links.
+    pub fn everywhere(&self) -> impl Iterator<Item = &PathBuf> {
+        self.readings.iter().chain(&self.through)
+    }
+
+    /// Adds the readings of another path that may be meant.
+    pub fn join(&mut self, other: Self) {
+        self.readings.extend(other.readings);
+        self.through.extend(other.through);
+    }
+}
+
+/// `None`: a path that cannot be resolved (empty, with a NUL, a loop of links, too long, another user's `~`).
+pub(crate) fn resolve(path: &str, cwd: &Path, user_home: &Path, read_link: ReadLink) -> Option<Resolved> {
+    if path.is_empty() || path.contains('\0') || !cwd.is_absolute() {
+        return None;
+    }
+    let full = match path.strip_prefix('~') {
+        Some("") => user_home.to_owned(),
+        Some(rest) => match rest.strip_prefix('/') {
+            Some(rest) => user_home.join(rest.trim_start_matches('/')),
+            None => return None,
+        },
+        None => cwd.join(path),
+    };
+    if !full.is_absolute() {
+        return None;
+    }
+    let written = lexical(&full);
+    let (real, mut through) = walk(&written, read_link)?;
+    let mut readings = vec![written, real];
+    if full.components().any(|part| part == Component::ParentDir) {
+        let (real, more) = walk(&full, read_link)?;
+        readings.push(real);
+        through.extend(more);
+    }
+    readings.dedup();
+    Some(Resolved { readings, through })
+}
+
+/// A folder as it is given, and with its links resolved where that is another path.
+pub(super) fn spellings(path: &Path, read_link: ReadLink) -> Vec<PathBuf> {
+    let mut all = vec![path.to_owned()];
+    all.extend(walk(path, read_link).map(|(real, _)| real).filter(|real| real != path));
+    all
+}
+
+fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => out.push(name),
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    out
+}
+
+/// Follows the path as the kernel would, one part at a time.
+fn walk(path: &Path, read_link: ReadLink) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let parts = |path: &Path| -> Vec<OsString> {
+        path.components()
+            .filter(|part| !matches!(part, Component::RootDir | Component::CurDir))
+            .map(|part| part.as_os_str().to_owned())
+            .rev()
+            .collect()
+    };
+    let mut todo = parts(path);
+    let mut here = PathBuf::from("/");
+    let mut through = Vec::new();
+    let mut links = 0;
+    let mut missing = false;
+    let mut walked = 0;
+    while let Some(part) = todo.pop() {
+        walked += 1;
+        if walked > MAX_PARTS {
+            return None;
+        }
+        if part == ".." {
+            // Behind what does not exist the kernel goes nowhere; as written is the nearest reading.
+            here.pop();
+            missing = false;
+            continue;
+        }
+        let next = here.join(&part);
+        let link = if missing { Err(io::ErrorKind::NotFound.into()) } else { read_link(&next) };
+        missing |= link.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::InvalidInput);
+        if let Ok(target) = link {
+            links += 1;
+            if links > MAX_LINKS {
+                return None;
+            }
+            through.push(next.clone());
+            if target.is_absolute() {
+                here = PathBuf::from("/");
+            }
+            todo.extend(parts(&target));
+        } else {
+            here = next;
+        }
+    }
+    Some((here, through))
+}

@@ -1,0 +1,111 @@
+//! The folders that path rules speak of, and those that are protected whatever a file says.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::resolve::spellings;
+use crate::{Application, ReadLink};
+
+/// The folders that path rules and the protection of files refer to. All are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRoots {
+    /// The application's data folder. It is protected, except for `work`.
+    pub root: PathBuf,
+    /// The jobs' working folder, `work/` in messages: path patterns are relative to it.
+    pub work: PathBuf,
+    /// The person's home folder: `~`.
+    pub user_home: PathBuf,
+}
+
+impl PathRoots {
+    /// Whether what lies at an absolute path without `..` is protected whatever the rules say: the data folder outside of `work`, the
+    /// person's own client, folders with tooling (`.git`, `.claude`), and processes. The places are looked up once.
+    pub fn protection(&self, application: &Application) -> impl Fn(&Path) -> bool + use<> {
+        let roots = ResolvedRoots::new(self, application);
+        move |path| roots.protected(path).is_some()
+    }
+}
+
+/// The folders in every spelling: as given, and with symbolic links resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedRoots {
+    pub root: Vec<PathBuf>,
+    pub work: Vec<PathBuf>,
+    pub user_home: Vec<PathBuf>,
+    pub read_link: ReadLink,
+    /// See [`Application::temporary`].
+    temporary: &'static str,
+}
+
+/// Why a path is out of reach for every fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protected {
+    /// In the data folder, outside `work/`.
+    DataFolder,
+    /// The person's own agent client: its login, memory, transcripts and settings.
+    Client,
+    /// `.git` or `.claude`.
+    Tooling,
+    /// Another process, or this one, through `/proc`.
+    Process,
+}
+
+impl Protected {
+    /// For a sentence.
+    pub fn why(self, application: &Application) -> &'static str {
+        match self {
+            Self::DataFolder => application.data_folder,
+            Self::Client => "the person's own agent client keeps its login, memory and settings there",
+            Self::Tooling => "`.git/` and `.claude/` are protected: what stands there runs as code later",
+            Self::Process => "the processes under `/proc` are protected",
+        }
+    }
+}
+
+impl ResolvedRoots {
+    /// Looks the folders up.
+    pub fn new(roots: &PathRoots, application: &Application) -> Self {
+        let Application { read_link, temporary, .. } = *application;
+        let spellings = |path: &Path| spellings(path, read_link);
+        Self {
+            root: spellings(&roots.root),
+            work: spellings(&roots.work),
+            user_home: spellings(&roots.user_home),
+            read_link,
+            temporary,
+        }
+    }
+
+    /// Whether a path leads into some run's folder for temporary files. Of which run, the kernel's sandbox says.
+    pub fn is_temporary(&self, path: &Path) -> bool {
+        let pattern = || Path::new(self.temporary).components();
+        let is_below = |rest: &Path| {
+            let mut parts = rest.components();
+            pattern().all(|name| parts.next().is_some_and(|part| name.as_os_str() == "*" || part == name))
+        };
+        !self.temporary.is_empty() && self.root.iter().filter_map(|root| path.strip_prefix(root).ok()).any(is_below)
+    }
+
+    /// Whether an absolute path without `..` is protected.
+    pub fn protected(&self, path: &Path) -> Option<Protected> {
+        let inside = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
+        if inside(&self.root) && !inside(&self.work) && !self.is_temporary(path) {
+            return Some(Protected::DataFolder);
+        }
+        let of_client = |home: &PathBuf| path.starts_with(home.join(".claude")) || *path == home.join(".claude.json");
+        if self.user_home.iter().any(of_client) {
+            return Some(Protected::Client);
+        }
+        let mut parts = path.components().filter_map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        });
+        if parts.clone().any(|name| name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".claude")) {
+            return Some(Protected::Tooling);
+        }
+        let is_process = parts.next() == Some("proc")
+            && parts
+                .next()
+                .is_some_and(|name| matches!(name, "self" | "thread-self") || name.bytes().all(|b| b.is_ascii_digit()));
+        is_process.then_some(Protected::Process)
+    }
+}

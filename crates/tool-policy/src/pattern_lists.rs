@@ -1,0 +1,125 @@
+//! RuleSet of grants as patterns: what two have in common, and what denials leave of one. For a sandbox that knows whole trees
+//! only; calls are decided rule by rule.
+//!
+//! Never less than what the layers grant, so that the sandbox hides nothing that a call may have.
+
+use crate::{Application, ToolPattern};
+
+impl Application {
+    /// What two lists of grants have in common: of two patterns the one that the other covers; where neither covers the
+    /// other but some call could match both, that of the first list.
+    #[must_use]
+    pub fn common(&'static self, first: &[ToolPattern], second: &[ToolPattern]) -> Vec<ToolPattern> {
+        let mut found = Vec::new();
+        for one in first {
+            for other in second {
+                let mut push = |one: &ToolPattern, other: &ToolPattern| {
+                    if self.covers(one, other) {
+                        add(&mut found, other.clone());
+                    } else if self.covers(other, one) || (same_tool(one, other) && self.overlaps(one, other)) {
+                        add(&mut found, one.clone());
+                    }
+                };
+                push(one, other);
+                // Who may write may read: what one may write and the other read, both may read.
+                if let Some(reading) = reading(one) {
+                    push(&reading, other);
+                }
+                if let Some(reading) = reading(other) {
+                    push(one, &reading);
+                }
+            }
+        }
+        found
+    }
+
+    /// What is left of grants without what is denied whole. What may not be written may still be read; what may not be read
+    /// may not be written either.
+    #[must_use]
+    pub fn without(&'static self, granted: &[ToolPattern], denied: &[ToolPattern]) -> Vec<ToolPattern> {
+        let mut left = Vec::new();
+        for pattern in granted {
+            let reading = reading(pattern);
+            // A denial of writing takes no reading along.
+            let taken = |what: &ToolPattern| {
+                denied.iter().any(|denial| (writes(what) || !writes(denial)) && self.covers(denial, what))
+            };
+            match reading {
+                Some(reading) if taken(&reading) => {}
+                Some(reading) if taken(pattern) => add(&mut left, reading),
+                None if taken(pattern) => {}
+                _ => add(&mut left, pattern.clone()),
+            }
+        }
+        left
+    }
+}
+
+fn add(list: &mut Vec<ToolPattern>, pattern: ToolPattern) {
+    if !list.contains(&pattern) {
+        list.push(pattern);
+    }
+}
+
+fn same_tool(one: &ToolPattern, other: &ToolPattern) -> bool {
+    one.canonical_tool() == other.canonical_tool()
+}
+
+fn writes(pattern: &ToolPattern) -> bool {
+    matches!(pattern.canonical_tool(), "Edit" | "NotebookEdit")
+}
+
+/// The reading that a pattern for writing grants too.
+fn reading(pattern: &ToolPattern) -> Option<ToolPattern> {
+    if !writes(pattern) {
+        return None;
+    }
+    let text = pattern.specifier().map_or_else(|| "Read".to_owned(), |specifier| format!("Read({specifier})"));
+    ToolPattern::parse(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::BOT;
+
+    fn list(texts: &[&str]) -> Vec<ToolPattern> {
+        texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
+    }
+
+    fn words(patterns: &[ToolPattern]) -> Vec<String> {
+        patterns.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_two_lists_have_in_common() {
+        for (first, second, expected) in [
+            (&["Read", "Edit"][..], &["Read"][..], &["Read"][..]),
+            (&["Edit(notes/**)"], &["Read"], &["Read(notes/**)"]),
+            (&["Read(~/docs/**)"], &["Edit"], &["Read(~/docs/**)"]),
+            (&["Edit"], &["Glob"], &[]),
+            (&["Edit"], &["Edit(notes/**)", "Bash"], &["Edit(notes/**)", "Read(notes/**)"]),
+            (&["Bash(git *)"], &["Bash(git log *)", "Bash(ls *)"], &["Bash(git log *)"]),
+            (&["mcp__chat"], &["mcp__chat__ping_user"], &["mcp__chat__ping_user"]),
+            (&["*"], &["Read", "Bash(ls)"], &["Read", "Bash(ls)"]),
+            (&["Read"], &["*"], &["Read"]),
+            (&["Read"], &[], &[]),
+        ] {
+            assert_eq!(words(&BOT.common(&list(first), &list(second))), expected, "{first:?} and {second:?}");
+        }
+    }
+
+    #[test]
+    fn what_denials_leave() {
+        for (granted, denied, expected) in [
+            (&["Read", "Edit"][..], &["Write", "Edit", "NotebookEdit"][..], &["Read"][..]),
+            (&["Edit(~/notes/**)"], &["Edit"], &["Read(~/notes/**)"]),
+            (&["Edit(~/notes/**)", "Bash"], &["Read"], &["Bash"]),
+            (&["Edit", "Bash"], &["Bash(git *)", "WebFetch"], &["Edit", "Bash"]),
+            (&["Bash(git log *)", "Read"], &["Bash"], &["Read"]),
+            (&["Read", "Bash"], &["*"], &[]),
+        ] {
+            assert_eq!(words(&BOT.without(&list(granted), &list(denied))), expected, "{granted:?} without {denied:?}");
+        }
+    }
+}

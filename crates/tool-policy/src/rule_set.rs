@@ -1,0 +1,127 @@
+//! One pair of lists, of a job or of an agent, held against a request.
+
+use crate::path::{Resolved, ResolvedRoots};
+use crate::request::{Access, Request};
+use crate::rule::{Matcher, Rule};
+use crate::url_host;
+use crate::wildcard::{joined, loose};
+
+/// The rules of one owner.
+#[derive(Clone, Debug)]
+pub(super) struct RuleSet {
+    /// Whose they are, in sentences: `routine email-triage`, `agent Explore`.
+    pub owner: String,
+    /// What is granted; `None`: everything that is not denied.
+    pub allow: Option<Vec<Rule>>,
+    /// What is denied.
+    pub deny: Vec<Rule>,
+    /// Whether Bash is granted for programs that only read.
+    pub read_only: bool,
+}
+
+/// Which of an owner's `Edit` and `Read` rules speak of a tool, for granting.
+pub(super) fn granting_tools(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "Read" => &["Read", "Edit"],
+        "Edit" | "Write" => &["Edit"],
+        "NotebookEdit" => &["NotebookEdit", "Edit"],
+        "NotebookRead" => &["NotebookRead", "Read", "Edit"],
+        _ => &[],
+    }
+}
+
+/// The same for denying: what may not be read may not be searched or written either.
+pub(super) fn denying_tools(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "Read" | "NotebookRead" => &["Read", "NotebookRead"],
+        "Glob" => &["Glob", "Read"],
+        "Grep" => &["Grep", "Read"],
+        "LS" => &["LS", "Read"],
+        "Edit" | "Write" => &["Edit", "Read"],
+        "NotebookEdit" => &["NotebookEdit", "Edit", "Read"],
+        _ => &[],
+    }
+}
+
+fn speaks_of(rule: &Rule, tool: &str, related: &[&str]) -> bool {
+    rule.is_for(tool) || related.iter().any(|other| rule.is_for(other))
+}
+
+impl RuleSet {
+    /// Rules that could grant calls of a tool.
+    pub(super) fn grants_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
+        self.allow.iter().flatten().filter(move |rule| speaks_of(rule, tool, granting_tools(tool)))
+    }
+
+    /// Rules that could deny calls of a tool.
+    pub(super) fn denials_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
+        self.deny.iter().filter(move |rule| speaks_of(rule, tool, denying_tools(tool)))
+    }
+
+    /// The rule that grants a request of a tool other than Bash.
+    pub(super) fn granting(&self, tool: &str, request: &Request<'_>, roots: &ResolvedRoots) -> Option<&Rule> {
+        self.grants_for(tool).find(|rule| grants(rule, request, roots))
+    }
+
+    /// The rule that denies it.
+    pub(super) fn denying(&self, tool: &str, request: &Request<'_>, roots: &ResolvedRoots) -> Option<&Rule> {
+        self.denials_for(tool).find(|rule| denies(rule, request, roots))
+    }
+
+    /// Whether every call of a tool is denied, so that it need not be shown.
+    pub(super) fn denies_whole(&self, tool: &str) -> bool {
+        self.denials_for(tool).any(|rule| matches!(rule.matcher, Matcher::All | Matcher::Unsupported))
+    }
+}
+
+/// Whether a path is granted in both its readings.
+pub(super) fn grants_path(rule: &Rule, path: &Resolved, access: Access, roots: &ResolvedRoots) -> bool {
+    let below = access == Access::Search;
+    match &rule.matcher {
+        Matcher::All => true,
+        Matcher::Path(paths) => path.readings.iter().all(|path| paths.grants(path, roots, below)),
+        _ => false,
+    }
+}
+
+/// Whether a path is denied in either.
+pub(super) fn denies_path(rule: &Rule, path: &Resolved, access: Access, roots: &ResolvedRoots) -> bool {
+    let below = access == Access::Search;
+    match &rule.matcher {
+        Matcher::Path(paths) => path.everywhere().any(|path| paths.denies(path, roots, below)),
+        _ => true,
+    }
+}
+
+fn grants(rule: &Rule, request: &Request<'_>, roots: &ResolvedRoots) -> bool {
+    if rule.is_all() {
+        return true;
+    }
+    match (request, &rule.matcher) {
+        (Request::Path { access, path }, _) => grants_path(rule, path, *access, roots),
+        (Request::Fetch(url), Matcher::Host(hosts)) => url_host::host(url).is_some_and(|host| hosts.matches(&host)),
+        (Request::Text(text), Matcher::Text(forms)) => forms.iter().any(|form| form.matches(&words(text))),
+        _ => false,
+    }
+}
+
+fn denies(rule: &Rule, request: &Request<'_>, roots: &ResolvedRoots) -> bool {
+    if rule.is_all() {
+        return true;
+    }
+    match (request, &rule.matcher) {
+        (Request::Path { access, path }, _) => denies_path(rule, path, *access, roots),
+        // A URL without a certain host could be the denied one.
+        (Request::Fetch(url), Matcher::Host(hosts)) => {
+            url_host::host(url).is_none_or(|host| hosts.matches_possibly(&host))
+        }
+        (Request::Text(text), Matcher::Text(forms)) => {
+            forms.iter().any(|form| form.matches_loosely(&loose(&words(text))))
+        }
+        _ => true,
+    }
+}
+
+fn words(text: &str) -> String {
+    joined(&text.split_whitespace().collect::<Vec<_>>())
+}

@@ -1,0 +1,201 @@
+//! One owner's lists, held against a program's start.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::environment;
+use super::folder::Holds;
+use super::{Location, ProgramStart, Rights, Start, folder, wanted};
+use crate::command_rule::Short;
+use crate::path::ResolvedRoots;
+use crate::programs::{self, Class, base_name};
+use crate::request::clipped;
+use crate::rule::{Matcher, Rule};
+use crate::rule_set::RuleSet;
+use crate::{Application, git};
+
+/// Where a program is judged.
+pub(super) struct Scene<'a> {
+    pub asked: &'a ProgramStart<'a>,
+    pub roots: &'a ResolvedRoots,
+    pub application: &'static Application,
+}
+
+/// What a list grants.
+pub(super) struct Grant<'a> {
+    pub rule: Option<&'a Rule>,
+    pub location: Location,
+}
+
+/// Why a list does not grant a start: the end of a sentence, with what the agent can do instead.
+pub(super) enum Refusal {
+    NotGranted {
+        program: String,
+        wanted: String,
+    },
+    ByPath {
+        program: String,
+        name: String,
+    },
+    Short {
+        program: String,
+        rule: String,
+        short: Short,
+    },
+    Folder {
+        folder: PathBuf,
+        holds: Holds,
+    },
+    Variable(String),
+    /// Whose list it is.
+    OnlyReads(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotGranted { program, wanted } => {
+                write!(f, "`{}` is not granted; the rule `{}` would be needed", clipped(program), clipped(wanted))
+            }
+            Self::ByPath { program, name } => {
+                write!(f, "`{}` is not granted by its path; call it `{}`", clipped(program), clipped(name))
+            }
+            Self::Short { program, rule, short: Short::Option(option) } => {
+                let (program, option) = (clipped(program), clipped(&option.shown));
+                // The rule that is there, with the option.
+                let spelled = match rule.strip_suffix(" *)") {
+                    Some(head) => format!("{head} {option} *)"),
+                    None => format!("Bash({program} {option} *)"),
+                };
+                write!(
+                    f,
+                    "the option `{option}` of `{program}` has to be spelled in a rule, as in `{spelled}`, and \"{rule}\" does \
+                     not; leave it out"
+                )
+            }
+            Self::Short { rule, short: Short::Address(why), .. } => {
+                write!(f, "{why}; fetch only what \"{rule}\" names")
+            }
+            Self::Folder { folder, holds } => {
+                let folder = clipped(&folder.to_string_lossy());
+                match holds {
+                    Holds::InWork => {
+                        write!(f, "its rule holds in `work/` itself, and its folder is `{folder}`; run it in `work/`")
+                    }
+                    _ => write!(f, "its folder is `{folder}`, outside of what is granted; run it in `work/`"),
+                }
+            }
+            Self::Variable(name) => {
+                write!(f, "`{}` cannot be set for a program like this; leave it out", clipped(name))
+            }
+            Self::OnlyReads(owner) => write!(f, "not a command that only reads, and {owner} is read-only"),
+        }
+    }
+}
+
+/// Holds one owner's lists against a start.
+pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'_>) -> Result<Grant<'a>, Refusal> {
+    let grant = by_rules(lists, start, scene)?;
+    if !lists.read_only || grant.location == Location::Here {
+        return Ok(grant);
+    }
+    if is_free(start) {
+        return Ok(Grant { location: Location::Here, ..grant });
+    }
+    let location = reading(start)
+        .map(|rights| grant.location.and(Location::Outside(rights)))
+        .ok_or_else(|| Refusal::OnlyReads(lists.owner.clone()))?;
+    Ok(Grant { location, ..grant })
+}
+
+fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'_>) -> Result<Grant<'a>, Refusal> {
+    let own = start.own.as_deref().map(|words| Rights::own(words, scene.application));
+    let wide = || Location::Outside(own.clone().unwrap_or_else(Rights::wide));
+    if lists.allow.is_none() {
+        return Ok(Grant { rule: None, location: wide() });
+    }
+    if let Some(rule) = lists.grants_for("Bash").find(|rule| rule.is_all()) {
+        return Ok(Grant { rule: Some(rule), location: wide() });
+    }
+    let mut best: Option<(&Rule, Rights)> = None;
+    let mut refusal = None;
+    for rule in lists.grants_for("Bash") {
+        let Matcher::Command(pattern) = &rule.matcher else { continue };
+        if !pattern.matches(start) {
+            continue;
+        }
+        if programs::class(start.program) == Class::Wrapper && !pattern.names_script() {
+            continue;
+        }
+        if let Some(why) = unfit(lists, rule, start, scene) {
+            refusal = refusal.or(Some(why));
+            continue;
+        }
+        let rights = own.clone().unwrap_or_else(|| pattern.rights(start.program));
+        // Of several rules that match, a wider one takes nothing away.
+        if best.as_ref().is_none_or(|(_, before)| rights.covers(before)) {
+            best = Some((rule, rights));
+        }
+    }
+    if let Some((rule, rights)) = best {
+        return Ok(Grant { rule: Some(rule), location: Location::Outside(rights) });
+    }
+    if is_free(start) {
+        return Ok(Grant { rule: None, location: Location::Here });
+    }
+    Err(refusal.unwrap_or_else(|| not_granted(lists, start)))
+}
+
+/// Why a rule whose words match does not hold.
+fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, scene: &Scene<'_>) -> Option<Refusal> {
+    let Matcher::Command(pattern) = &rule.matcher else { return None };
+    if let Some(short) = pattern.falls_short(start) {
+        let program = start.program.to_owned();
+        return Some(Refusal::Short { program, rule: rule.pattern.to_string(), short });
+    }
+    let holds = match (pattern.means_work(), start.program) {
+        (true, _) => Holds::InWork,
+        // With the network it runs what a repository's configuration names, and a job can make a repository elsewhere.
+        (false, "git") if pattern.rights("git").network => Holds::BelowWork,
+        (false, _) => Holds::InOpenFolders,
+    };
+    if !folder::fits(&start.folder, holds, lists, scene.roots) {
+        return Some(Refusal::Folder { folder: start.folder.clone(), holds });
+    }
+    let mut variables = scene.asked.env.iter();
+    variables
+        .find(|(name, value)| !environment::is_harmless(name, value, scene.application))
+        .map(|(name, _)| Refusal::Variable(name.clone()))
+}
+
+fn not_granted(lists: &RuleSet, start: &Start<'_>) -> Refusal {
+    let name = base_name(start.program);
+    if start.program.contains('/') && !name.is_empty() {
+        let named = lists.grants_for("Bash").any(|rule| match &rule.matcher {
+            Matcher::Command(pattern) => pattern.program() == Some(name),
+            _ => false,
+        });
+        if named || matches!(programs::class(name), Class::Filter | Class::Wrapper) {
+            return Refusal::ByPath { program: start.program.into(), name: name.into() };
+        }
+    }
+    Refusal::NotGranted { program: start.program.into(), wanted: wanted(start) }
+}
+
+/// Whether a program may run in the shell's own domain without a rule.
+fn is_free(start: &Start<'_>) -> bool {
+    !start.program.contains('/') && matches!(programs::class(start.program), Class::Filter | Class::Wrapper)
+}
+
+/// What a program may do that only reads, with options that only read. `None`: it is no such program.
+pub(super) fn reading(start: &Start<'_>) -> Option<Rights> {
+    if start.program.contains('/') || !start.guarded.is_empty() {
+        return None;
+    }
+    let arguments = start.words.get(1..).unwrap_or_default();
+    let reads = match start.program {
+        "git" => git::needs(git::subcommand(arguments)).class == Class::Reads,
+        name => matches!(programs::class(name), Class::Filter | Class::Reads),
+    };
+    reads.then(|| Rights::reading(start.program))
+}

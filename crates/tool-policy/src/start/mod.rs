@@ -1,0 +1,251 @@
+//! The judgement of a program that a job's shell, or a program of the job, is about to start.
+//!
+//! Its real words, folder and environment are known, so nothing is guessed. Every owner's lists are asked in their
+//! order, the first that says no wins, and of what they grant the narrowest holds.
+
+mod environment;
+mod folder;
+mod judge;
+mod rights;
+mod shell;
+mod words;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub(super) use environment::{is_name, is_word};
+pub use rights::{Executes, Location, Rights, Writes};
+pub use shell::ShellRights;
+pub(super) use shell::grants_some;
+pub(super) use words::Start;
+
+use crate::policy::{allow, deny};
+use crate::programs::base_name;
+use crate::rule::{Matcher, Rule};
+use crate::rule_set::RuleSet;
+use crate::{Decision, Layer, Policy, Verdict, git, request};
+
+/// A program that a job's shell, or a program of the job, is about to start.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramStart<'a> {
+    /// Its real arguments, its name first. What is not UTF-8 has U+FFFD in its place.
+    pub argv: &'a [String],
+    /// Its real working folder, absolute, without symlinks.
+    pub cwd: &'a Path,
+    /// Variables that differ from the run's clean environment: set or changed by the line.
+    pub env: &'a BTreeMap<String, String>,
+    /// For a subagent's call: its type (`Explore`). `None`: the job's own session.
+    pub agent_type: Option<&'a str>,
+}
+
+/// What becomes of a program's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramDecision {
+    /// The verdict with its evidence.
+    pub decision: Decision,
+    /// Where it runs.
+    pub location: Location,
+}
+
+/// Characters of a program's words that a decision shows, about.
+const MOST_SHOWN: usize = 4096;
+
+/// How many steps of matching one decision may take.
+const MAX_STEPS: usize = 1024 * 1024;
+
+impl Policy {
+    /// Decides whether a program may start, and with what rights. Total: whatever the words, there is an answer, and
+    /// it is no in doubt.
+    #[must_use]
+    pub fn decide_program(&self, start: &ProgramStart<'_>) -> ProgramDecision {
+        let line = shown(start.argv);
+        let about = format!("Bash \"{}\"", request::clipped(&line));
+        let mut decided = self.judge_program(start, &about);
+        decided.decision.commands = vec![line];
+        decided
+    }
+
+    /// Decides a call of the application's own command whose words are known. `agent`: the agent that
+    /// calls; `None`: the job itself.
+    #[must_use]
+    pub fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision {
+        let cwd = self.roots().work.last().cloned().unwrap_or_else(|| PathBuf::from("/"));
+        self.decide_program(&ProgramStart { argv: words, cwd: &cwd, env: &BTreeMap::new(), agent_type: agent }).decision
+    }
+
+    fn judge_program(&self, asked: &ProgramStart<'_>, about: &str) -> ProgramDecision {
+        let lists = self.lists_for(asked.agent_type);
+        let refused = |layer, rule, why: &str| ProgramDecision {
+            decision: deny(layer, rule, format!("{about}: {why}")),
+            location: Location::Nowhere,
+        };
+        if let Some(why) = words::unreadable(asked.argv) {
+            return refused(Layer::System, None, &format!("denied, since {why}"));
+        }
+        if steps(&lists, asked.argv) > MAX_STEPS {
+            return refused(
+                Layer::System,
+                None,
+                "denied, since its arguments are too long to judge; pass them in a file",
+            );
+        }
+        let start = Start::new(asked.argv, asked.cwd, self.application());
+        // A call of the main session's own turn, about which the person can be asked.
+        let person = !self.is_fork() && asked.agent_type.is_none();
+        if !person && let Some(why) = self.blocked_start(&start, asked) {
+            return refused(Layer::System, None, &why);
+        }
+        if self.is_fork()
+            && asked.agent_type.is_some()
+            && let Some(rule) = denying(&self.spawn_command, &start)
+        {
+            return refused(Layer::System, Some(rule.pattern.to_string()), &format!("denied by {}", rule.cited()));
+        }
+        if let Some(rule) = lists.iter().find_map(|lists| denying(lists, &start)) {
+            let text = rule.pattern.to_string();
+            return refused(Layer::DisallowedTools, Some(text), &format!("denied by {}", rule.cited()));
+        }
+        let mut location: Option<Location> = None;
+        let mut rule = None;
+        let mut layer = Layer::AllowedTools;
+        for list in lists {
+            let scene = judge::Scene { asked, roots: self.roots(), application: self.application() };
+            let found = match judge::granted(list, &start, &scene) {
+                Ok(grant) => {
+                    rule = grant.rule.or(rule);
+                    grant.location
+                }
+                Err(refusal) if person => match judge::reading(&start) {
+                    Some(rights) => {
+                        layer = Layer::PermissionMode;
+                        Location::Outside(rights)
+                    }
+                    None => {
+                        let decision = self.not_granted(list, "Bash", true, &format!("{about}: {refusal}"));
+                        return ProgramDecision { decision, location: Location::Nowhere };
+                    }
+                },
+                // What it grants is no help here.
+                Err(refusal @ judge::Refusal::OnlyReads(_)) => {
+                    return refused(Layer::AllowedTools, None, &refusal.to_string());
+                }
+                Err(refusal) => {
+                    let decision = self.not_granted(list, "Bash", false, &format!("{about}: {refusal}"));
+                    return ProgramDecision { decision, location: Location::Nowhere };
+                }
+            };
+            location = Some(match location {
+                Some(before) => before.and(found),
+                None => found,
+            });
+        }
+        let location = location.unwrap_or(Location::Nowhere);
+        let read_only = match &location {
+            Location::Nowhere => false,
+            Location::Here => true,
+            Location::Outside(rights) => rights.only_reads() && start.own.is_none(),
+        };
+        let mut decision = allow(layer, rule, about, read_only);
+        if location == Location::Here && rule.is_none() {
+            decision.reason = format!("{about}: it runs without a rule, and without any power");
+        }
+        ProgramDecision { decision, location }
+    }
+
+    /// What no fork may start, whatever its rules.
+    fn blocked_start(&self, start: &Start<'_>, asked: &ProgramStart<'_>) -> Option<String> {
+        let application = self.application();
+        if let Some(name) = asked.env.keys().find(|name| environment::is_reserved(name, application)) {
+            return Some(format!("`{}` cannot be set in a job; leave it out", request::clipped(name)));
+        }
+        if application.has_refused_flag(start.words) {
+            return Some(format!("`{}` is refused inside a job", application.refused_flag));
+        }
+        if application.is_family(start.program) {
+            return None;
+        }
+        let name = base_name(start.program);
+        let (word, protected) = folder::protected(start.words, &start.folder, name, self.roots())?;
+        let what = if word.is_empty() { "its folder".to_owned() } else { format!("`{}`", request::clipped(word)) };
+        Some(format!("{what} is out of reach: {}", protected.why(application)))
+    }
+}
+
+/// The denial of a list that a start is.
+fn denying<'a>(lists: &'a RuleSet, start: &Start<'_>) -> Option<&'a Rule> {
+    lists.denials_for("Bash").find(|rule| match &rule.matcher {
+        Matcher::Command(pattern) => pattern.denies(start),
+        _ => true,
+    })
+}
+
+/// About how long matching takes: rules that look through all of the words, times their length.
+fn steps(lists: &[&RuleSet], words: &[String]) -> usize {
+    let length: usize = words.iter().map(|word| word.len() + 1).sum();
+    let rules = lists.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.deny));
+    let searching =
+        rules.filter(|rule| matches!(&rule.matcher, Matcher::Command(pattern) if pattern.searches())).count();
+    length.saturating_mul(searching)
+}
+
+/// Words as a person would type them.
+fn shown(words: &[String]) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./+:=,@%^{}".contains(c);
+    let mut line = String::new();
+    for word in words {
+        if line.len() > MOST_SHOWN {
+            return line + " …";
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let part = match word.char_indices().nth(MOST_SHOWN) {
+            Some((end, _)) => &word[..end],
+            None => word,
+        };
+        match !part.is_empty() && part.chars().all(plain) {
+            true => line.push_str(part),
+            false => line.extend(["'", &part.replace('\'', "'\\''"), "'"]),
+        }
+        if part.len() < word.len() {
+            line.push('…');
+        }
+    }
+    line
+}
+
+/// The rule that would grant a start and not much more, for sentences.
+fn wanted(start: &Start<'_>) -> String {
+    let words = start.own.as_deref().unwrap_or(start.words);
+    let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
+    let program = request::clipped(start.program);
+    let plain = |word: &&str| !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
+    if matches!(name, "curl" | "wget") {
+        let host = |word: &String| {
+            let (scheme, rest) = word.split_once("://")?;
+            let host = rest.split(['/', '?', '#']).next()?;
+            host.chars().all(|c| c.is_ascii_alphanumeric() || ".-:".contains(c)).then(|| format!("{scheme}://{host}/"))
+        };
+        if let Some(host) = arguments.iter().find_map(host) {
+            let header = start.guarded.iter().map(|option| option.shown.as_str()).find(|shown| shown.ends_with(":*"));
+            let words: Vec<&str> = [program.as_str()].into_iter().chain(header).collect();
+            return format!("Bash({} {host}*)", words.join(" "));
+        }
+    }
+    let next = match name {
+        "git" => git::subcommand(arguments),
+        _ => arguments.first().map(String::as_str),
+    };
+    match next.filter(plain) {
+        Some(next) if start.has_subcommands => format!("Bash({program} {next} *)"),
+        _ => format!("Bash({program} *)"),
+    }
+}
+
+impl ProgramDecision {
+    /// Whether it starts.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.decision.verdict == Verdict::Allow
+    }
+}

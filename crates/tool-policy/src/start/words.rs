@@ -1,0 +1,95 @@
+//! A program that is about to start, read once for all rules.
+
+use std::path::{Path, PathBuf};
+
+use crate::Application;
+use crate::fetch::{self, Fetch};
+use crate::git;
+use crate::options::{self, Found};
+use crate::programs::{self, base_name};
+use crate::wildcard::{joined, loose};
+
+/// How many words a start may have, and how many bytes.
+const MAX_WORDS: usize = 10_000;
+const MAX_BYTES: usize = 256 * 1024;
+
+/// How many times `git -C` is followed.
+const MAX_FOLDERS: usize = 16;
+
+/// The words of a start, in every reading of them that rules are held against.
+pub(crate) struct Start<'a> {
+    pub words: &'a [String],
+    /// The program's name or path, as it was called.
+    pub program: &'a str,
+    /// The folder that it works in: `git -C` leads elsewhere.
+    pub folder: PathBuf,
+    /// For a grant: as they are, and without what is harmless.
+    pub granting: Vec<String>,
+    /// For a grant that is open at its end: without harmless options anywhere.
+    pub plain: Option<String>,
+    /// For a denial.
+    pub denying: Vec<String>,
+    /// The options that a rule must spell.
+    pub guarded: Vec<Found>,
+    /// The addresses of `curl` and `wget`.
+    pub fetch: Option<Fetch>,
+    /// A call of our own program, without flags and aliases.
+    pub own: Option<Vec<String>>,
+    /// Its next word says what it does.
+    pub has_subcommands: bool,
+}
+
+impl<'a> Start<'a> {
+    /// Reads words, of which there is one at least.
+    pub fn new(words: &'a [String], cwd: &Path, application: &Application) -> Self {
+        let program = words.first().map_or("", String::as_str);
+        let arguments = words.get(1..).unwrap_or_default();
+        let own = application.canonical(words, false);
+        let raw = joined(words);
+        let mut granting = vec![own.as_ref().map_or_else(|| raw.clone(), |words| joined(words))];
+        granting.extend(git::without_harmless(words).map(|(words, _)| joined(&words)));
+        let fetch = fetch::is_of(program).then(|| fetch::read(program, arguments));
+        let plain = fetch.as_ref().map(|fetch| joined(&[&[program.to_owned()], fetch.plain.as_slice()].concat()));
+        let mut denying = vec![loose(&raw)];
+        let readings = [application.canonical(words, true), git::without_globals(words)];
+        denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));
+        denying.extend(git::aliased(words).map(|words| loose(&joined(&words))));
+        if program.contains('/') {
+            let rest = raw.get(program.len()..).unwrap_or_default();
+            denying.push(loose(&format!("{}{rest}", base_name(program))));
+        }
+        let mut folder = cwd.to_owned();
+        if base_name(program) == "git" {
+            let folders = git::folders(arguments);
+            // Nobody leads through so many; what is not followed is out of reach.
+            folder = if folders.len() > MAX_FOLDERS { PathBuf::from("/") } else { folder };
+            folder.extend(folders.into_iter().take(MAX_FOLDERS));
+        }
+        Self {
+            words,
+            program,
+            folder,
+            granting,
+            plain,
+            denying,
+            guarded: options::guarded(program, arguments),
+            fetch,
+            own,
+            has_subcommands: programs::has_subcommands(base_name(program)) || application.is_command(program),
+        }
+    }
+}
+
+/// Why words are no start that can be judged; `None`: they can.
+pub(super) fn unreadable(words: &[String]) -> Option<&'static str> {
+    let bytes: usize = words.iter().map(String::len).sum();
+    if words.first().is_none_or(String::is_empty) {
+        Some("it has no program")
+    } else if words.len() > MAX_WORDS || bytes > MAX_BYTES {
+        Some("its arguments are too long to judge; pass them in a file, or in several calls")
+    } else if words.iter().any(|word| word.contains(['\0', '\u{1}'])) {
+        Some("an argument holds a control character")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,474 @@
+//! What an allowlist grants to the programs that start, and what it does not.
+
+use super::*;
+
+#[test]
+fn an_allowlist_grants_its_own_programs_and_leaves_filters_free() {
+    let policy = allowing(&["Bash(bot gmail *)", "Bash(bot tasks *)", "Bash(ls *)", "Bash(TZ=UTC date *)"]);
+    grants(
+        &policy,
+        &[
+            "bot help",
+            "bot gmail",
+            "bot gmail unread",
+            "bot gmail read 17␣a",
+            "bot gmail search a;b|c>d",
+            "bot --json gmail unread",
+            "bot --color never gmail unread",
+            "bot gmail $(touch␣evil)",
+            "ls",
+            "ls -la notes",
+        ],
+    );
+    leaves_here(
+        &policy,
+        &[
+            "cat notes.txt",
+            "head -5",
+            "wc -l",
+            "sort -u",
+            "grep -v x",
+            "jq .",
+            "sed -n 1,5p f",
+            "awk {print␣$1}",
+            "echo touch evil",
+            "date +%F",
+            "true",
+            "[ -f x ]",
+            "tee notes/x",
+            "env",
+            "env TZ=UTC touch evil",
+            "xargs touch",
+            "timeout 5 touch evil",
+            "nohup touch evil",
+            "bash -c touch␣evil",
+            "sh script.sh",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "touch evil",
+            "lsof",
+            "./ls",
+            "/tmp/evil/ls",
+            "../ls",
+            "~/ls",
+            "/bin/ls",
+            "bot",
+            "bot cal today",
+            "bot helpx",
+            "bot help me",
+            "bot --help",
+            "bot gmailx",
+            "bot gmail␣x",
+            "bot␣gmail",
+            "botgmail",
+            "./bot gmail unread",
+            "/usr/bin/bot gmail unread",
+            "bot-gmail unread",
+            "bot --home x gmail",
+            "bot -- gmail unread",
+            "/bin/cat notes.txt",
+            "./cat",
+            "curl http://x",
+            "git log",
+            "python3 x.py",
+            "busybox ls",
+            "sudo ls",
+            "LS",
+            "ls\u{FFFD}",
+            "",
+        ],
+    );
+}
+
+#[test]
+fn an_empty_allowlist_leaves_help_alone() {
+    let policy = allowing(&[]);
+    grants(&policy, &["bot help", "bot --json help"]);
+    denies(&policy, &["bot", "bot help x", "ls", "bot gmail"]);
+    assert_eq!(policy.visible_tools(), ["Bash"]);
+    assert!(policy.visible_mcp(&["ping_user", "report_updates"]).is_empty());
+}
+
+#[test]
+fn a_star_does_not_stand_for_options_that_write_execute_or_fetch() {
+    let policy = allowing(&[
+        "Bash(find *)",
+        "Bash(git *)",
+        "Bash(tar *)",
+        "Bash(rg *)",
+        "Bash(curl *)",
+        "Bash(wget *)",
+        "Bash(zip *)",
+        "Bash(man *)",
+        "Bash(fd *)",
+    ]);
+    grants(
+        &policy,
+        &[
+            "find . -name x -type f",
+            "git log --oneline",
+            "git --no-pager log",
+            "git -C . log",
+            "git -C sub status",
+            "git commit -am x",
+            "git config --get remote.origin.url",
+            "git push -u origin main",
+            "tar xzf a.tgz",
+            "tar -cf a.tar --exclude=x notes",
+            "rg -n foo .",
+            "zip -r a.zip notes",
+            "curl -s https://a.b/c",
+            "curl -sL https://a.b/c",
+            "curl -so /dev/null -w %{http_code} https://a.b https://c.d",
+            "wget -qO- https://a.b/c",
+            "man ls",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "find . -name x -delete",
+            "find . -fprint f",
+            "git -c core.pager=x log",
+            "git -c alias.x=!x x",
+            "git --exec-path=. log",
+            "git --git-dir=x log",
+            "git --work-tree x log",
+            "git --config-env=core.pager=X log",
+            "git config alias.x !x",
+            "git rebase -x x HEAD~1",
+            "git rebase --exe x HEAD~1",
+            "git bisect run x",
+            "git submodule foreach x",
+            "git clone ext::sh x",
+            "git clone --upload-pack=x y z",
+            "git grep -Ox y",
+            "git difftool -x y",
+            "git diff --ext-diff",
+            "git log --output=x",
+            "git diff --outp x",
+            "git filter-branch --tree-filter x",
+            "git -C /etc log",
+            "git -C .. log",
+            "tar xf a --to-command=x",
+            "tar cf a b --checkpoint-a=exec=x",
+            "tar xIf x a",
+            "tar -xIx a",
+            "rg --pre x y",
+            "zip a b -TT x",
+            "man -P x ls",
+            "fd -x rm",
+            "curl -K f",
+            "curl -o f https://a.b",
+            "curl -sof https://a.b",
+            "curl -O https://a.b",
+            "curl https://a.b --next https://c.d -o f",
+            "curl --unix-socket s https://a.b",
+            "curl file:///etc/passwd",
+            "curl -T f https://a.b",
+            "curl -x p https://a.b",
+            "wget -i f",
+            "wget -e x=y https://a.b",
+            "wget -O f https://a.b",
+            "wget -r https://a.b",
+        ],
+    );
+    let spelled =
+        allowing(&["Bash(find . -name * -delete)", "Bash(curl -o * https://a.b/*)", "Bash(git -c color.ui=false *)"]);
+    grants(&spelled, &["find . -name x -delete", "curl -o f https://a.b/c", "git -c color.ui=false log"]);
+    denies(
+        &spelled,
+        &[
+            "find . -name x -fprint f -delete",
+            "curl -o f https://a.b/c -o g",
+            "curl -o f https://c.d/",
+            "git -c color.ui=false -c a.b=c log",
+        ],
+    );
+}
+
+#[test]
+fn the_address_of_a_rule_is_the_only_one() {
+    let policy = allowing(&["Bash(curl https://api.example.com/*)", "Bash(curl -I https://docs.rs)"]);
+    grants(
+        &policy,
+        &[
+            "curl https://api.example.com/v1",
+            "curl -s https://api.example.com/v1",
+            "curl -sS -X POST -H Accept:␣b -d {} https://api.example.com/v1",
+            "curl https://api.example.com/v1 -s --max-time 5",
+            "curl https://api.example.com/1 https://api.example.com/2",
+            "curl -I https://docs.rs",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "curl https://api.example.com.evil.com/",
+            "curl https://api.example.com/v1 https://evil.com",
+            "curl https://api.example.com/v1 -o f",
+            "curl https://api.example.com/v1 -L",
+            "curl https://api.example.com/v1 -K f",
+            "curl https://api.example.com/v1 --next -o f",
+            "curl https://api.example.com/v1 file:///etc/passwd",
+            "curl https://api.example.com/v1 --unix-socket /run/docker.sock",
+            "curl https://evil.com",
+            "curl -I https://docs.rs https://docs.rs",
+            "curl -X DELETE https://docs.rs",
+            "curl https://api.example.com\\@evil.com/",
+            "curl -H Content-Length:␣0 -d x https://api.example.com/v1",
+        ],
+    );
+}
+
+#[test]
+fn exact_rules_and_relative_paths_mean_the_working_folder() {
+    let policy = allowing(&[
+        "Bash(python3 report.py *)",
+        "Bash(./run.sh)",
+        "Bash(make)",
+        "Bash(node tools/x.js)",
+        "Bash(git log *)",
+        "Bash(rg *)",
+        "Read(~/docs/**)",
+    ]);
+    let verdict = |line: &str, cwd: &str| start_in(&policy, line, cwd, &[]).decision;
+    let notes = format!("{WORK}/notes");
+    for line in ["python3 report.py a", "./run.sh", "make", "node tools/x.js"] {
+        assert_eq!(verdict(line, WORK).verdict, Verdict::Allow, "{line}");
+        let decision = verdict(line, &notes);
+        assert_eq!(decision.verdict, Verdict::Deny, "{line}");
+        assert!(decision.reason.contains("run it in `work/`"), "{}", decision.reason);
+    }
+    for line in ["git log -1", "rg x"] {
+        for (cwd, expected) in [
+            (WORK, Verdict::Allow),
+            (notes.as_str(), Verdict::Allow),
+            ("/home/u/docs", Verdict::Allow),
+            ("/home/u/docs/a", Verdict::Allow),
+            ("/", Verdict::Deny),
+            ("/home/u", Verdict::Deny),
+            ("/home/u/.bot/workx", Verdict::Deny),
+            ("/home/u/.bot/state", Verdict::Deny),
+            ("/home/u/.bot/work/.git", Verdict::Deny),
+        ] {
+            assert_eq!(verdict(line, cwd).verdict, expected, "{line} in {cwd}");
+        }
+    }
+    let decision = verdict("git -C ../docs log", "/home/u/x");
+    assert_eq!(decision.verdict, Verdict::Allow, "{}", decision.reason);
+    assert_eq!(verdict("git -C x log", "/home/u/docs/..").verdict, Verdict::Deny);
+    // Our own program does the same everywhere.
+    assert_eq!(verdict("bot help", &notes).verdict, Verdict::Allow);
+    let exact = allowing(&["Bash(git status)"]);
+    assert_eq!(start(&exact, "git -C notes status").decision.verdict, Verdict::Deny);
+    assert_eq!(start_in(&exact, "git -C .. status", &notes, &[]).decision.verdict, Verdict::Allow);
+}
+
+#[test]
+fn a_rule_that_names_code_holds_in_the_working_folder() {
+    let elsewhere = [&format!("{WORK}/notes"), "/home/u/docs", "/home/u/.bot/state/runs/0a1b2c3d/tmp"];
+    let own = ["mytool", "python3.11", "/opt/bin/mytool", "bash", "dash", "sh"];
+    for program in programs::RUNS.iter().copied().chain(own) {
+        for words in ["deploy *", "deploy", "tools/deploy *", "deploy* *"] {
+            let policy = allowing(&[&format!("Bash({program} {words})"), "Read(~/docs/**)"]);
+            let line = format!("{program} {}", words.replace('*', "").trim());
+            check(&policy, &line, Verdict::Allow);
+            for folder in elsewhere {
+                let decided = start_in(&policy, &line, folder, &[]);
+                assert!(!matches!(decided.location, Location::Outside(_)), "{program} {words} in {folder}");
+            }
+        }
+    }
+    for (rule, line, anywhere) in [
+        ("python3 *", "python3 x.py", true),
+        ("python3 -c *", "python3 -c x", true),
+        ("python3 -u *", "python3 -u x.py", true),
+        ("python3 /opt/x.py *", "python3 /opt/x.py a", true),
+        ("python3 -uB /opt/x.py *", "python3 -uB /opt/x.py a", true),
+        ("perl -ne *", "perl -ne x", true),
+        ("make -j4 *", "make -j4 x", true),
+        ("npm *", "npm test", true),
+        ("python3 -m report *", "python3 -m report x", false),
+        ("python3 -mreport *", "python3 -mreport x", false),
+        ("python3 -m report /x *", "python3 -m report /x", false),
+        ("node -r ./x.js /opt/y.js *", "node -r ./x.js /opt/y.js", false),
+        ("node --require=x *", "node --require=x /opt/y.js", false),
+        ("lua /opt/x.lua *", "lua /opt/x.lua", false),
+        ("make -fdeploy.mk *", "make -fdeploy.mk x", false),
+        ("make -j4 deploy *", "make -j4 deploy", false),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Read(~/docs/**)"]);
+        check(&policy, line, Verdict::Allow);
+        for folder in elsewhere {
+            assert_eq!(start_in(&policy, line, folder, &[]).is_allowed(), anywhere, "{rule} in {folder}");
+        }
+    }
+}
+
+#[test]
+fn a_star_behind_code_that_is_named_leads_to_no_other_code() {
+    let named = allowing(&["Bash(make test *)", "Bash(npm run *)", "Bash(cargo test *)", "Bash(make out X=* *)"]);
+    grants(
+        &named,
+        &[
+            "make test -j4 -k ENV=prod V:=1",
+            "make out X=a␣b",
+            "npm run build -- --prefix x",
+            "cargo test -q --release -- --config x",
+        ],
+    );
+    denies(
+        &named,
+        &[
+            "make test -C x",
+            "make test -f x",
+            "make test -kfx",
+            "make test --file=x",
+            "make test --eval x",
+            "make test SHELL=x",
+            "make test X=/tmp/x",
+            "make test X=notes/../../x",
+            "make test X=$(shell␣id)",
+            "make test X!=id",
+            "make test X=a␣b",
+            "make test .SHELLFLAGS=x",
+            "make out X=a SHELL=x",
+            "npm run build --prefix x",
+            "npm run build --script-shell=x",
+            "cargo test --manifest-path x",
+            "cargo test --config x",
+        ],
+    );
+    let open = allowing(&["Bash(make *)", "Bash(npm *)", "Bash(cargo *)", "Bash(make -C sub *)"]);
+    grants(
+        &open,
+        &["make -C x test", "make X=a␣b", "npm --prefix x test", "cargo --config x test", "make -C sub test"],
+    );
+}
+
+#[test]
+fn variables_that_turn_a_program_into_another_are_refused_by_name() {
+    let policy = allowing(&["Bash(git log *)", "Bash(npm test *)"]);
+    let set = |name: &str, value: &str| start_in(&policy, "git log", WORK, &[(name, value)]).decision;
+    for (name, value) in [("NODE_ENV", "test"), ("TZ", "UTC"), ("LC_ALL", "C.UTF-8"), ("foo", "bar"), ("CI", "1")] {
+        assert_eq!(set(name, value).verdict, Verdict::Allow, "{name}");
+    }
+    for (name, value) in [
+        ("GIT_SSH_COMMAND", "x"),
+        ("GIT_EXTERNAL_DIFF", "x"),
+        ("GIT_CONFIG_COUNT", "1"),
+        ("PAGER", "x"),
+        ("MAKEFLAGS", "x"),
+        ("LC_ALL", "zh_CN.GBK"),
+        ("HOME", "/x"),
+        ("PATH", "."),
+        ("LD_PRELOAD", "x"),
+        ("BOT_RUN_TOKEN", "x"),
+        ("BASH_ENV", "x"),
+        ("https_proxy", "x"),
+    ] {
+        let decision = set(name, value);
+        assert_eq!(decision.verdict, Verdict::Deny, "{name}");
+        assert!(decision.reason.contains(&format!("`{name}` cannot be set")), "{}", decision.reason);
+    }
+    let whole = allowing(&["Bash"]);
+    let set = |name: &str| start_in(&whole, "git log", WORK, &[(name, "x")]).decision.verdict;
+    assert_eq!((set("GIT_PAGER"), set("FOO")), (Verdict::Allow, Verdict::Allow));
+    assert_eq!((set("PATH"), set("BOT_RUN_TOKEN"), set("LD_PRELOAD")), (Verdict::Deny, Verdict::Deny, Verdict::Deny));
+}
+
+#[test]
+fn protected_places_are_named_before_a_program_fails_there() {
+    let policy = allowing(&["Bash", "Edit", "Read"]);
+    denies(
+        &policy,
+        &[
+            "cp x /home/u/.bot/routines/evil.md",
+            "cat ../state/user.token",
+            "ls ..",
+            "ls --file=../config.yaml",
+            "cat /home/u/.claude.json",
+            "grep -r token /home/u/.claude",
+            "cp x .git/hooks/pre-commit",
+            "tee sub/.claude/settings.json",
+            "bot --home x next",
+        ],
+    );
+    allows(
+        &policy,
+        &[
+            "cat repo/.git/HEAD",
+            "cat /home/u/.claudette",
+            "git commit -m see␣../state/x",
+            "curl https://a/../state",
+            "python3 -c x",
+        ],
+    );
+}
+
+#[test]
+fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
+    let policy = allowing(&["Bash(git log *)", "Bash(sort *)", "Bash(rg *)"]);
+    for (line, parts) in [
+        (
+            "git push origin",
+            &["`git` is not granted", "`Bash(git push *)` would be needed", "grants: Bash(git log *)"][..],
+        ),
+        ("make -j4", &["`make` is not granted", "`Bash(make *)`"]),
+        ("/usr/bin/rg x", &["by its path; call it `rg`"]),
+        ("/bin/cat x", &["call it `cat`"]),
+        ("rg --pre x y", &["`--pre` of `rg`", "`Bash(rg --pre *)`", "leave it out"]),
+        ("git log --output=x", &["`--output` of `git`", "`Bash(git log --output *)`"]),
+        ("git -C . push", &["`Bash(git push *)` would be needed"]),
+        ("curl -s https://api.x.y/v1?q", &["`Bash(curl https://api.x.y/*)` would be needed"]),
+        ("curl -H Host:a https://api.x.y/", &["`Bash(curl -H Host:* https://api.x.y/*)` would be needed"]),
+    ] {
+        let decision = start(&policy, line).decision;
+        assert_eq!(decision.verdict, Verdict::Deny, "{line}");
+        for part in parts {
+            assert!(decision.reason.contains(part), "{line}: {}", decision.reason);
+        }
+    }
+}
+
+#[test]
+fn a_refusal_is_short_and_plain_whatever_the_agent_wrote() {
+    let long = "x\u{1b}[31m\r\n\u{202e}".repeat(8_000);
+    let policy =
+        allowing(&["Bash(git log *)", "Bash(curl https://a.b/*)", "Bash(make test *)", "Bash(rg *)", "Bash(ls *)"]);
+    let of = |words: &[&str], cwd: &str, env: &[(&str, &str)]| {
+        let argv: Vec<String> = words.iter().map(|word| word.replace("LONG", &long)).collect();
+        let env = env.iter().map(|(name, value)| (name.replace("LONG", &long), (*value).to_owned())).collect();
+        let cwd = cwd.replace("LONG", &long);
+        let start = ProgramStart { argv: &argv, cwd: std::path::Path::new(&cwd), env: &env, agent_type: None };
+        policy.decide_program(&start).decision
+    };
+    for (words, cwd, env) in [
+        (&["LONG"][..], WORK, &[][..]),
+        (&["/bin/LONG"], WORK, &[]),
+        (&["/LONG/rg"], WORK, &[]),
+        (&["git", "LONG"], WORK, &[]),
+        (&["git", "-LONG", "log"], WORK, &[]),
+        (&["git", "log", "--output=LONG"], WORK, &[]),
+        (&["curl", "https://a.b/", "--LONG"], WORK, &[]),
+        (&["curl", "https://a.b/", "-HLONG:x"], WORK, &[]),
+        (&["curl", "https://a.b/LONG"], WORK, &[]),
+        (&["curl", "LONG"], WORK, &[]),
+        (&["make", "test", "LONG=x"], WORK, &[]),
+        (&["ls"], "/LONG", &[]),
+        (&["ls"], "/home/u/.bot/state/LONG", &[]),
+        (&["ls"], WORK, &[("LONG", "x")]),
+        (&["ls"], WORK, &[("FOO_LONG", "x")]),
+        (&["ls"], WORK, &[("LD_LONG", "x")]),
+        (&["ls", "../state/x\u{1b}[31m"], WORK, &[]),
+    ] {
+        let Decision { verdict, reason, .. } = of(words, cwd, env);
+        assert_eq!(verdict, Verdict::Deny, "{words:?}: {}", reason.chars().take(300).collect::<String>());
+        assert!(reason.chars().count() < 8_000, "{words:?}");
+        assert!(!reason.contains(char::is_control) && !reason.contains('\u{202e}'), "{words:?}");
+    }
+}

@@ -1,0 +1,136 @@
+//! Where a program runs that may start, and with what rights.
+
+use super::*;
+
+#[track_caller]
+fn rights(rule: &str, line: &str) -> Rights {
+    match start(&allowing(&[rule]), line) {
+        ProgramDecision { location: Location::Outside(rights), .. } => rights,
+        other => panic!("{rule} on {line}: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn check_rights(rule: &str, line: &str, writes: &Writes, network: bool, anything: bool) {
+    let rights = rights(rule, line);
+    let found = (&rights.writes, rights.network, rights.executes == Executes::Anything);
+    assert_eq!(found, (writes, network, anything), "{rule} on {line}");
+}
+
+#[test]
+fn rights_follow_from_the_program_and_the_rule() {
+    for (rule, line) in [
+        ("Bash(cat *)", "cat f"),
+        ("Bash(sed *)", "sed -n p f"),
+        ("Bash(awk *)", "awk 1 f"),
+        ("Bash(sort *)", "sort f"),
+        ("Bash(ls *)", "ls"),
+        ("Bash(find *)", "find ."),
+        ("Bash(/usr/bin/find *)", "/usr/bin/find ."),
+        ("Bash(git log *)", "git log"),
+        ("Bash(git -C * log *)", "git -C . log"),
+        ("Bash(rg *)", "rg x"),
+    ] {
+        check_rights(rule, line, &Writes::Nothing, false, false);
+    }
+    for (rule, line) in [
+        ("Bash(sed -i *)", "sed -i s/a/b/ f"),
+        ("Bash(sort -o *)", "sort -o f f"),
+        ("Bash(tee *)", "tee f"),
+        ("Bash(cp *)", "cp a b"),
+        ("Bash(tar *)", "tar xzf a"),
+        ("Bash(git commit *)", "git commit -m x"),
+        ("Bash(find . -delete)", "find . -delete"),
+    ] {
+        check_rights(rule, line, &Writes::Work, false, false);
+    }
+    check_rights("Bash(curl *)", "curl https://a.b", &Writes::Nothing, true, false);
+    check_rights("Bash(curl -o *)", "curl -o f https://a.b", &Writes::Work, true, false);
+    check_rights("Bash(wget *)", "wget https://a.b", &Writes::Work, true, false);
+    check_rights("Bash(git push *)", "git push", &Writes::Work, true, false);
+    check_rights("Bash(git ls-remote *)", "git ls-remote", &Writes::Nothing, true, false);
+    // The rule counts, not the line.
+    check_rights("Bash(git *)", "git log", &Writes::Work, true, false);
+    check_rights("Bash(tar --to-command=cat *)", "tar --to-command=cat -xf a", &Writes::Work, false, true);
+    for (rule, line) in [
+        ("Bash(make *)", "make test"),
+        ("Bash(python3 *)", "python3 x.py"),
+        ("Bash(npm test)", "npm test"),
+        ("Bash(mytool *)", "mytool"),
+        ("Bash(./run.sh)", "./run.sh"),
+        ("Bash(/opt/bin/ls *)", "/opt/bin/ls"),
+        ("Bash(bash notes/x.sh)", "bash notes/x.sh"),
+        ("Bash", "ls"),
+        ("Bash", "git log"),
+    ] {
+        check_rights(rule, line, &Writes::Work, true, true);
+    }
+    check_rights("Bash(bot *)", "bot gmail x", &Writes::Extension("gmail".into()), true, true);
+    check_rights("Bash", "bot gmail x", &Writes::Extension("gmail".into()), true, true);
+    check_rights("Bash(bot *)", "bot next", &Writes::Nothing, true, false);
+    check_rights("Bash(bot *)", "bot ../x", &Writes::Nothing, true, false);
+    let Executes::Itself(helpers) = rights("Bash(tar *)", "tar xf a").executes else { panic!("anything") };
+    assert!(helpers.contains(&"gzip"));
+}
+
+#[test]
+fn a_filter_or_wrapper_that_its_rule_does_not_cover_runs_without_power() {
+    let policy = allowing(&["Bash(sed -n *)", "Bash(sort *)", "Bash(bash notes/x.sh)", "Bash(cat today)"]);
+    leaves_here(
+        &policy,
+        &["sed -n -i p f", "sed p f", "sort -o f f", "bash -c x", "bash notes/y.sh", "cat f", "env x"],
+    );
+    grants(&policy, &["sed -n p f", "sort f", "bash notes/x.sh", "cat today"]);
+    assert_eq!(start_in(&policy, "cat today", "/etc", &[]).location, Location::Here);
+    assert_eq!(start_in(&policy, "bash notes/x.sh", "/tmp", &[]).location, Location::Here);
+}
+
+#[test]
+fn of_several_owners_the_narrowest_holds() {
+    let agent = |tools: &[&str], read_only| AgentRules {
+        name: "a".into(),
+        tools: Some(patterns(tools)),
+        disallowed: Vec::new(),
+        read_only,
+        permission_mode: PermissionMode::Default,
+    };
+    let wide = policy(None, None);
+    let place = |policy: &Policy, line: &str| start(policy, line).location;
+    let narrow = wide.clone().as_agent(&agent(&["Bash(git log *)", "Bash(make *)"], false));
+    let Location::Outside(rights) = place(&narrow, "git log") else { panic!("not outside") };
+    assert_eq!((rights.writes, rights.network), (Writes::Nothing, false));
+    assert_eq!((place(&narrow, "cat f"), place(&narrow, "git push")), (Location::Here, Location::Nowhere));
+    let reader = wide.as_agent(&agent(&["Bash"], true));
+    for line in ["git log", "ls -l", "find . -name x", "git -C . diff"] {
+        let Location::Outside(rights) = place(&reader, line) else { panic!("{line}") };
+        assert!(rights.writes == Writes::Nothing && !rights.network && rights.executes != Executes::Anything, "{line}");
+    }
+    for line in ["cat f", "bash -c x", "sed -i p f", "env git push"] {
+        assert_eq!(place(&reader, line), Location::Here, "{line}");
+    }
+    for line in [
+        "mkdir x",
+        "touch x",
+        "rm f",
+        "cp a b",
+        "git add x",
+        "git commit -m x",
+        "npm install",
+        "find . -delete",
+        "git log --output=f",
+        "git -c a.b=c log",
+        "git diff --ext-diff",
+        "git stash",
+        "rg --pre x y",
+        "curl https://a.b",
+        "./ls",
+        "sudo ls",
+        "make",
+    ] {
+        let decided = start(&reader, line);
+        assert_eq!(decided.location, Location::Nowhere, "{line}");
+        assert!(decided.decision.reason.contains("and agent a is read-only"), "{}", decided.decision.reason);
+    }
+    let shell = reader.shell(None).unwrap();
+    assert!(shell.read_only && !shell.everything);
+}

@@ -1,0 +1,148 @@
+//! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
+
+mod denials;
+mod grants;
+mod hostile;
+mod layers;
+mod locations;
+mod properties;
+mod spawned;
+mod tools;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The application that the tests speak of: a bot with a command, a few extensions of it, and a server.
+pub(crate) static BOT: Application = Application {
+    command: "bot",
+    subcommands: &["follow-up", "help", "next", "reminder", "routine", "spawn"],
+    aliases: &[("follow_up", "follow-up")],
+    flags: &["--json"],
+    valued_flags: &["--home", "--color"],
+    refused_flag: "--home",
+    extension_folder: "tools",
+    always_allowed: "bot help",
+    spawn_command: "bot spawn *",
+    example: "Bash(bot gmail *)",
+    server: "chat",
+    tools: &[
+        "mcp__chat__embed",
+        "mcp__chat__follow_up",
+        "mcp__chat__ping_user",
+        "mcp__chat__report_updates",
+        "mcp__chat__sessions_spawn",
+        "mcp__chat__spawn_agent",
+    ],
+    retired_tools: &["mcp__chat__enter_fork", "mcp__chat__save_context"],
+    spawning_tools: &["mcp__chat__spawn_agent", "mcp__chat__sessions_spawn"],
+    reserved_variables: &["BOT_"],
+    temporary: "state/runs/*/tmp",
+    main_session: "`main_tools` do not grant it",
+    ..Application::new(|path| std::fs::read_link(path))
+};
+
+fn patterns(texts: &[&str]) -> Vec<ToolPattern> {
+    texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
+}
+
+fn roots() -> PathRoots {
+    PathRoots { root: "/home/u/.bot".into(), work: "/home/u/.bot/work".into(), user_home: "/home/u".into() }
+}
+
+fn policy(allow: Option<&[&str]>, deny: Option<&[&str]>) -> Policy {
+    let (allow, deny) = (allow.map(patterns), deny.map(patterns).unwrap_or_default());
+    background(allow.as_deref(), &deny, &roots())
+}
+
+fn background(allowed: Option<&[ToolPattern]>, disallowed: &[ToolPattern], roots: &PathRoots) -> Policy {
+    let rules = JobRules { owner: "routine x", allowed, disallowed, main_tools: &main_tools() };
+    Policy::background(&rules, roots, &BOT)
+}
+
+fn main_session(tools: &[ToolPattern]) -> Policy {
+    Policy::main_session(tools, &roots(), &BOT)
+}
+
+fn main_tools() -> Vec<ToolPattern> {
+    let tools = ["Bash", "Read", "Edit", "Glob", "Grep", "WebFetch", "WebSearch", "Skill", "Agent"];
+    let more = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "mcp__chat"];
+    patterns(&[&tools[..], &more].concat())
+}
+
+fn allowing(allow: &[&str]) -> Policy {
+    policy(Some(allow), None)
+}
+
+fn denying(deny: &[&str]) -> Policy {
+    policy(None, Some(deny))
+}
+
+fn call(tool: &str, input: Value) -> ToolCall {
+    ToolCall { tool: tool.into(), input, cwd: "/home/u/.bot/work".into(), agent_type: None }
+}
+
+fn bash(policy: &Policy, line: &str) -> Decision {
+    policy.decide(&call("Bash", json!({ "command": line })))
+}
+
+const WORK: &str = "/home/u/.bot/work";
+
+/// Words by blanks; `_` at the place of a blank inside a word is written as `\u{2423}` (␣).
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(|word| word.replace('\u{2423}', " ")).collect()
+}
+
+fn start_in(policy: &Policy, line: &str, cwd: &str, env: &[(&str, &str)]) -> ProgramDecision {
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let argv = words(line);
+    let start = ProgramStart { argv: &argv, cwd: std::path::Path::new(cwd), env: &env, agent_type: None };
+    let decided = policy.decide_program(&start);
+    assert!(!decided.decision.reason.is_empty());
+    assert_eq!(decided.location == Location::Nowhere, decided.decision.verdict == Verdict::Deny, "{line}");
+    decided
+}
+
+fn start(policy: &Policy, line: &str) -> ProgramDecision {
+    start_in(policy, line, WORK, &[])
+}
+
+#[track_caller]
+fn check(policy: &Policy, line: &str, expected: Verdict) {
+    let decided = start(policy, line);
+    assert_eq!(decided.decision.verdict, expected, "{line}\n  {}\n  {:?}", decided.decision.reason, decided.location);
+}
+
+#[track_caller]
+fn allows(policy: &Policy, lines: &[&str]) {
+    lines.iter().for_each(|line| check(policy, line, Verdict::Allow));
+}
+
+#[track_caller]
+fn denies(policy: &Policy, lines: &[&str]) {
+    lines.iter().for_each(|line| check(policy, line, Verdict::Deny));
+}
+
+/// Outside, by a rule: not only where everything may run.
+#[track_caller]
+fn grants(policy: &Policy, lines: &[&str]) {
+    for line in lines {
+        let decided = start(policy, line);
+        assert!(
+            matches!(decided.location, Location::Outside(_)),
+            "{line}: {} {:?}",
+            decided.decision.reason,
+            decided.location
+        );
+    }
+}
+
+/// In the shell's own domain: free, and without any power.
+#[track_caller]
+fn leaves_here(policy: &Policy, lines: &[&str]) {
+    for line in lines {
+        let decided = start(policy, line);
+        assert_eq!(decided.location, Location::Here, "{line}: {}", decided.decision.reason);
+        assert!(decided.decision.read_only);
+    }
+}

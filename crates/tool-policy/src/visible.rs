@@ -1,0 +1,102 @@
+//! What a policy looks like from outside: the tools an agent sees, the client's deny rules, the entries for a person.
+
+use serde::Serialize;
+
+use crate::rule::{Matcher, Origin, Rule};
+use crate::rule_set::RuleSet;
+use crate::{Policy, Verdict, client_tools};
+
+/// One line of `policy show`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PolicyEntry {
+    /// The pattern as it was written.
+    pub pattern: String,
+    /// Whether it grants or denies.
+    pub effect: Verdict,
+    /// Where it stands: `allowed_tools of routine x`, `added automatically`, `blocked for every fork`, `main_tools`, …
+    pub origin: String,
+}
+
+impl Policy {
+    /// The built-ins for `--tools`: exactly those that some rule grants and none denies whole, by the client's names.
+    /// `Glob` and `Grep` only where a rule names them.
+    #[must_use]
+    pub fn visible_tools(&self) -> Vec<String> {
+        client_tools::offered_tools()
+            .filter(|tool| !self.is_blocked(tool) && self.all_lists().iter().all(|lists| shows(lists, tool)))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Which of the tools of the application's MCP server, by their bare names, are granted.
+    #[must_use]
+    pub fn visible_mcp(&self, offered: &[&str]) -> Vec<String> {
+        offered
+            .iter()
+            .filter(|name| {
+                let full = format!("mcp__{}__{name}", self.application().server);
+                self.all_lists().iter().all(|lists| {
+                    let granted = lists.allow.is_none() || lists.grants_for(&full).any(Rule::is_all);
+                    granted && lists.denials_for(&full).next().is_none()
+                })
+            })
+            .map(|name| (*name).to_owned())
+            .collect()
+    }
+
+    /// Rules for `--disallowedTools`: the system-wide blocks as bare names, and every denial. `Write(x)` becomes
+    /// `Edit(x)`, since the client ignores path rules on `Write`.
+    #[must_use]
+    pub fn deny_rules(&self) -> Vec<String> {
+        let mut rules = Vec::new();
+        for tool in client_tools::BLOCKED.iter().filter(|tool| self.is_blocked(tool)) {
+            rules.extend(client_tools::names_of(tool).into_iter().map(str::to_owned));
+        }
+        for rule in self.all_lists().iter().flat_map(|lists| &lists.deny) {
+            let (tool, forms) = (rule.pattern.tool(), rule.pattern.alternatives());
+            let tool = if tool == "Write" && !forms.is_empty() { "Edit" } else { tool };
+            let texts = match forms.is_empty() {
+                true => vec![tool.to_owned()],
+                false => forms.iter().map(|form| format!("{tool}({form})")).collect(),
+            };
+            for text in texts {
+                if !rules.contains(&text) {
+                    rules.push(text);
+                }
+            }
+        }
+        rules
+    }
+
+    /// The effective policy, each entry with where it came from.
+    #[must_use]
+    pub fn entries(&self) -> Vec<PolicyEntry> {
+        let entry =
+            |pattern: String, effect, origin: &Origin| PolicyEntry { pattern, effect, origin: origin.to_string() };
+        let mut entries = Vec::new();
+        for lists in self.all_lists() {
+            for rule in lists.allow.iter().flatten() {
+                entries.push(entry(rule.pattern.to_string(), Verdict::Allow, &rule.origin));
+            }
+            for rule in &lists.deny {
+                entries.push(entry(rule.pattern.to_string(), Verdict::Deny, &rule.origin));
+            }
+        }
+        for tool in client_tools::BLOCKED.iter().filter(|tool| self.is_blocked(tool)) {
+            entries.push(entry((*tool).to_owned(), Verdict::Deny, &Origin::Blocked));
+        }
+        entries
+    }
+}
+
+/// Whether one owner's lists show a built-in.
+pub(super) fn shows(lists: &RuleSet, tool: &str) -> bool {
+    if lists.denies_whole(tool) || (lists.read_only && matches!(tool, "Edit" | "Write" | "NotebookEdit")) {
+        return false;
+    }
+    let named = |rule: &Rule| !rule.is_for_everything();
+    match tool {
+        "Glob" | "Grep" => lists.grants_for(tool).any(named),
+        _ => lists.allow.is_none() || lists.grants_for(tool).any(|rule| !matches!(rule.matcher, Matcher::Unsupported)),
+    }
+}

@@ -1,0 +1,230 @@
+//! Patterns that are broader, or narrower, than they look.
+
+mod misleading;
+
+use misleading::misleading;
+
+use crate::programs::runs_anything;
+use crate::rule::{Matcher, Origin, Rule};
+use crate::{Application, ToolPattern};
+
+impl Application {
+    /// What a person should know about a pattern in an allowlist: broader than it looks, or granting nothing.
+    #[must_use]
+    pub fn warnings(&'static self, pattern: &ToolPattern) -> Vec<String> {
+        let rule = Rule::new(pattern, Origin::MainTools, self);
+        let mut out = Vec::new();
+        if rule.is_for_everything() {
+            out.push(format!("`{pattern}` grants everything: every tool, with any input"));
+            return out;
+        }
+        match &rule.matcher {
+            Matcher::All if pattern.canonical_tool() == "Bash" => {
+                out.push(format!(
+                    "`{pattern}` grants everything: any command line; name the commands, as in `{}`",
+                    self.example
+                ));
+            }
+            Matcher::All if pattern.canonical_tool() == "Edit" => {
+                out.push(format!(
+                    "`{pattern}` grants everything: writing any file; name the folder, as in `Edit(notes/**)`"
+                ));
+            }
+            Matcher::Path(_) if is_whole_work(pattern) && pattern.canonical_tool() == "Edit" => {
+                out.push(format!(
+                "`{pattern}` grants everything: writing any file in `work/`; name the folder, as in `Edit(notes/**)`"
+            ));
+            }
+            Matcher::Command(command) => self.command_warnings(pattern, command.fixed(), &mut out),
+            Matcher::Unsupported => {
+                out.push(format!("`{pattern}` grants nothing: {} has no such specifier", pattern.tool()));
+            }
+            _ => {}
+        }
+        out.extend(self.no_such_server(&rule).map(|why| format!("`{pattern}` grants nothing: {why}")));
+        if pattern.canonical_tool() == "Agent" && rule.is_all() {
+            out.push(format!("`{pattern}` grants nothing in a job: name the agent, as in `Agent(Explore)`"));
+        }
+        out.extend(misleading(&rule));
+        out
+    }
+
+    /// Why a rule about MCP tools speaks of none that there is.
+    fn no_such_server(&self, rule: &Rule) -> Option<String> {
+        let tool = rule.pattern.tool();
+        if !tool.starts_with("mcp__") || self.tools.iter().any(|ours| rule.is_for(ours)) {
+            return None;
+        }
+        if self.is_on_server(tool) {
+            return Some("this version has no such tool; remove it".into());
+        }
+        let why = format!("agents have no MCP server but our own, `{}`", self.server);
+        Some(match self.nearest_tool(tool) {
+            Some(near) => format!("{why}; did you mean `{near}`?"),
+            None => format!("{why}; remove it"),
+        })
+    }
+
+    fn command_warnings(&self, pattern: &ToolPattern, fixed: &[String], out: &mut Vec<String>) {
+        let specifier = pattern.specifier().unwrap_or_default();
+        let Some(program) = fixed.first() else {
+            // `ls*` begins with a name: that is told by itself.
+            let begins =
+                specifier.split_whitespace().next().is_some_and(|word| !word.starts_with('*') && word.ends_with('*'));
+            if begins {
+                return;
+            }
+            out.push(format!(
+                "`{pattern}` grants everything: any program can stand for the `*`; begin with the program's name"
+            ));
+            return;
+        };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let open = specifier.ends_with('*');
+        if fixed.len() == 1 && open && runs_anything(name) {
+            out.push(format!(
+            "`{pattern}` can run any program: `{name}` runs what its arguments say; name what it may run, as in `Bash({program} FILE)`"
+        ));
+        }
+        if fixed.len() == 1 && open && name == "git" {
+            out.push(format!(
+                "`{pattern}` can run any program (hooks, pagers, `git submodule foreach`); name the subcommands"
+            ));
+        }
+        if fixed.len() == 1 && open && self.is_command(name) {
+            out.push(format!(
+                "`{pattern}` grants every command of the bot and all of your own; name them, as in `{}`",
+                self.example
+            ));
+        }
+        let code = fixed.iter().skip(1).find(|word| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-exec"));
+        if let Some(code) = code.filter(|_| runs_anything(name)) {
+            out.push(format!(
+                "`{pattern}` may grant nothing: code after `{code}` is not judged by patterns; put it in a file"
+            ));
+        }
+    }
+
+    /// What a person should know about a pattern in the denylist `list`.
+    #[must_use]
+    pub fn denylist_warnings(&'static self, pattern: &ToolPattern, list: &[ToolPattern]) -> Vec<String> {
+        let rule = Rule::new(pattern, Origin::MainTools, self);
+        let mut out = Vec::new();
+        let no_bash = list.iter().any(|other| other.canonical_tool() == "Bash" && other.is_whole_tool());
+        if matches!(rule.matcher, Matcher::Path(_)) && !no_bash {
+            out.push(format!(
+            "`{pattern}` holds for the file tools: the shell and what it runs reach the same files; deny `Bash` too, or list what is allowed in `allowed_tools` instead"
+        ));
+        }
+        if let Matcher::Command(command) = &rule.matcher
+            && command.program() != Some(self.command)
+        {
+            out.push(format!(
+            "`{pattern}` is a guard rail, not a boundary: a copy of the program, or another one, can do the same; list what is allowed in `allowed_tools` instead"
+        ));
+        }
+        out.extend(self.no_such_server(&rule).map(|why| format!("`{pattern}` denies nothing: {why}")));
+        if pattern.canonical_tool() == "Read" && pattern.is_whole_tool() {
+            out.push(format!(
+            "`{pattern}` also takes Glob, Grep, Edit and Write away: what may not be read may not be searched or written; list what is allowed in `allowed_tools` if you mean less"
+        ));
+        }
+        if matches!(rule.matcher, Matcher::Unsupported) {
+            out.push(format!("`{pattern}` denies every {} call: it has no such specifier", pattern.tool()));
+        }
+        out
+    }
+}
+
+fn is_whole_work(pattern: &ToolPattern) -> bool {
+    matches!(pattern.specifier(), Some("**" | "**/*" | "./**" | "/**" | "//**" | "~/**" | "."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::BOT;
+
+    fn of(text: &str) -> String {
+        BOT.warnings(&ToolPattern::parse(text).unwrap()).join(" | ")
+    }
+
+    #[test]
+    fn broad_grants_are_told() {
+        for text in ["Bash", "Bash(*)", "Edit", "Write", "Write(**)", "Edit(**)", "*", "Bash(* --version)"] {
+            assert!(of(text).contains("grants everything"), "{text}: {}", of(text));
+        }
+        for text in [
+            "Bash(python *)",
+            "Bash(python3.11 *)",
+            "Bash(npx *)",
+            "Bash(docker *)",
+            "Bash(ssh *)",
+            "Bash(env *)",
+            "Bash(/usr/bin/bash *)",
+            "Bash(sudo:*)",
+            "Bash(git *)",
+        ] {
+            assert!(of(text).contains("can run any program"), "{text}: {}", of(text));
+        }
+        assert!(of("Bash(python3 -c *)").contains("may grant nothing"));
+        assert!(of("WebSearch(rust)").contains("grants nothing"));
+        assert!(of("Agent").contains("name the agent"));
+        for text in [
+            "Read",
+            "Bash(find *)",
+            "Bash(tar *)",
+            "Bash(bot gmail *)",
+            "Bash(git log *)",
+            "Bash(python3 report.py)",
+            "Edit(notes/**)",
+            "mcp__chat__ping_user",
+            "mcp__chat",
+            "mcp__*",
+            "WebFetch(domain:docs.rs)",
+            "Agent(Explore)",
+            "Agent(Explore, Plan)",
+        ] {
+            assert_eq!(of(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn rules_about_tools_that_are_not_there_are_told() {
+        assert_eq!(
+            of("mcp__caht__ping_user"),
+            "`mcp__caht__ping_user` grants nothing: agents have no MCP server but our own, `chat`; did you mean \
+             `mcp__chat__ping_user`?"
+        );
+        assert!(of("mcp__github").contains("grants nothing"));
+        assert!(of("mcp__chat__save_context").contains("this version has no such tool"));
+        let pattern = ToolPattern::parse("mcp__github__push").unwrap();
+        assert!(BOT.denylist_warnings(&pattern, &[]).join(" | ").contains("denies nothing"));
+        let error = ToolPattern::parse_for_job("mcp__chat__ping_usr", &BOT).unwrap_err();
+        assert_eq!(error.to_string(), "unknown tool `mcp__chat__ping_usr`; did you mean `mcp__chat__ping_user`?");
+        for text in ["mcp__chat__ping_*", "mcp__chat", "mcp__chat__enter_fork", "mcp__other__x"] {
+            assert!(ToolPattern::parse_for_job(text, &BOT).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_denial_of_reading_is_wider_than_it_looks() {
+        let of = |text: &str| BOT.denylist_warnings(&ToolPattern::parse(text).unwrap(), &[]).join(" | ");
+        assert!(of("Read").contains("also takes Glob, Grep, Edit and Write away"));
+        for text in ["Glob", "Edit", "Bash"] {
+            assert_eq!(of(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_denylist_of_other_programs_is_a_guard_rail() {
+        let of = |text: &str| {
+            let pattern = ToolPattern::parse(text).unwrap();
+            BOT.denylist_warnings(&pattern, std::slice::from_ref(&pattern)).join(" | ")
+        };
+        assert!(of("Bash(git push *)").contains("guard rail"));
+        assert_eq!(of("Bash(bot cal *)"), "");
+        assert_eq!(of("Bash"), "");
+        assert_eq!(of("WebFetch"), "");
+    }
+}

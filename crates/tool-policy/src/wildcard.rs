@@ -1,0 +1,399 @@
+//! Command patterns such as `git log *`, matched against the words of a program, and patterns of names.
+//!
+//! A command is matched as one text: its words with [`BREAK`] between them, which no word can hold. Time is bounded by
+//! the length of that text: the parts between two stars are looked for one after the other, and never twice.
+
+/// Stands between two words.
+pub(super) const BREAK: char = '\0';
+
+/// Stands for a star where a pattern is read as a text.
+pub(super) const STAR: char = '\u{1}';
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    Char(char),
+    Break,
+    Star,
+}
+
+/// How a pattern ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    /// The command ends where the pattern does.
+    Exact,
+    /// ` *`: nothing, or a word break and anything.
+    Words,
+    /// `*` without a break: anything.
+    Text,
+}
+
+/// A compiled command pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Wildcard {
+    pieces: Vec<Piece>,
+    tail: Tail,
+    /// What stands between the stars. Never empty.
+    parts: Vec<String>,
+    /// The same, every blank a [`BREAK`].
+    loose_parts: Vec<String>,
+}
+
+/// Words as one text.
+pub(super) fn joined<T: AsRef<str>>(words: &[T]) -> String {
+    let mut text = String::with_capacity(words.iter().map(|word| word.as_ref().len() + 1).sum());
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            text.push(BREAK);
+        }
+        text.push_str(word.as_ref());
+    }
+    text
+}
+
+/// A text in which every blank counts as a break between words.
+pub(super) fn loose(text: &str) -> String {
+    text.chars().map(|c| if c.is_whitespace() { BREAK } else { c }).collect()
+}
+
+impl Wildcard {
+    /// Compiles `text`: words by quote removal and with blanks normalised; `*` matches anything, a trailing ` *` or
+    /// `:*` the bare command too. `\*` is a star itself.
+    pub(super) fn command(text: &str) -> Self {
+        Self::new(split(text))
+    }
+
+    /// Compiles a name: no words, `*` (or [`STAR`]) matches any characters.
+    pub(super) fn name(text: &str) -> Self {
+        Self::new(text.chars().map(|c| if matches!(c, '*' | STAR) { Piece::Star } else { Piece::Char(c) }).collect())
+    }
+
+    fn new(mut pieces: Vec<Piece>) -> Self {
+        let tail = if pieces.last() == Some(&Piece::Star) {
+            while pieces.last() == Some(&Piece::Star) {
+                pieces.pop();
+            }
+            if pieces.last() == Some(&Piece::Break) {
+                pieces.pop();
+                Tail::Words
+            } else {
+                Tail::Text
+            }
+        } else {
+            Tail::Exact
+        };
+        Self::assembled(pieces, tail)
+    }
+
+    fn assembled(pieces: Vec<Piece>, tail: Tail) -> Self {
+        let text = |piece: &Piece| match piece {
+            Piece::Char(c) => *c,
+            Piece::Break | Piece::Star => BREAK,
+        };
+        let parts: Vec<String> =
+            pieces.split(|piece| *piece == Piece::Star).map(|part| part.iter().map(text).collect()).collect();
+        let loose_parts = parts.iter().map(|part| loose(part)).collect();
+        Self { pieces, tail, parts, loose_parts }
+    }
+
+    /// Whether it is `*` alone.
+    pub(super) fn matches_everything(&self) -> bool {
+        self.pieces.is_empty() && self.tail == Tail::Text
+    }
+
+    /// Whether there is no star in it: it matches one command.
+    pub(super) fn is_exact(&self) -> bool {
+        self.parts.len() == 1 && self.tail == Tail::Exact
+    }
+
+    /// Whether nothing is left open at its end.
+    pub(super) fn is_closed(&self) -> bool {
+        self.tail == Tail::Exact
+    }
+
+    /// Whether a star stands before its end, so that matching looks through the whole command.
+    pub(super) fn searches(&self) -> bool {
+        self.parts.len() > 1
+    }
+
+    /// Its words without wildcards, up to the first word that has one.
+    pub(super) fn fixed_words(&self) -> Vec<String> {
+        self.words().into_iter().take_while(|word| !word.contains(STAR)).collect()
+    }
+
+    /// Its words, each star in them as [`STAR`].
+    pub(super) fn words(&self) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut push = |c: char| match c {
+            BREAK => words.push(String::new()),
+            c => words.last_mut().into_iter().for_each(|word| word.push(c)),
+        };
+        for piece in &self.pieces {
+            push(match piece {
+                Piece::Char(c) => *c,
+                Piece::Break => BREAK,
+                Piece::Star => STAR,
+            });
+        }
+        match self.tail {
+            Tail::Exact => {}
+            Tail::Words => [BREAK, STAR].into_iter().for_each(&mut push),
+            Tail::Text => push(STAR),
+        }
+        words
+    }
+
+    /// The pattern with its first `drop` words replaced by `words`.
+    pub(super) fn with_prefix<T: AsRef<str>>(&self, drop: usize, words: &[T]) -> Self {
+        let mut rest = self.pieces.as_slice();
+        for _ in 0..drop {
+            let end = rest.iter().position(|piece| *piece == Piece::Break);
+            rest = end.map_or(&[], |at| &rest[at + 1..]);
+        }
+        let mut pieces = Vec::new();
+        for word in words {
+            if !pieces.is_empty() {
+                pieces.push(Piece::Break);
+            }
+            pieces.extend(word.as_ref().chars().map(Piece::Char));
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Break);
+            pieces.extend_from_slice(rest);
+        }
+        Self::assembled(pieces, self.tail)
+    }
+
+    /// Whether it matches a command (see [`joined`]) or a name, word by word.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        fits(&self.parts, self.tail, text)
+    }
+
+    /// Whether it matches where a blank inside a word counts as a word break too: for a denial, what is in doubt
+    /// matches. `text` comes from [`loose`].
+    pub(super) fn matches_loosely(&self, text: &str) -> bool {
+        fits(&self.loose_parts, self.tail, text)
+    }
+
+    /// Whether everything that `other` matches, this matches too. `false` where it cannot be told.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        if self.pieces == other.pieces && self.tail == other.tail {
+            return true;
+        }
+        // A star of the other is a character that only a star of this one can match.
+        let is_mark = |piece: &Piece| matches!(piece, Piece::Char(BREAK | STAR));
+        if self.pieces.iter().chain(&other.pieces).any(is_mark) {
+            return false;
+        }
+        let words = other.words();
+        let bare = match other.tail {
+            Tail::Words => &words[..words.len() - 1],
+            _ => &words[..],
+        };
+        self.matches(&joined(&words)) && self.matches(&joined(bare))
+    }
+
+    /// Whether some command could match both.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.readings(), other.readings());
+        ours.iter().any(|one| theirs.iter().any(|other| meet(one, other)))
+    }
+
+    /// The pattern without its tail: what ends in ` *` stands for the bare command too.
+    fn readings(&self) -> Vec<Vec<Piece>> {
+        let with = |more: &[Piece]| [&self.pieces, more].concat();
+        match self.tail {
+            Tail::Exact => vec![with(&[])],
+            Tail::Text => vec![with(&[Piece::Star])],
+            Tail::Words => vec![with(&[]), with(&[Piece::Break, Piece::Star])],
+        }
+    }
+}
+
+/// Whether the parts stand in the text in their order, the first at its beginning, the last where the tail says.
+fn fits(parts: &[String], tail: Tail, text: &str) -> bool {
+    let Some((first, others)) = parts.split_first() else { return false };
+    let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
+    let Some((last, middle)) = others.split_last() else {
+        return match tail {
+            Tail::Exact => rest.is_empty(),
+            Tail::Words => rest.is_empty() || rest.starts_with(BREAK),
+            Tail::Text => true,
+        };
+    };
+    for part in middle {
+        let Some(at) = rest.find(part.as_str()) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    match tail {
+        Tail::Exact => rest.ends_with(last.as_str()),
+        Tail::Text => rest.contains(last.as_str()),
+        Tail::Words => rest.ends_with(last.as_str()) || rest.contains(&format!("{last}{BREAK}")),
+    }
+}
+
+/// Whether two patterns without tails have a text in common.
+fn meet(one: &[Piece], other: &[Piece]) -> bool {
+    let blank = |piece: Piece| match piece {
+        Piece::Char(c) if c.is_whitespace() || c == BREAK => Piece::Break,
+        piece => piece,
+    };
+    let width = other.len() + 1;
+    let mut reached = vec![false; (one.len() + 1) * width];
+    reached[0] = true;
+    for i in 0..=one.len() {
+        for j in 0..=other.len() {
+            if !reached[i * width + j] {
+                continue;
+            }
+            let (a, b) = (one.get(i).copied().map(blank), other.get(j).copied().map(blank));
+            let stars = (a == Some(Piece::Star), b == Some(Piece::Star));
+            if stars.0 || (stars.1 && a.is_some()) {
+                reached[(i + 1) * width + j] = true;
+            }
+            if stars.1 || (stars.0 && b.is_some()) {
+                reached[i * width + j + 1] = true;
+            }
+            if a.is_some() && a == b {
+                reached[(i + 1) * width + j + 1] = true;
+            }
+        }
+    }
+    reached.last().copied().unwrap_or(false)
+}
+
+/// Splits a pattern as a shell would split a command, keeping the stars.
+fn split(text: &str) -> Vec<Piece> {
+    let text = text.trim();
+    let text = text.strip_suffix(":*").map_or_else(|| text.to_owned(), |head| format!("{head} *"));
+    let mut pieces = Vec::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => pieces.push(Piece::Char(rest.next().unwrap_or('\\'))),
+            '\'' | '"' if rest.as_str().contains(c) => {
+                for inner in rest.by_ref() {
+                    match inner {
+                        _ if inner == c => break,
+                        '*' => pieces.push(Piece::Star),
+                        _ => pieces.push(Piece::Char(inner)),
+                    }
+                }
+            }
+            '*' => pieces.push(Piece::Star),
+            _ if c.is_whitespace() => {
+                if pieces.last() != Some(&Piece::Break) {
+                    pieces.push(Piece::Break);
+                }
+            }
+            _ => pieces.push(Piece::Char(c)),
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words by blanks; `_` stands for a blank inside a word.
+    #[track_caller]
+    fn check(pattern: &str, command: &str, strict: bool, in_doubt: bool) {
+        let wildcard = Wildcard::command(pattern);
+        let words: Vec<String> = command.split(' ').map(|word| word.replace('_', " ")).collect();
+        let text = joined(&words);
+        assert_eq!(wildcard.matches(&text), strict, "{pattern} on {command}");
+        assert_eq!(wildcard.matches_loosely(&loose(&text)), in_doubt, "in doubt: {pattern} on {command}");
+    }
+
+    #[test]
+    fn commands_match_by_words() {
+        for (pattern, command, matches) in [
+            ("ls", "ls", true),
+            ("ls", "ls -l", false),
+            ("ls *", "ls", true),
+            ("ls *", "ls -l", true),
+            ("ls *", "lsof", false),
+            ("ls*", "lsof", true),
+            ("ls:*", "ls -l", true),
+            ("ls:*", "lsof", false),
+            ("git * main", "git push origin main", true),
+            ("git * main", "git push origin dev", false),
+            ("git * main", "git main", false),
+            ("git * --force *", "git push --force", true),
+            ("git * --force *", "git push --force origin", true),
+            ("git * --force *", "git push --forced", false),
+            ("git * --force *", "git push --forced --force x", true),
+            ("*", "anything at all", true),
+            ("* *", "anything", true),
+            ("* --version", "cargo --version", true),
+            ("a*b*a", "aba", true),
+            ("a*b*a", "ab", false),
+            ("a*a", "a", false),
+            ("bot help", "bot helpx", false),
+            ("bot help", "bot", false),
+            ("a \\* b", "a * b", true),
+            ("a \\* b", "a x b", false),
+        ] {
+            check(pattern, command, matches, matches);
+        }
+    }
+
+    #[test]
+    fn a_blank_inside_a_word_is_no_break_for_a_grant() {
+        check("bot gmail *", "bot gmail_x", false, true);
+        check("git log *", "git log a_b", true, true);
+        check("git commit -m \"wip now\"", "git commit -m wip_now", true, true);
+        check("git commit -m wip now", "git commit -m wip_now", false, true);
+    }
+
+    #[test]
+    fn covering_is_sound() {
+        for (parent, child, covers) in [
+            ("git *", "git log *", true),
+            ("git *", "git log", true),
+            ("git *", "git", true),
+            ("git log", "git *", false),
+            ("git *", "gitk *", false),
+            ("git*", "gitk *", true),
+            ("*", "anything *", true),
+            ("git * main", "git * main", true),
+            ("git * main", "git push main", true),
+            ("git * main", "git * x * main", true),
+            ("git push *", "git * main", false),
+            ("ls *", "ls*", false),
+            ("ls *", "* x", false),
+            ("a b*", "a *", false),
+        ] {
+            let (parent_w, child_w) = (Wildcard::command(parent), Wildcard::command(child));
+            assert_eq!(parent_w.covers(&child_w), covers, "{parent} covers {child}");
+        }
+    }
+
+    #[test]
+    fn overlap_is_found() {
+        for (a, b, overlaps) in [
+            ("bot cal *", "bot gmail *", false),
+            ("bot cal *", "bot *", true),
+            ("bot cal", "bot *", true),
+            ("bot *", "bot cal", true),
+            ("* --force", "git push *", true),
+            ("ls", "ls *", true),
+            ("ls *", "ls", true),
+            ("lsof", "ls *", false),
+            ("a*b", "*c", false),
+            ("a*b", "*b", true),
+        ] {
+            assert_eq!(Wildcard::command(a).overlaps(&Wildcard::command(b)), overlaps, "{a} and {b}");
+            assert_eq!(Wildcard::command(b).overlaps(&Wildcard::command(a)), overlaps, "{b} and {a}");
+        }
+    }
+
+    #[test]
+    fn fixed_words_stop_at_the_first_wildcard() {
+        assert_eq!(Wildcard::command("bot gmail *").fixed_words(), ["bot", "gmail"]);
+        assert_eq!(Wildcard::command("bot g*").fixed_words(), ["bot"]);
+        assert_eq!(Wildcard::command("git * main").fixed_words(), ["git"]);
+        assert!(Wildcard::command("*").fixed_words().is_empty());
+        assert_eq!(Wildcard::command("a b* *").words(), ["a", "b\u{1}", "\u{1}"]);
+    }
+}
