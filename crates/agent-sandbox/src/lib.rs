@@ -20,6 +20,8 @@
 //! ```
 //!
 //! All of these are stages of one small program, which [`stage`] enters before anything else is done.
+//!
+#![doc = include_str!("../README.md")]
 
 mod broker;
 mod capture;
