@@ -31,8 +31,9 @@ impl Draft {
     /// Sets a field to a value, by the same rules as in a file.
     pub(crate) fn set(&mut self, field: &Field, value: &FieldValue) -> Result<(), Fault> {
         let block = Block::of_file(&value.entry(field.name));
-        let entries = block.entries().unwrap_or_default();
-        let Some(entry) = entries.first() else { return Ok(()) };
+        // What a file could not say is refused here too, and never left out.
+        let entries = block.entries().map_err(|error| Fault::of(field.name, &error.message))?;
+        let Some(entry) = entries.first() else { return Err(Fault::of(field.name, "it has no value")) };
         (field.read)(&Value { name: field.name, node: &entry.value, block: &block, path: &[0], zone: Tz::UTC }, self)
     }
 

@@ -30,6 +30,11 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    /// A field that cannot be written as it was asked for.
+    pub(super) fn of(field: &str, why: &str) -> Self {
+        Self { message: format!("`{field}` cannot be written: {why}"), hint: None, item: None }
+    }
+
     fn new(message: String, hint: impl Into<String>) -> Self {
         Self { message, hint: Some(hint.into()), item: None }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use tool_policy::{ToolLists, ToolPattern, Widening};
+use tool_policy::{Parent, PathRoots, ToolLists, ToolPattern, Widening};
 
 use super::{BOT, help_pattern};
 
@@ -121,15 +121,18 @@ pub enum ChildError {
 
 /// Returns the restrictions of a job that a fork creates: those that it asks for, limited to the fork's own. Tools
 /// are limited as [`Application::attenuate`](tool_policy::Application::attenuate) does; reporting, pinging and the
-/// network may only be taken away. `parent_name` names the fork in errors.
+/// network may only be taken away. `name` names the fork in errors.
 ///
 /// # Errors
 /// [`ChildError`] with the pattern that is too much.
+///
+/// `sandbox`: the folders of the sandbox that the parent runs in; `None`: it runs in none.
 pub fn attenuate(
-    parent_name: &str,
+    name: &str,
     parent: &BgForkConfig,
     asked: &BgForkConfig,
     main_tools: &[ToolPattern],
+    sandbox: Option<&PathRoots>,
 ) -> Result<BgForkConfig, ChildError> {
     let update = match parent.update_main_session {
         UpdateMode::Blocked => UpdateMode::Blocked,
@@ -143,7 +146,8 @@ pub fn attenuate(
         allow: config.allowed_tools.clone(),
         deny: config.disallowed_tools.clone(),
     };
-    let ToolLists { allow, deny } = BOT.attenuate(parent_name, &lists(parent), &lists(asked), main_tools)?;
+    let tools = Parent { name, tools: &lists(parent), main_tools, sandbox };
+    let ToolLists { allow, deny } = BOT.attenuate(&tools, &lists(asked))?;
     let allow_ping = parent.allow_ping && asked.allow_ping;
     Ok(BgForkConfig::new(update, allow_ping, allow, deny)?.with_network(network))
 }
@@ -158,7 +162,7 @@ mod tests {
         let quiet = with(UpdateMode::Blocked, false);
         let loud = with(UpdateMode::Always, true);
         for (parent, asked, expected) in [(&quiet, &loud, &quiet), (&loud, &quiet, &quiet), (&loud, &loud, &loud)] {
-            assert_eq!(attenuate("routine x", parent, asked, &[]).as_ref(), Ok(expected));
+            assert_eq!(attenuate("routine x", parent, asked, &[], None).as_ref(), Ok(expected));
         }
     }
 }

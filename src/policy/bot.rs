@@ -53,7 +53,7 @@ pub static BOT: Application = Application {
     ],
     // Tools of the original bot that this version does not have. Its files load all the same.
     retired_tools: &["mcp__discord__enter_fork", "mcp__discord__exit_fork", "mcp__discord__save_context"],
-    spawning_tools: &["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"],
+    spawning_tools: &["mcp__discord__follow_up_chain", "mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"],
     reserved_variables: &["OLLIM_"],
     data_folder: "it is in the bot's data folder outside `work/` (definitions are changed with `ollim-bot routine` and `ollim-bot reminder`)",
     temporary: "state/runs/*/tmp",

@@ -8,10 +8,15 @@ use std::time::Duration;
 use super::runner::RunSettings;
 use crate::definition::fields::{FIELDS, Limit};
 use crate::definition::{Chain, Definition, DefinitionId, Draft, Trigger};
-use crate::policy::{BOT, BgForkConfig, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, attenuate};
+use crate::policy::{
+    BOT, BgForkConfig, Granted, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, attenuate,
+};
 
 /// Files made by runs that may stand at one time, all together.
 pub const MADE_AT_MOST: usize = 100;
+
+/// Patterns in one list of a job that a run makes: they are compiled whenever its file is read.
+pub const PATTERNS_AT_MOST: usize = 64;
 
 /// Whose run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,9 +144,24 @@ impl Cap {
         }
     }
 
+    /// The folders of its sandbox; `None`: a turn of the main session runs in none.
+    fn sandbox(&self) -> Option<&Places> {
+        (self.place != Place::Main).then(|| self.policy.path_roots())
+    }
+
     fn narrow_tools(&self, draft: &mut Draft) -> Result<(), String> {
+        let own = [self.restrictions.allowed_tools(), self.restrictions.disallowed_tools()];
+        for (list, own) in [&draft.allowed_tools, &draft.disallowed_tools].into_iter().zip(own) {
+            let count = list.as_ref().map_or(0, Vec::len);
+            if self.place != Place::Main && count > PATTERNS_AT_MOST && list.as_deref() != own {
+                return Err(format!(
+                    "a list of tools of a job that a job makes has at most {PATTERNS_AT_MOST} patterns, and this one has \
+                     {count}; write fewer and wider ones"
+                ));
+            }
+        }
         let asked = draft.restrictions().map_err(|error| error.to_string())?;
-        let limited = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools);
+        let limited = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools, self.sandbox());
         draft.restrict(&limited.map_err(|error| error.to_string())?);
         Ok(())
     }
@@ -247,7 +267,8 @@ impl Cap {
         let effective = self.restrictions.effective_allowed_tools();
         let granted = effective.as_deref().unwrap_or(&self.main_tools);
         // Denials of a part need no look: they are held beside the child's own lists, call by call.
-        BOT.demand(&self.title, granted, &[], asked).map_err(|error| error.to_string())?;
+        BOT.demand(&Granted { owner: &self.title, patterns: granted, sandbox: self.sandbox() }, &[], asked)
+            .map_err(|error| error.to_string())?;
         may_all(&self.policy, asked, &self.title)
     }
 }

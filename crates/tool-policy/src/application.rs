@@ -54,7 +54,7 @@ pub struct Application {
     pub tools: &'static [&'static str],
     /// Tools that the server once had. Rules may still name them; they grant and deny nothing.
     pub retired_tools: &'static [&'static str],
-    /// Those of `tools` that start agents. No spawned agent and no subagent may call them.
+    /// Those of `tools` that start agents or make jobs. No spawned agent and no subagent may call them.
     pub spawning_tools: &'static [&'static str],
     /// Prefixes of environment variables that no line of a job may set.
     pub reserved_variables: &'static [&'static str],

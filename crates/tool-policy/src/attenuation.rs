@@ -2,8 +2,9 @@
 //!
 //! Sound, not complete: where it cannot be told that the child gets no more, it is refused.
 
+use crate::path::ResolvedRoots;
 use crate::rule::{Matcher, Origin, Rule};
-use crate::{Application, ToolLists, ToolPattern};
+use crate::{Application, PathRoots, Rights, ToolLists, ToolPattern};
 
 /// A child asked for more than its parent has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +41,30 @@ pub enum Widening {
     },
 }
 
+/// Who makes a child.
+#[derive(Clone, Copy, Debug)]
+pub struct Parent<'a> {
+    /// Its name in errors: `routine x`.
+    pub name: &'a str,
+    /// Its lists.
+    pub tools: &'a ToolLists,
+    /// What it has where it has no allowlist.
+    pub main_tools: &'a [ToolPattern],
+    /// The folders of the sandbox that it runs in; `None`: it runs in none, so that its rules open all that they say.
+    pub sandbox: Option<&'a PathRoots>,
+}
+
+/// What somebody has, to be handed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Granted<'a> {
+    /// Its name in errors.
+    pub owner: &'a str,
+    /// What it has.
+    pub patterns: &'a [ToolPattern],
+    /// See [`Parent::sandbox`].
+    pub sandbox: Option<&'a PathRoots>,
+}
+
 impl Application {
     /// Whether everything that `child` allows, `parent` allows too. `false` where that cannot be told.
     #[must_use]
@@ -66,6 +91,41 @@ impl Application {
                 inner.iter().all(|inner| outer.iter().any(|outer| outer.covers(inner)))
             }
             _ => parent.pattern == child.pattern,
+        }
+    }
+
+    /// Whether a job that has `parent` may hand `child` on: `child` grants no call that `parent` does not grant, and no power
+    /// that the sandbox does not give to `parent`. A rule for a whole tool opens less than narrow rules can: `Read` and
+    /// `Edit` open nothing of the person's home folder, `Bash` no sockets with a path, `Agent` no agents. `false` where that
+    /// cannot be told.
+    #[must_use]
+    pub fn delegates(&'static self, parent: &ToolPattern, child: &ToolPattern, roots: &PathRoots) -> bool {
+        self.delegates_in(parent, child, &ResolvedRoots::new(roots, self))
+    }
+
+    pub(crate) fn delegates_in(
+        &'static self,
+        parent: &ToolPattern,
+        child: &ToolPattern,
+        roots: &ResolvedRoots,
+    ) -> bool {
+        if parent == child {
+            return true;
+        }
+        if !self.covers(parent, child) {
+            return false;
+        }
+        let (outer, inner) = (Rule::new(parent, Origin::MainTools, self), Rule::new(child, Origin::MainTools, self));
+        match (&outer.matcher, &inner.matcher) {
+            (_, Matcher::All) | (_, Matcher::Unsupported) => true,
+            (Matcher::Path(outer), Matcher::Path(inner)) => inner.is_in_work() || !outer.is_closed(roots),
+            (_, Matcher::Path(inner)) => inner.is_in_work(),
+            (Matcher::Command(outer), Matcher::Command(inner)) => outer.delegates(inner),
+            (_, Matcher::Command(inner)) => {
+                inner.program().is_some_and(|program| Rights::wide().covers(&inner.rights(program)))
+            }
+            (_, Matcher::Text(_)) => !outer.is_all() || child.canonical_tool() != "Agent",
+            (_, Matcher::Host(_)) => true,
         }
     }
 
@@ -98,19 +158,14 @@ impl Application {
     }
 
     /// Returns the lists of a child that a job creates: those that it asks for, limited to what the job has. Neither
-    /// the job nor the child has both lists. `parent_name` names the job in errors.
+    /// the job nor the child has both lists.
     ///
     /// An allowlist must be covered, pattern by pattern, by the job's; the job's denials are appended to a denylist.
     ///
     /// # Errors
     /// [`Widening`] with the pattern that is too much.
-    pub fn attenuate(
-        &'static self,
-        parent_name: &str,
-        parent: &ToolLists,
-        asked: &ToolLists,
-        main_tools: &[ToolPattern],
-    ) -> Result<ToolLists, Widening> {
+    pub fn attenuate(&'static self, parent: &Parent<'_>, asked: &ToolLists) -> Result<ToolLists, Widening> {
+        let Parent { name, tools: parent, main_tools, sandbox } = *parent;
         let denied = parent.deny.as_deref().unwrap_or_default();
         let more = asked.deny.as_deref().unwrap_or_default();
         if let Some(patterns) = &asked.allow {
@@ -119,7 +174,8 @@ impl Application {
                 let always = always.iter().filter(|pattern| !own.contains(pattern));
                 own.iter().chain(always).cloned().collect::<Vec<_>>()
             });
-            self.demand(parent_name, granted.as_deref().unwrap_or(main_tools), denied, patterns)?;
+            let granted = Granted { owner: name, patterns: granted.as_deref().unwrap_or(main_tools), sandbox };
+            self.demand(&granted, denied, patterns)?;
             return Ok(ToolLists { allow: Some(patterns.clone()), deny: None });
         }
         if let Some(own) = &parent.allow {
@@ -131,33 +187,38 @@ impl Application {
         Ok(ToolLists { allow: None, deny: (!none).then_some(all) })
     }
 
-    /// Whether each of `patterns` is covered by what `parent_name` is granted, and reaches into nothing that it is denied.
+    /// Whether each of `patterns` may be handed on by who has `granted`, and reaches into nothing that it is denied.
     ///
     /// # Errors
     /// [`Widening`] with the first pattern that is too much.
     pub fn demand(
         &'static self,
-        parent_name: &str,
-        granted: &[ToolPattern],
+        granted: &Granted<'_>,
         denied: &[ToolPattern],
         patterns: &[ToolPattern],
     ) -> Result<(), Widening> {
-        patterns.iter().try_for_each(|pattern| self.check(parent_name, granted, denied, pattern))
+        let roots = granted.sandbox.map(|roots| ResolvedRoots::new(roots, self));
+        patterns.iter().try_for_each(|pattern| self.check(granted, roots.as_ref(), denied, pattern))
     }
 
     fn check(
         &'static self,
-        parent: &str,
-        granted: &[ToolPattern],
+        granted: &Granted<'_>,
+        roots: Option<&ResolvedRoots>,
         denied: &[ToolPattern],
         pattern: &ToolPattern,
     ) -> Result<(), Widening> {
+        let parent = granted.owner;
         // Every job has the automatic entry anyway.
         if self.always_allowed().as_ref() == Some(pattern) {
             return Ok(());
         }
-        if !granted.iter().any(|grant| self.covers(grant, pattern)) {
-            let shown: Vec<String> = granted.iter().map(ToString::to_string).collect();
+        let has = |grant: &ToolPattern| match roots {
+            Some(roots) => self.delegates_in(grant, pattern, roots),
+            None => self.covers(grant, pattern),
+        };
+        if !granted.patterns.iter().any(has) {
+            let shown: Vec<String> = granted.patterns.iter().map(ToString::to_string).collect();
             return Err(Widening::NotCovered {
                 pattern: pattern.to_string(),
                 parent: parent.into(),
@@ -238,6 +299,64 @@ mod tests {
             ("WebSearch", "WebSearch", true),
         ] {
             assert_eq!(BOT.covers(&pattern(parent), &pattern(child)), expected, "{parent} covers {child}");
+        }
+    }
+
+    /// A whole tool, and a tree around what is protected, open less in the sandbox than narrow rules can.
+    #[test]
+    fn nothing_is_handed_on_that_the_sandbox_does_not_give() {
+        let roots = PathRoots {
+            root: "/home/ann/bot".into(),
+            work: "/home/ann/bot/work".into(),
+            user_home: "/home/ann".into(),
+        };
+        for (parent, child, expected) in [
+            ("Read", "Read", true),
+            ("Read", "Read(notes/**)", true),
+            ("Read", "Read(*.md)", true),
+            ("Read", "Read(~/.ssh/**)", false),
+            ("Read", "Read(//home/ann/.ssh/**)", false),
+            ("Read", "Read(//etc/**)", false),
+            ("Edit", "Edit(~/.ssh/**)", false),
+            ("Edit", "Read(~/.ssh/**)", false),
+            ("Edit", "Write(notes/a)", true),
+            ("NotebookEdit", "NotebookEdit(~/.ssh/**)", false),
+            ("Grep", "Grep(~/.ssh/**)", false),
+            ("*", "Edit(~/.ssh/**)", false),
+            ("*", "Edit(notes/**)", true),
+            ("*", "Edit", true),
+            ("Read(~/**)", "Read(~/**)", true),
+            ("Read(~/**)", "Read(~/.ssh/**)", false),
+            ("Read(//**)", "Read(//etc/**)", false),
+            ("Read(//home/**)", "Read(//home/ann/.ssh/**)", false),
+            ("Read(~/docs/**)", "Read(~/docs/a/**)", true),
+            ("Read(//etc/**)", "Read(//etc/apt/**)", true),
+            ("Bash", "Bash(ls *)", true),
+            ("Bash", "Bash(python3 x.py)", true),
+            ("Bash", "Bash(bash notes/x.sh)", true),
+            ("Bash", "Bash(bot gmail *)", true),
+            ("Bash", "Bash(docker *)", false),
+            ("Bash", "Bash(ssh *)", false),
+            ("Bash", "Bash(* ps)", false),
+            ("*", "Bash(docker *)", false),
+            ("Bash(docker *)", "Bash(docker ps)", true),
+            ("Bash(bash *)", "Bash(bash notes/x.sh)", false),
+            ("Bash(sh *)", "Bash(sh notes/x.sh)", false),
+            ("Bash(bash notes/*)", "Bash(bash notes/x.sh)", true),
+            ("Bash(bash *)", "Bash(bash -c *)", true),
+            ("Bash(* --version)", "Bash(notes/evil.sh --version)", false),
+            ("Bash(* --version)", "Bash(git --version)", false),
+            ("Bash(/opt/tools/* *)", "Bash(/opt/tools/x *)", false),
+            ("Agent", "Agent(clerk)", false),
+            ("*", "Agent(clerk)", false),
+            ("Agent(clerk)", "Agent(clerk)", true),
+            ("Agent(c*)", "Agent(clerk)", true),
+            ("Skill", "Skill(deploy)", true),
+            ("WebFetch", "WebFetch(domain:docs.rs)", true),
+            ("mcp__chat", "mcp__chat__ping_user", true),
+        ] {
+            let found = BOT.delegates(&pattern(parent), &pattern(child), &roots);
+            assert_eq!(found, expected, "{parent} hands on {child}");
         }
     }
 
@@ -341,7 +460,8 @@ mod tests {
     #[track_caller]
     fn check(parent: &ToolLists, asked: &ToolLists, expected: Result<&ToolLists, &str>) {
         let main = [pattern("Bash"), pattern("Read"), pattern("mcp__chat")];
-        match (BOT.attenuate("routine x", parent, asked, &main), expected) {
+        let parent = Parent { name: "routine x", tools: parent, main_tools: &main, sandbox: None };
+        match (BOT.attenuate(&parent, asked), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(&found, expected),
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
             (found, expected) => panic!("{found:?}, not {expected:?}"),

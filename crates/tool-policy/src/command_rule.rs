@@ -164,6 +164,12 @@ impl CommandRule {
         narrower && (!fetches || fetch::covers(&read(self), &read(other)))
     }
 
+    /// Whether it hands on all that another one grants: besides what it [`covers`](Self::covers), the program by a path, and the
+    /// script of a shell, are only granted where a rule spells them.
+    pub(super) fn delegates(&self, other: &Self) -> bool {
+        self.program().is_some() && (self.names_script() || !other.names_script()) && self.covers(other)
+    }
+
     fn granting_is_same(&self, other: &Self) -> bool {
         self.words == other.words
     }

@@ -28,7 +28,7 @@ mod wildcard;
 
 pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
 pub use application::{Application, ReadLink};
-pub use attenuation::Widening;
+pub use attenuation::{Granted, Parent, Widening};
 pub use path::PathRoots;
 pub use pattern::{PatternError, ToolPattern};
 pub use policy::{JobRules, Policy};

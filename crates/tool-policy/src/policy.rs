@@ -3,8 +3,6 @@
 //! Layers: what is blocked for every fork; the denials; the grants; the permission mode. The first that says no wins.
 //! Every decision carries its layer, its rule and a sentence. Deciding never panics: what is not understood is denied.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use crate::path::{PathRoots, ResolvedRoots};
@@ -27,7 +25,8 @@ pub struct Policy {
     /// A spawned agent: it calls no agents and spawns none.
     spawned: bool,
     roots: ResolvedRoots,
-    user_home: PathBuf,
+    /// The folders as they were given.
+    given: PathRoots,
     application: &'static Application,
     /// The job's own lists last: an agent's come before.
     lists: Vec<RuleSet>,
@@ -81,7 +80,7 @@ impl Policy {
             fork,
             spawned: false,
             roots: ResolvedRoots::new(roots, application),
-            user_home: roots.user_home.clone(),
+            given: roots.clone(),
             application,
             lists: vec![lists],
             subagents: Vec::new(),
@@ -141,7 +140,7 @@ impl Policy {
         if let Some(why) = self.blocked_tool(tool, call).or_else(|| self.unknown_agent(tool, call)) {
             return deny(Layer::System, None, format!("{shown}: {why}"));
         }
-        match request::request(call, tool, &self.user_home, self.application.read_link) {
+        match request::request(call, tool, &self.given.user_home, self.application.read_link) {
             Request::Unreadable(why) => deny(Layer::System, None, format!("{shown}: denied, since {why}")),
             Request::Bash => self.decide_shell(&lists, &shown, person),
             request => self.decide_request(tool, &request, &lists, &shown, person),
@@ -277,16 +276,26 @@ impl Policy {
         deny(Layer::AllowedTools, None, format!("{sentence}{hint}"))
     }
 
-    /// Whether every call that a pattern allows is granted by each owner's lists, and none of them denies all of these calls.
+    /// Whether each owner's lists may hand a pattern on (see [`Application::delegates`]), and none of them denies all of its calls.
     /// `false` where that cannot be told.
     #[must_use]
     pub fn covers(&self, pattern: &ToolPattern) -> bool {
         let asked = std::slice::from_ref(pattern);
         self.lists.iter().all(|lists| {
             let denied: Vec<ToolPattern> = lists.deny.iter().map(|rule| rule.pattern.clone()).collect();
-            let granted = |rules: &Vec<Rule>| rules.iter().any(|rule| self.application.covers(&rule.pattern, pattern));
+            let has = |rule: &Rule| match self.fork {
+                true => self.application.delegates_in(&rule.pattern, pattern, &self.roots),
+                false => self.application.covers(&rule.pattern, pattern),
+            };
+            let granted = |rules: &Vec<Rule>| rules.iter().any(has);
             lists.allow.as_ref().is_none_or(granted) && self.application.without(asked, &denied) == asked
         })
+    }
+
+    /// The folders that its rules refer to.
+    #[must_use]
+    pub fn path_roots(&self) -> &PathRoots {
+        &self.given
     }
 
     /// Whether some rule grants a tool by just its name.

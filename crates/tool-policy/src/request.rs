@@ -119,14 +119,15 @@ fn optional<'a>(call: &'a ToolCall, key: &str) -> Result<Option<&'a str>, &'stat
 }
 
 /// The other spelling of a screenshot's name (`… 9.00 AM.png`): macOS writes a narrow blank, and where a file is missing older
-/// clients read the one with the other blank.
+/// clients read the one with the other blank. They change the first place of the path where the name's end stands.
 fn screenshot(path: &str) -> Option<String> {
     const NARROW: char = '\u{202f}';
     let end = path.len().checked_sub("AM.png".len())?;
     let (before, name) = (path.get(..end)?, path.get(end..)?);
     let is_time = ["AM.png", "PM.png"].iter().any(|time| name.eq_ignore_ascii_case(time));
     let (blank, other) = if before.ends_with(NARROW) { (NARROW, ' ') } else { (' ', NARROW) };
-    Some(format!("{}{other}{name}", before.strip_suffix(blank)?)).filter(|_| is_time)
+    before.strip_suffix(blank).filter(|_| is_time)?;
+    Some(path.replacen(&format!("{blank}{name}"), &format!("{other}{name}"), 1))
 }
 
 /// Whether the client takes something off the ends of a text before it uses it, as JavaScript's `trim` does.
@@ -210,6 +211,7 @@ mod tests {
     fn a_screenshot_has_two_names() {
         assert_eq!(screenshot("a/x 9.00 AM.png").as_deref(), Some("a/x 9.00\u{202f}AM.png"));
         assert_eq!(screenshot("a/x\u{202f}PM.png").as_deref(), Some("a/x PM.png"));
+        assert_eq!(screenshot("a/d AM.png/y AM.png").as_deref(), Some("a/d\u{202f}AM.png/y AM.png"));
         for path in ["a/xAM.png", "a/x AM.jpg", "AM.png", "é.png", "a/x AM.png/b"] {
             assert_eq!(screenshot(path), None, "{path}");
         }

@@ -16,6 +16,19 @@ fn file(draft: &Draft) -> &'static Path {
     Path::new(if draft.kind == Kind::Routine { "routines/x.md" } else { "reminders/x.md" })
 }
 
+/// A list that no file could hold is refused, and never left out: without it the job would have everything.
+#[test]
+fn a_value_that_cannot_be_written_is_refused() {
+    let field = FIELDS.iter().find(|field| field.name == "allowed_tools").unwrap();
+    for list in [vec!["Read".to_owned(); 2_000], vec![format!("Bash(ls {})", "a".repeat(100_000))]] {
+        let mut draft = Draft::empty(Kind::Reminder, "Look.".into());
+        draft.background = true;
+        let fault = draft.set(field, &FieldValue::Texts(list)).unwrap_err();
+        assert!(fault.message.contains("allowed_tools"), "{}", fault.message);
+        assert_eq!(draft.allowed_tools, None);
+    }
+}
+
 #[test]
 fn only_what_is_not_the_default_is_written() {
     let id = DefinitionId::new("1f0c9a2b");

@@ -133,6 +133,41 @@ fn what_is_more_is_refused_with_its_name() {
     refused(&usual, |draft| draft.timeout = Some(Duration::from_secs(1801)), "`--timeout 30m 1s` is more");
 }
 
+/// What a rule for a whole tool opens in the sandbox is less than what narrow rules can open.
+#[test]
+fn a_whole_tool_hands_on_no_more_than_its_sandbox_opens() {
+    let usual = of(&reminder(Mode::Background(Background::default()), None));
+    let asks = |cap: &Cap, pattern: &str| {
+        let mut draft = draft();
+        draft.allowed_tools = texts(&[pattern]);
+        (
+            cap.narrow(&mut draft).is_ok(),
+            cap.may_spawn(Some(&SpawnTools { allow: texts(&[pattern]), deny: None })).is_ok(),
+        )
+    };
+    for pattern in ["Edit(~/.ssh/**)", "Read(//home/u/.ssh/**)", "Bash(docker *)", "Bash(* ps)", "Agent(clerk)"] {
+        assert_eq!(asks(&usual, pattern), (false, false), "{pattern}");
+    }
+    for pattern in ["Edit(notes/**)", "Read", "Bash(ls *)", "Bash"] {
+        assert_eq!(asks(&usual, pattern), (true, true), "{pattern}");
+    }
+    // The main session runs in no sandbox: its whole tools are whole.
+    let main = of(&reminder(Mode::Foreground, None));
+    assert_eq!(asks(&main, "Read(~/.ssh/**)"), (true, true));
+}
+
+#[test]
+fn a_list_that_is_handed_on_is_short() {
+    let patterns: Vec<String> = (0..65).map(|n| format!("Bash(ls {n})")).collect();
+    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+    let cap = job(&["Bash(ls *)"], |_| {});
+    refused(&cap, |draft| draft.allowed_tools = texts(&patterns), "at most 64 patterns");
+    // Its own list is longer: that goes on.
+    let mut inherits = draft();
+    job(&patterns, |_| {}).narrow(&mut inherits).unwrap();
+    assert_eq!(inherits.allowed_tools, texts(&patterns));
+}
+
 #[test]
 fn a_chain_is_not_begun_anew_by_its_own_links() {
     let link = |depth| {

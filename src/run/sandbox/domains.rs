@@ -233,8 +233,9 @@ impl SandboxPlan {
             Writes::Extension(name) => {
                 let kept = self.home.tools().join(name);
                 // An agent can call what is not there.
-                if farm::find(&format!("ollim-bot-{name}"), &self.path).is_some() {
+                if let Some(command) = farm::find(&format!("ollim-bot-{name}"), &self.path) {
                     std::fs::create_dir_all(&kept)?;
+                    domain.execute.push(resolved(command));
                 }
                 domain.write.push(kept);
                 domain.execute.push(self.home.bin());
@@ -284,12 +285,18 @@ impl SandboxPlan {
         agent_sandbox::without(&places, &self.hidden().iter().map(resolved).collect::<Vec<_>>())
     }
 
-    /// The files under which programs could be started past the broker: those that denials speak of.
+    /// The files under which programs could be started past the broker: those that denials speak of, and the person's own
+    /// commands, which `ollim-bot` alone starts, with the service's verdict.
     pub(super) fn guarded(&self, rights: &ShellRights) -> Vec<PathBuf> {
         const GIT: &[&str] = &["/usr/lib/git-core", "/usr/libexec/git-core", "/usr/local/libexec/git-core"];
         let folders: Vec<PathBuf> =
             self.path.iter().cloned().chain(["/usr/bin", "/usr/sbin", "/usr/local/bin"].map(PathBuf::from)).collect();
-        let mut files: Vec<PathBuf> = Vec::new();
+        let programs = farm::known_programs(&self.path);
+        let mut files: Vec<PathBuf> = programs
+            .iter()
+            .filter(|(name, _)| name.starts_with("ollim-bot-"))
+            .map(|(_, file)| resolved(file))
+            .collect();
         for name in &rights.denied {
             files.extend(
                 folders.iter().map(|folder| folder.join(name)).filter(|file| farm::is_program(file)).map(resolved),

@@ -31,20 +31,20 @@ impl SandboxPlan {
     /// stands before.
     pub(super) fn trees(&self, exactly: bool) -> Trees {
         let mut trees = Trees::default();
-        let is_protected = self.protection();
+        let is_closed = self.closed_trees();
         for pattern in &self.granted {
             let rule = pattern.specifier().unwrap_or("**");
             match pattern.canonical_tool() {
                 "*" => {
                     trees.everything = true;
-                    trees.write.extend(self.tree("**", true, exactly, &is_protected));
+                    trees.write.extend(self.tree("**", true, exactly, &is_closed));
                 }
                 "Read" if pattern.is_whole_tool() => trees.everything = true,
-                "Read" | "Grep" => trees.read.extend(self.tree(rule, false, exactly, &is_protected)),
-                "Glob" | "LS" if !exactly => trees.read.extend(self.tree(rule, false, exactly, &is_protected)),
+                "Read" | "Grep" => trees.read.extend(self.tree(rule, false, exactly, &is_closed)),
+                "Glob" | "LS" if !exactly => trees.read.extend(self.tree(rule, false, exactly, &is_closed)),
                 "Edit" | "NotebookEdit" => {
                     trees.everything |= pattern.is_whole_tool();
-                    trees.write.extend(self.tree(rule, true, exactly, &is_protected));
+                    trees.write.extend(self.tree(rule, true, exactly, &is_closed));
                 }
                 _ => {}
             }
@@ -58,27 +58,27 @@ impl SandboxPlan {
     /// What `Edit` rules open to programs that write. A rule that names one file opens that file, where it is there, and not what lies
     /// beside it.
     pub(super) fn written_by_programs(&self) -> Vec<PathBuf> {
-        let is_protected = self.protection();
+        let is_closed = self.closed_trees();
         let rules =
             self.granted.iter().filter(|pattern| matches!(pattern.canonical_tool(), "*" | "Edit" | "NotebookEdit"));
         rules
             .filter_map(|pattern| match pattern.specifier() {
                 Some(rule) if pattern.canonical_tool() != "*" => {
-                    self.tree(rule, true, !rule.contains(['*', '?', '[', '!', '\\']), &is_protected)
+                    self.tree(rule, true, !rule.contains(['*', '?', '[', '!', '\\']), &is_closed)
                 }
-                _ => self.tree("**", true, false, &is_protected),
+                _ => self.tree("**", true, false, &is_closed),
             })
             .collect()
     }
 
-    fn protection(&self) -> impl Fn(&Path) -> bool + use<> {
+    fn closed_trees(&self) -> impl Fn(&Path) -> bool + use<> {
         let (root, work) = (self.home.root().to_owned(), self.home.work());
-        Places { root, work, user_home: self.user_home.clone() }.protection(&BOT)
+        Places { root, work, user_home: self.user_home.clone() }.closed_trees(&BOT)
     }
 
     /// The literal prefix of a path rule (in which no `..` can stand); for writing the folder that it names. `None` where that is
-    /// a protected place, or everything, or, if `exactly` is wanted, where the rule is narrower than a tree and no file.
-    fn tree(&self, rule: &str, write: bool, exactly: bool, is_protected: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    /// closed to every job, or everything, or, if `exactly` is wanted, where the rule is narrower than a tree and no file.
+    fn tree(&self, rule: &str, write: bool, exactly: bool, is_closed: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let work = self.home.work();
         let (base, rest) = if let Some(rest) = rule.strip_prefix("//") {
             (PathBuf::from("/"), rest)
@@ -98,7 +98,6 @@ impl SandboxPlan {
         let folders = if write && file && !exactly { literal.saturating_sub(1) } else { literal };
         let tree: PathBuf = base.iter().map(OsStr::new).chain(parts[..folders].iter().map(OsStr::new)).collect();
         let whole = tree == base && base != work;
-        let around = [self.home.root(), &self.user_home.join(".claude")].iter().any(|place| place.starts_with(&tree));
-        (!whole && !is_protected(&tree) && !around).then_some(tree)
+        (!whole && !is_closed(&tree)).then_some(tree)
     }
 }

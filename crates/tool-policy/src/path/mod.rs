@@ -107,6 +107,18 @@ impl PathRule {
         plain && open && other.segments.len() > prefix.len() && other.segments.starts_with(prefix)
     }
 
+    /// Whether it keeps to `work/`.
+    pub(super) fn is_in_work(&self) -> bool {
+        self.base == Base::Work
+    }
+
+    /// Whether the tree that it begins with holds what is protected, so that no sandbox opens it.
+    pub(super) fn is_closed(&self, roots: &ResolvedRoots) -> bool {
+        let literal = self.segments.iter().map_while(Segment::plain);
+        let below: PathBuf = literal.collect();
+        self.bases(roots).iter().any(|base| roots.holds_protected(&base.join(&below)))
+    }
+
     /// Whether some path could match both; `true` where that cannot be told.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         if self.base != other.base || self.floating || other.floating {

@@ -17,11 +17,12 @@ pub struct PathRoots {
 }
 
 impl PathRoots {
-    /// Whether what lies at an absolute path without `..` is protected whatever the rules say: the data folder outside of `work`, the
-    /// person's own client, folders with tooling (`.git`, `.claude`), and processes. The places are looked up once.
-    pub fn protection(&self, application: &Application) -> impl Fn(&Path) -> bool + use<> {
+    /// Whether a sandbox, which knows whole trees only, must not open a tree: it is protected, or holds the data folder or the
+    /// person's own client. Protected are the data folder outside of `work`, that client, folders with tooling (`.git`,
+    /// `.claude`), and processes. The places are looked up once; the tree is absolute and without `..`.
+    pub fn closed_trees(&self, application: &Application) -> impl Fn(&Path) -> bool + use<> {
         let roots = ResolvedRoots::new(self, application);
-        move |path| roots.protected(path).is_some()
+        move |tree| roots.protected(tree).is_some() || roots.holds_protected(tree)
     }
 }
 
@@ -31,6 +32,8 @@ pub(crate) struct ResolvedRoots {
     pub root: Vec<PathBuf>,
     pub work: Vec<PathBuf>,
     pub user_home: Vec<PathBuf>,
+    /// The folder and the settings of the person's own client.
+    client: Vec<PathBuf>,
     pub read_link: ReadLink,
     /// See [`Application::temporary`].
     temporary: &'static str,
@@ -66,13 +69,10 @@ impl ResolvedRoots {
     pub fn new(roots: &PathRoots, application: &Application) -> Self {
         let Application { read_link, temporary, .. } = *application;
         let spellings = |path: &Path| spellings(path, read_link);
-        Self {
-            root: spellings(&roots.root),
-            work: spellings(&roots.work),
-            user_home: spellings(&roots.user_home),
-            read_link,
-            temporary,
-        }
+        let user_home = spellings(&roots.user_home);
+        let of_client = |home: &PathBuf| [".claude", ".claude.json"].map(|name| home.join(name));
+        let client = user_home.iter().flat_map(of_client).flat_map(|place| spellings(&place)).collect();
+        Self { root: spellings(&roots.root), work: spellings(&roots.work), user_home, client, read_link, temporary }
     }
 
     /// Whether a path leads into some run's folder for temporary files. Of which run, the kernel's sandbox says.
@@ -85,14 +85,18 @@ impl ResolvedRoots {
         !self.temporary.is_empty() && self.root.iter().filter_map(|root| path.strip_prefix(root).ok()).any(is_below)
     }
 
+    /// Whether the data folder or the person's own client lies in a tree.
+    pub fn holds_protected(&self, tree: &Path) -> bool {
+        self.root.iter().chain(&self.client).any(|place| place.starts_with(tree))
+    }
+
     /// Whether an absolute path without `..` is protected.
     pub fn protected(&self, path: &Path) -> Option<Protected> {
         let inside = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         if inside(&self.root) && !inside(&self.work) && !self.is_temporary(path) {
             return Some(Protected::DataFolder);
         }
-        let of_client = |home: &PathBuf| path.starts_with(home.join(".claude")) || *path == home.join(".claude.json");
-        if self.user_home.iter().any(of_client) {
+        if inside(&self.client) {
             return Some(Protected::Client);
         }
         let mut parts = path.components().filter_map(|part| match part {

@@ -58,7 +58,7 @@ impl Rights {
     }
 
     /// What a program may do where everything is granted.
-    pub(super) fn wide() -> Self {
+    pub(crate) fn wide() -> Self {
         Self { writes: Writes::Work, network: true, local_sockets: false, executes: Executes::Anything }
     }
 

@@ -256,7 +256,10 @@ proptest! {
         };
         let main = main_tools();
         let parent = config(&parent, parent_denies);
-        let Ok(child) = BOT.attenuate("routine x", &parent, &config(&child, child_denies), &main) else { return Ok(()) };
+        let Ok(child) = BOT.attenuate(
+            &Parent { name: "routine x", tools: &parent, main_tools: &main, sandbox: None },
+            &config(&child, child_denies),
+        ) else { return Ok(()) };
         let of = |lists: &ToolLists| background(lists.allow.as_deref(), lists.deny.as_deref().unwrap_or_default(), &roots());
         let (above, below) = (of(&parent).decide(&call), of(&child).decide(&call));
         prop_assert!(
