@@ -4,9 +4,8 @@ use std::path::Path;
 
 use crate::Application;
 use crate::fetch;
-use crate::git;
-use crate::options::{self, Effect, Found};
-use crate::programs::{self, base_name};
+use crate::options::{self, Found};
+use crate::programs::{self, Effect, Syntax, base_name, git};
 use crate::start::{Executes, Rights, Start};
 use crate::wildcard::{STAR, Wildcard};
 
@@ -49,11 +48,7 @@ impl CommandRule {
         denying.extend(rewritten(true));
         if let Some(program) = fixed.first() {
             denying.extend(program.contains('/').then(|| written.with_prefix(1, &[base_name(program)])));
-            if base_name(program).starts_with("git-")
-                && let Some(split) = git::without_globals(&fixed[..1])
-            {
-                denying.push(written.with_prefix(1, &split));
-            }
+            denying.extend(git::split(program).map(|split| written.with_prefix(1, &split)));
         }
         Self { words: granting.words(), fixed: granting.fixed_words(), granting, denying, application }
     }
@@ -85,8 +80,7 @@ impl CommandRule {
     /// Whether it grants a wrapper the script that it names (`bash notes/backup.sh`). A rule for a wrapper that names none grants no
     /// more than what every wrapper may do: what it starts is judged by itself.
     pub(super) fn names_script(&self) -> bool {
-        let shell =
-            self.program().and_then(programs::known_as).is_some_and(|name| ["bash", "dash", "sh"].contains(&name));
+        let shell = self.program().is_some_and(|program| programs::known(program).shell);
         shell && self.arguments().first().is_some_and(|word| !word.starts_with(['-', STAR]) && !word.is_empty())
     }
 
@@ -107,8 +101,8 @@ impl CommandRule {
     pub(super) fn falls_short(&self, start: &Start<'_>) -> Option<Short> {
         let mut spelled = self.spelled(start.program);
         let mut given = start.guarded.clone();
-        if let Some(call) = &start.fetch {
-            let rule = fetch::read_rule(start.program, &self.words);
+        if let (Some(call), Some(options)) = (&start.fetch, fetch::options(start.program)) {
+            let rule = fetch::read_rule(options, &self.words);
             // Where every address is granted, so is the one that a redirection leads to.
             if rule.any_address {
                 given.retain(|option| option.id != "location");
@@ -159,9 +153,9 @@ impl CommandRule {
         // Words and rights follow from the text, so the child must not spell what the parent does not.
         let narrower = self.unspelled(self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program));
-        let fetches = fetch::is_of(program);
-        let read = |rule: &Self| fetch::read_rule(program, &rule.words);
-        narrower && (!fetches || fetch::covers(&read(self), &read(other)))
+        let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);
+        let within = |options| fetch::covers(&read(self, options), &read(other, options));
+        narrower && fetch::options(program).is_none_or(within)
     }
 
     /// Whether it hands on all that another one grants: besides what it [`covers`](Self::covers), the program by a path, and the
@@ -190,7 +184,7 @@ impl CommandRule {
         if programs::known_as(program).is_none() && !self.is_own(&ours[0]) {
             return true;
         }
-        if ours[0] == "git" && ours.get(1).is_some_and(|name| !git::is_own(name)) {
+        if programs::named(&ours[0]).is_git() && ours.get(1).is_some_and(|name| !git::is_own(name)) {
             return true;
         }
         if self.granting.is_exact() && denial.granting.is_exact() && !self.strips(&ours[0]) {
@@ -234,7 +228,7 @@ impl CommandRule {
 
     /// Whether words of a call are removed before it is matched, so that its text says less than it seems.
     fn strips(&self, program: &str) -> bool {
-        self.is_own(program) || matches!(program, "git" | "curl" | "wget")
+        self.is_own(program) || !matches!(programs::named(program).syntax, Syntax::Options)
     }
 
     /// The fixed words of a rule as a denial reads them: by the program's base name, `git-push` as `git push`, blanks
@@ -248,8 +242,7 @@ impl CommandRule {
         if let Some(canonical) = self.application.canonical(&words, true) {
             return canonical;
         }
-        if let Some(name) = base_name(&words[0]).strip_prefix("git-").filter(|name| !name.is_empty()) {
-            let split = ["git".to_owned(), name.to_owned()];
+        if let Some(split) = git::split(&words[0]) {
             words.splice(..1, split);
             return words;
         }

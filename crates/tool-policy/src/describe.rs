@@ -1,10 +1,9 @@
 //! What a Bash rule includes, in one sentence: for a person who wrote it.
 
-use crate::options::{self, Guarded};
-use crate::programs::base_name;
+use crate::programs::{self, Guarded, Syntax, git};
 use crate::rule::{Matcher, Origin, Rule};
 use crate::start::{Executes, Writes};
-use crate::{Application, ToolPattern, git, programs};
+use crate::{Application, ToolPattern};
 
 impl Application {
     /// Says what a Bash rule includes, and what it does not. `None`: a rule for another tool, or for every program.
@@ -14,7 +13,7 @@ impl Application {
         let program = command.program()?;
         let arguments = command.fixed().get(1..).unwrap_or_default();
         let subject = match arguments.first() {
-            Some(next) if programs::has_subcommands(base_name(program)) || self.is_command(program) => {
+            Some(next) if programs::by_base_name(program).subcommands || self.is_command(program) => {
                 format!("`{program} {next}`")
             }
             _ => format!("`{program}`"),
@@ -78,22 +77,13 @@ impl Application {
 /// The options that a `*` does not stand for, each with how it is written.
 fn kept_back(program: &str, arguments: &[String]) -> Vec<(String, String)> {
     let shown = |list: &[Guarded], one_dash: bool| {
-        list.iter().map(|option| (option.id().to_owned(), option.shown(one_dash))).collect::<Vec<_>>()
+        list.iter().map(|option| (option.name.to_owned(), option.shown(one_dash))).collect::<Vec<_>>()
     };
-    match base_name(program) {
-        "git" => shown(git::options(git::subcommand(arguments)).guarded, false),
-        "curl" => ["output", "location", "config", "upload-file", "proxy"]
-            .iter()
-            .map(|name| ((*name).to_owned(), format!("--{name}")))
-            .collect(),
-        "wget" => ["output-document", "input-file", "execute", "recursive", "max-redirect"]
-            .iter()
-            .map(|name| ((*name).to_owned(), format!("--{name}")))
-            .collect(),
-        name => {
-            let options = options::of(name);
-            shown(options.guarded, options.one_dash)
-        }
+    let program = programs::by_base_name(program);
+    match program.syntax {
+        Syntax::Git => shown(git::options(git::subcommand(arguments)).guarded, false),
+        Syntax::Fetch(options) => options.told.iter().map(|name| ((*name).to_owned(), format!("--{name}"))).collect(),
+        Syntax::Options => shown(program.options.guarded, program.options.one_dash),
     }
 }
 

@@ -9,7 +9,6 @@ mod client_tools;
 mod command_rule;
 mod describe;
 mod fetch;
-mod git;
 mod options;
 mod path;
 mod pattern;

@@ -4,47 +4,12 @@
 //! Words are read as `getopt_long` would at its most generous: clusters (`-uo`), attached values (`-ofile`),
 //! abbreviated long names (`--outp`). Where that could be read in two ways, an option counts as given.
 
-use crate::programs::Class;
-use crate::programs::base_name;
+use crate::fetch;
+use crate::programs::{self, Class, Effect, Guarded, Harmless, Options, Program, Syntax, git};
 use crate::start::{is_name, is_word};
 use crate::wildcard::STAR;
-use crate::{fetch, git, programs};
 
-/// What an option lets a program do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// It writes a file.
-    Writes,
-    /// It executes a program that is not judged.
-    Executes,
-    /// It changes what is read, or asked for.
-    Steers,
-    /// It changes where the program finds the code that it runs.
-    Leads,
-}
-
-/// An option that a rule must spell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Guarded {
-    short: &'static str,
-    name: &'static str,
-    effect: Effect,
-}
-
-impl Guarded {
-    /// One name for all its spellings.
-    pub(super) fn id(&self) -> &'static str {
-        self.name
-    }
-
-    /// How it is written. `one_dash`: as `find` does.
-    pub(super) fn shown(&self, one_dash: bool) -> String {
-        let dashes = if self.name.len() > 1 && !one_dash { "--" } else { "-" };
-        format!("{dashes}{}", self.name)
-    }
-}
-
-/// Such an option, found among words.
+/// An option that a rule must spell, found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// One name for all its spellings.
@@ -55,276 +20,8 @@ pub(super) struct Found {
     pub effect: Effect,
 }
 
-pub(super) const fn writes(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Writes }
-}
-
-pub(super) const fn executes(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Executes }
-}
-
-const fn steers(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Steers }
-}
-
-/// How a program's options are read.
-pub(super) struct Options {
-    pub guarded: &'static [Guarded],
-    /// Short options with a value: in a cluster, what follows is that value.
-    pub values: &'static str,
-    /// Long options that are harmless, though they begin a guarded one.
-    pub harmless: &'static [&'static str],
-    /// Its long options have one dash (`find -delete`).
-    pub one_dash: bool,
-    /// Its first word may be a cluster without a dash (`tar xIf`).
-    pub bundled: bool,
-}
-
-pub(super) const NONE: Options = Options { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false };
-
-const fn options(guarded: &'static [Guarded], values: &'static str) -> Options {
-    Options { guarded, values, ..NONE }
-}
-
-const SORT: Options =
-    options(&[writes("o", "output"), executes("", "compress-program"), writes("T", "temporary-directory")], "kSt");
-const SED: Options = options(&[writes("i", "in-place")], "efl");
-const AWK: Options = options(
-    &[
-        writes("i", "include"),
-        executes("l", "load"),
-        writes("o", "pretty-print"),
-        writes("d", "dump-variables"),
-        writes("p", "profile"),
-    ],
-    "FvfeE",
-);
-const FIND: Options = Options {
-    guarded: &[
-        writes("", "delete"),
-        writes("", "fprint"),
-        writes("", "fprint0"),
-        writes("", "fprintf"),
-        writes("", "fls"),
-        steers("", "files0-from"),
-    ],
-    one_dash: true,
-    ..NONE
-};
-const TAR: Options = Options {
-    guarded: &[
-        executes("", "to-command"),
-        executes("", "checkpoint-action"),
-        executes("I", "use-compress-program"),
-        executes("", "rsh-command"),
-        executes("F", "info-script"),
-        executes("", "new-volume-script"),
-        executes("", "rmt-command"),
-    ],
-    values: "fCbTXKNgHVL",
-    harmless: &[],
-    one_dash: false,
-    bundled: true,
-};
-const RG: Options =
-    options(&[executes("", "pre"), executes("", "hostname-bin"), executes("z", "search-zip")], "efgmABCtTrdMjE");
-const FD: Options = options(&[executes("x", "exec"), executes("X", "exec-batch")], "detEcSoj");
-const PAGER: Options = options(&[executes("", "pager")], "");
-const MAN: Options =
-    options(&[executes("P", "pager"), executes("H", "html"), executes("", "preprocessor")], "CRLmMSserEp");
-const LESS: Options = options(
-    &[
-        writes("o", "log-file"),
-        writes("O", "LOG-FILE"),
-        steers("k", "lesskey-file"),
-        steers("", "lesskey-content"),
-        steers("", "lesskey-src"),
-    ],
-    "bhjpPtTxyz",
-);
-const TREE: Options = options(&[writes("o", "output")], "LPIHT");
-const FILE: Options =
-    options(&[writes("C", "compile"), executes("z", "uncompress"), executes("Z", "uncompress-noreport")], "efFmP");
-const SHUF: Options = options(&[writes("o", "output")], "ein");
-const YQ: Options = options(&[writes("i", "inplace"), writes("s", "split-exp")], "oIpP");
-const ZIP: Options =
-    options(&[writes("m", "move"), executes("T", "test"), executes("", "unzip-command"), executes("", "TT")], "bnt");
-const PYTHON: Options = options(&[executes("c", "c"), executes("m", "m"), executes("i", "i")], "cmWX");
-const PERL: Options =
-    options(&[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")], "eEFIlmMVx");
-const RUBY: Options = options(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIKTWx");
-const NODE: Options = options(
-    &[
-        executes("e", "eval"),
-        executes("p", "print"),
-        executes("r", "require"),
-        executes("", "import"),
-        executes("", "loader"),
-        executes("", "experimental-loader"),
-        executes("i", "interactive"),
-    ],
-    "epr",
-);
-const PHP: Options =
-    options(&[executes("r", "run"), executes("R", "process-code"), executes("d", "define")], "rRBEdfFSt");
-const MAKE: Options = Options { values: "CEfIjloOW", ..NONE };
-const NPM: Options = Options { values: "Cw", ..NONE };
-const CARGO: Options = Options { values: "CFjpZ", ..NONE };
-const INSTALL: Options = options(&[executes("", "strip-program")], "gmoStT");
-const SPLIT: Options = options(&[executes("", "filter")], "abClnt");
-
-/// The options of a program that runs what a folder holds. They are counted the other way round: all but these may lead to other
-/// code.
-struct Tool {
-    /// Letters that stand alone; together in a cluster if `clusters`.
-    flags: &'static str,
-    /// Letters whose value is the rest of the word, or the next one.
-    values: &'static str,
-    clusters: bool,
-    long: &'static [&'static str],
-    /// What stands behind the first operand belongs to the program that it names.
-    until_operand: bool,
-}
-
-/// None of them has a value, which would be taken for the operand.
-const NPX_TOOL: Tool = Tool {
-    flags: "dhqsvy",
-    values: "",
-    clusters: false,
-    long: &[
-        "help",
-        "ignore-scripts",
-        "no-audit",
-        "no-fund",
-        "offline",
-        "prefer-offline",
-        "quiet",
-        "silent",
-        "version",
-        "yes",
-    ],
-    until_operand: true,
-};
-
-const MAKE_TOOL: Tool = Tool {
-    flags: "BdhiknpqrRsStvw0123456789",
-    values: "jl",
-    clusters: true,
-    long: &[
-        "always-make",
-        "debug",
-        "dry-run",
-        "help",
-        "ignore-errors",
-        "jobs",
-        "just-print",
-        "keep-going",
-        "load-average",
-        "no-builtin-rules",
-        "no-print-directory",
-        "output-sync",
-        "print-data-base",
-        "print-directory",
-        "question",
-        "quiet",
-        "recon",
-        "silent",
-        "touch",
-        "trace",
-        "version",
-        "warn-undefined-variables",
-    ],
-    until_operand: false,
-};
-
-/// It takes every number of dashes for two, and clusters for names.
-const NPM_TOOL: Tool = Tool {
-    flags: "dhqsvwy",
-    values: "",
-    clusters: false,
-    long: &[
-        "color",
-        "dry-run",
-        "foreground-scripts",
-        "help",
-        "if-present",
-        "ignore-scripts",
-        "include-workspace-root",
-        "json",
-        "loglevel",
-        "no-audit",
-        "no-color",
-        "no-fund",
-        "offline",
-        "prefer-offline",
-        "quiet",
-        "silent",
-        "verbose",
-        "version",
-        "workspace",
-        "workspaces",
-        "yes",
-    ],
-    until_operand: false,
-};
-
-const CARGO_TOOL: Tool = Tool {
-    flags: "hqrvV",
-    values: "Fjp",
-    clusters: true,
-    long: &[
-        "all",
-        "all-features",
-        "all-targets",
-        "bench",
-        "benches",
-        "bin",
-        "bins",
-        "check",
-        "color",
-        "doc",
-        "example",
-        "examples",
-        "exclude",
-        "features",
-        "frozen",
-        "help",
-        "jobs",
-        "keep-going",
-        "lib",
-        "list",
-        "locked",
-        "message-format",
-        "no-default-features",
-        "no-deps",
-        "no-fail-fast",
-        "no-run",
-        "offline",
-        "package",
-        "profile",
-        "quiet",
-        "release",
-        "test",
-        "tests",
-        "verbose",
-        "version",
-        "workspace",
-    ],
-    until_operand: false,
-};
-
-fn tool(name: &str) -> Option<&'static Tool> {
-    match name {
-        "make" | "gmake" => Some(&MAKE_TOOL),
-        "npx" => Some(&NPX_TOOL),
-        "npm" | "pnpm" | "yarn" => Some(&NPM_TOOL),
-        "cargo" => Some(&CARGO_TOOL),
-        _ => None,
-    }
-}
-
 /// The options among a tool's arguments that may lead to other code.
-fn leading(tool: &Tool, arguments: &[String]) -> Vec<Found> {
+fn leading(tool: &Harmless, arguments: &[String]) -> Vec<Found> {
     let found = |shown: String| Found { id: shown.clone(), shown, effect: Effect::Leads };
     let mut out = Vec::new();
     for word in arguments.iter().take_while(|word| *word != "--") {
@@ -360,68 +57,26 @@ fn leading(tool: &Tool, arguments: &[String]) -> Vec<Found> {
     out
 }
 
-/// How the options of a program are read.
-pub(super) fn of(name: &str) -> &'static Options {
-    match name {
-        "sort" => &SORT,
-        "sed" => &SED,
-        "awk" | "gawk" | "mawk" | "nawk" => &AWK,
-        "find" => &FIND,
-        "tar" => &TAR,
-        "rg" => &RG,
-        "fd" | "fdfind" => &FD,
-        "ag" | "ack" => &PAGER,
-        "man" => &MAN,
-        "less" | "more" => &LESS,
-        "tree" => &TREE,
-        "file" => &FILE,
-        "shuf" => &SHUF,
-        "yq" => &YQ,
-        "zip" => &ZIP,
-        "install" => &INSTALL,
-        "split" => &SPLIT,
-        "make" | "gmake" => &MAKE,
-        "npm" | "npx" | "pnpm" | "yarn" => &NPM,
-        "cargo" => &CARGO,
-        "perl" => &PERL,
-        "ruby" => &RUBY,
-        "node" | "bun" | "deno" => &NODE,
-        "php" => &PHP,
-        name if is_python(name) => &PYTHON,
-        _ => &NONE,
-    }
-}
-
-fn is_python(name: &str) -> bool {
-    let version = |c: char| c.is_ascii_digit() || c == '.';
-    name.trim_end_matches(version) == "python" || name.trim_end_matches(version) == "pypy"
-}
-
-/// Whether a program runs the script that its first operand names.
-fn is_interpreter(name: &str) -> bool {
-    is_python(name) || ["bash", "dash", "node", "perl", "php", "ruby", "sh"].contains(&name)
-}
-
 /// Whether the words of a rule name what a program runs (`make test *`, `python3 report.py *`): in another folder they name
 /// something else. A script with a path from `/` is the same one everywhere.
 pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
-    if programs::named_class(program) != Class::Runs {
+    if programs::known(program).named_class() != Class::Runs {
         return false;
     }
-    let name = base_name(program);
-    let options = of(name);
+    let program = programs::by_base_name(program);
+    let options = &program.options;
     let is_flag = |word: &&String| {
         let cluster = word.strip_prefix('-').unwrap_or_default();
         !cluster.is_empty() && cluster.chars().all(|c| c.is_ascii_alphabetic() && !options.values.contains(c))
     };
     let script = arguments.iter().find(|word| !is_flag(word));
-    if is_interpreter(name) && script.is_some_and(|word| word.starts_with('/')) {
+    if program.interpreter && script.is_some_and(|word| word.starts_with('/')) {
         return false;
     }
     let has_value = |word: &String| {
         let ends = |option: &Found| word.ends_with(option.shown.trim_start_matches('-'));
         let word_alone = std::slice::from_ref(word);
-        let led = tool(name).map(|tool| leading(tool, word_alone)).unwrap_or_default();
+        let led = program.harmless.map(|tool| leading(tool, word_alone)).unwrap_or_default();
         word.contains('=') || !scan(options, word_alone).iter().chain(&led).all(ends)
     };
     arguments.iter().any(|word| match word.starts_with('-') {
@@ -430,26 +85,26 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     })
 }
 
-/// Variables of `make` among its operands: one that is more than a word is code, and one that names a program may name any. Each
+/// Variables among the operands of a program that takes some: one that is more than a word is code, and one that names a program may name any. Each
 /// must be spelled by its name.
-fn variables(name: &str, arguments: &[String]) -> Vec<Found> {
+fn variables(program: &Program, arguments: &[String]) -> Vec<Found> {
     const RESERVED: &[&str] = &["GNUMAKEFLAGS", "MAKE", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES", "SHELL"];
     let more = |word: &String| {
         let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
         let name = name.trim_end_matches([':', '+', '?']);
         let value = value.split(STAR).next().unwrap_or_default();
-        let runs = matches!(programs::listed(value), Some(Class::Runs | Class::Wrapper));
+        let runs = programs::named(value).runs_anything();
         let plain = is_word(value) && !value.contains('/') && !runs;
         let shown = format!("{name}=*");
         let harmless = plain && is_name(name) && !RESERVED.contains(&name);
         (!harmless || word.contains(STAR)).then(|| Found { id: shown.clone(), shown, effect: Effect::Leads })
     };
-    if ["make", "gmake"].contains(&name) { arguments.iter().filter_map(more).collect() } else { Vec::new() }
+    if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
 }
 
 /// An interpreter that is given no script takes its code from standard input: a rule must spell that as `-`.
-fn code_on_input(name: &str, arguments: &[String]) -> Option<Found> {
-    let interprets = is_interpreter(name) && programs::listed(name) != Some(Class::Wrapper);
+fn code_on_input(program: &Program, arguments: &[String]) -> Option<Found> {
+    let interprets = program.interpreter && program.class != Class::Wrapper;
     let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
     let script = |word: &String| word != "-" && !word.starts_with('-');
     (interprets && !arguments.iter().any(|word| script(word) || asks(word) || word == "--")).then(|| Found {
@@ -462,14 +117,15 @@ fn code_on_input(name: &str, arguments: &[String]) -> Option<Found> {
 /// The options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
 pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<Found> {
     // Wherever it lies: another program of this name loses little.
-    match base_name(program) {
-        "git" => git::guarded(arguments),
-        "curl" | "wget" => fetch::read(program, arguments).guarded,
-        name => {
-            let mut found = scan(of(name), arguments);
-            found.extend(code_on_input(name, arguments));
-            found.extend(variables(name, arguments));
-            found.extend(tool(name).map(|tool| leading(tool, arguments)).unwrap_or_default());
+    let program = programs::by_base_name(program);
+    match program.syntax {
+        Syntax::Git => git::guarded(arguments),
+        Syntax::Fetch(options) => fetch::read(options, arguments).guarded,
+        Syntax::Options => {
+            let mut found = scan(&program.options, arguments);
+            found.extend(code_on_input(program, arguments));
+            found.extend(variables(program, arguments));
+            found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
             found
         }
     }

@@ -3,13 +3,11 @@
 
 mod address;
 mod header;
-mod table;
 
 use address::Granted;
-use table::{CURL, FLAGS, Harmless, VALUED, WGET};
 
-use crate::options::{Effect, Found};
-use crate::programs::base_name;
+use crate::options::Found;
+use crate::programs::{self, Effect, FLAGS, FetchOptions, Syntax, VALUED};
 use crate::wildcard::STAR;
 
 /// A call, or the words of a rule, taken apart.
@@ -26,21 +24,22 @@ pub(super) struct Fetch {
     pub is_redirected: bool,
 }
 
-/// Whether a program is called `curl` or `wget`, wherever it lies.
-pub(super) fn is_of(program: &str) -> bool {
-    matches!(base_name(program), "curl" | "wget")
+/// The options of a program that fetches what its operands name, wherever it lies; `None` for other programs.
+pub(super) fn options(program: &str) -> Option<&'static FetchOptions> {
+    match programs::by_base_name(program).syntax {
+        Syntax::Fetch(options) => Some(options),
+        Syntax::Options | Syntax::Git => None,
+    }
 }
 
-/// Reads the arguments of `curl` or `wget`.
-pub(super) fn read(program: &str, arguments: &[String]) -> Fetch {
-    let table = if program.ends_with("wget") { &WGET } else { &CURL };
+/// Reads the arguments of a program with these options.
+pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
     let mut out = Fetch {
         guarded: Vec::new(),
         operands: Vec::new(),
         plain: Vec::new(),
         any_address: false,
-        // For `curl` it is an option.
-        is_redirected: table.names == WGET.names,
+        is_redirected: table.saves_and_follows,
     };
     let mut at = 0;
     let mut options = true;
@@ -76,13 +75,13 @@ pub(super) fn read(program: &str, arguments: &[String]) -> Fetch {
 }
 
 /// Reads the words of a rule: in its program's name, too, a star stands for any words.
-pub(super) fn read_rule(program: &str, words: &[String]) -> Fetch {
-    let mut out = read(program, words.get(1..).unwrap_or_default());
+pub(super) fn read_rule(table: &FetchOptions, words: &[String]) -> Fetch {
+    let mut out = read(table, words.get(1..).unwrap_or_default());
     out.any_address |= out.operands.is_empty() && words.first().is_some_and(|word| word.contains(STAR));
     out
 }
 
-impl Harmless {
+impl FetchOptions {
     /// Reads a long option. `true`: it is harmless, and `at` stands behind its value.
     fn long(&self, text: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<Found>) -> bool {
         let text = text.split(STAR).next().unwrap_or_default();
@@ -102,7 +101,7 @@ impl Harmless {
 
     /// Reads a cluster of short options.
     fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<Found>) -> bool {
-        if self.names == WGET.names && cluster == "nv" {
+        if self.words.contains(&cluster) {
             return true;
         }
         let cluster = cluster.split(STAR).next().unwrap_or_default();
@@ -194,7 +193,7 @@ mod tests {
 
     fn fetch(call: &str) -> Fetch {
         let words: Vec<String> = call.split(' ').map(|word| word.replace('*', "\u{1}")).collect();
-        read(&words[0], &words[1..])
+        read(options(&words[0]).unwrap(), &words[1..])
     }
 
     #[track_caller]

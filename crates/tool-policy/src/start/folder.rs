@@ -3,14 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::path::{Protected, Resolved, ResolvedRoots, resolve};
+use crate::programs;
 use crate::request::Access;
 use crate::rule_set::{RuleSet, grants_path};
-
-/// Programs that change what their arguments name.
-const WRITERS: &[&str] = &[
-    "bzip2", "chmod", "chown", "cp", "curl", "dd", "gunzip", "gzip", "install", "ln", "mkdir", "mv", "patch", "rm",
-    "rmdir", "rsync", "split", "tee", "touch", "truncate", "unzip", "wget", "xz", "zstd",
-];
 
 /// Where a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +53,13 @@ pub(super) fn protected<'a>(
         return Some(("", found));
     }
     // Also behind more words than are followed, and where it is written together with an option.
-    if WRITERS.contains(&name)
+    if programs::named(name).writes_operands
         && let Some(word) = words.iter().skip(1).find(|word| names_tooling(word))
     {
         return Some((word, Protected::Tooling));
     }
     // Where `git -C` leads is the folder already.
-    let leads = |at: usize| name == "git" && words[at] == "-C";
+    let leads = |at: usize| programs::named(name).is_git() && words[at] == "-C";
     let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1)).map(|(_, word)| word);
     let mut bytes = 0;
     let paths = arguments.filter(|word| is_path(word)).take(MAX_FOLLOWED).take_while(|word| {
@@ -75,7 +70,7 @@ pub(super) fn protected<'a>(
         |(word, path)| {
             let found = place(&resolve(path, folder, Path::new("/"), roots.read_link)?)?;
             let always = matches!(found, Protected::DataFolder | Protected::Client);
-            (always || (found == Protected::Tooling && WRITERS.contains(&name))).then_some((word, found))
+            (always || (found == Protected::Tooling && programs::named(name).writes_operands)).then_some((word, found))
         },
     )
 }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use super::environment;
 use super::folder::Holds;
 use super::{Location, ProgramStart, Rights, Start, folder, wanted};
+use crate::Application;
 use crate::command_rule::Short;
 use crate::path::ResolvedRoots;
-use crate::programs::{self, Class, base_name};
+use crate::programs::{self, Class, base_name, git};
 use crate::request::clipped;
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
-use crate::{Application, git};
 
 /// Where a program is judged.
 pub(super) struct Scene<'a> {
@@ -124,7 +124,7 @@ fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'_>) -> Res
         if !pattern.matches(start) {
             continue;
         }
-        if programs::class(start.program) == Class::Wrapper && !pattern.names_script() {
+        if programs::known(start.program).class == Class::Wrapper && !pattern.names_script() {
             continue;
         }
         if let Some(why) = unfit(lists, rule, start, scene) {
@@ -156,7 +156,7 @@ fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, scene: &Scene<'_>) -> 
     let holds = match (pattern.means_work(), start.program) {
         (true, _) => Holds::InWork,
         // With the network it runs what a repository's configuration names, and a job can make a repository elsewhere.
-        (false, "git") if pattern.rights("git").network => Holds::BelowWork,
+        (false, program) if programs::named(program).is_git() && pattern.rights(program).network => Holds::BelowWork,
         (false, _) => Holds::InOpenFolders,
     };
     if !folder::fits(&start.folder, holds, lists, scene.roots) {
@@ -175,7 +175,7 @@ fn not_granted(lists: &RuleSet, start: &Start<'_>) -> Refusal {
             Matcher::Command(pattern) => pattern.program() == Some(name),
             _ => false,
         });
-        if named || matches!(programs::class(name), Class::Filter | Class::Wrapper) {
+        if named || programs::named(name).is_free() {
             return Refusal::ByPath { program: start.program.into(), name: name.into() };
         }
     }
@@ -184,7 +184,7 @@ fn not_granted(lists: &RuleSet, start: &Start<'_>) -> Refusal {
 
 /// Whether a program may run in the shell's own domain without a rule.
 fn is_free(start: &Start<'_>) -> bool {
-    !start.program.contains('/') && matches!(programs::class(start.program), Class::Filter | Class::Wrapper)
+    !start.program.contains('/') && programs::named(start.program).is_free()
 }
 
 /// What a program may do that only reads, with options that only read. `None`: it is no such program.
@@ -193,9 +193,8 @@ pub(super) fn reading(start: &Start<'_>) -> Option<Rights> {
         return None;
     }
     let arguments = start.words.get(1..).unwrap_or_default();
-    let reads = match start.program {
-        "git" => git::needs(git::subcommand(arguments)).class == Class::Reads,
-        name => matches!(programs::class(name), Class::Filter | Class::Reads),
-    };
+    let program = programs::named(start.program);
+    let class = if program.is_git() { git::needs(git::subcommand(arguments)).class } else { program.class };
+    let reads = matches!(class, Class::Filter | Class::Reads);
     reads.then(|| Rights::reading(start.program))
 }

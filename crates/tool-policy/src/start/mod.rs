@@ -20,10 +20,10 @@ pub(super) use shell::grants_some;
 pub(super) use words::Start;
 
 use crate::policy::{allow, deny};
-use crate::programs::base_name;
+use crate::programs::{self, base_name, git};
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
-use crate::{Decision, Layer, Policy, Verdict, git, request};
+use crate::{Decision, Layer, Policy, Verdict, request};
 
 /// A program that a job's shell, or a program of the job, is about to start.
 #[derive(Clone, Copy, Debug)]
@@ -220,7 +220,7 @@ fn wanted(start: &Start<'_>) -> String {
     let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
     let program = request::clipped(start.program);
     let plain = |word: &&str| !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
-    if matches!(name, "curl" | "wget") {
+    if start.fetch.is_some() {
         let host = |word: &String| {
             let (scheme, rest) = word.split_once("://")?;
             let host = rest.split(['/', '?', '#']).next()?;
@@ -232,9 +232,9 @@ fn wanted(start: &Start<'_>) -> String {
             return format!("Bash({} {host}*)", words.join(" "));
         }
     }
-    let next = match name {
-        "git" => git::subcommand(arguments),
-        _ => arguments.first().map(String::as_str),
+    let next = match programs::named(name).is_git() {
+        true => git::subcommand(arguments),
+        false => arguments.first().map(String::as_str),
     };
     match next.filter(plain) {
         Some(next) if start.has_subcommands => format!("Bash({program} {next} *)"),

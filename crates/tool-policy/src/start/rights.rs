@@ -2,9 +2,9 @@
 //! a line says.
 
 use crate::Application;
-use crate::git;
-use crate::options::{Effect, Found};
-use crate::programs::{self, Class};
+use crate::fetch;
+use crate::options::Found;
+use crate::programs::{self, Class, Effect, git};
 
 /// Where a program that may start runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub enum Executes {
 impl Rights {
     /// What a program may do that only reads.
     pub(super) fn reading(program: &str) -> Self {
-        let helpers = programs::known_as(program).map_or(&[][..], programs::helpers);
-        Self { writes: Writes::Nothing, network: false, local_sockets: false, executes: Executes::Itself(helpers) }
+        let executes = Executes::Itself(programs::known(program).helpers);
+        Self { writes: Writes::Nothing, network: false, local_sockets: false, executes }
     }
 
     /// What a program may do where everything is granted.
@@ -80,32 +80,26 @@ impl Rights {
     /// What a rule grants a program. `arguments`: those of the rule; `spelled`: the options among them that a `*` does
     /// not stand for.
     pub(crate) fn of(program: &str, arguments: &[String], spelled: &[Found]) -> Self {
-        let name = programs::known_as(program);
+        let known = programs::known(program);
         let mut rights = Self::reading(program);
-        match programs::named_class(program) {
+        match known.named_class() {
             Class::Filter | Class::Reads => {}
-            Class::Changes if name == Some("git") => {}
-            Class::Changes => rights.writes = Writes::Work,
-            Class::Fetches => {
-                rights.network = true;
-                // It saves what it fetches unless it is asked not to.
-                if name == Some("wget") {
+            Class::Changes if known.is_git() => {
+                let needs = git::needs(git::subcommand(arguments));
+                rights.network = needs.network;
+                if needs.class == Class::Changes {
                     rights.writes = Writes::Work;
                 }
             }
-            Class::Wrapper | Class::Runs => {
-                let local_sockets = name.is_some_and(programs::uses_local_sockets);
-                return Self { local_sockets, ..Self::wide() };
+            Class::Changes => rights.writes = Writes::Work,
+            Class::Fetches => {
+                rights.network = true;
+                if fetch::options(program).is_some_and(|options| options.saves_and_follows) {
+                    rights.writes = Writes::Work;
+                }
             }
-        }
-        if name == Some("git") {
-            let needs = git::needs(git::subcommand(arguments));
-            if needs.class == Class::Changes {
-                rights.writes = Writes::Work;
-            }
-            rights.network = needs.network;
-            if needs.network {
-                rights.executes = Executes::Itself(programs::helpers("git"));
+            Class::Wrapper | Class::Runs | Class::Unknown => {
+                return Self { local_sockets: known.local_sockets, ..Self::wide() };
             }
         }
         for option in spelled {

@@ -1,9 +1,9 @@
 //! What the shell itself may do, before any program starts.
 
-use crate::programs::base_name;
+use crate::programs::{self, base_name, git};
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
-use crate::{Application, Policy, ToolPattern, git, programs};
+use crate::{Application, Policy, ToolPattern};
 
 /// What the shell itself may do, before any program starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,12 +66,10 @@ impl Policy {
             let names = judged.len() - 1;
             // A denied subcommand can be called by a program of its own.
             let arguments = pattern.fixed().get(1..).unwrap_or_default();
-            if denies && (base_name(program) == "git" || own == Some(base_name(program))) {
+            if denies && (programs::by_base_name(program).is_git() || own == Some(base_name(program))) {
                 judged.extend(git::subcommand(arguments).map(|name| format!("{}-{name}", base_name(program))));
             }
-            if let Some(split) = git::without_globals(&[program.to_owned()]).filter(|split| split.len() > 1) {
-                judged.extend(split.into_iter().take(1));
-            }
+            judged.extend(git::split(program).map(|[git, _]| git));
             if denies {
                 denied.extend(judged[names..].iter().cloned());
             }

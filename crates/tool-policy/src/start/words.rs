@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Application;
 use crate::fetch::{self, Fetch};
-use crate::git;
 use crate::options::{self, Found};
-use crate::programs::{self, base_name};
+use crate::programs::{self, base_name, git};
 use crate::wildcard::{joined, loose};
 
 /// How many words a start may have, and how many bytes.
@@ -48,7 +47,7 @@ impl<'a> Start<'a> {
         let raw = joined(words);
         let mut granting = vec![own.as_ref().map_or_else(|| raw.clone(), |words| joined(words))];
         granting.extend(git::without_harmless(words).map(|(words, _)| joined(&words)));
-        let fetch = fetch::is_of(program).then(|| fetch::read(program, arguments));
+        let fetch = fetch::options(program).map(|options| fetch::read(options, arguments));
         let plain = fetch.as_ref().map(|fetch| joined(&[&[program.to_owned()], fetch.plain.as_slice()].concat()));
         let mut denying = vec![loose(&raw)];
         let readings = [application.canonical(words, true), git::without_globals(words)];
@@ -59,7 +58,7 @@ impl<'a> Start<'a> {
             denying.push(loose(&format!("{}{rest}", base_name(program))));
         }
         let mut folder = cwd.to_owned();
-        if base_name(program) == "git" {
+        if programs::by_base_name(program).is_git() {
             let folders = git::folders(arguments);
             // Nobody leads through so many; what is not followed is out of reach.
             folder = if folders.len() > MAX_FOLDERS { PathBuf::from("/") } else { folder };
@@ -75,7 +74,7 @@ impl<'a> Start<'a> {
             guarded: options::guarded(program, arguments),
             fetch,
             own,
-            has_subcommands: programs::has_subcommands(base_name(program)) || application.is_command(program),
+            has_subcommands: programs::by_base_name(program).subcommands || application.is_command(program),
         }
     }
 }

@@ -272,7 +272,7 @@ fn exact_rules_and_relative_paths_mean_the_working_folder() {
 fn a_rule_that_names_code_holds_in_the_working_folder() {
     let elsewhere = [&format!("{WORK}/notes"), "/home/u/docs", "/home/u/.bot/state/runs/0a1b2c3d/tmp"];
     let own = ["mytool", "python3.11", "/opt/bin/mytool", "bash", "dash", "sh"];
-    for program in programs::RUNS.iter().copied().chain(own) {
+    for program in programs::names_of(programs::Class::Runs).chain(own) {
         for words in ["deploy *", "deploy", "tools/deploy *", "deploy* *"] {
             let policy = allowing(&[&format!("Bash({program} {words})"), "Read(~/docs/**)"]);
             let line = format!("{program} {}", words.replace('*', "").trim());

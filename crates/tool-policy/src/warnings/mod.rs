@@ -4,7 +4,7 @@ mod misleading;
 
 use misleading::misleading;
 
-use crate::programs::runs_anything;
+use crate::programs::{self, runs_anything};
 use crate::rule::{Matcher, Origin, Rule};
 use crate::{Application, ToolPattern};
 
@@ -86,7 +86,7 @@ impl Application {
             "`{pattern}` can run any program: `{name}` runs what its arguments say; name what it may run, as in `Bash({program} FILE)`"
         ));
         }
-        if fixed.len() == 1 && open && name == "git" {
+        if fixed.len() == 1 && open && programs::named(name).is_git() {
             out.push(format!(
                 "`{pattern}` can run any program (hooks, pagers, `git submodule foreach`); name the subcommands"
             ));

@@ -1,21 +1,39 @@
-//! The options of `curl` and `wget`.
+//! Programs that speak with hosts. Of the many options of `curl` and `wget` only a known few are harmless: every other one
+//! must stand in the rule.
+
+use super::{Class, Program, Syntax};
+
+pub(super) const TABLE: &[Program] = &[
+    Program { syntax: Syntax::Fetch(&CURL), writes_operands: true, ..Program::new(Class::Fetches, &["curl"]) },
+    Program { syntax: Syntax::Fetch(&WGET), writes_operands: true, ..Program::new(Class::Fetches, &["wget"]) },
+    Program::new(Class::Fetches, &["dig", "host", "nslookup", "ping"]),
+];
 
 /// The options of one program that reach no further than a plain request.
-pub(super) struct Harmless {
+pub(crate) struct FetchOptions {
+    /// Letters that stand alone.
     pub flags: &'static str,
+    /// Letters with a value.
     pub values: &'static str,
+    /// Words of letters that mean something of their own.
+    pub words: &'static [&'static str],
     pub long: &'static [&'static str],
     pub long_values: &'static [&'static str],
     /// Short names of long ones, so that a rule may spell either.
     pub names: &'static [(&'static str, &'static str)],
     /// Those that write files.
     pub writing: &'static [&'static str],
+    /// Those that a person is told of who writes a rule.
+    pub told: &'static [&'static str],
+    /// It saves what it fetches, and follows redirections, unless it is asked not to.
+    pub saves_and_follows: bool,
 }
 
 /// Those of `curl`.
-pub(super) const CURL: Harmless = Harmless {
+const CURL: FetchOptions = FetchOptions {
     flags: "sSfiIvGgN46#0V",
     values: "XHdmArYyw",
+    words: &[],
     long: &[
         "silent",
         "show-error",
@@ -110,12 +128,15 @@ pub(super) const CURL: Harmless = Harmless {
         "write-out",
         "libcurl",
     ],
+    told: &["output", "location", "config", "upload-file", "proxy"],
+    saves_and_follows: false,
 };
 
 /// Those of `wget`.
-pub(super) const WGET: Harmless = Harmless {
+const WGET: FetchOptions = FetchOptions {
     flags: "qvSc46",
     values: "TtUw",
+    words: &["nv"],
     long: &[
         "quiet",
         "no-verbose",
@@ -157,14 +178,16 @@ pub(super) const WGET: Harmless = Harmless {
         ("a", "append-output"),
     ],
     writing: &["output-document", "directory-prefix", "output-file", "append-output", "recursive", "mirror"],
+    told: &["output-document", "input-file", "execute", "recursive", "max-redirect"],
+    saves_and_follows: true,
 };
 
 /// Guarded options without a value, so that what follows in their cluster are options, too.
-pub(super) const FLAGS: &[&str] =
+pub(crate) const FLAGS: &[&str] =
     &["location", "remote-name", "insecure", "next", "remote-header-name", "recursive", "mirror"];
 
 /// Guarded options with a value, which is no address.
-pub(super) const VALUED: &[&str] = &[
+pub(crate) const VALUED: &[&str] = &[
     "output",
     "output-dir",
     "config",

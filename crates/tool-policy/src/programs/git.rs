@@ -3,10 +3,43 @@
 
 use std::collections::HashMap;
 
-use crate::options::{Effect, Found, Guarded, NONE, Options, executes, scan, writes};
-use crate::programs::Class;
-use crate::programs::base_name;
+use super::{Class, Effect, Options, Program, Syntax, base_name, executes, writes};
+use crate::options::{Found, scan};
 use crate::wildcard::STAR;
+
+const NAME: &str = "git";
+
+pub(super) const TABLE: &[Program] = &[Program {
+    subcommands: true,
+    syntax: Syntax::Git,
+    helpers: &[
+        "/usr/lib/git-core",
+        "/usr/libexec/git-core",
+        "/usr/local/libexec/git-core",
+        "/usr/share/git-core",
+        "git",
+        "sh",
+        "basename",
+        "cat",
+        "cut",
+        "dirname",
+        "expr",
+        "grep",
+        "head",
+        "ls",
+        "mkdir",
+        "mktemp",
+        "mv",
+        "rm",
+        "sed",
+        "sort",
+        "tail",
+        "tr",
+        "uname",
+        "wc",
+    ],
+    ..Program::new(Class::Changes, &[NAME])
+}];
 
 /// Options before the subcommand that take their value as a word of its own.
 const WITH_VALUE: &[&str] =
@@ -26,141 +59,138 @@ const HARMLESS: &[&str] = &[
     "--no-advice",
 ];
 
-const READING: &[&str] = &[
-    "annotate",
-    "blame",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "check-mailmap",
-    "check-ref-format",
-    "cherry",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "for-each-ref",
-    "grep",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "name-rev",
-    "range-diff",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-ref",
-    "status",
-    "var",
-    "verify-pack",
-    "version",
-    "whatchanged",
-];
-
-const CHANGING: &[&str] = &[
-    "add",
-    "am",
-    "apply",
-    "archive",
-    "bisect",
-    "branch",
-    "bundle",
-    "checkout",
-    "checkout-index",
-    "cherry-pick",
-    "clean",
-    "commit",
-    "commit-graph",
-    "commit-tree",
-    "config",
-    "fast-export",
-    "fast-import",
-    "format-patch",
-    "fsck",
-    "gc",
-    "hash-object",
-    "init",
-    "maintenance",
-    "merge",
-    "merge-file",
-    "merge-tree",
-    "mktree",
-    "mv",
-    "notes",
-    "pack-refs",
-    "prune",
-    "read-tree",
-    "rebase",
-    "reflog",
-    "repack",
-    "replace",
-    "rerere",
-    "reset",
-    "restore",
-    "revert",
-    "rm",
-    "sparse-checkout",
-    "stash",
-    "stripspace",
-    "switch",
-    "symbolic-ref",
-    "tag",
-    "update-index",
-    "update-ref",
-    "worktree",
-    "write-tree",
-];
-
-const FETCHING: &[&str] =
-    &["clone", "fetch", "fetch-pack", "ls-remote", "pull", "push", "remote", "send-pack", "submodule"];
-
-/// Subcommands that run what their arguments or their settings say, or change what later calls run: a rule names them.
-const NAMED: &[&str] = &[
-    "config",
-    "credential",
-    "daemon",
-    "difftool",
-    "filter-branch",
-    "for-each-repo",
-    "hook",
-    "instaweb",
-    "maintenance",
-    "mergetool",
-    "send-email",
-    "shell",
-    "svn",
-    "web--browse",
-];
+/// A subcommand, or several that are used alike.
+struct Subcommand {
+    names: &'static [&'static str],
+    needs: Needs,
+    /// It runs what its arguments or its settings say, or changes what later calls run: a rule must name it.
+    named: bool,
+    options: Options,
+}
 
 /// What a subcommand needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(crate) struct Needs {
     pub class: Class,
     pub network: bool,
     /// It could be another name for any call (an alias), or runs other programs.
     pub any: bool,
 }
 
+const READS: Needs = Needs { class: Class::Reads, network: false, any: false };
+const CHANGES: Needs = Needs { class: Class::Changes, network: false, any: false };
+const ANYTHING: Needs = Needs { class: Class::Changes, network: true, any: true };
+
+/// The options of most subcommands.
+const COMMON: Options = Options {
+    guarded: &[
+        writes("", "output"),
+        executes("", "ext-diff"),
+        executes("", "textconv"),
+        executes("", "upload-pack"),
+        executes("", "receive-pack"),
+        executes("", "exec"),
+        executes("", "extcmd"),
+    ],
+    harmless: &["text"],
+    ..Options::NONE
+};
+
+const UNKNOWN: Subcommand = Subcommand { names: &[], needs: ANYTHING, named: false, options: COMMON };
+
+const fn subcommands(needs: Needs, names: &'static [&'static str]) -> Subcommand {
+    Subcommand { names, needs, ..UNKNOWN }
+}
+
+const SUBCOMMANDS: &[Subcommand] = &[
+    subcommands(READS, &["annotate", "blame", "cat-file", "check-attr", "check-ignore", "check-mailmap"]),
+    subcommands(READS, &["check-ref-format", "cherry", "count-objects", "describe", "diff", "diff-files"]),
+    subcommands(READS, &["diff-index", "diff-tree", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base"]),
+    subcommands(READS, &["name-rev", "range-diff", "rev-list", "rev-parse", "shortlog", "show", "show-branch"]),
+    subcommands(READS, &["show-ref", "status", "var", "verify-pack", "version", "whatchanged", "--version"]),
+    subcommands(READS, &["--help", "--exec-path"]),
+    Subcommand {
+        options: Options {
+            guarded: &[executes("O", "open-files-in-pager"), executes("", "textconv")],
+            harmless: &["text"],
+            values: "efmABC",
+            ..Options::NONE
+        },
+        ..subcommands(READS, &["grep"])
+    },
+    subcommands(CHANGES, &["add", "am", "apply", "bisect", "branch", "bundle", "checkout", "cherry-pick"]),
+    subcommands(CHANGES, &["clean", "commit", "commit-graph", "commit-tree", "fast-export", "fast-import"]),
+    subcommands(CHANGES, &["format-patch", "fsck", "gc", "hash-object", "merge", "merge-file", "merge-tree"]),
+    subcommands(CHANGES, &["mktree", "mv", "notes", "pack-refs", "prune", "read-tree", "reflog", "repack"]),
+    subcommands(CHANGES, &["replace", "rerere", "reset", "restore", "revert", "rm", "sparse-checkout", "stash"]),
+    subcommands(CHANGES, &["stripspace", "switch", "symbolic-ref", "tag", "update-index", "update-ref"]),
+    subcommands(CHANGES, &["worktree", "write-tree"]),
+    Subcommand { named: true, ..subcommands(CHANGES, &["config", "maintenance"]) },
+    Subcommand { options: Options::new(&[executes("x", "exec")], "sXC"), ..subcommands(CHANGES, &["rebase"]) },
+    Subcommand { options: Options::new(&[executes("", "template")], ""), ..subcommands(CHANGES, &["init"]) },
+    Subcommand {
+        options: Options::new(&[writes("o", "output"), executes("", "exec"), executes("", "remote")], ""),
+        ..subcommands(CHANGES, &["archive"])
+    },
+    Subcommand { options: Options::new(&[writes("", "prefix")], ""), ..subcommands(CHANGES, &["checkout-index"]) },
+    subcommands(
+        Needs { network: true, ..CHANGES },
+        &["fetch", "fetch-pack", "pull", "push", "remote", "send-pack", "submodule"],
+    ),
+    subcommands(Needs { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
+    Subcommand {
+        options: Options::new(
+            &[executes("u", "upload-pack"), executes("c", "config"), executes("", "template")],
+            "ojb",
+        ),
+        ..subcommands(Needs { network: true, ..CHANGES }, &["clone"])
+    },
+    Subcommand {
+        named: true,
+        ..subcommands(
+            ANYTHING,
+            &[
+                "credential",
+                "daemon",
+                "difftool",
+                "filter-branch",
+                "for-each-repo",
+                "hook",
+                "instaweb",
+                "mergetool",
+                "send-email",
+                "shell",
+                "svn",
+                "web--browse",
+            ],
+        )
+    },
+];
+
+/// The entry of a subcommand. Any other name can be an alias for any call; `None`: a rule that leaves it open.
+fn entry(subcommand: Option<&str>) -> &'static Subcommand {
+    let named = |name| SUBCOMMANDS.iter().find(|entry| entry.names.contains(&name));
+    subcommand.and_then(named).unwrap_or(&UNKNOWN)
+}
+
 /// What a subcommand needs; `None`: a rule that leaves it open.
-pub(super) fn needs(subcommand: Option<&str>) -> Needs {
-    let needs = |class, network, any| Needs { class, network, any };
-    match subcommand {
-        Some(name) if READING.contains(&name) => needs(Class::Reads, false, false),
-        Some("ls-remote") => needs(Class::Fetches, true, false),
-        Some(name) if FETCHING.contains(&name) => needs(Class::Changes, true, false),
-        Some(name) if CHANGING.contains(&name) => needs(Class::Changes, false, false),
-        Some("--version" | "--help" | "--exec-path") => needs(Class::Reads, false, false),
-        _ => needs(Class::Changes, true, true),
-    }
+pub(crate) fn needs(subcommand: Option<&str>) -> Needs {
+    entry(subcommand).needs
+}
+
+/// How the options of a subcommand are read.
+pub(crate) fn options(subcommand: Option<&str>) -> &'static Options {
+    &entry(subcommand).options
+}
+
+/// Whether a subcommand is one of git's own.
+pub(crate) fn is_own(subcommand: &str) -> bool {
+    let entry = entry(Some(subcommand));
+    !entry.needs.any || entry.named
 }
 
 /// The subcommand of a call or of a rule's fixed words.
-pub(super) fn subcommand(arguments: &[String]) -> Option<&str> {
+pub(crate) fn subcommand(arguments: &[String]) -> Option<&str> {
     let at = globals(arguments).0;
     let word = arguments.get(at)?.as_str();
     (!word.contains(STAR)).then_some(word)
@@ -182,24 +212,29 @@ fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
     (at.min(arguments.len()), others)
 }
 
+/// The program of a subcommand as a call of `git`: `git-push` is `git push`, wherever it lies.
+pub(crate) fn split(program: &str) -> Option<[String; 2]> {
+    let name = base_name(program).strip_prefix("git-").filter(|name| !name.is_empty())?;
+    Some([NAME.to_owned(), name.to_owned()])
+}
+
 /// A call without the options in front of its subcommand, by its base name, `git-push` as `git push`: for denials.
 /// `None` for other programs.
-pub(super) fn without_globals(words: &[String]) -> Option<Vec<String>> {
+pub(crate) fn without_globals(words: &[String]) -> Option<Vec<String>> {
     let (program, arguments) = words.split_first()?;
-    let base = base_name(program);
-    let mut out = vec!["git".to_owned()];
-    if base != "git" {
-        out.push(base.strip_prefix("git-").filter(|name| !name.is_empty())?.to_owned());
+    if base_name(program) != NAME {
+        let mut out = split(program)?.to_vec();
         out.extend_from_slice(arguments);
         return Some(out);
     }
+    let mut out = vec![NAME.to_owned()];
     out.extend_from_slice(&arguments[globals(arguments).0..]);
     Some(out)
 }
 
 /// A call without harmless options in front of its subcommand, and the folders that `-C` leads through: for grants.
-pub(super) fn without_harmless(words: &[String]) -> Option<(Vec<String>, Vec<&str>)> {
-    let (program, arguments) = words.split_first().filter(|(program, _)| base_name(program) == "git")?;
+pub(crate) fn without_harmless(words: &[String]) -> Option<(Vec<String>, Vec<&str>)> {
+    let (program, arguments) = words.split_first().filter(|(program, _)| base_name(program) == NAME)?;
     let (end, others) = globals(arguments);
     if end == 0 || !others.is_empty() {
         return None;
@@ -217,43 +252,13 @@ pub(super) fn without_harmless(words: &[String]) -> Option<(Vec<String>, Vec<&st
 }
 
 /// The folders that `-C` leads through, whatever else stands before the subcommand.
-pub(super) fn folders(arguments: &[String]) -> Vec<&str> {
+pub(crate) fn folders(arguments: &[String]) -> Vec<&str> {
     let before = &arguments[..globals(arguments).0];
     before.windows(2).filter(|pair| pair[0] == "-C").map(|pair| pair[1].as_str()).collect()
 }
 
-const COMMON: &[Guarded] = &[
-    writes("", "output"),
-    executes("", "ext-diff"),
-    executes("", "textconv"),
-    executes("", "upload-pack"),
-    executes("", "receive-pack"),
-    executes("", "exec"),
-    executes("", "extcmd"),
-];
-/// Harmless options that begin one of those.
-const PLAIN: &[&str] = &["text"];
-
-const PLAIN_OPTIONS: Options = Options { guarded: COMMON, harmless: PLAIN, ..NONE };
-const REBASE: Options = Options { guarded: &[executes("x", "exec")], values: "sXC", ..NONE };
-const GREP: Options = Options {
-    guarded: &[executes("O", "open-files-in-pager"), executes("", "textconv")],
-    harmless: PLAIN,
-    values: "efmABC",
-    ..NONE
-};
-const CLONE: Options = Options {
-    guarded: &[executes("u", "upload-pack"), executes("c", "config"), executes("", "template")],
-    values: "ojb",
-    ..NONE
-};
-const INIT: Options = Options { guarded: &[executes("", "template")], ..NONE };
-const ARCHIVE: Options =
-    Options { guarded: &[writes("o", "output"), executes("", "exec"), executes("", "remote")], ..NONE };
-const CHECKOUT_INDEX: Options = Options { guarded: &[writes("", "prefix")], ..NONE };
-
 /// The options of a call, or of a rule's words, that a rule must spell.
-pub(super) fn guarded(arguments: &[String]) -> Vec<Found> {
+pub(crate) fn guarded(arguments: &[String]) -> Vec<Found> {
     let (at, others) = globals(arguments);
     let executes = |id: &str| Found { id: id.into(), shown: id.into(), effect: Effect::Executes };
     let mut out: Vec<Found> =
@@ -263,7 +268,7 @@ pub(super) fn guarded(arguments: &[String]) -> Vec<Found> {
     match subcommand.as_str() {
         "config" if config_reads(rest) => {}
         "config" => out.push(Found { effect: Effect::Writes, ..executes("config") }),
-        name if NAMED.contains(&name) => out.push(executes(name)),
+        name if entry(Some(name)).named => out.push(executes(name)),
         "bisect" if word(&["run"]) => out.push(executes("bisect run")),
         "submodule" if word(&["foreach"]) => out.push(executes("submodule foreach")),
         _ => {}
@@ -302,27 +307,9 @@ fn config_reads(arguments: &[String]) -> bool {
     words.find(|word| !FLAGS.contains(word)).is_some_and(|word| READING.contains(&word))
 }
 
-/// How the options of a subcommand are read.
-pub(super) fn options(subcommand: Option<&str>) -> &'static Options {
-    match subcommand {
-        Some("rebase") => &REBASE,
-        Some("grep") => &GREP,
-        Some("clone") => &CLONE,
-        Some("init") => &INIT,
-        Some("archive") => &ARCHIVE,
-        Some("checkout-index") => &CHECKOUT_INDEX,
-        _ => &PLAIN_OPTIONS,
-    }
-}
-
-/// Whether a subcommand is one of git's own: any other name can be an alias for any call.
-pub(super) fn is_own(subcommand: &str) -> bool {
-    !needs(Some(subcommand)).any || NAMED.contains(&subcommand)
-}
-
 /// A call by an alias that the call itself makes: `git -c alias.x=push x main` is `git push main`. For a denial.
-pub(super) fn aliased(words: &[String]) -> Option<Vec<String>> {
-    if words.first().is_none_or(|program| base_name(program) != "git") {
+pub(crate) fn aliased(words: &[String]) -> Option<Vec<String>> {
+    if words.first().is_none_or(|program| base_name(program) != NAME) {
         return None;
     }
     // Each word is looked at once. Of two with one name the later one holds, as for git.

@@ -1,0 +1,42 @@
+//! Programs that pack and unpack.
+
+use super::{Class, Options, Program, executes, writes};
+
+const fn changes(names: &'static [&'static str]) -> Program {
+    Program::new(Class::Changes, names)
+}
+
+/// What the scripts around `gzip` and its like execute.
+const SCRIPT: &[&str] = &["sh", "gzip", "bzip2", "xz", "zstd", "grep", "sed", "cat", "expr"];
+
+pub(super) const TABLE: &[Program] = &[
+    changes(&["bunzip2", "unxz", "unzstd"]),
+    Program { writes_operands: true, ..changes(&["bzip2", "gzip", "unzip", "xz", "zstd"]) },
+    Program { writes_operands: true, helpers: SCRIPT, ..changes(&["gunzip"]) },
+    Program { helpers: SCRIPT, ..Program::new(Class::Reads, &["bzcat", "xzcat", "zcat", "zgrep", "zstdcat"]) },
+    Program {
+        helpers: &["gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"],
+        options: Options {
+            guarded: &[
+                executes("", "to-command"),
+                executes("", "checkpoint-action"),
+                executes("I", "use-compress-program"),
+                executes("", "rsh-command"),
+                executes("F", "info-script"),
+                executes("", "new-volume-script"),
+                executes("", "rmt-command"),
+            ],
+            values: "fCbTXKNgHVL",
+            bundled: true,
+            ..Options::NONE
+        },
+        ..changes(&["tar"])
+    },
+    Program {
+        options: Options::new(
+            &[writes("m", "move"), executes("T", "test"), executes("", "unzip-command"), executes("", "TT")],
+            "bnt",
+        ),
+        ..changes(&["zip"])
+    },
+];

@@ -1,0 +1,147 @@
+//! Build tools and package managers: they run what a folder holds.
+
+use super::{Class, Harmless, Options, Program};
+
+const fn runs(names: &'static [&'static str]) -> Program {
+    Program::new(Class::Runs, names)
+}
+
+/// A tool whose options lead to other code, except the `harmless` ones. `values`: see [`Options::values`].
+const fn tool(names: &'static [&'static str], harmless: &'static Harmless, values: &'static str) -> Program {
+    Program { harmless: Some(harmless), options: Options::new(&[], values), ..runs(names) }
+}
+
+pub(super) const TABLE: &[Program] = &[
+    Program { variables: true, ..tool(&["gmake", "make"], &MAKE, "CEfIjloOW") },
+    tool(&["npx"], &NPX, "Cw"),
+    Program { subcommands: true, ..tool(&["npm", "pnpm", "yarn"], &NPM, "Cw") },
+    Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
+    Program { subcommands: true, ..runs(&["go", "pip", "pip3", "poetry", "uv"]) },
+    runs(&["bunx", "cc", "gcc", "gradle", "just", "mvn", "pipx", "pytest", "uvx"]),
+];
+
+const NPX: Harmless = Harmless {
+    flags: "dhqsvy",
+    values: "",
+    clusters: false,
+    long: &[
+        "help",
+        "ignore-scripts",
+        "no-audit",
+        "no-fund",
+        "offline",
+        "prefer-offline",
+        "quiet",
+        "silent",
+        "version",
+        "yes",
+    ],
+    until_operand: true,
+};
+
+/// It takes every number of dashes for two, and clusters for names.
+const NPM: Harmless = Harmless {
+    flags: "dhqsvwy",
+    values: "",
+    clusters: false,
+    long: &[
+        "color",
+        "dry-run",
+        "foreground-scripts",
+        "help",
+        "if-present",
+        "ignore-scripts",
+        "include-workspace-root",
+        "json",
+        "loglevel",
+        "no-audit",
+        "no-color",
+        "no-fund",
+        "offline",
+        "prefer-offline",
+        "quiet",
+        "silent",
+        "verbose",
+        "version",
+        "workspace",
+        "workspaces",
+        "yes",
+    ],
+    until_operand: false,
+};
+
+const MAKE: Harmless = Harmless {
+    flags: "BdhiknpqrRsStvw0123456789",
+    values: "jl",
+    clusters: true,
+    long: &[
+        "always-make",
+        "debug",
+        "dry-run",
+        "help",
+        "ignore-errors",
+        "jobs",
+        "just-print",
+        "keep-going",
+        "load-average",
+        "no-builtin-rules",
+        "no-print-directory",
+        "output-sync",
+        "print-data-base",
+        "print-directory",
+        "question",
+        "quiet",
+        "recon",
+        "silent",
+        "touch",
+        "trace",
+        "version",
+        "warn-undefined-variables",
+    ],
+    until_operand: false,
+};
+
+const CARGO: Harmless = Harmless {
+    flags: "hqrvV",
+    values: "Fjp",
+    clusters: true,
+    long: &[
+        "all",
+        "all-features",
+        "all-targets",
+        "bench",
+        "benches",
+        "bin",
+        "bins",
+        "check",
+        "color",
+        "doc",
+        "example",
+        "examples",
+        "exclude",
+        "features",
+        "frozen",
+        "help",
+        "jobs",
+        "keep-going",
+        "lib",
+        "list",
+        "locked",
+        "message-format",
+        "no-default-features",
+        "no-deps",
+        "no-fail-fast",
+        "no-run",
+        "offline",
+        "package",
+        "profile",
+        "quiet",
+        "release",
+        "test",
+        "tests",
+        "verbose",
+        "version",
+        "workspace",
+    ],
+    until_operand: false,
+};

@@ -1,0 +1,103 @@
+//! Programs that look at files and at the system, and those that change files.
+
+use super::{Class, Options, Program, executes, steers, writes};
+
+const fn reads(names: &'static [&'static str]) -> Program {
+    Program::new(Class::Reads, names)
+}
+
+const fn changes(names: &'static [&'static str]) -> Program {
+    Program::new(Class::Changes, names)
+}
+
+/// It changes what its operands name.
+const fn changes_operands(names: &'static [&'static str]) -> Program {
+    Program { writes_operands: true, ..changes(names) }
+}
+
+const PAGER: Options = Options::new(
+    &[
+        writes("o", "log-file"),
+        writes("O", "LOG-FILE"),
+        steers("k", "lesskey-file"),
+        steers("", "lesskey-content"),
+        steers("", "lesskey-src"),
+    ],
+    "bhjpPtTxyz",
+);
+
+pub(super) const TABLE: &[Program] = &[
+    reads(&["df", "du", "findmnt", "free", "locate", "ls", "lsblk", "pgrep", "ps", "size", "stat", "strings"]),
+    reads(&["uptime", "vdir"]),
+    Program { options: Options::new(&[executes("", "pager")], ""), ..reads(&["ack", "ag"]) },
+    Program {
+        options: Options::new(&[executes("x", "exec"), executes("X", "exec-batch")], "detEcSoj"),
+        ..reads(&["fd", "fdfind"])
+    },
+    Program {
+        options: Options::new(
+            &[writes("C", "compile"), executes("z", "uncompress"), executes("Z", "uncompress-noreport")],
+            "efFmP",
+        ),
+        ..reads(&["file"])
+    },
+    // What `-exec` starts is judged by itself.
+    Program {
+        options: Options {
+            guarded: &[
+                writes("", "delete"),
+                writes("", "fprint"),
+                writes("", "fprint0"),
+                writes("", "fprintf"),
+                writes("", "fls"),
+                steers("", "files0-from"),
+            ],
+            one_dash: true,
+            ..Options::NONE
+        },
+        ..reads(&["find"])
+    },
+    Program { helpers: &["sh"], options: PAGER, ..reads(&["less"]) },
+    Program { options: PAGER, ..reads(&["more"]) },
+    Program {
+        helpers: &[
+            "/usr/lib/man-db",
+            "/usr/libexec/man-db",
+            "sh",
+            "less",
+            "cat",
+            "groff",
+            "grotty",
+            "nroff",
+            "troff",
+            "preconv",
+            "tbl",
+            "eqn",
+            "refer",
+            "pic",
+            "locale",
+            "manpath",
+            "gzip",
+            "bzip2",
+            "xz",
+            "zstd",
+        ],
+        options: Options::new(
+            &[executes("P", "pager"), executes("H", "html"), executes("", "preprocessor")],
+            "CRLmMSserEp",
+        ),
+        ..reads(&["man"])
+    },
+    Program {
+        options: Options::new(
+            &[executes("", "pre"), executes("", "hostname-bin"), executes("z", "search-zip")],
+            "efgmABCtTrdMjE",
+        ),
+        ..reads(&["rg"])
+    },
+    Program { options: Options::new(&[writes("o", "output")], "LPIHT"), ..reads(&["tree"]) },
+    changes(&["chgrp", "csplit", "link", "mkfifo", "mktemp", "shred", "unlink"]),
+    changes_operands(&["chmod", "chown", "cp", "dd", "ln", "mkdir", "mv", "patch", "rm", "rmdir", "touch", "truncate"]),
+    Program { options: Options::new(&[executes("", "strip-program")], "gmoStT"), ..changes_operands(&["install"]) },
+    Program { options: Options::new(&[executes("", "filter")], "abClnt"), ..changes_operands(&["split"]) },
+];

@@ -1,0 +1,48 @@
+//! Filters: they bring their input into another form.
+
+use super::{Class, Options, Program, executes, writes};
+
+const fn filter(names: &'static [&'static str]) -> Program {
+    Program::new(Class::Filter, names)
+}
+
+const fn with(names: &'static [&'static str], options: Options) -> Program {
+    Program::with(Class::Filter, names, options)
+}
+
+pub(super) const TABLE: &[Program] = &[
+    filter(&["[", "arch", "base32", "base64", "basename", "cal", "cat", "cksum", "cmp", "column", "comm", "cut"]),
+    filter(&["date", "diff", "dirname", "echo", "expand", "expr", "factor", "false", "fmt", "fold", "getconf"]),
+    filter(&["grep", "groups", "head", "hexdump", "hostname", "iconv", "id", "join", "jq", "locale", "logname"]),
+    filter(&["md5sum", "nl", "nproc", "numfmt", "od", "paste", "pr", "printenv", "printf", "pwd", "readlink"]),
+    filter(&["realpath", "rev", "seq", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "sleep"]),
+    filter(&["sum", "tac", "tail", "test", "tput", "tr", "true", "tsort", "tty", "uname", "unexpand", "uniq", "wc"]),
+    filter(&["whoami", "xxd", "yes"]),
+    // Scripts around grep.
+    Program { helpers: &["sh", "grep"], ..filter(&["egrep", "fgrep"]) },
+    Program { helpers: &["sh"], ..filter(&["which"]) },
+    Program { writes_operands: true, ..filter(&["tee"]) },
+    with(
+        &["awk", "gawk", "mawk", "nawk"],
+        Options::new(
+            &[
+                writes("i", "include"),
+                executes("l", "load"),
+                writes("o", "pretty-print"),
+                writes("d", "dump-variables"),
+                writes("p", "profile"),
+            ],
+            "FvfeE",
+        ),
+    ),
+    with(&["sed"], Options::new(&[writes("i", "in-place")], "efl")),
+    with(&["shuf"], Options::new(&[writes("o", "output")], "ein")),
+    with(
+        &["sort"],
+        Options::new(
+            &[writes("o", "output"), executes("", "compress-program"), writes("T", "temporary-directory")],
+            "kSt",
+        ),
+    ),
+    with(&["yq"], Options::new(&[writes("i", "inplace"), writes("s", "split-exp")], "oIpP")),
+];

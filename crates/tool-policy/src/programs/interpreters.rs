@@ -1,0 +1,47 @@
+//! Interpreters: they run the script that their first operand names, or code from an option or from standard input.
+
+use super::{Class, Options, Program, executes};
+
+const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
+    Program { interpreter: true, options, ..Program::new(Class::Runs, names) }
+}
+
+const NODE: Options = Options::new(
+    &[
+        executes("e", "eval"),
+        executes("p", "print"),
+        executes("r", "require"),
+        executes("", "import"),
+        executes("", "loader"),
+        executes("", "experimental-loader"),
+        executes("i", "interactive"),
+    ],
+    "epr",
+);
+
+pub(super) const TABLE: &[Program] = &[
+    Program {
+        versioned: true,
+        ..interpreter(
+            &["pypy", "python", "python2", "python3"],
+            Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i")], "cmWX"),
+        )
+    },
+    interpreter(
+        &["perl"],
+        Options::new(&[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")], "eEFIlmMVx"),
+    ),
+    interpreter(
+        &["php"],
+        Options::new(&[executes("r", "run"), executes("R", "process-code"), executes("d", "define")], "rRBEdfFSt"),
+    ),
+    interpreter(
+        &["ruby"],
+        Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIKTWx"),
+    ),
+    interpreter(&["node"], NODE),
+    Program { subcommands: true, ..Program::with(Class::Runs, &["bun"], NODE) },
+    Program::with(Class::Runs, &["deno"], NODE),
+    Program::new(Class::Runs, &["R", "Rscript", "expect", "fish", "java", "jshell", "julia", "ksh", "lua", "tclsh"]),
+    Program::new(Class::Runs, &["osascript", "tsx", "zsh"]),
+];

@@ -1,0 +1,9 @@
+//! Wrappers: they start what their arguments say, which is judged by itself.
+
+use super::{Class, Program};
+
+pub(super) const TABLE: &[Program] = &[
+    Program { interpreter: true, shell: true, ..Program::new(Class::Wrapper, &["bash", "dash", "sh"]) },
+    Program::new(Class::Wrapper, &["command", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "time", "timeout"]),
+    Program::new(Class::Wrapper, &["xargs"]),
+];
