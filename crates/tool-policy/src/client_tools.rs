@@ -3,77 +3,31 @@
 //! Taken from what client 2.1.197 lists in `system/init`, with the names that earlier versions used. A name that
 //! nobody knows is an error in a list, so that a typing mistake never looks like a restriction.
 
-/// A built-in of the agent client.
-struct ClientTool {
-    name: &'static str,
-    /// What it is called now, where it was renamed.
-    now: &'static str,
-    /// Whether `--tools` makes it exist. `false`: known, but not to be had here (interactive, or gone).
-    offered: bool,
-}
+use crate::programs::Names;
 
-const fn offered(name: &'static str) -> ClientTool {
-    ClientTool { name, now: name, offered: true }
-}
-const fn absent(name: &'static str) -> ClientTool {
-    ClientTool { name, now: name, offered: false }
-}
-const fn renamed(name: &'static str, now: &'static str) -> ClientTool {
-    ClientTool { name, now, offered: false }
-}
+/// The tools that `--tools` makes exist.
+const OFFERED: Names = "Agent Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep \
+    NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskOutput \
+    TaskStop TaskUpdate WebFetch WebSearch Workflow Write";
 
-const TOOLS: &[ClientTool] = &[
-    offered("Agent"),
-    offered("Bash"),
-    offered("CronCreate"),
-    offered("CronDelete"),
-    offered("CronList"),
-    offered("Edit"),
-    offered("EnterWorktree"),
-    offered("ExitWorktree"),
-    offered("Glob"),
-    offered("Grep"),
-    offered("NotebookEdit"),
-    offered("Read"),
-    offered("ReportFindings"),
-    offered("ScheduleWakeup"),
-    offered("SendMessage"),
-    offered("Skill"),
-    offered("TaskCreate"),
-    offered("TaskGet"),
-    offered("TaskList"),
-    offered("TaskOutput"),
-    offered("TaskStop"),
-    offered("TaskUpdate"),
-    offered("WebFetch"),
-    offered("WebSearch"),
-    offered("Workflow"),
-    offered("Write"),
-    absent("AskUserQuestion"),
-    absent("Config"),
-    absent("EnterPlanMode"),
-    absent("ExitPlanMode"),
-    absent("LS"),
-    absent("LSP"),
-    absent("ListMcpResourcesTool"),
-    absent("Monitor"),
-    absent("NotebookRead"),
-    absent("PowerShell"),
-    absent("PushNotification"),
-    absent("ReadMcpResourceTool"),
-    absent("RemoteTrigger"),
-    absent("SlashCommand"),
-    absent("StructuredOutput"),
-    absent("TodoRead"),
-    absent("TodoWrite"),
-    absent("ToolSearch"),
-    renamed("AgentOutputTool", "TaskOutput"),
-    renamed("BashOutput", "TaskOutput"),
-    renamed("KillBash", "TaskStop"),
-    renamed("KillShell", "TaskStop"),
-    renamed("MultiEdit", "Edit"),
-    renamed("Task", "Agent"),
+/// Tools that are known and cannot be had here: interactive ones, and those that are gone.
+const ABSENT: Names = "AskUserQuestion Config EnterPlanMode ExitPlanMode LS LSP ListMcpResourcesTool Monitor \
+    NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger SlashCommand StructuredOutput \
+    TodoRead TodoWrite ToolSearch";
+
+/// Earlier names of tools, each with the present one.
+const RENAMED: &[(&str, &str)] = &[
+    ("AgentOutputTool", "TaskOutput"),
+    ("BashOutput", "TaskOutput"),
+    ("KillBash", "TaskStop"),
+    ("KillShell", "TaskStop"),
+    ("MultiEdit", "Edit"),
+    ("Task", "Agent"),
 ];
+
+fn present_names() -> impl Iterator<Item = &'static str> {
+    OFFERED.split_whitespace().chain(ABSENT.split_whitespace())
+}
 
 /// Blocked in every fork and for every subagent, whatever a file says: they recurse, schedule by themselves, or talk
 /// to a person who is not there.
@@ -98,30 +52,31 @@ pub(super) const BLOCKED: &[&str] = &[
 
 /// The names the client may use for a blocked tool, for its deny rules.
 pub(super) fn names_of(canonical: &str) -> Vec<&'static str> {
-    TOOLS.iter().filter(|tool| tool.now == canonical).map(|tool| tool.name).collect()
+    let earlier = RENAMED.iter().filter(|(_, now)| *now == canonical).map(|(name, _)| *name);
+    present_names().filter(|name| *name == canonical).chain(earlier).collect()
 }
 
 /// Names of the client's built-in tools, renamed ones and those not offered here included.
 pub(super) fn is_known(name: &str) -> bool {
-    TOOLS.iter().any(|tool| tool.name == name)
+    present_names().any(|tool| tool == name) || RENAMED.iter().any(|(earlier, _)| *earlier == name)
 }
 
 /// What a tool is called now: `Task` is `Agent`, `KillShell` is `TaskStop`. Unknown names stay as they are.
 pub(super) fn canonical(name: &str) -> &str {
-    TOOLS.iter().find(|tool| tool.name == name).map_or(name, |tool| tool.now)
+    RENAMED.iter().find(|(earlier, _)| *earlier == name).map_or(name, |(_, now)| now)
 }
 
 /// The built-ins that `--tools` can make exist, by their present names.
 pub(super) fn offered_tools() -> impl Iterator<Item = &'static str> {
-    TOOLS.iter().filter(|tool| tool.offered).map(|tool| tool.name)
+    OFFERED.split_whitespace()
 }
 
 /// The known name nearest to a mistyped one, if any is near.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
-    TOOLS
-        .iter()
-        .map(|tool| (strsim::damerau_levenshtein(&lower, &tool.name.to_ascii_lowercase()), tool.name))
+    present_names()
+        .chain(RENAMED.iter().map(|(earlier, _)| *earlier))
+        .map(|tool| (strsim::damerau_levenshtein(&lower, &tool.to_ascii_lowercase()), tool))
         .filter(|(distance, known)| *distance <= 2.min(known.len() / 2))
         .min()
         .map(|(_, known)| known)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::Application;
 use crate::fetch;
-use crate::options::{self, Found};
+use crate::options::{self, GivenOption};
 use crate::programs::{self, Effect, Syntax, base_name, git};
 use crate::start::{Executes, Rights, Start};
 use crate::wildcard::{STAR, Wildcard};
@@ -25,9 +25,9 @@ pub(super) struct CommandRule {
 
 /// Why a rule whose words match does not grant a start all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Short {
+pub(super) enum Shortfall {
     /// An option that the rule must spell.
-    Option(Found),
+    Option(GivenOption),
     /// An address that is not the rule's.
     Address(String),
 }
@@ -68,7 +68,7 @@ impl CommandRule {
     }
 
     /// The options in it that a `*` does not stand for.
-    pub(super) fn spelled(&self, program: &str) -> Vec<Found> {
+    pub(super) fn spelled(&self, program: &str) -> Vec<GivenOption> {
         options::guarded(program, self.arguments())
     }
 
@@ -98,7 +98,7 @@ impl CommandRule {
     }
 
     /// Why it does not grant a start that it matches; `None`: it does.
-    pub(super) fn falls_short(&self, start: &Start<'_>) -> Option<Short> {
+    pub(super) fn shortfall(&self, start: &Start<'_>) -> Option<Shortfall> {
         let mut spelled = self.spelled(start.program);
         let mut given = start.guarded.clone();
         if let (Some(call), Some(options)) = (&start.fetch, fetch::options(start.program)) {
@@ -109,15 +109,15 @@ impl CommandRule {
                 spelled.retain(|option| option.id != "location");
             }
             if let Some(option) = self.unspelled(spelled, given) {
-                return Some(Short::Option(option));
+                return Some(Shortfall::Option(option));
             }
-            return fetch::elsewhere(&rule, call).map(Short::Address);
+            return fetch::elsewhere(&rule, call).map(Shortfall::Address);
         }
-        self.unspelled(spelled, given).map(Short::Option)
+        self.unspelled(spelled, given).map(Shortfall::Option)
     }
 
     /// Whether it speaks of one folder: it is exact, or names what the program runs by words that mean something else elsewhere.
-    pub(super) fn means_work(&self) -> bool {
+    pub(super) fn is_bound_to_work(&self) -> bool {
         let Some(program) = self.program() else { return false };
         if self.is_own(program) {
             return false;
@@ -127,8 +127,8 @@ impl CommandRule {
     }
 
     /// The first option of a start that it does not spell. What leads to other code counts where it names the code.
-    fn unspelled(&self, spelled: Vec<Found>, mut given: Vec<Found>) -> Option<Found> {
-        if !self.means_work() {
+    fn unspelled(&self, spelled: Vec<GivenOption>, mut given: Vec<GivenOption>) -> Option<GivenOption> {
+        if !self.is_bound_to_work() {
             given.retain(|option| option.effect != Effect::Leads);
         }
         options::unspelled(spelled, given)
@@ -146,7 +146,7 @@ impl CommandRule {
 
     /// Whether it grants all that another one grants. `false` where it cannot be told.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        if !self.granting.covers(&other.granting) || (self.means_work() && !other.means_work()) {
+        if !self.granting.covers(&other.granting) || (self.is_bound_to_work() && !other.is_bound_to_work()) {
             return false;
         }
         let Some(program) = other.program() else { return self.program().is_none() && self.granting_is_same(other) };

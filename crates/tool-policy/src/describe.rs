@@ -38,7 +38,7 @@ impl Application {
             Executes::Anything => ", can run any program",
             Executes::Itself(_) => "",
         };
-        let folder = if command.means_work() { ", in `work/` itself only" } else { "" };
+        let folder = if command.is_bound_to_work() { ", in `work/` itself only" } else { "" };
         let spelled: Vec<String> = command.spelled(program).into_iter().map(|option| option.id).collect();
         let open: Vec<String> = kept_back(program, arguments)
             .into_iter()
@@ -82,7 +82,9 @@ fn kept_back(program: &str, arguments: &[String]) -> Vec<(String, String)> {
     let program = programs::by_base_name(program);
     match program.syntax {
         Syntax::Git => shown(git::options(git::subcommand(arguments)).guarded, false),
-        Syntax::Fetch(options) => options.told.iter().map(|name| ((*name).to_owned(), format!("--{name}"))).collect(),
+        Syntax::Fetch(options) => {
+            options.mentioned.split_whitespace().map(|name| (name.to_owned(), format!("--{name}"))).collect()
+        }
         Syntax::Options => shown(program.options.guarded, program.options.one_dash),
     }
 }

@@ -11,7 +11,7 @@ use crate::wildcard::STAR;
 
 /// An option that a rule must spell, found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct GivenOption {
     /// One name for all its spellings.
     pub id: String,
     /// As a rule would spell it.
@@ -21,8 +21,8 @@ pub(super) struct Found {
 }
 
 /// The options among a tool's arguments that may lead to other code.
-fn leading(tool: &Harmless, arguments: &[String]) -> Vec<Found> {
-    let found = |shown: String| Found { id: shown.clone(), shown, effect: Effect::Leads };
+fn leading(tool: &Harmless, arguments: &[String]) -> Vec<GivenOption> {
+    let found = |shown: String| GivenOption { id: shown.clone(), shown, effect: Effect::Leads };
     let mut out = Vec::new();
     for word in arguments.iter().take_while(|word| *word != "--") {
         let text = word.split(STAR).next().unwrap_or_default();
@@ -35,7 +35,7 @@ fn leading(tool: &Harmless, arguments: &[String]) -> Vec<Found> {
         };
         if let Some(long) = option.strip_prefix('-') {
             let name = long.split_once('=').map_or(long, |(name, _)| name);
-            if !tool.long.contains(&name) {
+            if !programs::contains(tool.long, name) {
                 out.push(found(format!("--{name}")));
             }
             continue;
@@ -74,7 +74,7 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
         return false;
     }
     let has_value = |word: &String| {
-        let ends = |option: &Found| word.ends_with(option.shown.trim_start_matches('-'));
+        let ends = |option: &GivenOption| word.ends_with(option.shown.trim_start_matches('-'));
         let word_alone = std::slice::from_ref(word);
         let led = program.harmless.map(|tool| leading(tool, word_alone)).unwrap_or_default();
         word.contains('=') || !scan(options, word_alone).iter().chain(&led).all(ends)
@@ -87,7 +87,7 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
 
 /// Variables among the operands of a program that takes some: one that is more than a word is code, and one that names a program may name any. Each
 /// must be spelled by its name.
-fn variables(program: &Program, arguments: &[String]) -> Vec<Found> {
+fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     const RESERVED: &[&str] = &["GNUMAKEFLAGS", "MAKE", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES", "SHELL"];
     let more = |word: &String| {
         let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
@@ -97,17 +97,17 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<Found> {
         let plain = is_word(value) && !value.contains('/') && !runs;
         let shown = format!("{name}=*");
         let harmless = plain && is_name(name) && !RESERVED.contains(&name);
-        (!harmless || word.contains(STAR)).then(|| Found { id: shown.clone(), shown, effect: Effect::Leads })
+        (!harmless || word.contains(STAR)).then(|| GivenOption { id: shown.clone(), shown, effect: Effect::Leads })
     };
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
 }
 
 /// An interpreter that is given no script takes its code from standard input: a rule must spell that as `-`.
-fn code_on_input(program: &Program, arguments: &[String]) -> Option<Found> {
+fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption> {
     let interprets = program.interpreter && program.class != Class::Wrapper;
     let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
     let script = |word: &String| word != "-" && !word.starts_with('-');
-    (interprets && !arguments.iter().any(|word| script(word) || asks(word) || word == "--")).then(|| Found {
+    (interprets && !arguments.iter().any(|word| script(word) || asks(word) || word == "--")).then(|| GivenOption {
         id: "-".into(),
         shown: "-".into(),
         effect: Effect::Executes,
@@ -115,7 +115,7 @@ fn code_on_input(program: &Program, arguments: &[String]) -> Option<Found> {
 }
 
 /// The options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
-pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<Found> {
+pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
     // Wherever it lies: another program of this name loses little.
     let program = programs::by_base_name(program);
     match program.syntax {
@@ -132,12 +132,12 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<Found> {
 }
 
 /// Reads arguments by the options of one program.
-pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<Found> {
+pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> {
     let mut out = Vec::new();
     if options.guarded.is_empty() {
         return out;
     }
-    let found = |guarded: &Guarded| Found {
+    let found = |guarded: &Guarded| GivenOption {
         id: guarded.name.into(),
         shown: guarded.shown(options.one_dash),
         effect: guarded.effect,
@@ -171,7 +171,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<Found> {
                     .guarded
                     .iter()
                     .filter(|guarded| guarded.short.contains(letter))
-                    .map(|guarded| Found { shown: format!("-{letter}"), ..found(guarded) }),
+                    .map(|guarded| GivenOption { shown: format!("-{letter}"), ..found(guarded) }),
             );
             // In a bundle values come in words of their own.
             let bundle = options.bundled && at == 0 && !text.starts_with('-');
@@ -184,7 +184,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<Found> {
 }
 
 /// The first option of a call that the rule does not spell as often.
-pub(super) fn unspelled(mut spelled: Vec<Found>, given: Vec<Found>) -> Option<Found> {
+pub(super) fn unspelled(mut spelled: Vec<GivenOption>, given: Vec<GivenOption>) -> Option<GivenOption> {
     given.into_iter().find(|option| match spelled.iter().position(|other| other.id == option.id) {
         Some(at) => {
             spelled.swap_remove(at);

@@ -35,12 +35,12 @@ impl<'a> Parts<'a> {
 }
 
 /// The addresses of a rule.
-pub(super) struct Granted<'a> {
+pub(super) struct AddressRules<'a> {
     any: bool,
     spelled: Vec<(&'a str, Wildcard)>,
 }
 
-impl<'a> Granted<'a> {
+impl<'a> AddressRules<'a> {
     /// `any`: the rule names no address, and grants each one on the web.
     pub(super) fn new(any: bool, addresses: &'a [String]) -> Self {
         Self { any, spelled: addresses.iter().map(|address| (address.as_str(), Wildcard::name(address))).collect() }
@@ -219,7 +219,7 @@ mod tests {
 
     fn refused(rule: &str, address: &str) -> Option<String> {
         let rule = [rule.replace('*', "\u{1}")];
-        Granted::new(false, &rule).refuses(address)
+        AddressRules::new(false, &rule).refuses(address)
     }
 
     #[track_caller]
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn without_an_address_each_one_on_the_web_is_granted() {
-        let any = Granted::new(true, &[]);
+        let any = AddressRules::new(true, &[]);
         for address in ["https://a", "HTTP://b c", "d.de:80/x", "https://{a,b}/[1-3]"] {
             assert_eq!(any.refuses(address), None, "{address}");
         }
@@ -349,9 +349,9 @@ mod tests {
             ("*://a/*", "file://a/*", false),
         ] {
             let of = |text: &str| [text.replace('*', "\u{1}")];
-            assert_eq!(Granted::new(false, &of(outer)).covers(&of(inner)[0]), covers, "{outer} covers {inner}");
+            assert_eq!(AddressRules::new(false, &of(outer)).covers(&of(inner)[0]), covers, "{outer} covers {inner}");
         }
-        let any = Granted::new(true, &[]);
+        let any = AddressRules::new(true, &[]);
         assert!(any.covers("https://a/\u{1}") && any.covers("https://a") && any.covers("a.b/\u{1}"));
         assert!(!any.covers("file:///\u{1}") && !any.covers("file:///x"));
     }

@@ -4,16 +4,16 @@
 mod address;
 mod header;
 
-use address::Granted;
+use address::AddressRules;
 
-use crate::options::Found;
-use crate::programs::{self, Effect, FLAGS, FetchOptions, Syntax, VALUED};
+use crate::options::GivenOption;
+use crate::programs::{self, Effect, FLAGS, FetchOptions, Syntax, VALUED, contains};
 use crate::wildcard::STAR;
 
 /// A call, or the words of a rule, taken apart.
 pub(super) struct Fetch {
     /// The options that a rule must spell.
-    pub guarded: Vec<Found>,
+    pub guarded: Vec<GivenOption>,
     /// Addresses, and whatever else is no option.
     pub operands: Vec<String>,
     /// The words without harmless options.
@@ -83,24 +83,24 @@ pub(super) fn read_rule(table: &FetchOptions, words: &[String]) -> Fetch {
 
 impl FetchOptions {
     /// Reads a long option. `true`: it is harmless, and `at` stands behind its value.
-    fn long(&self, text: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<Found>) -> bool {
+    fn long(&self, text: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<GivenOption>) -> bool {
         let text = text.split(STAR).next().unwrap_or_default();
         let (name, attached) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        if self.long.contains(&name) && attached.is_none() {
+        if contains(self.long, name) && attached.is_none() {
             return true;
         }
         let value = attached.or_else(|| arguments.get(*at).map(String::as_str));
-        if (self.long_values.contains(&name) && Self::value_is_harmless(name, value)) || self.is_nowhere(name, value) {
+        if (contains(self.long_values, name) && Self::value_is_harmless(name, value)) || self.is_nowhere(name, value) {
             *at += usize::from(attached.is_none());
             return true;
         }
         guarded.push(self.found(name, shown(&format!("--{name}"), name, value)));
-        *at += usize::from(attached.is_none() && VALUED.contains(&name));
+        *at += usize::from(attached.is_none() && contains(VALUED, name));
         false
     }
 
     /// Reads a cluster of short options.
-    fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<Found>) -> bool {
+    fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<GivenOption>) -> bool {
         if self.words.contains(&cluster) {
             return true;
         }
@@ -122,17 +122,17 @@ impl FetchOptions {
                 break;
             }
             guarded.push(self.found(name, shown(&format!("-{letter}"), name, value)));
-            if !FLAGS.contains(&name) {
-                *at += usize::from(attached.is_none() && VALUED.contains(&name));
+            if !contains(FLAGS, name) {
+                *at += usize::from(attached.is_none() && contains(VALUED, name));
                 break;
             }
         }
         guarded.len() == before
     }
 
-    fn found(&self, name: &str, shown: String) -> Found {
-        let effect = if self.writing.contains(&name) { Effect::Writes } else { Effect::Steers };
-        Found { id: name.to_owned(), shown, effect }
+    fn found(&self, name: &str, shown: String) -> GivenOption {
+        let effect = if contains(self.writing, name) { Effect::Writes } else { Effect::Steers };
+        GivenOption { id: name.to_owned(), shown, effect }
     }
 
     /// Whether a value is one: `@file` reads a file, and `%output{file}` writes one.
@@ -172,7 +172,7 @@ fn shown(option: &str, name: &str, value: Option<&str>) -> String {
 
 /// Why a call reaches further than the rule's address; `None` where it does not.
 pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
-    let granted = Granted::new(rule.any_address, &rule.operands);
+    let granted = AddressRules::new(rule.any_address, &rule.operands);
     if let Some(why) = call.operands.iter().find_map(|address| granted.refuses(address)) {
         return Some(why);
     }
@@ -183,7 +183,7 @@ pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
 
 /// Whether a rule's addresses are all within those of another rule.
 pub(super) fn covers(outer: &Fetch, inner: &Fetch) -> bool {
-    let granted = Granted::new(outer.any_address, &outer.operands);
+    let granted = AddressRules::new(outer.any_address, &outer.operands);
     (outer.any_address || !inner.any_address) && inner.operands.iter().all(|operand| granted.covers(operand))
 }
 

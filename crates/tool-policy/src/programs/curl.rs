@@ -1,7 +1,7 @@
 //! Programs that speak with hosts. Of the many options of `curl` and `wget` only a known few are harmless: every other one
 //! must stand in the rule.
 
-use super::{Class, Program, Syntax};
+use super::{Class, Names, Program, Syntax};
 
 pub(super) const TABLE: &[Program] = &[
     Program { syntax: Syntax::Fetch(&CURL), writes_operands: true, ..Program::new(Class::Fetches, &["curl"]) },
@@ -17,14 +17,14 @@ pub(crate) struct FetchOptions {
     pub values: &'static str,
     /// Words of letters that mean something of their own.
     pub words: &'static [&'static str],
-    pub long: &'static [&'static str],
-    pub long_values: &'static [&'static str],
-    /// Short names of long ones, so that a rule may spell either.
+    pub long: Names,
+    pub long_values: Names,
+    /// Shortfall names of long ones, so that a rule may spell either.
     pub names: &'static [(&'static str, &'static str)],
     /// Those that write files.
-    pub writing: &'static [&'static str],
+    pub writing: Names,
     /// Those that a person is told of who writes a rule.
-    pub told: &'static [&'static str],
+    pub mentioned: Names,
     /// It saves what it fetches, and follows redirections, unless it is asked not to.
     pub saves_and_follows: bool,
 }
@@ -34,55 +34,12 @@ const CURL: FetchOptions = FetchOptions {
     flags: "sSfiIvGgN46#0V",
     values: "XHdmArYyw",
     words: &[],
-    long: &[
-        "silent",
-        "show-error",
-        "fail",
-        "fail-with-body",
-        "fail-early",
-        "include",
-        "head",
-        "verbose",
-        "get",
-        "globoff",
-        "no-buffer",
-        "ipv4",
-        "ipv6",
-        "compressed",
-        "http1.0",
-        "http1.1",
-        "http2",
-        "progress-bar",
-        "no-progress-meter",
-        "version",
-        "tlsv1.2",
-        "tlsv1.3",
-        "retry-all-errors",
-        "retry-connrefused",
-        "path-as-is",
-        "raw",
-    ],
-    long_values: &[
-        "request",
-        "header",
-        "data",
-        "data-raw",
-        "data-binary",
-        "data-ascii",
-        "data-urlencode",
-        "json",
-        "max-time",
-        "connect-timeout",
-        "user-agent",
-        "range",
-        "retry",
-        "retry-delay",
-        "retry-max-time",
-        "write-out",
-        "max-filesize",
-        "speed-limit",
-        "speed-time",
-    ],
+    long: "silent show-error fail fail-with-body fail-early include head verbose get globoff no-buffer ipv4 ipv6 \
+        compressed http1.0 http1.1 http2 progress-bar no-progress-meter version tlsv1.2 tlsv1.3 retry-all-errors \
+        retry-connrefused path-as-is raw",
+    long_values: "request header data data-raw data-binary data-ascii data-urlencode json max-time \
+        connect-timeout user-agent range retry retry-delay retry-max-time write-out max-filesize speed-limit \
+        speed-time",
     names: &[
         ("X", "request"),
         ("H", "header"),
@@ -109,26 +66,9 @@ const CURL: FetchOptions = FetchOptions {
         ("z", "time-cond"),
         ("U", "proxy-user"),
     ],
-    writing: &[
-        "output",
-        "remote-name",
-        "remote-name-all",
-        "remote-header-name",
-        "cookie-jar",
-        "dump-header",
-        "config",
-        "output-dir",
-        "create-dirs",
-        "trace",
-        "trace-ascii",
-        "stderr",
-        "etag-save",
-        "hsts",
-        "alt-svc",
-        "write-out",
-        "libcurl",
-    ],
-    told: &["output", "location", "config", "upload-file", "proxy"],
+    writing: "output remote-name remote-name-all remote-header-name cookie-jar dump-header config output-dir \
+        create-dirs trace trace-ascii stderr etag-save hsts alt-svc write-out libcurl",
+    mentioned: "output location config upload-file proxy",
     saves_and_follows: false,
 };
 
@@ -137,36 +77,10 @@ const WGET: FetchOptions = FetchOptions {
     flags: "qvSc46",
     values: "TtUw",
     words: &["nv"],
-    long: &[
-        "quiet",
-        "no-verbose",
-        "verbose",
-        "server-response",
-        "spider",
-        "show-progress",
-        "continue",
-        "no-clobber",
-        "inet4-only",
-        "inet6-only",
-        "content-on-error",
-        "version",
-        "help",
-    ],
-    long_values: &[
-        "timeout",
-        "tries",
-        "header",
-        "user-agent",
-        "post-data",
-        "body-data",
-        "method",
-        "wait",
-        "waitretry",
-        "connect-timeout",
-        "read-timeout",
-        "dns-timeout",
-        "max-redirect",
-    ],
+    long: "quiet no-verbose verbose server-response spider show-progress continue no-clobber inet4-only \
+        inet6-only content-on-error version help",
+    long_values: "timeout tries header user-agent post-data body-data method wait waitretry connect-timeout \
+        read-timeout dns-timeout max-redirect",
     names: &[
         ("O", "output-document"),
         ("i", "input-file"),
@@ -177,56 +91,17 @@ const WGET: FetchOptions = FetchOptions {
         ("o", "output-file"),
         ("a", "append-output"),
     ],
-    writing: &["output-document", "directory-prefix", "output-file", "append-output", "recursive", "mirror"],
-    told: &["output-document", "input-file", "execute", "recursive", "max-redirect"],
+    writing: "output-document directory-prefix output-file append-output recursive mirror",
+    mentioned: "output-document input-file execute recursive max-redirect",
     saves_and_follows: true,
 };
 
 /// Guarded options without a value, so that what follows in their cluster are options, too.
-pub(crate) const FLAGS: &[&str] =
-    &["location", "remote-name", "insecure", "next", "remote-header-name", "recursive", "mirror"];
+pub(crate) const FLAGS: Names = "location remote-name insecure next remote-header-name recursive mirror";
 
 /// Guarded options with a value, which is no address.
-pub(crate) const VALUED: &[&str] = &[
-    "output",
-    "output-dir",
-    "config",
-    "proxy",
-    "upload-file",
-    "user",
-    "cookie",
-    "cookie-jar",
-    "dump-header",
-    "form",
-    "referer",
-    "unix-socket",
-    "abstract-unix-socket",
-    "interface",
-    "resolve",
-    "connect-to",
-    "cacert",
-    "cert",
-    "key",
-    "trace",
-    "trace-ascii",
-    "stderr",
-    "write-out",
-    "output-document",
-    "input-file",
-    "execute",
-    "directory-prefix",
-    "output-file",
-    "append-output",
-    "load-cookies",
-    "save-cookies",
-    "max-redirect",
-    "capath",
-    "continue-at",
-    "form-string",
-    "limit-rate",
-    "max-redirs",
-    "netrc-file",
-    "oauth2-bearer",
-    "proxy-user",
-    "time-cond",
-];
+pub(crate) const VALUED: Names = "output output-dir config proxy upload-file user cookie cookie-jar dump-header form \
+    referer unix-socket abstract-unix-socket interface resolve connect-to cacert cert key trace trace-ascii stderr \
+    write-out output-document input-file execute directory-prefix output-file append-output load-cookies \
+    save-cookies max-redirect capath continue-at form-string limit-rate max-redirs netrc-file oauth2-bearer \
+    proxy-user time-cond";

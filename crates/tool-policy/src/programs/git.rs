@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Class, Effect, Options, Program, Syntax, base_name, executes, writes};
-use crate::options::{Found, scan};
+use crate::options::{GivenOption, scan};
 use crate::wildcard::STAR;
 
 const NAME: &str = "git";
@@ -258,16 +258,16 @@ pub(crate) fn folders(arguments: &[String]) -> Vec<&str> {
 }
 
 /// The options of a call, or of a rule's words, that a rule must spell.
-pub(crate) fn guarded(arguments: &[String]) -> Vec<Found> {
+pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
     let (at, others) = globals(arguments);
-    let executes = |id: &str| Found { id: id.into(), shown: id.into(), effect: Effect::Executes };
-    let mut out: Vec<Found> =
+    let executes = |id: &str| GivenOption { id: id.into(), shown: id.into(), effect: Effect::Executes };
+    let mut out: Vec<GivenOption> =
         others.into_iter().map(|option| option.split([STAR, '=']).next().unwrap_or_default()).map(executes).collect();
     let Some((subcommand, rest)) = arguments.get(at..).and_then(<[String]>::split_first) else { return out };
     let word = |texts: &[&str]| rest.iter().any(|word| texts.contains(&word.as_str()));
     match subcommand.as_str() {
         "config" if config_reads(rest) => {}
-        "config" => out.push(Found { effect: Effect::Writes, ..executes("config") }),
+        "config" => out.push(GivenOption { effect: Effect::Writes, ..executes("config") }),
         name if entry(Some(name)).named => out.push(executes(name)),
         "bisect" if word(&["run"]) => out.push(executes("bisect run")),
         "submodule" if word(&["foreach"]) => out.push(executes("submodule foreach")),

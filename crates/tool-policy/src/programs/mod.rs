@@ -36,6 +36,14 @@ static BY_NAME: LazyLock<HashMap<&str, &Program>> = LazyLock::new(|| {
     programs.flat_map(|program| program.names.iter().map(move |name| (*name, program))).collect()
 });
 
+/// Names with blanks between them, where there are many.
+pub(crate) type Names = &'static str;
+
+/// Whether a name is one of `names`.
+pub(crate) fn contains(names: Names, name: &str) -> bool {
+    names.split_whitespace().any(|other| other == name)
+}
+
 /// What a program is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -139,7 +147,7 @@ pub(crate) struct Harmless {
     /// Letters whose value is the rest of the word, or the next one.
     pub values: &'static str,
     pub clusters: bool,
-    pub long: &'static [&'static str],
+    pub long: Names,
     /// What stands behind the first operand belongs to the program that it names.
     pub until_operand: bool,
 }

@@ -9,7 +9,7 @@ use crate::rule_set::{RuleSet, grants_path};
 
 /// Where a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum FolderScope {
     /// In `work/` itself.
     InWork,
     /// In `work/` and folders below it.
@@ -23,16 +23,16 @@ const MAX_FOLLOWED: usize = 64;
 const MAX_BYTES: usize = 8 * 1024;
 
 /// Whether a rule's program may work in a folder.
-pub(super) fn fits(folder: &Path, holds: Holds, lists: &RuleSet, roots: &ResolvedRoots) -> bool {
+pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &ResolvedRoots) -> bool {
     let Some(resolved) = resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/"), roots.read_link) else {
         return false;
     };
     let all = |fits: &dyn Fn(&PathBuf) -> bool| resolved.readings.iter().all(fits);
     let below_work = |path: &PathBuf| roots.work.iter().any(|work| path.starts_with(work));
     match holds {
-        Holds::InWork => all(&|path| roots.work.contains(path)),
-        Holds::BelowWork => all(&below_work),
-        Holds::InOpenFolders => {
+        FolderScope::InWork => all(&|path| roots.work.contains(path)),
+        FolderScope::BelowWork => all(&below_work),
+        FolderScope::InOpenFolders => {
             all(&|path| roots.is_temporary(path) || below_work(path))
                 || lists.grants_for("Read").any(|rule| grants_path(rule, &resolved, Access::Search, roots))
         }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::environment;
-use super::folder::Holds;
-use super::{Location, ProgramStart, Rights, Start, folder, wanted};
+use super::folder::FolderScope;
+use super::{Location, ProgramStart, Rights, Start, folder, suggested_rule};
 use crate::Application;
-use crate::command_rule::Short;
+use crate::command_rule::Shortfall;
 use crate::path::ResolvedRoots;
 use crate::programs::{self, Class, base_name, git};
 use crate::request::clipped;
@@ -15,7 +15,7 @@ use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
 
 /// Where a program is judged.
-pub(super) struct Scene<'a> {
+pub(super) struct Context<'a> {
     pub asked: &'a ProgramStart<'a>,
     pub roots: &'a ResolvedRoots,
     pub application: &'static Application,
@@ -37,14 +37,14 @@ pub(super) enum Refusal {
         program: String,
         name: String,
     },
-    Short {
+    Shortfall {
         program: String,
         rule: String,
-        short: Short,
+        shortfall: Shortfall,
     },
     Folder {
         folder: PathBuf,
-        holds: Holds,
+        holds: FolderScope,
     },
     Variable(String),
     /// Whose list it is.
@@ -60,7 +60,7 @@ impl fmt::Display for Refusal {
             Self::ByPath { program, name } => {
                 write!(f, "`{}` is not granted by its path; call it `{}`", clipped(program), clipped(name))
             }
-            Self::Short { program, rule, short: Short::Option(option) } => {
+            Self::Shortfall { program, rule, shortfall: Shortfall::Option(option) } => {
                 let (program, option) = (clipped(program), clipped(&option.shown));
                 // The rule that is there, with the option.
                 let spelled = match rule.strip_suffix(" *)") {
@@ -73,13 +73,13 @@ impl fmt::Display for Refusal {
                      not; leave it out"
                 )
             }
-            Self::Short { rule, short: Short::Address(why), .. } => {
+            Self::Shortfall { rule, shortfall: Shortfall::Address(why), .. } => {
                 write!(f, "{why}; fetch only what \"{rule}\" names")
             }
             Self::Folder { folder, holds } => {
                 let folder = clipped(&folder.to_string_lossy());
                 match holds {
-                    Holds::InWork => {
+                    FolderScope::InWork => {
                         write!(f, "its rule holds in `work/` itself, and its folder is `{folder}`; run it in `work/`")
                     }
                     _ => write!(f, "its folder is `{folder}`, outside of what is granted; run it in `work/`"),
@@ -93,9 +93,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Holds one owner's lists against a start.
-pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'_>) -> Result<Grant<'a>, Refusal> {
-    let grant = by_rules(lists, start, scene)?;
+/// FolderScope one owner's lists against a start.
+pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
+    let grant = by_rules(lists, start, context)?;
     if !lists.read_only || grant.location == Location::Here {
         return Ok(grant);
     }
@@ -108,8 +108,8 @@ pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'
     Ok(Grant { location, ..grant })
 }
 
-fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'_>) -> Result<Grant<'a>, Refusal> {
-    let own = start.own.as_deref().map(|words| Rights::own(words, scene.application));
+fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
+    let own = start.own.as_deref().map(|words| Rights::own(words, context.application));
     let wide = || Location::Outside(own.clone().unwrap_or_else(Rights::wide));
     if lists.allow.is_none() {
         return Ok(Grant { rule: None, location: wide() });
@@ -127,7 +127,7 @@ fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'_>) -> Res
         if programs::known(start.program).class == Class::Wrapper && !pattern.names_script() {
             continue;
         }
-        if let Some(why) = unfit(lists, rule, start, scene) {
+        if let Some(why) = unfit(lists, rule, start, context) {
             refusal = refusal.or(Some(why));
             continue;
         }
@@ -147,24 +147,26 @@ fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, scene: &Scene<'_>) -> Res
 }
 
 /// Why a rule whose words match does not hold.
-fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, scene: &Scene<'_>) -> Option<Refusal> {
+fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, context: &Context<'_>) -> Option<Refusal> {
     let Matcher::Command(pattern) = &rule.matcher else { return None };
-    if let Some(short) = pattern.falls_short(start) {
+    if let Some(shortfall) = pattern.shortfall(start) {
         let program = start.program.to_owned();
-        return Some(Refusal::Short { program, rule: rule.pattern.to_string(), short });
+        return Some(Refusal::Shortfall { program, rule: rule.pattern.to_string(), shortfall });
     }
-    let holds = match (pattern.means_work(), start.program) {
-        (true, _) => Holds::InWork,
+    let holds = match (pattern.is_bound_to_work(), start.program) {
+        (true, _) => FolderScope::InWork,
         // With the network it runs what a repository's configuration names, and a job can make a repository elsewhere.
-        (false, program) if programs::named(program).is_git() && pattern.rights(program).network => Holds::BelowWork,
-        (false, _) => Holds::InOpenFolders,
+        (false, program) if programs::named(program).is_git() && pattern.rights(program).network => {
+            FolderScope::BelowWork
+        }
+        (false, _) => FolderScope::InOpenFolders,
     };
-    if !folder::fits(&start.folder, holds, lists, scene.roots) {
+    if !folder::fits(&start.folder, holds, lists, context.roots) {
         return Some(Refusal::Folder { folder: start.folder.clone(), holds });
     }
-    let mut variables = scene.asked.env.iter();
+    let mut variables = context.asked.env.iter();
     variables
-        .find(|(name, value)| !environment::is_harmless(name, value, scene.application))
+        .find(|(name, value)| !environment::is_harmless(name, value, context.application))
         .map(|(name, _)| Refusal::Variable(name.clone()))
 }
 
@@ -179,7 +181,7 @@ fn not_granted(lists: &RuleSet, start: &Start<'_>) -> Refusal {
             return Refusal::ByPath { program: start.program.into(), name: name.into() };
         }
     }
-    Refusal::NotGranted { program: start.program.into(), wanted: wanted(start) }
+    Refusal::NotGranted { program: start.program.into(), wanted: suggested_rule(start) }
 }
 
 /// Whether a program may run in the shell's own domain without a rule.

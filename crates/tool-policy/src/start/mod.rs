@@ -109,8 +109,8 @@ impl Policy {
         let mut rule = None;
         let mut layer = Layer::AllowedTools;
         for list in lists {
-            let scene = judge::Scene { asked, roots: self.roots(), application: self.application() };
-            let found = match judge::granted(list, &start, &scene) {
+            let context = judge::Context { asked, roots: self.roots(), application: self.application() };
+            let found = match judge::granted(list, &start, &context) {
                 Ok(grant) => {
                     rule = grant.rule.or(rule);
                     grant.location
@@ -215,7 +215,7 @@ fn shown(words: &[String]) -> String {
 }
 
 /// The rule that would grant a start and not much more, for sentences.
-fn wanted(start: &Start<'_>) -> String {
+fn suggested_rule(start: &Start<'_>) -> String {
     let words = start.own.as_deref().unwrap_or(start.words);
     let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
     let program = request::clipped(start.program);

@@ -3,7 +3,7 @@
 
 use crate::Application;
 use crate::fetch;
-use crate::options::Found;
+use crate::options::GivenOption;
 use crate::programs::{self, Class, Effect, git};
 
 /// Where a program that may start runs.
@@ -79,7 +79,7 @@ impl Rights {
 
     /// What a rule grants a program. `arguments`: those of the rule; `spelled`: the options among them that a `*` does
     /// not stand for.
-    pub(crate) fn of(program: &str, arguments: &[String], spelled: &[Found]) -> Self {
+    pub(crate) fn of(program: &str, arguments: &[String], spelled: &[GivenOption]) -> Self {
         let known = programs::known(program);
         let mut rights = Self::reading(program);
         match known.named_class() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Application;
 use crate::fetch::{self, Fetch};
-use crate::options::{self, Found};
+use crate::options::{self, GivenOption};
 use crate::programs::{self, base_name, git};
 use crate::wildcard::{joined, loose};
 
@@ -29,7 +29,7 @@ pub(crate) struct Start<'a> {
     /// For a denial.
     pub denying: Vec<String>,
     /// The options that a rule must spell.
-    pub guarded: Vec<Found>,
+    pub guarded: Vec<GivenOption>,
     /// The addresses of `curl` and `wget`.
     pub fetch: Option<Fetch>,
     /// A call of our own program, without flags and aliases.
