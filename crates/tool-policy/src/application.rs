@@ -99,9 +99,14 @@ impl Application {
         (!self.always_allowed.is_empty()).then(|| ToolPattern::new("Bash", Some(self.always_allowed)))
     }
 
-    /// Whether a rule or a start names the command, wherever it lies.
+    /// Whether a program is the command, called by its name alone.
+    pub(crate) fn is_plain_command(&self, program: &str) -> bool {
+        !self.command.is_empty() && program == self.command
+    }
+
+    /// Whether a program is the command, wherever it lies.
     pub(crate) fn is_command(&self, program: &str) -> bool {
-        !self.command.is_empty() && base_name(program) == self.command
+        self.is_plain_command(base_name(program))
     }
 
     /// Whether a program is the command or one of its extensions, wherever it lies.

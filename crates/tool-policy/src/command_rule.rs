@@ -119,7 +119,7 @@ impl CommandRule {
     /// Whether it speaks of one folder: it is exact, or names what the program runs by words that mean something else elsewhere.
     pub(super) fn is_bound_to_work(&self) -> bool {
         let Some(program) = self.program() else { return false };
-        if self.is_own(program) {
+        if self.application.is_plain_command(program) {
             return false;
         }
         let relative = program.contains('/') && !program.starts_with('/');
@@ -181,7 +181,7 @@ impl CommandRule {
             return self.runs_others(program) || base_name(denied).is_empty();
         }
         // A path elsewhere can be any program.
-        if programs::known_as(program).is_none() && !self.is_own(&ours[0]) {
+        if programs::known_as(program).is_none() && !self.application.is_plain_command(&ours[0]) {
             return true;
         }
         if programs::named(&ours[0]).is_git() && ours.get(1).is_some_and(|name| !git::is_own(name)) {
@@ -221,14 +221,9 @@ impl CommandRule {
         !self.application.is_command(program) && rights.executes == Executes::Anything
     }
 
-    /// Whether a word is the application's own command, by its name alone.
-    fn is_own(&self, program: &str) -> bool {
-        !self.application.command.is_empty() && program == self.application.command
-    }
-
     /// Whether words of a call are removed before it is matched, so that its text says less than it seems.
     fn strips(&self, program: &str) -> bool {
-        self.is_own(program) || !matches!(programs::named(program).syntax, Syntax::Options)
+        self.application.is_plain_command(program) || !matches!(programs::named(program).syntax, Syntax::Options)
     }
 
     /// The fixed words of a rule as a denial reads them: by the program's base name, `git-push` as `git push`, blanks

@@ -18,7 +18,7 @@ impl Application {
             }
             _ => format!("`{program}`"),
         };
-        if program == self.command {
+        if self.is_plain_command(program) {
             let name = self.extension(command.fixed());
             return Some(match name {
                 Some(name) => {
@@ -65,7 +65,7 @@ impl Application {
         match &rule.matcher {
             Matcher::All => pattern.canonical_tool() == "Bash",
             Matcher::Command(command) => match command.program() {
-                Some(program) if self.command == program => false,
+                Some(program) if self.is_plain_command(program) => false,
                 Some(program) => command.rights(program).writes != Writes::Nothing,
                 None => true,
             },

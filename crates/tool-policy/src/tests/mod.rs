@@ -107,6 +107,20 @@ fn start(policy: &Policy, line: &str) -> ProgramDecision {
     start_in(policy, line, WORK, &[])
 }
 
+/// Without a command and without tools, nothing is taken for the application's own.
+#[test]
+fn an_application_may_have_no_command() {
+    static NONE: Application = Application::new(|path| std::fs::read_link(path));
+    let (allowed, roots) = (patterns(&["Bash(bot *)", "Bash(rm *)"]), roots());
+    let rules = JobRules { owner: "routine x", allowed: Some(&allowed), disallowed: &[], main_tools: &[] };
+    let policy = Policy::background(&rules, &roots, &NONE);
+    allows(&policy, &["bot x", "rm x"]);
+    denies(&policy, &["bot-x", "bo", "rm .git/config", "rm /home/u/.bot/config.yaml"]);
+    assert_eq!(policy.entries().iter().filter(|entry| entry.effect == Verdict::Allow).count(), 2);
+    assert_eq!(policy.shell(None).unwrap().denied, Vec::<String>::new());
+    assert!(NONE.covers(&allowed[0], &patterns(&["Bash(bot --home x)"])[0]));
+}
+
 #[track_caller]
 fn check(policy: &Policy, line: &str, expected: Verdict) {
     let decided = start(policy, line);

@@ -117,7 +117,7 @@ impl Application {
         ));
         }
         if let Matcher::Command(command) = &rule.matcher
-            && command.program() != Some(self.command)
+            && !command.program().is_some_and(|program| self.is_plain_command(program))
         {
             out.push(format!(
             "`{pattern}` is a guard rail, not a boundary: a copy of the program, or another one, can do the same; list what is allowed in `allowed_tools` instead"
