@@ -50,6 +50,8 @@ pub(crate) enum Protected {
     Tooling,
     /// Another process, or this one, through `/proc`.
     Process,
+    /// One of more paths than are followed.
+    TooMany,
 }
 
 impl Protected {
@@ -60,6 +62,9 @@ impl Protected {
             Self::Client => "the person's own agent client keeps its login, memory and settings there",
             Self::Tooling => "`.git/` and `.claude/` are protected: what stands there runs as code later",
             Self::Process => "the processes under `/proc` are protected",
+            Self::TooMany => {
+                "a program that changes files is given more paths than are looked at; give it fewer at a time"
+            }
         }
     }
 }

@@ -268,7 +268,10 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
     match subcommand.as_str() {
         "config" if config_reads(rest) => {}
         "config" => out.push(GivenOption { effect: Effect::Writes, ..executes("config") }),
-        name if entry(Some(name)).named => out.push(executes(name)),
+        // Any other name can be an alias, which runs what the repository says.
+        name if !name.contains(STAR) && (entry(Some(name)).named || entry(Some(name)).needs.any) => {
+            out.push(executes(name));
+        }
         "bisect" if word(&["run"]) => out.push(executes("bisect run")),
         "submodule" if word(&["foreach"]) => out.push(executes("submodule foreach")),
         _ => {}

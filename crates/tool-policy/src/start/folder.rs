@@ -18,9 +18,12 @@ pub(super) enum FolderScope {
     InOpenFolders,
 }
 
-/// How many arguments are followed to where they lead, and how many bytes of them.
+/// How many arguments are followed to where they lead, and how many bytes of them. Of a program that changes what they name, more
+/// are followed, and none is left out.
 const MAX_FOLLOWED: usize = 64;
 const MAX_BYTES: usize = 8 * 1024;
+const MAX_CHANGED: usize = 1024;
+const MAX_CHANGED_BYTES: usize = 64 * 1024;
 
 /// Whether a rule's program may work in a folder.
 pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &ResolvedRoots) -> bool {
@@ -53,29 +56,39 @@ pub(super) fn protected<'a>(
         return Some(("", found));
     }
     // Also behind more words than are followed, and where it is written together with an option.
-    if programs::named(name).writes_operands
-        && let Some(word) = words.iter().skip(1).find(|word| names_tooling(word))
-    {
+    let changes = programs::named(name).writes_operands;
+    if changes && let Some(word) = words.iter().skip(1).find(|word| names_tooling(word)) {
         return Some((word, Protected::Tooling));
     }
     // Where `git -C` leads is the folder already.
     let leads = |at: usize| programs::named(name).is_git() && words[at] == "-C";
     let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1)).map(|(_, word)| word);
+    let (most, most_bytes) = if changes { (MAX_CHANGED, MAX_CHANGED_BYTES) } else { (MAX_FOLLOWED, MAX_BYTES) };
     let mut bytes = 0;
-    let paths = arguments.filter(|word| is_path(word)).take(MAX_FOLLOWED).take_while(|word| {
+    for (count, word) in arguments.filter(|word| is_path(word)).enumerate() {
         bytes += word.len();
-        bytes <= MAX_BYTES
-    });
-    paths.map(|word| (word.as_str(), word.split_once('=').map_or(word.as_str(), |(_, value)| value))).find_map(
-        |(word, path)| {
-            let found = place(&resolve(path, folder, Path::new("/"), roots.read_link)?)?;
-            let always = matches!(found, Protected::DataFolder | Protected::Client);
-            (always || (found == Protected::Tooling && programs::named(name).writes_operands)).then_some((word, found))
-        },
-    )
+        if count >= most || bytes > most_bytes {
+            return changes.then_some((word, Protected::TooMany));
+        }
+        let found = operands(word).find_map(|path| place(&resolve(path, folder, Path::new("/"), roots.read_link)?));
+        match found {
+            Some(found @ (Protected::DataFolder | Protected::Client)) => return Some((word, found)),
+            Some(Protected::Tooling) if changes => return Some((word, Protected::Tooling)),
+            _ => {}
+        }
+    }
+    None
 }
 
-/// Whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`.
+/// What a word may name: itself, the value of `name=value`, and what stands behind a short option (`-tfolder`).
+fn operands(word: &str) -> impl Iterator<Item = &str> {
+    let value = word.split_once('=').map_or(word, |(_, value)| value);
+    let behind = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
+    std::iter::once(value).chain(behind)
+}
+
+/// Whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`; of an address the last
+/// part, as which it is saved.
 fn names_tooling(word: &str) -> bool {
     let is_name = |part: &str| {
         [".git", ".claude"].iter().any(|name| match part.strip_suffix(name) {
@@ -84,7 +97,24 @@ fn names_tooling(word: &str) -> bool {
         })
     };
     let is_address = ["http://", "https://", "ftp://"].iter().any(|scheme| word.starts_with(scheme));
-    !is_address && word.split(['/', '=', ',', ':']).any(is_name)
+    if is_address {
+        return word.rsplit('/').next().is_some_and(|last| is_name(&unescaped(last)));
+    }
+    word.split(['/', '=', ',', ':']).any(is_name)
+}
+
+/// The last part of an address as the name of a file: `%67` is `g`.
+fn unescaped(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
+        match code.filter(u8::is_ascii).zip(part.get(2..)) {
+            Some((byte, rest)) => plain.extend([char::from(byte).to_string().as_str(), rest]),
+            None => plain.extend(["%", part]),
+        }
+    }
+    plain
 }
 
 /// Whether a word looks like a path, and not like a text.
@@ -111,11 +141,21 @@ mod tests {
             "of=.git/x",
             "..//.git//x",
             "x://../.git/x",
+            "https://x.example/.git",
+            "https://x.example/a/.g%69t",
             "a b/.git",
         ] {
             assert!(names_tooling(word), "{word}");
         }
-        for word in ["repo.git", "a/repo.git/x", ".gitignore", ".github/x", "git", "https://x.example/a.git/.git"] {
+        for word in [
+            "repo.git",
+            "a/repo.git/x",
+            ".gitignore",
+            ".github/x",
+            "git",
+            "https://x.example/.git/config",
+            "https://x.example/a.git",
+        ] {
             assert!(!names_tooling(word), "{word}");
         }
     }
