@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ollim_bot::policy::{self, BgForkConfig, Places, Policy, ProgramStart, ToolPattern, UpdateMode};
+use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ProgramStart, ToolPattern, UpdateMode};
 
 /// How often a call is judged; the figure is the median.
 const TIMES: usize = 51;
@@ -60,7 +60,7 @@ fn time(policy: &Policy, argv: &[String], cwd: &Path, times: usize) -> Duration 
 /// The words of each line as one program's: what a shell would make of them is not measured here.
 fn corpus(name: &str) {
     let ground = ground::Ground::new();
-    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
     let times = entry::load(name).into_iter().filter_map(|case| {
         let config = engine::config(&case.rules, |text| ground.fill(text));
         let policy = policy::background("routine t", &config, &engine::main_tools(), &places);
@@ -94,7 +94,7 @@ fn hostile() {
         ("xargs", words("xargs", "-I{}", 9_999)),
     ];
     let mut config = BgForkConfig::new(UpdateMode::OnPing, true, Some(rules), None).unwrap();
-    let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/h".into() };
+    let places = PathRoots { root: "/b".into(), work: "/b/work".into(), user_home: "/h".into() };
     let mut times = Vec::new();
     for _ in 0..2 {
         let policy = policy::background("routine t", &config, &engine::main_tools(), &places);

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ollim_bot::policy::{self, BgForkConfig, Places, ProgramStart, ToolPattern, UpdateMode, default_main_tools};
+use ollim_bot::policy::{self, BgForkConfig, PathRoots, ProgramStart, ToolPattern, UpdateMode, default_main_tools};
 
 use super::{Plan, percentile, row};
 
@@ -20,7 +20,7 @@ pub fn measure(_plan: &Plan) {
     let granted = GRANTED.iter().map(|pattern| ToolPattern::parse(pattern).unwrap()).collect();
     let config = BgForkConfig::new(UpdateMode::default(), true, Some(granted), None).unwrap();
     let root = PathBuf::from("/home/user/.ollim-bot");
-    let places = Places { work: root.join("work"), root, user_home: "/home/user".into() };
+    let places = PathRoots { work: root.join("work"), root, user_home: "/home/user".into() };
     let policy = policy::background("routine x", &config, &default_main_tools(), &places);
     let env = BTreeMap::from([("NODE_ENV".to_owned(), "test".to_owned())]);
     let starts = STARTS.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<String>>());

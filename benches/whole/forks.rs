@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ollim_bot::agent::claude::options::{Surroundings, command_line, environment};
+use ollim_bot::agent::claude::options::{ClientEnvironment, command_line, environment};
 use ollim_bot::agent::{ClientOptions, SessionMode};
 use serde_json::json;
 
@@ -92,12 +92,12 @@ fn by_itself(client: &Path, person: &Path, url: &str, round: usize) -> Duration 
         [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
-    let surroundings = Surroundings { own, ..Surroundings::default() };
+    let client_environment = ClientEnvironment { own, ..ClientEnvironment::default() };
     let start = Instant::now();
     let mut child = Command::new(client)
         .args(args)
         .env_clear()
-        .envs(environment(&surroundings, &config, &run, "none"))
+        .envs(environment(&client_environment, &config, &run, "none"))
         .env("ANTHROPIC_BASE_URL", url)
         .env("ANTHROPIC_API_KEY", KEY)
         .current_dir(work)

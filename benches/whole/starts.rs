@@ -11,9 +11,9 @@ use agent_sandbox::{
     Answer, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, token,
 };
 use async_trait::async_trait;
-use ollim_bot::agent::claude::options::{Surroundings, shell_environment};
+use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
 use ollim_bot::home::Home;
-use ollim_bot::policy::{self, BgForkConfig, Places, Policy, ToolPattern, UpdateMode, default_main_tools};
+use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolPattern, UpdateMode, default_main_tools};
 use ollim_bot::run::dry_run::as_the_client_does;
 use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
 
@@ -89,7 +89,7 @@ fn in_shell(root: &Path, script: &str, times: u32) {
     let granted: Vec<ToolPattern> = vec![ToolPattern::parse("Bash(git --version)").unwrap()];
     let config = BgForkConfig::new(UpdateMode::default(), true, Some(granted.clone()), None).unwrap();
     let user_home = root.to_owned();
-    let places = Places { root: home.root().to_owned(), work: home.work(), user_home: user_home.clone() };
+    let places = PathRoots { root: home.root().to_owned(), work: home.work(), user_home: user_home.clone() };
     let policy = policy::background("routine x", &config, &default_main_tools(), &places);
     let shell_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-shell"));
     let plan = SandboxPlan {
@@ -106,7 +106,7 @@ fn in_shell(root: &Path, script: &str, times: u32) {
     };
     let sandbox = JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap();
     let mut spec = sandbox.for_client(false).shell.unwrap();
-    let mut clean = shell_environment(&Surroundings::default(), &run_dir.join("tmp"));
+    let mut clean = shell_environment(&ClientEnvironment::default(), &run_dir.join("tmp"));
     let socket = run_dir.join("shell.sock");
     let token = token::random().unwrap();
     clean.insert(SOCKET_VARIABLE.into(), socket.display().to_string());

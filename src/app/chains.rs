@@ -18,7 +18,7 @@ use crate::run::chain::FollowUp;
 /// Schedules the next check of the calling run's own chain, and says so to its agent.
 pub(super) fn follow_up(delay: Duration, app: &App) -> Result<String, Refusal> {
     match &app.caller {
-        Caller::Run(run) => Handle::current().block_on(run.acts.follow_up(delay)).map_err(Refusal::user),
+        Caller::Run(run) => Handle::current().block_on(run.acts.follow_up(delay)),
         Caller::Person => {
             Err(Refusal::user("outside a chain reminder's run `follow-up-chain` needs to know which chain")
                 .hint("name it: `ollim-bot follow-up-chain --for ID --in 20`")

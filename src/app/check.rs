@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{App, Caller};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem};
 use crate::refusal::Refusal;
-use crate::run::held::held;
+use crate::run::kernel_support::kernel_support;
 
 /// What is wrong with definitions.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
     let problems = loaded.problems.into_iter().filter(|problem| wanted(&problem.file)).collect();
-    Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: held().words })
+    Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }
 
 /// The file's path in the data folder; an id stands for its file. A run names ids and files of the data folder

@@ -29,7 +29,9 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
     let agree = |changed: &Definition| match &app.caller {
         Caller::Person => Ok(()),
         // What comes of it is the run's own doing: it is held against the run as if it were made now.
-        Caller::Run(run) => run.cap.may_change(changed).map_err(|why| DefinitionError::Refused { why }),
+        Caller::Run(run) => {
+            run.limit.may_change(changed).map_err(|why| DefinitionError::Refused { why: why.to_string() })
+        }
     };
     let written = definition::replace_text(&app.home, &found.file, &old, &new, &app.defaults()?, agree);
     let written = written.map_err(|error| match error {

@@ -62,7 +62,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded};
 use crate::home::Home;
-use crate::policy::Places;
+use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
 
@@ -207,9 +207,9 @@ impl App {
 
     /// The folders that path rules and command lines of a job are resolved against.
     #[must_use]
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> PathRoots {
         let user_home = self.env.path("HOME").map_or_else(|| PathBuf::from("/"), Path::to_owned);
-        Places { root: self.home.root().to_owned(), work: self.home.work(), user_home }
+        PathRoots { root: self.home.root().to_owned(), work: self.home.work(), user_home }
     }
 
     /// What holds for definitions that do not say.

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use super::{App, Caller};
 use crate::definition::{Definition, Draft};
 use crate::refusal::Refusal;
-use crate::run::cap::MADE_AT_MOST;
+use crate::run::delegation::MADE_AT_MOST;
 use crate::run::tokens::RunAuthority;
 
 impl App {
@@ -23,9 +23,9 @@ impl App {
             return Err(Refusal::denied("a chain's links and makers are noted by ollim-bot itself")
                 .hint("`ollim-bot follow-up-chain` makes the next link of a chain"));
         }
-        run.cap.narrow(draft).map_err(Refusal::denied)?;
+        run.limit.narrow(draft)?;
         let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        if run.cap.is_counted() {
+        if run.limit.is_counted() {
             let made = self.load()?.definitions.values().filter(|known| known.created_by.is_some()).count();
             if made >= MADE_AT_MOST {
                 return Err(Refusal::denied(format!(
@@ -44,12 +44,12 @@ impl App {
     /// When one of them is not its own, or has more than it has.
     pub(super) fn may_change<'a>(&self, jobs: impl IntoIterator<Item = &'a Definition>) -> Result<(), Refusal> {
         let Caller::Run(run) = &self.caller else { return Ok(()) };
-        jobs.into_iter().try_for_each(|job| run.cap.may_change(job)).map_err(Refusal::denied)?;
+        jobs.into_iter().try_for_each(|job| run.limit.may_change(job))?;
         begin(run, "changes a job")
     }
 }
 
 /// From here on the run has had an effect.
 fn begin(run: &RunAuthority, what: &'static str) -> Result<(), Refusal> {
-    Handle::current().block_on(run.acts.mark_effect(what)).map_err(Refusal::user)
+    Handle::current().block_on(run.acts.mark_effect(what))
 }

@@ -12,7 +12,7 @@ use crate::policy::{BOT, Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolC
 use crate::refusal::Refusal;
 use crate::run::client_environment as client;
 use crate::run::dry_run::{self, dry_run};
-use crate::run::held::held;
+use crate::run::kernel_support::kernel_support;
 use crate::run::runner::{self, RunSettings};
 use crate::run::sandbox::SandboxPlan;
 use crate::run::setup::Setup;
@@ -96,7 +96,7 @@ pub(super) fn of_job(definition: &Definition, setup: &Setup) -> JobPolicy {
         includes: included(&setup.policy),
         visible_tools: setup.policy.visible_tools(),
         mcp_tools: runner::our_tools(definition, &setup.policy),
-        sandbox: held().words,
+        sandbox: kernel_support().words,
         client_args: client_args(definition, setup),
     }
 }
@@ -138,12 +138,12 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
         limits: dry_run::LIMITS,
         network: setup.network == JobNetwork::Internet,
     };
-    let surroundings = client::surroundings(&config, &app.home, &env, &own);
+    let client_environment = client::client_environment(&config, &app.home, &env, &own);
     // On a thread of its own: inside a job this is asked of the service, which has a runtime already.
     let tried = std::thread::scope(|scope| {
         let tried = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(dry_run(&setup.policy, plan, &rights, &surroundings, line))
+            runtime.block_on(dry_run(&setup.policy, plan, &rights, &client_environment, line))
         });
         tried.join().unwrap_or_else(|_| Err(std::io::Error::other("it failed")))
     });

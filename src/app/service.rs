@@ -6,7 +6,7 @@ use super::{App, Outcome, jobs};
 use crate::bot::budget::PingBudget;
 use crate::definition::DefinitionId;
 use crate::journal::{RunId, RunState};
-use crate::policy::SpawnTools;
+use crate::policy::ToolLists;
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
 
@@ -41,7 +41,7 @@ pub enum ServiceCommand {
         session: String,
         /// What it may use.
         #[serde(rename = "spawnToolPolicy")]
-        spawn_tool_policy: SpawnTools,
+        spawn_tool_policy: ToolLists,
     },
     /// Set how many messages background jobs may still send.
     SetBudget {

@@ -8,7 +8,7 @@ use super::{App, Caller, ServiceCommand, ServiceReply, runs, service};
 use crate::bot::main_session::{Conversation, SETTING};
 use crate::definition::{Defaults, Definition, Kind, parse};
 use crate::journal::{JournalReader, SessionRecord};
-use crate::refusal::Refusal;
+use crate::refusal::{Cause, Refusal};
 use crate::run::spawn::{MAIN, SpawnRequest};
 
 /// All sessions.
@@ -65,7 +65,9 @@ pub(super) fn spawn(request: SpawnRequest, app: &App) -> Result<ServiceReply, Re
     match &app.caller {
         Caller::Person => service::ask(ServiceCommand::Spawn(request), app),
         Caller::Run(run) => {
-            let session = Handle::current().block_on(run.acts.spawn(request)).map_err(Refusal::denied)?;
+            let spawned = Handle::current().block_on(run.acts.spawn(request));
+            // Whatever the reason, the run was denied an agent: that goes into its record.
+            let session = spawned.map_err(|refusal| Refusal { cause: Cause::Denied, ..refusal })?;
             Ok(ServiceReply::Spawned { session })
         }
     }

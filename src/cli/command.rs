@@ -9,7 +9,7 @@ use super::args::{self, Changes, ExplainArgs, ReminderAdd, SpawnArgs, ToolArgs};
 use crate::app::{Command, FieldChange, FieldChanges, ServiceCommand, When};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
-use crate::policy::{BOT, SpawnTools};
+use crate::policy::{BOT, ToolLists};
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
 
@@ -192,12 +192,12 @@ fn spawn(args: SpawnArgs) -> Result<SpawnRequest, Refusal> {
 }
 
 /// The two lists; `None` where neither was given. One empty value is the empty list.
-fn tools_of(args: ToolArgs) -> Result<Option<SpawnTools>, Refusal> {
+fn tools_of(args: ToolArgs) -> Result<Option<ToolLists>, Refusal> {
     let list = |values: Option<Vec<String>>| values.map(args::list);
     let (allow, deny) = (list(args.allow), list(args.deny));
     if allow.is_none() && deny.is_none() {
         return Ok(None);
     }
-    let tools = SpawnTools::parse(allow.as_deref(), deny.as_deref(), &BOT);
+    let tools = ToolLists::parse(allow.as_deref(), deny.as_deref(), &BOT);
     tools.map(Some).map_err(|error| Refusal::user(error.to_string()).hint("write `Tool` or `Tool(what)`"))
 }

@@ -21,7 +21,7 @@ use super::{ChannelKind, ClientChoice, Origin, SandboxChoice};
 use crate::definition::Thinking;
 use crate::definition::fields::FieldType;
 use crate::definition::values::{Fault, Value, span_text};
-use crate::policy::{SpawnTools, ToolPattern, default_main_tools};
+use crate::policy::{ToolLists, ToolPattern, default_main_tools};
 
 /// One setting.
 pub struct Key {
@@ -136,7 +136,7 @@ settings! {
         details: "See [the patterns](policy.md).",
     }
     /// What spawned agents have and have not.
-    tools: SpawnTools = SpawnTools::default(), spawned_tools, |tools: &SpawnTools| json!({ "subagents": { "tools": tools } }), {
+    tools: ToolLists = ToolLists::default(), spawned_tools, |tools: &ToolLists| json!({ "subagents": { "tools": tools } }), {
         unset: "what the caller has", example: "{ subagents: { tools: { deny: [WebFetch] } } }",
         details: "A spawn's own `allow` replaces this one, its `deny` is added.",
     }

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::ChannelKind;
 use crate::definition::frontmatter::Node;
 use crate::definition::values::{Fault, Value};
-use crate::policy::{BOT, SpawnTools, ToolPattern};
+use crate::policy::{BOT, ToolLists, ToolPattern};
 
 /// Channels that have a name already and nothing behind it yet.
 const LATER_CHANNELS: [&str; 4] = ["discord", "webhook", "ntfy", "desktop"];
@@ -59,7 +59,7 @@ pub(super) fn variables(value: &Value) -> Result<Vec<String>, Fault> {
 }
 
 /// `tools: { subagents: { tools: { allow: […], deny: […] } } }`.
-pub(super) fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
+pub(super) fn spawned_tools(value: &Value) -> Result<ToolLists, Fault> {
     let hint =
         "write `tools: { subagents: { tools: { allow: [Read], deny: [WebFetch] } } }`; each list may be left out";
     let mut node = value.node;
@@ -69,13 +69,13 @@ pub(super) fn spawned_tools(value: &Value) -> Result<SpawnTools, Fault> {
             let message = format!("unknown setting {} of `{within}`", crate::definition::quoted(&other.key));
             return Err(fault(message, hint));
         }
-        let Some(entry) = entries.first() else { return Ok(SpawnTools::default()) };
+        let Some(entry) = entries.first() else { return Ok(ToolLists::default()) };
         node = &entry.value;
     }
     let Node::Map(entries) = node else {
         return Err(fault("`tools.subagents.tools` must have `allow`, `deny` or both".into(), hint));
     };
-    let mut tools = SpawnTools::default();
+    let mut tools = ToolLists::default();
     for entry in entries {
         let list = match &*entry.key {
             "allow" => &mut tools.allow,

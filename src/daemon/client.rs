@@ -14,7 +14,7 @@ use crate::app::ClientStatus;
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
 use crate::home::Home;
-use crate::run::client_environment::{shell_binary, surroundings};
+use crate::run::client_environment::{client_environment, shell_binary};
 
 /// What the choice depends on.
 pub struct Wish<'a> {
@@ -81,7 +81,7 @@ fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
     Claude {
         command,
         main_config: wish.home.main_session(),
-        surroundings: surroundings(wish.config, wish.home, wish.env, &wish.own_binary),
+        client_environment: client_environment(wish.config, wish.home, wish.env, &wish.own_binary),
         login: LoginSources {
             variables: wish.secrets,
             credentials: wish.env.get("HOME").map(|home| Path::new(home).join(".claude/.credentials.json")),

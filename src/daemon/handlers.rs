@@ -66,12 +66,12 @@ impl Handlers {
                 set.map(ServiceReply::BudgetSet).map_err(|error| refused(&error))
             }
             ServiceCommand::Spawn(request) => {
-                let session = self.spawner.spawn(request, None).await.map_err(Refusal::user)?;
+                let session = self.spawner.spawn(request, None).await?;
                 Ok(ServiceReply::Spawned { session })
             }
             ServiceCommand::PatchSession { session, spawn_tool_policy } => {
                 let main = self.main.id().map(|id| id.0);
-                self.spawner.patch(&session, spawn_tool_policy, main.as_deref()).await.map_err(Refusal::user)?;
+                self.spawner.patch(&session, spawn_tool_policy, main.as_deref()).await?;
                 Ok(ServiceReply::SessionPatched { session })
             }
             ServiceCommand::Pause => {

@@ -28,7 +28,7 @@ use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::refusal::Refusal;
 use crate::run::client_environment;
-use crate::run::held::held;
+use crate::run::kernel_support::kernel_support;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
@@ -145,7 +145,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: Arc::clone(&for_runs),
         defaults,
         schedule: schedule.clone(),
-        going: tokio::sync::Mutex::default(),
+        running: tokio::sync::Mutex::default(),
     });
     let runner = Runner {
         home: home.clone(),
@@ -275,12 +275,12 @@ async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError>
 }
 
 fn sandbox(groups: &Result<Delegated, String>) -> Sandbox {
-    let held = held();
+    let support = kernel_support();
     let limits = match groups {
         Ok(groups) => format!("limits by control groups ({})", groups.controllers().join(", ")),
         Err(why) => format!("limits looked after twice a second: {why}"),
     };
-    Sandbox { enforced: held.domains, detail: format!("{}; {limits}", held.words) }
+    Sandbox { enforced: support.enforced, detail: format!("{}; {limits}", support.words) }
 }
 
 /// Says when something could fire, and from then on reads the settings again at each SIGHUP. Never returns.

@@ -111,7 +111,7 @@ pub enum Limit {
     Free,
     /// At most the value of its own definition, which is also the default.
     AtMost,
-    /// A rule of its own, in a sentence; `run::cap` holds it.
+    /// A rule of its own, in a sentence; `run::delegation` holds it.
     Other(&'static str),
 }
 

@@ -8,7 +8,7 @@ mod bot;
 pub use background::{BgForkConfig, BothLists, ChildError, JobNetwork, UpdateMode, attenuate};
 pub use bot::{BOT, background, default_main_tools, help_pattern, main_session};
 pub use tool_policy::{
-    AgentRules, Decision, Executes, Granted, Layer, Location, PathRoots as Places, PatternError, PermissionMode,
-    Policy, PolicyEntry, ProgramDecision, ProgramStart, Rights, ShellRights, ToolCall, ToolLists as SpawnTools,
-    ToolPattern, Verdict, WRITING_TOOLS, Widening, Writes, blocked_for_subagents, free_programs, on_one_line,
+    AgentRules, Decision, Executes, Granted, Layer, Location, PathRoots, PatternError, PermissionMode, Policy,
+    PolicyEntry, ProgramDecision, ProgramStart, Rights, ShellRights, ToolCall, ToolLists, ToolPattern, Verdict,
+    WRITING_TOOLS, Widening, Writes, blocked_for_subagents, free_programs, on_one_line,
 };

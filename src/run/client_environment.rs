@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::agent::claude::options::Surroundings;
+use crate::agent::claude::options::ClientEnvironment;
 use crate::config::Config;
 use crate::home::Home;
 
@@ -24,10 +24,15 @@ pub fn search_path(env: &BTreeMap<String, String>, own_binary: &Path, home: &Hom
 
 /// What every client's environment is made of.
 #[must_use]
-pub fn surroundings(config: &Config, home: &Home, env: &BTreeMap<String, String>, own_binary: &Path) -> Surroundings {
+pub fn client_environment(
+    config: &Config,
+    home: &Home,
+    env: &BTreeMap<String, String>,
+    own_binary: &Path,
+) -> ClientEnvironment {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let added = |name: &String| Some((name.clone(), env.get(name)?.clone()));
-    Surroundings {
+    ClientEnvironment {
         own: env.clone(),
         added: config.client_env.iter().filter_map(added).collect(),
         programs: own_binary.parent().map(text).into_iter().chain([text(&home.bin())]).collect(),

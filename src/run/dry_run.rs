@@ -14,7 +14,7 @@ use agent_sandbox::{
 use async_trait::async_trait;
 
 use super::sandbox::{JobSandbox, Judged, SandboxPlan};
-use crate::agent::claude::options::{Surroundings, shell_environment};
+use crate::agent::claude::options::{ClientEnvironment, shell_environment};
 use crate::policy::{Decision, Policy, ShellRights, Verdict};
 
 /// A line that waits for something is ended after this.
@@ -86,7 +86,7 @@ pub async fn dry_run(
     policy: &Policy,
     plan: SandboxPlan,
     rights: &ShellRights,
-    surroundings: &Surroundings,
+    client_environment: &ClientEnvironment,
     line: &str,
 ) -> io::Result<DryRun> {
     let (run_dir, work, binary) = (plan.run_dir.clone(), plan.home.work(), plan.shell_binary.clone());
@@ -98,7 +98,7 @@ pub async fn dry_run(
     let Some(mut spec) = sandbox.for_client(false).shell else { return Err(io::ErrorKind::InvalidInput.into()) };
     let writable = spec.domain.write.clone();
     spec.domain.write = system::sinks().into_iter().chain([temporary.clone()]).collect();
-    spec.env = shell_environment(surroundings, &temporary).into_iter().chain(spec.env).collect();
+    spec.env = shell_environment(client_environment, &temporary).into_iter().chain(spec.env).collect();
     let service = ShellService {
         socket: run_dir.join("shell.sock"),
         token: agent_sandbox::token::random()?,

@@ -10,18 +10,19 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tracing::{debug, error, info};
 
-use super::cap::Cap;
+use super::delegation::DelegationLimit;
 use super::follow_up::NextCheck;
 use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
-use super::tools::{self, Reach};
+use super::tools::{self, DeliveryState};
 use crate::agent::{RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line};
+use crate::refusal::Refusal;
 use crate::schedule::LiveDefinitions;
 
 /// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
@@ -50,7 +51,7 @@ pub struct Host {
     /// What holds instead since a session was given its policy.
     pub(super) narrowed: OnceLock<Policy>,
     /// What it may hand on.
-    pub(super) cap: Cap,
+    pub(super) limit: DelegationLimit,
     pub(super) spawner: Arc<Spawner>,
     /// Bare names of our tools that this run has.
     pub(super) tools: Vec<String>,
@@ -62,7 +63,7 @@ pub struct Host {
     /// How far away the `notify` client puts a chain's next check.
     pub(super) notify_delay: Duration,
     pub(super) definitions: LiveDefinitions,
-    pub(super) reach: Mutex<Reach>,
+    pub(super) delivery: Mutex<DeliveryState>,
     /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
     pub(super) delivered: Mutex<Vec<String>>,
 }
@@ -108,12 +109,13 @@ impl Host {
     ///
     /// # Errors
     /// A sentence for the agent; then none was started.
-    pub(super) async fn spawn_agent(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
+    pub(super) async fn spawn_agent(&self, request: SpawnRequest) -> Result<DefinitionId, Refusal> {
         // What is refused anyway is no effect.
-        self.cap.may_spawn(request.tools.as_ref())?;
+        self.limit.may_spawn(request.tools.as_ref())?;
         let marked = self.mark(tools::SPAWN_AGENT).await;
-        marked.map_err(|error| format!("no agent was started, since it could not be recorded: {error}"))?;
-        self.spawner.spawn(request, Some((&self.run, &self.cap))).await
+        marked
+            .map_err(|error| Refusal::user(format!("no agent was started, since it could not be recorded: {error}")))?;
+        self.spawner.spawn(request, Some((&self.run, &self.limit))).await
     }
 
     /// Marks that this run is about to have an effect. To be awaited before it is allowed.
@@ -190,16 +192,16 @@ impl OnBehalf for Host {
         self.policy().decide_command(words, agent)
     }
 
-    async fn follow_up(&self, delay: Duration) -> Result<String, String> {
-        self.schedule_check(delay).await
+    async fn follow_up(&self, delay: Duration) -> Result<String, Refusal> {
+        self.schedule_check(delay).await.map_err(Refusal::user)
     }
 
-    async fn mark_effect(&self, what: &str) -> Result<(), String> {
+    async fn mark_effect(&self, what: &str) -> Result<(), Refusal> {
         let marked = self.mark(what).await;
-        marked.map_err(|error| format!("nothing was done, since it could not be recorded: {error}"))
+        marked.map_err(|error| Refusal::user(format!("nothing was done, since it could not be recorded: {error}")))
     }
 
-    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, Refusal> {
         self.spawn_agent(request).await
     }
 
@@ -288,11 +290,11 @@ impl RunHost for Host {
     }
 
     async fn stop(&self, again: bool) -> Option<String> {
-        let reach = self.reach.lock().await;
-        if again || reach.reported {
+        let delivery = self.delivery.lock().await;
+        if again || delivery.reported {
             return None;
         }
-        self.owes_report(reach.sent).map(Into::into)
+        self.owes_report(delivery.sent).map(Into::into)
     }
 
     async fn call_tool(&self, name: &str, arguments: Value) -> ToolAnswer {

@@ -1,13 +1,13 @@
 //! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
 
-pub mod cap;
 pub mod chain;
 pub mod client_environment;
+pub mod delegation;
 pub mod dry_run;
 pub mod folder;
 pub mod follow_up;
-pub mod held;
 mod host;
+pub mod kernel_support;
 pub mod neighbours;
 pub mod prompt;
 pub mod restrictions;

@@ -96,7 +96,7 @@ impl Restrictions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{self, Places, SpawnTools, default_main_tools};
+    use crate::policy::{self, PathRoots, ToolLists, default_main_tools};
 
     fn list(texts: &[&str]) -> Vec<ToolPattern> {
         texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
@@ -106,8 +106,8 @@ mod tests {
     #[track_caller]
     fn check(allowed: Option<&[&str]>, denied: Option<&[&str]>, allow: Option<&[&str]>, deny: &[&str], expected: &str) {
         let config = BgForkConfig::new(Default::default(), false, allowed.map(list), denied.map(list)).unwrap();
-        let places = Places { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
-        let tools = SpawnTools { allow: allow.map(list), deny: Some(list(deny)) };
+        let places = PathRoots { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
+        let tools = ToolLists { allow: allow.map(list), deny: Some(list(deny)) };
         let main_tools = default_main_tools();
         let policy = policy::background("routine x", &config, &main_tools, &places).spawned("session y", &tools);
         let ours = policy.visible_mcp(&["ping_user", "report_updates"]);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn denials_of_what_is_not_granted_are_left_out() {
         let config = BgForkConfig::new(Default::default(), false, None, None).unwrap();
-        let places = Places { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
+        let places = PathRoots { root: "/d".into(), work: "/d/work".into(), user_home: "/home/u".into() };
         let policy = policy::background("routine x", &config, &default_main_tools(), &places);
         for (only, never, left) in [
             (&["Read", "Bash"][..], &["Write", "Edit", "Bash(git push *)"][..], &["Bash(git push *)"][..]),

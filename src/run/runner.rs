@@ -14,8 +14,8 @@ use agent_sandbox::{Limits, SandboxStatus};
 use async_trait::async_trait;
 use tracing::warn;
 
-use super::cap::Cap;
 use super::chain::FollowUp;
+use super::delegation::DelegationLimit;
 use super::folder;
 use super::follow_up::NextCheck;
 use super::host::Host;
@@ -27,7 +27,7 @@ use super::setup::Setup;
 use super::spawn::Spawner;
 use super::system_prompt::{Makes, SystemPrompt};
 use super::tokens::{Grant, RunAuthority, Tokens};
-use super::tools::{self, Reach};
+use super::tools::{self, DeliveryState};
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, Sandbox, SessionMode,
 };
@@ -37,7 +37,8 @@ use crate::config::{Config, SandboxChoice};
 use crate::definition::{self, Background, Definition, Kind, Mode, Thinking};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
-use crate::policy::{JobNetwork, Policy, SpawnTools, ToolPattern, Verdict, free_programs};
+use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
+use crate::refusal::Refusal;
 use crate::schedule::{Job, Launcher, LiveDefinitions, Schedule};
 
 /// Reports that a turn is given at most; older ones are counted.
@@ -67,7 +68,7 @@ pub struct RunSettings {
     /// What the person is called in prompts: their name, or `the user`.
     pub person: String,
     /// The tools of every spawned agent.
-    pub spawned_tools: SpawnTools,
+    pub spawned_tools: ToolLists,
     /// What the bot is called in footers.
     pub bot_name: String,
 }
@@ -135,22 +136,24 @@ impl Launcher for Runner {
             Mode::Foreground => self.foreground(&job).await,
         };
         folder::tidy(self.home.runs().join(job.run.as_str())).await;
-        attempt.unwrap_or_else(|message| {
-            AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::Internal, message)))
+        attempt.unwrap_or_else(|refusal| {
+            AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::Internal, refusal.to_string())))
         })
     }
 }
 
 impl Runner {
     /// A disposable client: a fork of the main session, or a fresh one.
-    async fn background(&self, job: &Job, background: &Background) -> Result<AttemptReport, String> {
+    async fn background(&self, job: &Job, background: &Background) -> Result<AttemptReport, Refusal> {
         let settings = self.settings();
-        let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
+        let run_dir = self
+            .run_dir(job)
+            .map_err(|error| Refusal::environment(format!("the run's folder could not be made: {error}")))?;
         // Held until the host of a session is known: its policy may be set at any moment.
-        let (going, spawned) = match job.definition.kind() {
+        let (running, spawned) = match job.definition.kind() {
             Kind::Session => {
-                let going = self.spawner.going.lock().await;
-                (Some(going), Some(self.spawner.spawned(&job.definition.id).await?))
+                let running = self.spawner.running.lock().await;
+                (Some(running), Some(self.spawner.spawned(&job.definition.id).await?))
             }
             Kind::Routine | Kind::Reminder => (None, None),
         };
@@ -164,11 +167,12 @@ impl Runner {
         };
         let limited = sandbox.as_ref().map(|sandbox| sandbox.for_client(true)).unwrap_or_default();
         let host = self.host(job, policy, sandbox, &settings);
-        if let Some(going) = going {
-            going.add(&job.definition.id, &host);
+        if let Some(running) = running {
+            running.add(&job.definition.id, &host);
         }
         let snapshot = if background.isolated { Ok(None) } else { self.bot.main.snapshot(&run_dir) };
-        let snapshot = snapshot.map_err(|error| format!("the main session could not be copied: {error}"))?;
+        let snapshot =
+            snapshot.map_err(|error| Refusal::environment(format!("the main session could not be copied: {error}")))?;
         let (session, updates) = match snapshot {
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
             None => (SessionMode::Isolated, PendingUpdates::default()),
@@ -210,8 +214,9 @@ impl Runner {
         updates: &PendingUpdates,
         narrowed: &Facts,
         knows_main_session: bool,
-    ) -> Result<String, String> {
-        let budget = self.bot.budget.read(self.clock.now()).await.map_err(|error| error.to_string())?;
+    ) -> Result<String, Refusal> {
+        let budget =
+            self.bot.budget.read(self.clock.now()).await.map_err(|error| Refusal::environment(error.to_string()))?;
         // Who has one task leaves nothing to others.
         let neighbours = match narrowed.spawned_by {
             Some(_) => Vec::new(),
@@ -230,13 +235,15 @@ impl Runner {
     }
 
     /// A turn of the main session; the dispatcher sends its answer to the person.
-    async fn foreground(&self, job: &Job) -> Result<AttemptReport, String> {
+    async fn foreground(&self, job: &Job) -> Result<AttemptReport, Refusal> {
         let turn = tokio::select! {
             turn = self.bot.main.turn() => turn,
             () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
         };
         let settings = self.settings();
-        let run_dir = self.run_dir(job).map_err(|error| format!("the run's folder could not be made: {error}"))?;
+        let run_dir = self
+            .run_dir(job)
+            .map_err(|error| Refusal::environment(format!("the run's folder could not be made: {error}")))?;
         let Setup { policy, options, deny_rules, granted, granted_to_agents, .. } =
             self.spawner.setup(&job.definition, None)?;
         let system_prompt = self.system_prompt(&settings, &policy, None);
@@ -268,30 +275,39 @@ impl Runner {
         let mut report = self.run(first.clone()).await?;
         if session_is_missing(&report) {
             warn!("the main session can no longer be resumed; a new one is started");
-            self.bot.main.forget().await.map_err(|error| error.to_string())?;
+            self.bot.main.forget().await.map_err(|error| Refusal::environment(error.to_string()))?;
             report = self.run(Turn { session: SessionMode::Main(None), ..first }).await?;
             let told = "The main session could not be resumed, so a new one was started: what was talked about before is not in it.";
             report.messages.insert(0, told.into());
         }
         if let Some(session) = report.session.clone() {
-            self.bot.main.keep(session, report.transcript.clone()).await.map_err(|error| error.to_string())?;
+            self.bot
+                .main
+                .keep(session, report.transcript.clone())
+                .await
+                .map_err(|error| Refusal::environment(error.to_string()))?;
         }
         // A client without a session has no model that read them.
         if report.end == AttemptEnd::Completed && report.session.is_some() {
-            self.journal.updates_given(updates.newest).await.map_err(|error| error.to_string())?;
+            self.journal
+                .updates_given(updates.newest)
+                .await
+                .map_err(|error| Refusal::environment(error.to_string()))?;
         }
         Ok(report)
     }
 
-    async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, String> {
+    async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
         let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings } = turn;
-        let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.cap.clone(), host.clone());
+        let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), host.clone());
         let grant = |authority| {
-            self.tokens.grant(authority).map_err(|error| format!("no token could be made for the run: {error}"))
+            self.tokens
+                .grant(authority)
+                .map_err(|error| Refusal::environment(format!("no token could be made for the run: {error}")))
         };
         // What an agent may do is not what the job may do, by whatever way it asks.
         let agents = host.policy.agents().map(|name| Ok((name.to_owned(), grant(authority.of_agent(name))?)));
-        let agents = agents.collect::<Result<BTreeMap<String, Grant>, String>>()?;
+        let agents = agents.collect::<Result<BTreeMap<String, Grant>, Refusal>>()?;
         let own = grant(authority)?;
         let request = Request {
             run: job.run.to_string(),
@@ -328,7 +344,7 @@ impl Runner {
         run_dir: &Path,
         settings: &RunSettings,
         network: JobNetwork,
-    ) -> Result<JobSandbox, String> {
+    ) -> Result<JobSandbox, Refusal> {
         let plan = SandboxPlan {
             home: self.home.clone(),
             user_home: self.user_home.clone(),
@@ -344,9 +360,10 @@ impl Runner {
         let rights = policy.shell(None);
         let listed = rights.as_ref().is_some_and(|rights| !rights.everything);
         if listed && !settings.unheld_allowed && agent_sandbox::probe() == SandboxStatus::Not {
-            return Err("this kernel has no Landlock, so the job's Bash rules cannot be held and it was not started; use Linux \
-                        5.13 or newer, or say `sandbox: none` in config.yaml to go without"
-                .into());
+            return Err(Refusal::environment(
+                "this kernel has no Landlock, so the job's Bash rules cannot be held and it was not started; use Linux \
+                        5.13 or newer, or say `sandbox: none` in config.yaml to go without",
+            ));
         }
         let make = || {
             let mut rights = rights;
@@ -360,7 +377,9 @@ impl Runner {
                 sandbox.with_agent(&name, granted, policy.shell(Some(&name)).as_ref())
             })
         };
-        make().map_err(|error: io::Error| format!("a folder of the job's sandbox could not be made: {error}"))
+        make().map_err(|error: io::Error| {
+            Refusal::environment(format!("a folder of the job's sandbox could not be made: {error}"))
+        })
     }
 
     fn host(&self, job: &Job, policy: Policy, sandbox: Option<JobSandbox>, settings: &RunSettings) -> Arc<Host> {
@@ -368,7 +387,7 @@ impl Runner {
             run: job.run.clone(),
             definition: job.definition.clone(),
             tools: our_tools(&job.definition, &policy),
-            cap: Cap::of(&job.definition, &policy, settings),
+            limit: DelegationLimit::of(&job.definition, &policy, settings),
             policy,
             sandbox,
             allowed_lines: std::sync::Mutex::default(),
@@ -382,7 +401,7 @@ impl Runner {
             next_check: NextCheck::of(&job.definition),
             notify_delay: settings.notify_chain_delay,
             definitions: self.definitions.clone(),
-            reach: tokio::sync::Mutex::new(Reach::default()),
+            delivery: tokio::sync::Mutex::new(DeliveryState::default()),
             delivered: tokio::sync::Mutex::default(),
         })
     }
@@ -394,9 +413,10 @@ impl Runner {
         settings: &RunSettings,
         updates: &PendingUpdates,
         fork: Option<ForkFacts<'_>>,
-    ) -> Result<String, String> {
+    ) -> Result<String, Refusal> {
         // Read now, not when the definition was: a skill is edited at any moment.
-        let skills = definition::load_skills(&self.home, &job.definition.skills).map_err(|error| error.to_string())?;
+        let skills = definition::load_skills(&self.home, &job.definition.skills)
+            .map_err(|error| Refusal::environment(error.to_string()))?;
         let prompt = Prompt {
             definition: &job.definition,
             now: self.clock.now(),
@@ -422,8 +442,8 @@ impl Runner {
         SystemPrompt { bot, person, persona, makes: Makes::of(policy), agent }
     }
 
-    async fn updates(&self) -> Result<PendingUpdates, String> {
-        self.journal.pending_updates(UPDATES_SHOWN).await.map_err(|error| error.to_string())
+    async fn updates(&self) -> Result<PendingUpdates, Refusal> {
+        self.journal.pending_updates(UPDATES_SHOWN).await.map_err(|error| Refusal::environment(error.to_string()))
     }
 
     fn settings(&self) -> RunSettings {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
-use crate::policy::{self, AgentRules, BOT, JobNetwork, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict};
+use crate::policy::{self, AgentRules, BOT, JobNetwork, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict};
 
 use super::restrictions::Restrictions;
 use super::runner::RunSettings;
@@ -43,7 +43,7 @@ pub struct Spawned {
     /// The agent that its caller runs as.
     pub caller_agent: Option<String>,
     /// Global and its own lists, merged.
-    pub tools: SpawnTools,
+    pub tools: ToolLists,
 }
 
 impl Setup {
@@ -55,7 +55,7 @@ impl Setup {
         definition: &Definition,
         spawned: Option<&Spawned>,
         settings: &RunSettings,
-        places: &Places,
+        places: &PathRoots,
         agents: &Agents,
     ) -> Result<Self, AgentError> {
         match definition.background() {
@@ -67,7 +67,7 @@ impl Setup {
     fn main_session(
         definition: &Definition,
         settings: &RunSettings,
-        places: &Places,
+        places: &PathRoots,
         agents: &Agents,
     ) -> Result<Self, AgentError> {
         let options = ClientOptions {
@@ -95,7 +95,7 @@ impl Setup {
         background: &Background,
         spawned: Option<&Spawned>,
         settings: &RunSettings,
-        places: &Places,
+        places: &PathRoots,
         agents: &Agents,
     ) -> Result<Self, AgentError> {
         let Background { isolated: _, model, thinking, agent, restrictions } = background;
@@ -143,7 +143,7 @@ impl Setup {
         self.restrictions.narrow_to_agent(agent, main_tools);
     }
 
-    fn spawned(mut self, owner: &str, tools: &SpawnTools, main_tools: &[ToolPattern]) -> Self {
+    fn spawned(mut self, owner: &str, tools: &ToolLists, main_tools: &[ToolPattern]) -> Self {
         self.policy = self.policy.spawned(owner, tools);
         let deny = tools.deny.as_deref().unwrap_or_default();
         if let Some(allow) = &tools.allow {
@@ -160,7 +160,7 @@ impl Setup {
 
     /// Hands the client those of `agents` that the policy lets it call, and hides its own. `named`: the job's file names them, so
     /// each of them has to fit.
-    fn with_callable(mut self, agents: Vec<&NamedAgent>, named: bool, places: &Places) -> Result<Self, AgentError> {
+    fn with_callable(mut self, agents: Vec<&NamedAgent>, named: bool, places: &PathRoots) -> Result<Self, AgentError> {
         self.deny_rules = self.policy.deny_rules();
         if !self.policy.visible_tools().iter().any(|tool| tool == "Agent") {
             return Ok(self);

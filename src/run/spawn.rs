@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::cap::{Cap, may_all};
+use super::delegation::{DelegationLimit, may_all};
 use super::host::Host;
 use super::runner::RunSettings;
 use super::setup::{Setup, Spawned};
@@ -19,12 +19,13 @@ use crate::clock::Clock;
 use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
 use crate::home::Home;
 use crate::journal::{Journal, NewSession, PolicySet, RunId, SessionRecord, Started};
-use crate::policy::{self, Places, SpawnTools, UpdateMode};
+use crate::policy::{self, PathRoots, ToolLists, UpdateMode};
+use crate::refusal::Refusal;
 use crate::schedule::{Loaded, Schedule};
 
 /// How many agents one run may start.
 const BY_RUN: u32 = 8;
-/// How many may be going or waiting, all together.
+/// How many may run or wait, all together.
 const OPEN: u32 = 32;
 /// Longest prompt, in bytes: what a definition's file may have, with room for its other lines.
 const LONGEST_PROMPT: usize = 512 * 1024;
@@ -43,7 +44,7 @@ pub struct SpawnRequest {
     pub agent: Option<String>,
     /// Its tools; `None`: those of its caller, as the settings narrow them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<SpawnTools>,
+    pub tools: Option<ToolLists>,
     /// Wall clock for its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
@@ -65,19 +66,19 @@ pub struct Spawner {
     pub defaults: Defaults,
     /// Where what is started runs.
     pub schedule: Schedule,
-    /// The hosts of sessions that are going.
-    pub going: tokio::sync::Mutex<Going>,
+    /// The hosts of running sessions.
+    pub running: tokio::sync::Mutex<RunningSessions>,
 }
 
-/// Sessions that are going, each with its host.
+/// Running sessions, each with its host.
 #[derive(Default)]
-pub struct Going(Mutex<HashMap<DefinitionId, Weak<Host>>>);
+pub struct RunningSessions(Mutex<HashMap<DefinitionId, Weak<Host>>>);
 
-impl Going {
+impl RunningSessions {
     pub(super) fn add(&self, id: &DefinitionId, host: &Arc<Host>) {
-        let mut going = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        going.retain(|_, host| host.strong_count() > 0);
-        going.insert(id.clone(), Arc::downgrade(host));
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|_, host| host.strong_count() > 0);
+        running.insert(id.clone(), Arc::downgrade(host));
     }
 
     fn host(&self, id: &DefinitionId) -> Option<Arc<Host>> {
@@ -86,20 +87,27 @@ impl Going {
 }
 
 impl Spawner {
-    /// Starts an agent for a run (with its cap), or for the person; it works by itself from then on.
+    /// Starts an agent for a run (with its limit), or for the person; it works by itself from then on.
     ///
     /// # Errors
     /// A sentence: why it was not started. Nothing is recorded then.
-    pub async fn spawn(&self, request: SpawnRequest, caller: Option<(&RunId, &Cap)>) -> Result<DefinitionId, String> {
+    pub async fn spawn(
+        &self,
+        request: SpawnRequest,
+        caller: Option<(&RunId, &DelegationLimit)>,
+    ) -> Result<DefinitionId, Refusal> {
         let SpawnRequest { prompt, agent, tools, timeout } = request;
         if prompt.trim().is_empty() {
-            return Err("the prompt is empty: say what the agent is to do".into());
+            return Err(Refusal::user("the prompt is empty: say what the agent is to do"));
         }
         if prompt.len() > LONGEST_PROMPT {
-            return Err(format!("the prompt is over {} KiB; name a file that it reads instead", LONGEST_PROMPT / 1024));
+            return Err(Refusal::user(format!(
+                "the prompt is over {} KiB; name a file that it reads instead",
+                LONGEST_PROMPT / 1024
+            )));
         }
         match caller {
-            Some((_, cap)) => cap.may_spawn(tools.as_ref())?,
+            Some((_, limit)) => limit.may_spawn(tools.as_ref())?,
             None => {
                 let allow = tools.as_ref().and_then(|tools| tools.allow.as_deref()).unwrap_or_default();
                 let main_tools = self.settings.read().unwrap_or_else(PoisonError::into_inner).main_tools.clone();
@@ -109,15 +117,15 @@ impl Spawner {
         }
         if let Some(name) = &agent {
             let agents = Agents::load(&self.home, Some(&self.user_home));
-            agents.for_background(name).map_err(|error| format!("{error} ({})", error.hint()))?;
+            agents.for_background(name).map_err(|error| Refusal::user(format!("{error} ({})", error.hint())))?;
         }
         let id = DefinitionId::new(format!(
             "spawn-{}",
-            &agent_sandbox::token::random().map_err(|error| error.to_string())?[..8]
+            &agent_sandbox::token::random().map_err(|error| Refusal::user(error.to_string()))?[..8]
         ));
-        let mut draft = draft_of(prompt, agent, caller.map(|(_, cap)| cap), self.clock.now())?;
+        let mut draft = draft_of(prompt, agent, caller.map(|(_, limit)| limit), self.clock.now())?;
         draft.timeout = match caller {
-            Some((_, cap)) => cap.timeout_of(timeout)?,
+            Some((_, limit)) => limit.timeout_of(timeout)?,
             None => timeout,
         };
         let text = draft.render(&id);
@@ -125,46 +133,55 @@ impl Spawner {
         let new = NewSession {
             id: id.clone(),
             by: caller.map(|(run, _)| run.clone()),
-            caller: caller.map_or_else(|| "the user".to_owned(), |(_, cap)| cap.title().to_owned()),
-            caller_agent: caller.and_then(|(_, cap)| cap.agent()).map(ToOwned::to_owned),
+            caller: caller.map_or_else(|| "the user".to_owned(), |(_, limit)| limit.title().to_owned()),
+            caller_agent: caller.and_then(|(_, limit)| limit.agent()).map(ToOwned::to_owned),
             definition: text,
             spawn_tool_policy: tools.filter(|tools| !tools.is_empty()).as_ref().map(as_json),
         };
-        match self.journal.start_session(new, BY_RUN, OPEN).await.map_err(|error| error.to_string())? {
+        match self.journal.start_session(new, BY_RUN, OPEN).await.map_err(|error| Refusal::user(error.to_string()))? {
             Started::Recorded => {}
             Started::TooManyByRun(made) => {
-                return Err(format!("this run has started {made} agents already, which is the most"));
+                return Err(Refusal::user(format!("this run has started {made} agents already, which is the most")));
             }
             Started::TooManyOpen(open) => {
-                return Err(format!("{open} spawned agents are going or waiting, which is the most"));
+                return Err(Refusal::user(format!("{open} spawned agents are going or waiting, which is the most")));
             }
         }
         self.schedule.upsert(loaded);
         Ok(id)
     }
 
-    /// Gives a child session its tool policy. It holds from now on, also where the session is going.
+    /// Gives a child session its tool policy. It holds from now on, also where the session runs.
     ///
     /// # Errors
     /// A sentence: it is the main session, carries one already, has ended, or is not there.
-    pub async fn patch(&self, session: &str, tools: SpawnTools, main_session: Option<&str>) -> Result<(), String> {
+    pub async fn patch(&self, session: &str, tools: ToolLists, main_session: Option<&str>) -> Result<(), Refusal> {
         if session == MAIN || Some(session) == main_session {
-            return Err("the main session cannot carry a spawnToolPolicy: only child sessions can".into());
+            return Err(Refusal::user("the main session cannot carry a spawnToolPolicy: only child sessions can"));
         }
         if tools.is_empty() {
-            return Err("a spawnToolPolicy has `allow`, `deny` or both".into());
+            return Err(Refusal::user("a spawnToolPolicy has `allow`, `deny` or both"));
         }
         let id = DefinitionId::new(session);
-        let going = self.going.lock().await;
-        match self.journal.set_spawn_tool_policy(&id, as_json(&tools)).await.map_err(|error| error.to_string())? {
+        let running = self.running.lock().await;
+        match self
+            .journal
+            .set_spawn_tool_policy(&id, as_json(&tools))
+            .await
+            .map_err(|error| Refusal::user(error.to_string()))?
+        {
             PolicySet::Recorded => {}
-            PolicySet::NotFound => return Err(format!("there is no child session `{id}`")),
+            PolicySet::NotFound => return Err(Refusal::user(format!("there is no child session `{id}`"))),
             PolicySet::Already => {
-                return Err(format!("session {id} has its spawnToolPolicy already: once set it cannot be changed"));
+                return Err(Refusal::user(format!(
+                    "session {id} has its spawnToolPolicy already: once set it cannot be changed"
+                )));
             }
-            PolicySet::Ended => return Err(format!("session {id} has ended: a spawnToolPolicy would hold nothing")),
+            PolicySet::Ended => {
+                return Err(Refusal::user(format!("session {id} has ended: a spawnToolPolicy would hold nothing")));
+            }
         }
-        if let Some(host) = going.host(&id) {
+        if let Some(host) = running.host(&id) {
             let spawned = self.spawned(&id).await?;
             let setup = self.setup(&host.definition, Some(&spawned))?;
             host.narrow(setup.policy);
@@ -176,12 +193,12 @@ impl Spawner {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub async fn left_open(&self) -> Result<Vec<Loaded>, String> {
-        let open = self.journal.open_sessions().await.map_err(|error| error.to_string())?;
+    pub async fn left_open(&self) -> Result<Vec<Loaded>, Refusal> {
+        let open = self.journal.open_sessions().await.map_err(|error| Refusal::user(error.to_string()))?;
         let load = |session: SessionRecord| match self.loaded(&session.id, &session.definition) {
             Ok(loaded) => Some(loaded),
             Err(why) => {
-                tracing::error!(session = %session.id, why, "a spawned agent cannot be started again");
+                tracing::error!(session = %session.id, %why, "a spawned agent cannot be started again");
                 None
             }
         };
@@ -189,41 +206,41 @@ impl Spawner {
     }
 
     /// What a session's policy is made from besides its definition.
-    pub(super) async fn spawned(&self, id: &DefinitionId) -> Result<Spawned, String> {
-        let session = self.journal.session(id).await.map_err(|error| error.to_string())?;
+    pub(super) async fn spawned(&self, id: &DefinitionId) -> Result<Spawned, Refusal> {
+        let session = self.journal.session(id).await.map_err(|error| Refusal::user(error.to_string()))?;
         // Without its record nobody knows what it may not do.
-        let session = session.ok_or_else(|| format!("there is no record of session {id}, so it was not started"))?;
+        let session = session
+            .ok_or_else(|| Refusal::user(format!("there is no record of session {id}, so it was not started")))?;
         let own = session.spawn_tool_policy.as_deref().map(serde_json::from_str).transpose();
-        let own: Option<SpawnTools> =
-            own.map_err(|error| format!("the policy of session {id} cannot be read: {error}"))?;
+        let own: Option<ToolLists> =
+            own.map_err(|error| Refusal::user(format!("the policy of session {id} cannot be read: {error}")))?;
         let global = self.settings.read().unwrap_or_else(PoisonError::into_inner).spawned_tools.clone();
         Ok(Spawned {
             caller: session.caller,
             caller_agent: session.caller_agent,
-            tools: SpawnTools::merged(&global, own.as_ref()),
+            tools: ToolLists::merged(&global, own.as_ref()),
         })
     }
 
     /// What a definition's run has, by the agents that there are now: a file is edited at any moment.
-    pub(super) fn setup(&self, definition: &Definition, spawned: Option<&Spawned>) -> Result<Setup, String> {
+    pub(super) fn setup(&self, definition: &Definition, spawned: Option<&Spawned>) -> Result<Setup, Refusal> {
         let agents = Agents::load(&self.home, Some(&self.user_home));
         let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Setup::of(definition, spawned, &settings, &self.places(), &agents).map_err(|error| error.to_string())
+        Setup::of(definition, spawned, &settings, &self.places(), &agents)
+            .map_err(|error| Refusal::user(error.to_string()))
     }
 
-    fn places(&self) -> Places {
-        Places { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
+    fn places(&self) -> PathRoots {
+        PathRoots { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
     }
 
-    fn loaded(&self, id: &DefinitionId, text: &str) -> Result<Loaded, String> {
+    fn loaded(&self, id: &DefinitionId, text: &str) -> Result<Loaded, Refusal> {
         let file = Path::new("sessions").join(format!("{id}.md"));
         let parsed = parse(Kind::Session, &file, text.as_bytes(), &self.defaults);
         let problems = parsed.problems;
         let definition = parsed.definition.ok_or_else(|| {
-            problems
-                .iter()
-                .find(|problem| problem.is_error())
-                .map_or_else(String::new, |problem| problem.message.clone())
+            let error = problems.iter().find(|problem| problem.is_error());
+            Refusal::user(error.map_or("", |problem| &problem.message))
         })?;
         Ok(Loaded { definition: Arc::new(definition), text: text.into() })
     }
@@ -236,24 +253,24 @@ impl Spawner {
 fn draft_of(
     prompt: String,
     agent: Option<String>,
-    cap: Option<&Cap>,
+    limit: Option<&DelegationLimit>,
     now: chrono::DateTime<chrono::Utc>,
-) -> Result<Draft, String> {
+) -> Result<Draft, Refusal> {
     let mut draft = Draft::new(When::At(now.fixed_offset()), prompt);
     draft.background = true;
     draft.isolated = true;
     draft.agent = agent;
     draft.update_main_session = UpdateMode::Freely;
-    if let Some(cap) = cap {
-        draft.restrict(cap.restrictions());
+    if let Some(limit) = limit {
+        draft.restrict(limit.restrictions());
         if draft.update_main_session != UpdateMode::Blocked {
             draft.update_main_session = UpdateMode::Freely;
         }
-        cap.limit(&mut draft)?;
+        limit.limit_fields(&mut draft)?;
     }
     Ok(draft)
 }
 
-fn as_json(tools: &SpawnTools) -> String {
+fn as_json(tools: &ToolLists) -> String {
     serde_json::to_string(tools).unwrap_or_else(|_| r#"{"allow":[]}"#.into())
 }

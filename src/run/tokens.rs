@@ -12,11 +12,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::cap::Cap;
+use super::delegation::DelegationLimit;
 use super::spawn::SpawnRequest;
 use crate::definition::DefinitionId;
 use crate::journal::{Denial, RunId};
 use crate::policy::Decision;
+use crate::refusal::Refusal;
 
 /// What the service does for a live run, besides showing it things. Answers in words are for its agent.
 #[async_trait]
@@ -25,11 +26,11 @@ pub trait OnBehalf: Send + Sync {
     /// calls.
     fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision;
     /// Schedules the next link of its chain, so long from now.
-    async fn follow_up(&self, delay: Duration) -> Result<String, String>;
+    async fn follow_up(&self, delay: Duration) -> Result<String, Refusal>;
     /// Marks that it is about to have an effect. Where that fails, the effect must not be had.
-    async fn mark_effect(&self, what: &str) -> Result<(), String>;
+    async fn mark_effect(&self, what: &str) -> Result<(), Refusal>;
     /// Starts an agent for it: the session's id.
-    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String>;
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, Refusal>;
     /// Puts something that it was refused into its record.
     async fn record_denial(&self, denial: Denial);
 }
@@ -41,7 +42,7 @@ pub struct RunAuthority {
     /// `routine email-triage`.
     pub title: String,
     /// What it may hand on.
-    pub cap: Cap,
+    pub limit: DelegationLimit,
     /// Who acts for it.
     pub acts: Arc<dyn OnBehalf>,
     /// The agent of the run's that calls; `None`: the run's own.
@@ -56,16 +57,16 @@ const CALLS: usize = 8;
 impl RunAuthority {
     /// `title`: `routine email-triage`.
     #[must_use]
-    pub fn new(run: RunId, title: String, cap: Cap, acts: Arc<dyn OnBehalf>) -> Self {
-        Self { run, title, cap, acts, agent: None, calls: Arc::new(Semaphore::new(CALLS)) }
+    pub fn new(run: RunId, title: String, limit: DelegationLimit, acts: Arc<dyn OnBehalf>) -> Self {
+        Self { run, title, limit, acts, agent: None, calls: Arc::new(Semaphore::new(CALLS)) }
     }
 
     /// The same for an agent that the run calls.
     #[must_use]
     pub fn of_agent(&self, name: &str) -> Self {
-        let Self { run, title, cap, acts, agent: _, calls } = self;
-        let (run, title, cap) = (run.clone(), title.clone(), cap.clone());
-        Self { run, title, cap, acts: acts.clone(), agent: Some(name.to_owned()), calls: calls.clone() }
+        let Self { run, title, limit, acts, agent: _, calls } = self;
+        let (run, title, limit) = (run.clone(), title.clone(), limit.clone());
+        Self { run, title, limit, acts: acts.clone(), agent: Some(name.to_owned()), calls: calls.clone() }
     }
 
     /// A place for one more call of this run; `None` while it has as many as it may.

@@ -497,6 +497,7 @@ fn a_run_after_a_failed_one_moves_the_link_that_it_made() {
     let service = bot.start();
     assert_eq!(service.until_ended("first", 1)[0]["outcome"], "failed", "{}", service.said());
     service.until("its file is among the failed", || bot.read("reminders/failed/first.md"));
+    service.until("it has left its place", || bot.read("reminders/first.md").is_none().then_some(()));
     let links = || -> Vec<String> { bot.names("reminders").into_iter().filter(|name| name.ends_with(".md")).collect() };
     let made = links();
     assert_eq!(made.len(), 1, "{made:?}");

@@ -148,7 +148,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
     let names: Vec<(&str, bool)> = attempts(&api_desk).iter().map(|(_, name, runs)| (*name, *runs)).collect();
     let api = MessagesApi::script(attempts(&api_desk).into_iter().map(|(reply, ..)| reply));
     let mut desk = api_desk;
-    desk.claude.surroundings.own.insert("ANTHROPIC_BASE_URL".into(), api.url().into());
+    desk.claude.client_environment.own.insert("ANTHROPIC_BASE_URL".into(), api.url().into());
     for (file, text) in [
         ("work/open.txt", "open"),
         ("work/notes/.keep", ""),
@@ -193,7 +193,7 @@ async fn faults_of_the_api_have_their_class() {
         let api = MessagesApi::answering(move |_| reply.clone());
         let mut desk = Desk::new(&client::real(), api.url());
         if asked.is_none() {
-            desk.claude.surroundings.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
+            desk.claude.client_environment.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
         }
         let host = Arc::new(Host::new(|_| Say::Allow));
         let report = desk.run(desk.request(&host, "do it", &[])).await;
@@ -203,7 +203,7 @@ async fn faults_of_the_api_have_their_class() {
     }
     // Nobody listens there.
     let mut desk = Desk::new(&client::real(), "http://127.0.0.1:9");
-    desk.claude.surroundings.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
+    desk.claude.client_environment.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
     let report = desk.run(desk.request(&Arc::new(Host::new(|_| Say::Allow)), "do it", &[])).await;
     let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
     assert_eq!(failure.class, FailureClass::Overloaded, "{failure:?}");

@@ -11,9 +11,9 @@ use ollim_bot::daemon::wire::Reply;
 use ollim_bot::definition::{Defaults, DefinitionId, Kind, parse};
 use ollim_bot::home::Home;
 use ollim_bot::journal::{Denial, RunId};
-use ollim_bot::policy::{self, Decision, Layer, Places, Verdict};
+use ollim_bot::policy::{self, Decision, Layer, PathRoots, Verdict};
 use ollim_bot::refusal::Refusal;
-use ollim_bot::run::cap::Cap;
+use ollim_bot::run::delegation::DelegationLimit;
 use ollim_bot::run::runner::RunSettings;
 use ollim_bot::run::spawn::SpawnRequest;
 use ollim_bot::run::tokens::{Grant, OnBehalf, RunAuthority, Tokens};
@@ -57,12 +57,12 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let file = std::path::Path::new("routines/triage.md");
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
     let settings = RunSettings::of(&Config::defaults(chrono_tz::UTC));
-    let places = Places { root: bot.home().into(), work: bot.path("work"), user_home: bot.person().into() };
+    let places = PathRoots { root: bot.home().into(), work: bot.path("work"), user_home: bot.person().into() };
     let restrictions = &definition.background().unwrap().restrictions;
     let policy = policy::background("routine triage", restrictions, &settings.main_tools, &places);
     let record = Arc::new(Record { denied, ..Record::default() });
-    let cap = Cap::of(&definition, &policy, &settings);
-    let authority = RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), cap, record.clone());
+    let limit = DelegationLimit::of(&definition, &policy, &settings);
+    let authority = RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), limit, record.clone());
     Socket { grant: tokens.grant(authority).unwrap(), record, _runtime: runtime }
 }
 
@@ -87,15 +87,15 @@ impl OnBehalf for Record {
             read_only: false,
         }
     }
-    async fn follow_up(&self, delay: Duration) -> Result<String, String> {
-        if delay.as_secs() == 90 { Ok("Scheduled: check 2 of 3.".to_owned()) } else { Err("no chain".to_owned()) }
+    async fn follow_up(&self, delay: Duration) -> Result<String, Refusal> {
+        if delay.as_secs() == 90 { Ok("Scheduled: check 2 of 3.".to_owned()) } else { Err(Refusal::user("no chain")) }
     }
-    async fn mark_effect(&self, what: &str) -> Result<(), String> {
+    async fn mark_effect(&self, what: &str) -> Result<(), Refusal> {
         self.effects.lock().unwrap().push(what.to_owned());
         Ok(())
     }
-    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
-        if request.agent.is_some() { Err("no agents here".to_owned()) } else { Ok(DefinitionId::new("spawn-1")) }
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, Refusal> {
+        if request.agent.is_some() { Err(Refusal::user("no agents here")) } else { Ok(DefinitionId::new("spawn-1")) }
     }
     async fn record_denial(&self, denial: Denial) {
         self.denials.lock().unwrap().push(denial);
@@ -195,7 +195,7 @@ fn a_job_makes_jobs_that_have_no_more_than_it_has() {
     a job can make background jobs only: the main session has more than it; add `--background`
     `WebFetch` is more than routine triage may do itself; leave it out, or narrow it to one of: Read, Bash(ollim-bot *), Bash(ollim-bot help)
     `Bash` is more than routine triage may do itself; leave it out, or narrow it to one of: Read, Bash(ollim-bot *), Bash(ollim-bot help)
-    `Bash(ollim-bot gmail *)` takes away a part of `Bash(ollim-bot *)` only; list the tools of the new job with `--allowed-tools`
+    `Bash(ollim-bot gmail *)` takes away a part of `Bash(ollim-bot *)` only; give the new job an allowlist (`allowed_tools`) instead
     `--timeout 11m` is more than routine triage has itself (10m); leave it out, or ask for less
     a chain's links and makers are noted by ollim-bot itself
     a chain's links and makers are noted by ollim-bot itself
@@ -316,7 +316,7 @@ fn the_jobs_that_jobs_make_are_bounded() {
     let bot = TestBot::new();
     let socket = serve(&bot, "cal");
     let far = crate::support::bot::now() + chrono::TimeDelta::days(9);
-    for n in 0..ollim_bot::run::cap::MADE_AT_MOST {
+    for n in 0..ollim_bot::run::delegation::MADE_AT_MOST {
         bot.write(
             &format!("reminders/{n}.md"),
             &crate::support::bot::reminder(far, "background: true\ncreated_by: x\n", "x"),

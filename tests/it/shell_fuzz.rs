@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ollim_bot::home::Home;
-use ollim_bot::policy::{self, BgForkConfig, Places, Policy, ToolPattern, UpdateMode, default_main_tools};
+use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolPattern, UpdateMode, default_main_tools};
 
 use crate::support::job_shell::Place;
 use crate::support::random::Random;
@@ -174,7 +174,7 @@ impl Desk {
         };
         let patterns = RULES.iter().map(|text| ToolPattern::parse(text).unwrap()).collect();
         let config = BgForkConfig::new(UpdateMode::OnPing, true, Some(patterns), None).unwrap();
-        let places = Places { root: home.join("bot"), work: home.join("bot/work"), user_home: home };
+        let places = PathRoots { root: home.join("bot"), work: home.join("bot/work"), user_home: home };
         let policy = policy::background("routine t", &config, &default_main_tools(), &places);
         Self { _folder: folder, root, place, policy }
     }

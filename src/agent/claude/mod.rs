@@ -34,11 +34,11 @@ use futures::FutureExt;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::login::{Login, LoginSources, find_login};
-use self::options::{Surroundings, command_line, environment, shell_environment, variables};
-use self::outcome::Cut;
+use self::options::{ClientEnvironment, command_line, environment, shell_environment, variables};
+use self::outcome::Termination;
 use self::process::Process;
 pub use self::ready::Ready;
-use self::session::{End, Heard, Turn};
+use self::session::{ClientState, End, Turn};
 use super::client::{
     AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, RunHost, SessionId, SessionMode,
 };
@@ -94,7 +94,7 @@ pub struct Claude {
     /// The main session's own configuration folder (`CLAUDE_CONFIG_DIR`).
     pub main_config: PathBuf,
     /// What every client's environment is made of.
-    pub surroundings: Surroundings,
+    pub client_environment: ClientEnvironment,
     /// Where its login is looked for, each time.
     pub login: LoginSources,
     /// Starts the server of our tools.
@@ -133,7 +133,7 @@ impl Claude {
     /// It cannot be started, or does not answer within ten seconds.
     pub async fn version(&self) -> Result<String, Failure> {
         let failed = |why: String| Failure::new(FailureClass::SpawnFailed, outcome::cannot_start(&self.command, &why));
-        let path = self.surroundings.own.get("PATH").cloned().unwrap_or_default();
+        let path = self.client_environment.own.get("PATH").cloned().unwrap_or_default();
         let output = tokio::process::Command::new(&self.command)
             .arg("--version")
             .env_clear()
@@ -168,7 +168,7 @@ impl Claude {
         broker: &Broker,
         group: Option<&Group>,
     ) -> Launch {
-        let mut env = environment(&self.surroundings, config_dir, &request.run_dir, &request.token);
+        let mut env = environment(&self.client_environment, config_dir, &request.run_dir, &request.token);
         env.extend(variables(&request.options));
         if request.sandbox.client.is_some() {
             // Git gives up at a configuration file that it sees and cannot read, as the person's is out of reach.
@@ -207,7 +207,7 @@ impl Claude {
 
     /// What every shell and program of a run has in its environment, whatever started it.
     fn clean_environment(&self, request: &Request) -> BTreeMap<String, String> {
-        shell_environment(&self.surroundings, &request.run_dir.join("tmp"))
+        shell_environment(&self.client_environment, &request.run_dir.join("tmp"))
     }
 
     /// The same for programs that run outside of the shell: they may have to present the run.
@@ -217,7 +217,7 @@ impl Claude {
             env.extend(broker.presented());
             env.extend(shell.env.clone());
         }
-        env.insert("OLLIM_HOME".into(), self.surroundings.data_folder.clone());
+        env.insert("OLLIM_HOME".into(), self.client_environment.data_folder.clone());
         env
     }
 
@@ -311,25 +311,30 @@ impl Claude {
         let mut pipe = (self.serve_tools)(&request.mcp_tools, request.host.clone());
         let mut turn = Turn::new(request, &self.limits, &process);
         let driven = AssertUnwindSafe(turn.drive(&mut process, &mut pipe));
-        let cut = tokio::select! {
+        let termination = tokio::select! {
             biased;
-            () = request.cancel.cancelled() => Cut::Cancelled,
-            () = sleep_until(deadline) => Cut::TimedOut(request.timeout),
-            end = driven.catch_unwind() => end.map_or(Cut::Panicked, Cut::Ended),
+            () = request.cancel.cancelled() => Termination::Cancelled,
+            () = sleep_until(deadline) => Termination::TimedOut(request.timeout),
+            end = driven.catch_unwind() => end.map_or(Termination::Panicked, Termination::Ended),
         };
-        match &cut {
-            Cut::Cancelled | Cut::TimedOut(_) | Cut::Panicked | Cut::Ended(End::Silent(_)) => {
+        match &termination {
+            Termination::Cancelled
+            | Termination::TimedOut(_)
+            | Termination::Panicked
+            | Termination::Ended(End::Silent(_)) => {
                 turn.break_off(&mut process).await;
             }
-            Cut::Ended(End::Result(_)) => {}
+            Termination::Ended(End::Result(_)) => {}
             // It is of no use any more.
-            Cut::Ended(_) => return self.report(request, config_dir, process, cut, turn.heard, Duration::ZERO).await,
+            Termination::Ended(_) => {
+                return self.report(request, config_dir, process, termination, turn.client, Duration::ZERO).await;
+            }
         }
         pipe.end(self.limits.host_ends).await;
         let killed_at = Instant::now() + self.limits.leave;
         turn.leave(&mut process, self.limits.leave).await;
         let grace = killed_at.saturating_duration_since(Instant::now());
-        self.report(request, config_dir, process, cut, turn.heard, grace).await
+        self.report(request, config_dir, process, termination, turn.client, grace).await
     }
 
     async fn report(
@@ -337,19 +342,19 @@ impl Claude {
         request: &Request,
         config_dir: &Path,
         process: Process,
-        cut: Cut,
-        heard: Heard,
+        termination: Termination,
+        client: ClientState,
         grace: Duration,
     ) -> AttemptReport {
         let exit = process.end(grace).await;
-        let transcript = heard.session.as_ref().and_then(|session| transcript(config_dir, session));
+        let transcript = client.session.as_ref().and_then(|session| transcript(config_dir, session));
         AttemptReport {
-            end: outcome::name(cut, &exit, &self.command, request, &heard),
-            answer: heard.answer,
-            session: heard.session,
+            end: outcome::name(termination, &exit, &self.command, request, &client),
+            answer: client.answer,
+            session: client.session,
             transcript,
-            cost_usd: heard.cost_usd,
-            turns: heard.turns,
+            cost_usd: client.cost_usd,
+            turns: client.turns,
             messages: Vec::new(),
         }
     }

@@ -104,7 +104,7 @@ const PASSED_ON: &[&str] = &[
 
 /// What is the same for every client of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct ClientEnvironment {
     /// The service's own environment.
     pub own: BTreeMap<String, String>,
     /// `client_env` of the settings: set for every client, whatever the service's environment says.
@@ -131,24 +131,24 @@ pub fn variables(options: &ClientOptions) -> BTreeMap<String, String> {
 /// `DOCKER_HOST`, …): what is not named here is not passed on.
 #[must_use]
 pub fn environment(
-    surroundings: &Surroundings,
+    client_environment: &ClientEnvironment,
     config_dir: &Path,
     run_dir: &Path,
     token: &str,
 ) -> BTreeMap<String, String> {
-    let own = &surroundings.own;
+    let own = &client_environment.own;
     let mut env: BTreeMap<String, String> = own
         .iter()
         .filter(|(name, _)| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_"))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    env.extend(surroundings.added.clone());
+    env.extend(client_environment.added.clone());
     let path = env.get("PATH").or_else(|| own.get("PATH")).map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
-    let path = surroundings.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
+    let path = client_environment.programs.iter().map(String::as_str).chain([path]).collect::<Vec<_>>().join(":");
     let [config_dir, run_dir] = [config_dir, run_dir].map(|path| path.display().to_string());
     let ours: [(&str, &str); 15] = [
         ("PATH", &path),
-        ("OLLIM_HOME", &surroundings.data_folder),
+        ("OLLIM_HOME", &client_environment.data_folder),
         ("OLLIM_RUN_TOKEN", token),
         ("CLAUDE_CONFIG_DIR", &config_dir),
         ("TMPDIR", &run_dir),
@@ -175,13 +175,13 @@ pub fn environment(
 /// The environment of what runs in a job's shell, and of the programs that it starts: the service's harmless variables and
 /// `client_env`, nothing of the client. `temporary` is where temporary files go. `PATH` is not in it.
 #[must_use]
-pub fn shell_environment(surroundings: &Surroundings, temporary: &Path) -> BTreeMap<String, String> {
+pub fn shell_environment(client_environment: &ClientEnvironment, temporary: &Path) -> BTreeMap<String, String> {
     const PASSED_ON: &[&str] = &["HOME", "LANG", "LANGUAGE", "LOGNAME", "TZ", "USER"];
     const OF_THE_CLIENT: &[&str] = &["ANTHROPIC_", "CLAUDE_", "OLLIM_", "AGENT_SANDBOX_"];
     let named = |name: &&String| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_");
-    let own = surroundings.own.iter().filter(|(name, _)| named(name));
+    let own = client_environment.own.iter().filter(|(name, _)| named(name));
     let added =
-        surroundings.added.iter().filter(|(name, _)| !OF_THE_CLIENT.iter().any(|start| name.starts_with(start)));
+        client_environment.added.iter().filter(|(name, _)| !OF_THE_CLIENT.iter().any(|start| name.starts_with(start)));
     let mut env: BTreeMap<String, String> =
         own.chain(added).map(|(name, value)| (name.clone(), value.clone())).collect();
     let temporary = temporary.display().to_string();
@@ -292,7 +292,7 @@ mod tests {
         let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
         };
-        let surroundings = Surroundings {
+        let client_environment = ClientEnvironment {
             own: map(&[
                 ("PATH", "/usr/bin"),
                 ("HOME", "/home/ann"),
@@ -310,7 +310,8 @@ mod tests {
             programs: vec!["/opt/ollim".into(), "/d/bin".into()],
             data_folder: "/d".into(),
         };
-        let env = environment(&surroundings, Path::new("/d/state/runs/1/claude"), Path::new("/d/state/runs/1"), "tok");
+        let env =
+            environment(&client_environment, Path::new("/d/state/runs/1/claude"), Path::new("/d/state/runs/1"), "tok");
         let lines: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         ANTHROPIC_BASE_URL=http://127.0.0.1:1

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::process::Exit;
 use super::protocol::TurnResult;
-use super::session::{End, Heard};
+use super::session::{ClientState, End};
 use crate::agent::client::{AttemptEnd, Failure, FailureClass, Request, SessionMode};
 use agent_sandbox::{CANNOT_START, NO_DOMAIN};
 
 /// Why a turn is over.
 #[derive(Debug)]
-pub(super) enum Cut {
+pub(super) enum Termination {
     /// By itself.
     Ended(End),
     /// The run was cancelled.
@@ -25,20 +25,26 @@ pub(super) enum Cut {
 }
 
 /// The end's name. No run is completed that did not come to the end of what it started.
-pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request, heard: &Heard) -> AttemptEnd {
-    let end = match cut {
-        Cut::Cancelled => AttemptEnd::Cancelled,
-        Cut::TimedOut(limit) => timed_out(limit),
-        Cut::Panicked => panicked(),
-        Cut::Ended(End::Silent(limit)) => {
+pub(super) fn name(
+    termination: Termination,
+    exit: &Exit,
+    command: &Path,
+    request: &Request,
+    client: &ClientState,
+) -> AttemptEnd {
+    let end = match termination {
+        Termination::Cancelled => AttemptEnd::Cancelled,
+        Termination::TimedOut(limit) => timed_out(limit),
+        Termination::Panicked => panicked(),
+        Termination::Ended(End::Silent(limit)) => {
             let limit = humantime::format_duration(limit);
             AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
         }
-        Cut::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
-        Cut::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
-        Cut::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
+        Termination::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
+        Termination::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
+        Termination::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
     };
-    let Some(lost) = lost(heard) else { return end };
+    let Some(lost) = lost(client) else { return end };
     match end {
         AttemptEnd::Completed => AttemptEnd::Failed(Failure::new(
             FailureClass::ErrorResult,
@@ -53,10 +59,10 @@ pub(super) fn name(cut: Cut, exit: &Exit, command: &Path, request: &Request, hea
 }
 
 /// What came to no end: tasks that were cut off, calls that nobody could judge any more.
-fn lost(heard: &Heard) -> Option<String> {
-    let cut_off = heard.tasks.any().then(|| format!("{} was still going and was cut off", heard.tasks.names()));
-    let calls = (heard.asked_too_late > 0)
-        .then(|| format!("it made {} more calls when the turn was over, which were denied", heard.asked_too_late));
+fn lost(client: &ClientState) -> Option<String> {
+    let cut_off = client.tasks.any().then(|| format!("{} was still going and was cut off", client.tasks.names()));
+    let calls = (client.asked_too_late > 0)
+        .then(|| format!("it made {} more calls when the turn was over, which were denied", client.asked_too_late));
     let lost: Vec<String> = cut_off.into_iter().chain(calls).collect();
     (!lost.is_empty()).then(|| lost.join("; "))
 }

@@ -40,7 +40,7 @@ const INITIALIZE: &str = "ollim-initialize";
 
 /// What the client has said of itself so far. It outlives a turn that is cut off.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ClientState {
     pub session: Option<SessionId>,
     pub answer: Option<String>,
     pub cost_usd: Option<f64>,
@@ -84,7 +84,7 @@ pub(super) struct Turn<'a> {
     out: Sender,
     pid: u32,
     /// What the client has said.
-    pub heard: Heard,
+    pub client: ClientState,
     initialized: bool,
     /// `system/init` came and showed nothing that it must not.
     checked: bool,
@@ -109,7 +109,7 @@ impl<'a> Turn<'a> {
             limits,
             out: process.sender(),
             pid: process.pid(),
-            heard: Heard::default(),
+            client: ClientState::default(),
             initialized: false,
             checked: false,
             malformed: 0,
@@ -195,9 +195,9 @@ impl<'a> Turn<'a> {
                 return self.check_surface(init);
             }
             Incoming::Tasks(news) => {
-                self.heard.tasks.hear(news);
+                self.client.tasks.hear(news);
                 self.resumes_by =
-                    (self.held.is_some() && !self.heard.tasks.any()).then(|| Instant::now() + self.limits.leave);
+                    (self.held.is_some() && !self.client.tasks.any()).then(|| Instant::now() + self.limits.leave);
             }
             Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
             Incoming::ApiRetry { status } => tracing::debug!(?status, "the agent client tries its request again"),
@@ -230,17 +230,17 @@ impl<'a> Turn<'a> {
             return Some(End::WithoutOurs(init.claude_code_version));
         }
         self.checked = true;
-        self.heard.version = Some(init.claude_code_version).filter(|version| !version.is_empty());
+        self.client.version = Some(init.claude_code_version).filter(|version| !version.is_empty());
         self.now_in(init.session_id);
         None
     }
 
     fn now_in(&mut self, session: String) {
         let session = SessionId(session);
-        if session.0.is_empty() || self.heard.session.as_ref() == Some(&session) {
+        if session.0.is_empty() || self.client.session.as_ref() == Some(&session) {
             return;
         }
-        self.heard.session = Some(session.clone());
+        self.client.session = Some(session.clone());
         let (host, pid) = (self.request.host.clone(), self.pid);
         self.tell(async move { host.started(pid, Some(session)).await });
     }
@@ -248,7 +248,7 @@ impl<'a> Turn<'a> {
     fn said(&mut self, blocks: Vec<Block>) {
         for block in blocks {
             match block {
-                Block::Text { text } if !text.is_empty() => self.heard.answer = Some(text),
+                Block::Text { text } if !text.is_empty() => self.client.answer = Some(text),
                 Block::ToolUse { id, name, input } => {
                     self.calls.insert(id, (name, input));
                 }

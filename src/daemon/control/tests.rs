@@ -5,8 +5,8 @@ use super::*;
 use crate::daemon::call::{self, CallError};
 use crate::definition::{Defaults, DefinitionId, Kind, parse};
 use crate::journal::{Denial, RunId};
-use crate::policy::{self, Decision, Layer, Places, Verdict};
-use crate::run::cap::Cap;
+use crate::policy::{self, Decision, Layer, PathRoots, Verdict};
+use crate::run::delegation::DelegationLimit;
 use crate::run::spawn::SpawnRequest;
 use crate::run::tokens::OnBehalf;
 
@@ -66,14 +66,14 @@ impl OnBehalf for Nobody {
             read_only: false,
         }
     }
-    async fn follow_up(&self, _delay: Duration) -> Result<String, String> {
-        Err("no chain".to_owned())
+    async fn follow_up(&self, _delay: Duration) -> Result<String, Refusal> {
+        Err(Refusal::user("no chain"))
     }
-    async fn mark_effect(&self, _what: &str) -> Result<(), String> {
+    async fn mark_effect(&self, _what: &str) -> Result<(), Refusal> {
         Ok(())
     }
-    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, String> {
-        if request.agent.is_some() { Err("no agents here".to_owned()) } else { Ok(DefinitionId::new("spawn-1")) }
+    async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, Refusal> {
+        if request.agent.is_some() { Err(Refusal::user("no agents here")) } else { Ok(DefinitionId::new("spawn-1")) }
     }
     async fn record_denial(&self, _denial: Denial) {}
 }
@@ -84,10 +84,10 @@ fn authority() -> RunAuthority {
     let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
     let settings = crate::run::runner::RunSettings::of(&crate::config::Config::defaults(chrono_tz::UTC));
-    let places = Places { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
+    let places = PathRoots { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
     let policy = policy::main_session(&settings.main_tools, &places);
-    let cap = Cap::of(&definition, &policy, &settings);
-    RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), cap, Arc::new(Nobody))
+    let limit = DelegationLimit::of(&definition, &policy, &settings);
+    RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), limit, Arc::new(Nobody))
 }
 
 /// Sends bytes as they are; what came back.

@@ -18,7 +18,7 @@ const MOST_SAID: usize = 2000;
 const MOST_KEPT: usize = 256;
 
 /// A program's domain, and its environment besides the clean one.
-pub(super) type Reach = (Domain, BTreeMap<String, String>);
+pub(super) type ProgramDomain = (Domain, BTreeMap<String, String>);
 
 /// What holds for the lines of one caller. What stays the same for a run is worked out once, since each start waits for it.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Caller {
     /// Trees in which the job may write, each by its own path and without symlinks.
     writable: Vec<PathBuf>,
     /// What programs reach that were started before, by their files and rights.
-    reached: Mutex<HashMap<(PathBuf, Rights), Reach>>,
+    domains: Mutex<HashMap<(PathBuf, Rights), ProgramDomain>>,
 }
 
 impl Caller {
@@ -54,7 +54,7 @@ impl Caller {
         let writable = plan.trees(false).write.into_iter().chain(own).flat_map(|tree| [resolved(&tree), tree]);
         let writable = writable.collect();
         let (base, of_system) = (held.base(), system::programs());
-        Ok(Self { plan, held, shell, base, anything, of_system, writable, reached: Mutex::default() })
+        Ok(Self { plan, held, shell, base, anything, of_system, writable, domains: Mutex::default() })
     }
 
     /// Decides about a program: whether it may start, where, and with what it reaches.
@@ -111,7 +111,7 @@ impl Caller {
             );
             return deny(126, message);
         }
-        match self.reach(&program, rights) {
+        match self.domain_of(&program, rights) {
             Ok((domain, own)) => {
                 // What the line sets was judged harmless; `PATH` and the like stay ours.
                 let env = start.env.clone().into_iter().chain(own).collect();
@@ -122,24 +122,24 @@ impl Caller {
     }
 
     /// What a program with these rights may reach.
-    fn reach(&self, program: &Path, rights: &Rights) -> io::Result<Reach> {
+    fn domain_of(&self, program: &Path, rights: &Rights) -> io::Result<ProgramDomain> {
         let work_out = || self.held.program(program, rights, &self.anything, self.base.clone());
         // Whether it is a script counts, and can change.
         if self.may_have_changed(program) {
             return work_out();
         }
         let key = (program.to_owned(), rights.clone());
-        let kept = || self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reach) = kept().get(&key) {
-            return Ok(reach.clone());
+        let kept = || self.domains.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(domain) = kept().get(&key) {
+            return Ok(domain.clone());
         }
-        let reach = work_out()?;
+        let domain = work_out()?;
         let mut kept = kept();
         if kept.len() >= MOST_KEPT {
             kept.clear();
         }
-        kept.insert(key, reach.clone());
-        Ok(reach)
+        kept.insert(key, domain.clone());
+        Ok(domain)
     }
 
     /// The arguments of a program with its plain name, where the shell has found it in a farm.

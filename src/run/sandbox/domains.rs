@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
 
-use super::caller::Reach;
+use super::caller::ProgramDomain;
 use super::trees::Trees;
 use super::{SandboxPlan, resolved};
 use crate::policy::{Executes, Rights, ShellRights, ToolPattern, Writes, free_programs};
@@ -185,7 +185,7 @@ impl SandboxPlan {
         rights: &Rights,
         anything: &[PathBuf],
         mut domain: Domain,
-    ) -> io::Result<Reach> {
+    ) -> io::Result<ProgramDomain> {
         domain.execute.push(program.to_path_buf());
         domain.network = match (rights.network && self.network, rights.local_sockets) {
             (true, true) => Network::All,

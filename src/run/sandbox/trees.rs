@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::SandboxPlan;
-use crate::policy::{BOT, Places};
+use crate::policy::{BOT, PathRoots};
 
 /// What path rules open.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl SandboxPlan {
 
     fn closed_trees(&self) -> impl Fn(&Path) -> bool + use<> {
         let (root, work) = (self.home.root().to_owned(), self.home.work());
-        Places { root, work, user_home: self.user_home.clone() }.closed_trees(&BOT)
+        PathRoots { root, work, user_home: self.user_home.clone() }.closed_trees(&BOT)
     }
 
     /// The literal prefix of a path rule (in which no `..` can stand); for writing the folder that it names. `None` where that is

@@ -2,11 +2,11 @@ use super::*;
 use crate::definition::{Defaults, Kind, parse};
 
 fn settings() -> RunSettings {
-    crate::run::cap::tests::settings()
+    crate::run::delegation::tests::settings()
 }
 
-fn places() -> Places {
-    Places { root: "/home/u/.ollim-bot".into(), work: "/home/u/.ollim-bot/work".into(), user_home: "/home/u".into() }
+fn places() -> PathRoots {
+    PathRoots { root: "/home/u/.ollim-bot".into(), work: "/home/u/.ollim-bot/work".into(), user_home: "/home/u".into() }
 }
 
 fn definition(fields: &str) -> Definition {
@@ -47,7 +47,7 @@ fn a_wall_is_made_from_what_all_grant_and_nobody_denies_whole() {
     assert!(granted.contains(&"Bash".into()) && !granted.contains(&"Edit".into()), "{granted:?}");
     let list = |texts: &[&str]| Some(texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect());
     let spawned = Spawned {
-        tools: SpawnTools { allow: list(&["Read", "Edit(notes/**)", "Bash(git *)"]), deny: list(&["Bash"]) },
+        tools: ToolLists { allow: list(&["Read", "Edit(notes/**)", "Bash(git *)"]), deny: list(&["Bash"]) },
         ..Spawned::default()
     };
     let job = definition("background: true\nallowed_tools: [Edit, WebFetch, 'Bash(git log *)']\n");

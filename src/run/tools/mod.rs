@@ -13,7 +13,7 @@ use super::host::Host;
 use crate::agent::ToolAnswer;
 use crate::journal::{Denial, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
-use crate::policy::{BOT, SpawnTools};
+use crate::policy::{BOT, ToolLists};
 use crate::run::spawn::SpawnRequest;
 
 /// Bare names, as the client's `mcp__discord__…` ends.
@@ -31,7 +31,7 @@ pub const SESSIONS_SPAWN: &str = crate::mcp::tools::spawn_agent::OTHER_NAME;
 
 /// What a run has told whom.
 #[derive(Debug, Default)]
-pub struct Reach {
+pub struct DeliveryState {
     /// It has sent the person a message.
     pub sent: bool,
     /// It has reported to the main session.
@@ -76,9 +76,9 @@ async fn send(host: &Host, text: String, critical: bool) -> Result<String, Strin
         return Err("This job may not reach the user (allow_ping: false). Finish without a message.".into());
     }
     // Held until the message is recorded: two calls at once are one message.
-    let mut reach = host.reach.lock().await;
+    let mut delivery = host.delivery.lock().await;
     let instead = "Put it into report_updates if you have that, or leave it to a later job; only what cannot wait goes through, with critical: true.";
-    if reach.sent && !critical {
+    if delivery.sent && !critical {
         return Err(format!("You have already sent a message in this run, and one is the most. {instead}"));
     }
     if host.bot.main.is_busy() && !critical {
@@ -90,7 +90,7 @@ async fn send(host: &Host, text: String, critical: bool) -> Result<String, Strin
         return Err(format!("The message budget is empty. {instead}"));
     }
     record(host, text).await?;
-    reach.sent = true;
+    delivery.sent = true;
     Ok("Sent to the user.".into())
 }
 
@@ -104,10 +104,10 @@ async fn record(host: &Host, text: String) -> Result<(), String> {
 async fn report(host: &Host, arguments: Value) -> Result<String, String> {
     let ReportUpdates { message } = read(REPORT_UPDATES, arguments)?;
     let message = filled(REPORT_UPDATES, &message)?;
-    let mut reach = host.reach.lock().await;
+    let mut delivery = host.delivery.lock().await;
     let text = format!("{}: {message}", host.definition.title());
     host.journal.report(&host.run, text).await.map_err(|error| format!("The report was not kept: {error}."))?;
-    reach.reported = true;
+    delivery.reported = true;
     Ok("Kept: the main session reads it at its next turn.".into())
 }
 
@@ -118,14 +118,14 @@ async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
 
 async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
     let SpawnAgent { prompt, agent, tools, timeout_minutes } = read(SPAWN_AGENT, arguments.clone())?;
-    let tools = tools.map(|tools| SpawnTools::parse(tools.allow.as_deref(), tools.deny.as_deref(), &BOT)).transpose();
+    let tools = tools.map(|tools| ToolLists::parse(tools.allow.as_deref(), tools.deny.as_deref(), &BOT)).transpose();
     let tools = tools.map_err(|error| format!("{SPAWN_AGENT}: {error}; no agent was started."))?;
     let timeout = timeout_minutes.map(|minutes| Duration::from_secs(60 * u64::from(minutes.max(1))));
     let session = match host.spawn_agent(SpawnRequest { prompt, agent, tools, timeout }).await {
         Ok(session) => session,
         Err(why) => {
             let tool = format!("mcp__discord__{SPAWN_AGENT}");
-            let denial = Denial { tool, input: arguments, layer: "cap".into(), rule: None, reason: why.clone() };
+            let denial = Denial { tool, input: arguments, layer: "cap".into(), rule: None, reason: why.to_string() };
             host.record(denial).await;
             return Err(format!("No agent was started: {why}."));
         }

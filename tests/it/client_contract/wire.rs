@@ -8,7 +8,7 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use ollim_bot::agent::claude::options::{Surroundings, command_line, environment, variables};
+use ollim_bot::agent::claude::options::{ClientEnvironment, command_line, environment, variables};
 use ollim_bot::agent::{ClientOptions, SessionMode};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -106,8 +106,9 @@ impl Start {
             ("NO_PROXY", "127.0.0.1".into()),
         ];
         let own = own.map(|(name, value)| (name.to_owned(), value)).into();
-        let surroundings = Surroundings { own, data_folder: text(self.path("")), ..Surroundings::default() };
-        let mut env = environment(&surroundings, &self.path("config"), &self.path("run"), "token");
+        let client_environment =
+            ClientEnvironment { own, data_folder: text(self.path("")), ..ClientEnvironment::default() };
+        let mut env = environment(&client_environment, &self.path("config"), &self.path("run"), "token");
         env.extend(variables(&self.options));
         env.insert(self.login.into(), "3".into());
         for (name, value) in &self.env {

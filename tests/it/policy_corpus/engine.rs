@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ollim_bot::agents::Agents;
-use ollim_bot::policy::{self, BgForkConfig, Places, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
+use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
 
 use super::entry::{Case, Rules, Updates};
 use super::ground::Ground;
@@ -55,7 +55,7 @@ pub fn call(case: &Case, ground: &Ground) -> ToolCall {
 
 /// What a case's job may do.
 pub fn policy(case: &Case, ground: &Ground) -> Policy {
-    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
     let config: BgForkConfig = config(&case.rules, |text| ground.fill(text));
     let policy = policy::background("routine t", &config, &main_tools(), &places);
     if !case.rules.read_only {
@@ -81,7 +81,7 @@ pub fn granted(case: &Case, ground: &Ground) -> Vec<ToolPattern> {
 pub fn of_rules(rules: &[&str], ground: &Ground) -> (Policy, Vec<ToolPattern>) {
     let list = Some(patterns(rules.iter().copied()));
     let config = BgForkConfig::new(UpdateMode::default(), true, list, None).expect("one kind of rules");
-    let places = Places { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
     let granted = config.effective_allowed_tools().unwrap_or_default();
     (policy::background("routine t", &config, &main_tools(), &places), granted)
 }

@@ -154,11 +154,11 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     let mut desk =
         Desk::at(&ground.home(), ground.data(), &stand_in(&root, wall, servers.then_some(log.path())), api.url());
     let programs = [root.join("bin"), ground.data().join("bin")];
-    desk.claude.surroundings.programs = programs.map(|path| path.display().to_string()).to_vec();
-    desk.claude.surroundings.own.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
+    desk.claude.client_environment.programs = programs.map(|path| path.display().to_string()).to_vec();
+    desk.claude.client_environment.own.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
     for (name, value) in [("NAME", "Ann"), ("EMAIL", "ann@example.org")] {
         for role in ["AUTHOR", "COMMITTER"] {
-            desk.claude.surroundings.added.insert(format!("GIT_{role}_{name}"), value.into());
+            desk.claude.client_environment.added.insert(format!("GIT_{role}_{name}"), value.into());
         }
     }
     let first = engine::policy(&cases[0], &ground);

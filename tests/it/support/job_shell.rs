@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_sandbox::{Answer, Judge, Launch, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, system};
 use async_trait::async_trait;
-use ollim_bot::agent::claude::options::{Surroundings, shell_environment};
+use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
 use ollim_bot::home::Home;
 use ollim_bot::policy::{Decision, Policy, ToolPattern, Verdict};
 use ollim_bot::run::dry_run::as_the_client_does;
@@ -106,8 +106,9 @@ impl Place {
                 one.write.extend(self.stubs_write.iter().cloned());
             }
         }
-        let surroundings = Surroundings { own: self.own.clone(), added: self.added.clone(), ..Surroundings::default() };
-        let mut clean = shell_environment(&surroundings, &run_dir.join("tmp"));
+        let client_environment =
+            ClientEnvironment { own: self.own.clone(), added: self.added.clone(), ..ClientEnvironment::default() };
+        let mut clean = shell_environment(&client_environment, &run_dir.join("tmp"));
         let socket = run_dir.join("shell.sock");
         clean.insert(SOCKET_VARIABLE.into(), socket.display().to_string());
         clean.insert(TOKEN_VARIABLE.into(), "token".into());

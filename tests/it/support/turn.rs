@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent_sandbox::{Answer, Domain, Network, SandboxStatus, Start, system};
 use async_trait::async_trait;
 use ollim_bot::agent::claude::login::LoginSources;
-use ollim_bot::agent::claude::options::Surroundings;
+use ollim_bot::agent::claude::options::ClientEnvironment;
 use ollim_bot::agent::claude::{Claude, Limits, Ready};
 use ollim_bot::agent::{
     AgentClient, AttemptReport, ClientOptions, Request, RunHost, Sandbox, SessionId, SessionMode, ToolAnswer,
@@ -152,7 +152,7 @@ impl Desk {
             shell_binary,
             ready: Ready::default(),
             main_config: root.join("state/main"),
-            surroundings: Surroundings {
+            client_environment: ClientEnvironment {
                 own,
                 added: BTreeMap::new(),
                 programs: programs.to_vec(),

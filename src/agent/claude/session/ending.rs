@@ -1,13 +1,13 @@
 //! How a turn comes to its end, and what is heard after it.
 //!
 //! What always holds: a client's last words count as all the others do: results, denials, costs, tasks. Its questions are
-//! not answered any more, so what it asks for does not run, and [`Heard`] says that it asked.
+//! not answered any more, so what it asks for does not run, and [`ClientState`] says that it asked.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{End, Heard, Process, Turn};
+use super::{ClientState, End, Process, Turn};
 use crate::agent::claude::protocol::{self, Incoming, TurnResult};
 
 impl Turn<'_> {
@@ -19,7 +19,7 @@ impl Turn<'_> {
     /// Asks the client to break off, and takes note of what it then says. Whatever it asks is not answered any more.
     pub(in crate::agent::claude) async fn break_off(&mut self, process: &mut Process) {
         self.asked.shutdown().await;
-        self.heard.tasks.close();
+        self.client.tasks.close();
         self.out.send(&protocol::interrupt("ollim-interrupt"));
         let within = self.limits.interrupt;
         let broken_off = async {
@@ -31,13 +31,13 @@ impl Turn<'_> {
         };
         // One that does not is killed soon.
         let _ = timeout(within, broken_off).await;
-        self.heard.asked_too_late = 0;
+        self.client.asked_too_late = 0;
     }
 
     /// Closes the client's input and hears its last words, until it closes its output or `grace` has passed.
     pub(in crate::agent::claude) async fn leave(&mut self, process: &mut Process, grace: Duration) {
         self.out.close();
-        self.heard.tasks.close();
+        self.client.tasks.close();
         let last_words = async {
             while let Ok(Some(line)) = process.lines.next().await {
                 self.hear_late(&line);
@@ -53,9 +53,9 @@ impl Turn<'_> {
         match protocol::read(line) {
             Ok(Incoming::Assistant(blocks)) => self.said(blocks),
             Ok(Incoming::User(blocks)) => self.results(blocks),
-            Ok(Incoming::Tasks(news)) => self.heard.tasks.hear(news),
+            Ok(Incoming::Tasks(news)) => self.client.tasks.hear(news),
             Ok(Incoming::Request { request: BeforeTool(_) | Permission(_) | UnreadableCall(_), .. }) => {
-                self.heard.asked_too_late += 1;
+                self.client.asked_too_late += 1;
             }
             Ok(Incoming::Result(mut result)) => {
                 self.count(&mut result);
@@ -70,10 +70,10 @@ impl Turn<'_> {
     pub(super) fn ended(&mut self, mut result: Box<TurnResult>) -> Option<End> {
         self.count(&mut result);
         // After an error nothing is waited for.
-        if result.is_error || !self.heard.tasks.any() {
+        if result.is_error || !self.client.tasks.any() {
             return Some(End::Result(result));
         }
-        tracing::debug!(tasks = self.heard.tasks.names(), "the turn has ended; what it started is waited for");
+        tracing::debug!(tasks = self.client.tasks.names(), "the turn has ended; what it started is waited for");
         self.held = Some(result);
         None
     }
@@ -88,11 +88,11 @@ impl Turn<'_> {
             }
         }
         self.now_in(std::mem::take(&mut result.session_id));
-        self.heard.take_from(result);
+        self.client.take_from(result);
     }
 }
 
-impl Heard {
+impl ClientState {
     /// The figures of a result. The client sums up what a session costs; turns it counts from one result to the next.
     fn take_from(&mut self, result: &TurnResult) {
         self.cost_usd = result.total_cost_usd.or(self.cost_usd);

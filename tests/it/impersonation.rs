@@ -98,9 +98,9 @@ done
 echo "own add $(say "$TOKEN" "$ADD")"
 echo "own help $(say "$TOKEN" '{"execute":{"argv":["help"]}}')" | cut -c1-40
 echo "own gmail $(say "$TOKEN" '{"execute":{"argv":["gmail"]}}')"
-for verb in '"pause"' '"status"' '{"fire":{"id":"other"}}' '{"set_budget":{"left":5}}' '{"spawn":{"prompt":"evil"}}' \
-  '{"sessions_patch":{"session":"x","spawnToolPolicy":{"deny":[]}}}' '{"cancel_run":{"run":"x"}}'; do
-  echo "verb $(say "$TOKEN" "$verb")"
+for command in '"pause"' '"status"' '{"fire":{"id":"other"}}' '{"set_budget":{"left":5}}' '{"spawn":{"prompt":"evil"}}' \
+  '{"patch_session":{"session":"x","spawnToolPolicy":{"deny":[]}}}' '{"cancel_run":{"run":"x"}}'; do
+  echo "verb $(say "$TOKEN" "{\"service\":$command}")"
 done
 "#;
     let (text, run) = attack(&bot, &api, "", &format!("{BY_HAND}{script}"));
@@ -167,7 +167,7 @@ echo the end
     };
     assert!(said("Stay beside.").contains("it was there"), "both went at one time: {}", said("Stay beside."));
     let text = said("Do the thing.");
-    assert!(text.contains("the end") && text.contains("dead {\"refused\":\"this token is not known"), "{text}");
+    assert!(text.contains("the end") && text.contains("dead {\"refused\":{\"reason\":\"this token is not known"), "{text}");
     assert!(!text.contains("DONE") && !text.contains("FOUND"), "{text}");
     nothing_happened(&bot);
 }

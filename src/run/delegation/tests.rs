@@ -1,6 +1,6 @@
 use super::*;
 use crate::definition::{Background, Kind, Mode, When, parse};
-use crate::policy::{self, AgentRules, PermissionMode, Places, UpdateMode};
+use crate::policy::{self, AgentRules, PathRoots, PermissionMode, UpdateMode};
 use crate::run::prompt::tests::reminder;
 
 pub(in crate::run) fn settings() -> RunSettings {
@@ -16,12 +16,12 @@ pub(in crate::run) fn settings() -> RunSettings {
         limits: agent_sandbox::Limits::default(),
         person: "the user".into(),
         bot_name: "ollim-bot".into(),
-        spawned_tools: SpawnTools::default(),
+        spawned_tools: ToolLists::default(),
     }
 }
 
-fn places() -> Places {
-    Places { root: "/home/u/.ollim-bot".into(), work: "/home/u/.ollim-bot/work".into(), user_home: "/home/u".into() }
+fn places() -> PathRoots {
+    PathRoots { root: "/home/u/.ollim-bot".into(), work: "/home/u/.ollim-bot/work".into(), user_home: "/home/u".into() }
 }
 
 fn config(allow: Option<&[&str]>, deny: Option<&[&str]>) -> BgForkConfig {
@@ -30,7 +30,7 @@ fn config(allow: Option<&[&str]>, deny: Option<&[&str]>) -> BgForkConfig {
 }
 
 /// A background job with this allowlist, changed by `change`.
-fn job(allow: &[&str], change: impl FnOnce(&mut Definition)) -> Cap {
+fn job(allow: &[&str], change: impl FnOnce(&mut Definition)) -> DelegationLimit {
     let restrictions = config(Some(allow), None);
     let mut definition = reminder(Mode::Background(Background { restrictions, ..Background::default() }), None);
     definition.timeout = None;
@@ -38,7 +38,7 @@ fn job(allow: &[&str], change: impl FnOnce(&mut Definition)) -> Cap {
     of(&definition)
 }
 
-fn of(definition: &Definition) -> Cap {
+fn of(definition: &Definition) -> DelegationLimit {
     let policy = match definition.background() {
         Some(background) => {
             let tools = crate::policy::default_main_tools();
@@ -46,7 +46,7 @@ fn of(definition: &Definition) -> Cap {
         }
         None => policy::main_session(&settings().main_tools, &places()),
     };
-    Cap::of(definition, &policy, &settings())
+    DelegationLimit::of(definition, &policy, &settings())
 }
 
 fn draft() -> Draft {
@@ -63,11 +63,11 @@ fn background(definition: &mut Definition) -> &mut Background {
 }
 
 #[track_caller]
-fn refused(cap: &Cap, change: impl FnOnce(&mut Draft), part: &str) {
+fn refused(limit: &DelegationLimit, change: impl FnOnce(&mut Draft), part: &str) {
     let mut draft = draft();
     change(&mut draft);
-    let why = cap.narrow(&mut draft).unwrap_err();
-    assert!(why.contains(part), "{why}");
+    let why = limit.narrow(&mut draft).unwrap_err();
+    assert!(why.reason.contains(part), "{why}");
 }
 
 fn texts(list: &[&str]) -> Option<Vec<ToolPattern>> {
@@ -76,7 +76,7 @@ fn texts(list: &[&str]) -> Option<Vec<ToolPattern>> {
 
 #[test]
 fn what_is_not_asked_for_is_as_the_maker_has_it() {
-    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
+    let limit = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
         own.timeout = Some(Duration::from_secs(60));
         (own.max_turns, own.max_cost_usd) = (Some(7), Some(0.5));
         let background = background(own);
@@ -85,7 +85,7 @@ fn what_is_not_asked_for_is_as_the_maker_has_it() {
         background.restrictions.update_main_session = UpdateMode::Blocked;
     });
     let mut made = draft();
-    cap.narrow(&mut made).unwrap();
+    limit.narrow(&mut made).unwrap();
     let mut expect = draft();
     expect.allowed_tools = texts(&["Read", "Bash(ollim-bot gmail *)"]);
     (expect.isolated, expect.allow_ping) = (true, false);
@@ -97,33 +97,33 @@ fn what_is_not_asked_for_is_as_the_maker_has_it() {
     assert_eq!(made, expect);
     // Narrowing what is narrow changes nothing.
     let mut again = made.clone();
-    cap.narrow(&mut again).unwrap();
+    limit.narrow(&mut again).unwrap();
     assert_eq!(again, made);
 }
 
 #[test]
 fn what_is_more_is_refused_with_its_name() {
-    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
+    let limit = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
         own.timeout = Some(Duration::from_secs(60));
         (own.max_turns, own.max_cost_usd) = (Some(7), Some(0.5));
         background(own).agent = Some("Plan".into());
         own.skills = vec!["mail".into()];
     });
-    refused(&cap, |draft| draft.background = false, "background jobs only");
-    refused(&cap, |draft| draft.allowed_tools = texts(&["Read", "Edit"]), "`Edit` is more than reminder oven");
-    refused(&cap, |draft| draft.allowed_tools = texts(&["Bash(ollim-bot *)"]), "`Bash(ollim-bot *)` is more");
-    refused(&cap, |draft| draft.agent = Some("general-purpose".into()), "runs as agent `Plan`");
-    refused(&cap, |draft| draft.timeout = Some(Duration::from_secs(61)), "`--timeout 1m 1s` is more");
-    refused(&cap, |draft| draft.max_turns = Some(8), "`--max-turns 8` is more");
-    refused(&cap, |draft| draft.max_cost_usd = Some(0.6), "`--max-cost-usd 0.6` is more");
-    refused(&cap, |draft| draft.skills = vec!["mail".into(), "money".into()], "no skill `money`");
+    refused(&limit, |draft| draft.background = false, "background jobs only");
+    refused(&limit, |draft| draft.allowed_tools = texts(&["Read", "Edit"]), "`Edit` is more than reminder oven");
+    refused(&limit, |draft| draft.allowed_tools = texts(&["Bash(ollim-bot *)"]), "`Bash(ollim-bot *)` is more");
+    refused(&limit, |draft| draft.agent = Some("general-purpose".into()), "runs as agent `Plan`");
+    refused(&limit, |draft| draft.timeout = Some(Duration::from_secs(61)), "`--timeout 1m 1s` is more");
+    refused(&limit, |draft| draft.max_turns = Some(8), "`--max-turns 8` is more");
+    refused(&limit, |draft| draft.max_cost_usd = Some(0.6), "`--max-cost-usd 0.6` is more");
+    refused(&limit, |draft| draft.skills = vec!["mail".into(), "money".into()], "no skill `money`");
     // Less is fine.
     let mut less = draft();
     less.allowed_tools = texts(&["Bash(ollim-bot gmail unread)"]);
     (less.timeout, less.max_turns) = (Some(Duration::from_secs(5)), Some(1));
     less.skills = vec!["mail".into()];
     let asked = less.clone();
-    cap.narrow(&mut less).unwrap();
+    limit.narrow(&mut less).unwrap();
     assert_eq!(
         (&less.allowed_tools, less.timeout, less.max_turns),
         (&asked.allowed_tools, asked.timeout, asked.max_turns)
@@ -137,12 +137,12 @@ fn what_is_more_is_refused_with_its_name() {
 #[test]
 fn a_whole_tool_hands_on_no_more_than_its_sandbox_opens() {
     let usual = of(&reminder(Mode::Background(Background::default()), None));
-    let asks = |cap: &Cap, pattern: &str| {
+    let asks = |limit: &DelegationLimit, pattern: &str| {
         let mut draft = draft();
         draft.allowed_tools = texts(&[pattern]);
         (
-            cap.narrow(&mut draft).is_ok(),
-            cap.may_spawn(Some(&SpawnTools { allow: texts(&[pattern]), deny: None })).is_ok(),
+            limit.narrow(&mut draft).is_ok(),
+            limit.may_spawn(Some(&ToolLists { allow: texts(&[pattern]), deny: None })).is_ok(),
         )
     };
     for pattern in ["Edit(~/.ssh/**)", "Read(//home/u/.ssh/**)", "Bash(docker *)", "Bash(* ps)", "Agent(clerk)"] {
@@ -160,8 +160,8 @@ fn a_whole_tool_hands_on_no_more_than_its_sandbox_opens() {
 fn a_list_that_is_handed_on_is_short() {
     let patterns: Vec<String> = (0..65).map(|n| format!("Bash(ls {n})")).collect();
     let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
-    let cap = job(&["Bash(ls *)"], |_| {});
-    refused(&cap, |draft| draft.allowed_tools = texts(&patterns), "at most 64 patterns");
+    let limit = job(&["Bash(ls *)"], |_| {});
+    refused(&limit, |draft| draft.allowed_tools = texts(&patterns), "at most 64 patterns");
     // Its own list is longer: that goes on.
     let mut inherits = draft();
     job(&patterns, |_| {}).narrow(&mut inherits).unwrap();
@@ -200,10 +200,10 @@ fn an_agent_may_be_taken_on_but_not_off() {
 
 #[test]
 fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
-    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |_| {});
+    let limit = job(&["Read", "Bash(ollim-bot gmail *)"], |_| {});
     let mut made = draft();
     made.allowed_tools = texts(&["Read"]);
-    cap.narrow(&mut made).unwrap();
+    limit.narrow(&mut made).unwrap();
     let defaults =
         crate::definition::Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let read = |draft: &Draft| {
@@ -212,20 +212,20 @@ fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
             .definition
             .unwrap()
     };
-    cap.may_change(&read(&made)).unwrap();
-    let refused = |cap: &Cap, change: &dyn Fn(&mut Draft), part: &str| {
+    limit.may_change(&read(&made)).unwrap();
+    let refused = |limit: &DelegationLimit, change: &dyn Fn(&mut Draft), part: &str| {
         let mut changed = made.clone();
         change(&mut changed);
-        let why = cap.may_change(&read(&changed)).unwrap_err();
-        assert!(why.contains(part), "{why}");
+        let why = limit.may_change(&read(&changed)).unwrap_err();
+        assert!(why.reason.contains(part), "{why}");
     };
     // A person's, another job's, one that a person has widened since, and a turn of the main session.
-    refused(&cap, &|draft| draft.created_by = None, "was not made by reminder oven");
-    refused(&cap, &|draft| draft.created_by = Some(DefinitionId::new("other")), "was not made by");
-    refused(&cap, &|draft| draft.allowed_tools = texts(&["Edit"]), "has more than reminder oven by now");
-    refused(&cap, &|draft| draft.allowed_tools = None, "has more than");
+    refused(&limit, &|draft| draft.created_by = None, "was not made by reminder oven");
+    refused(&limit, &|draft| draft.created_by = Some(DefinitionId::new("other")), "was not made by");
+    refused(&limit, &|draft| draft.allowed_tools = texts(&["Edit"]), "has more than reminder oven by now");
+    refused(&limit, &|draft| draft.allowed_tools = None, "has more than");
     refused(
-        &cap,
+        &limit,
         &|draft| {
             draft.allowed_tools = None;
             draft.background = false;
@@ -258,28 +258,28 @@ fn the_main_session_makes_turns_and_jobs_within_its_tools() {
 fn a_spawned_agent_makes_and_changes_nothing() {
     let definition = reminder(Mode::Background(Background::default()), None);
     let policy = policy::background("x", &BgForkConfig::default(), &settings().main_tools, &places());
-    let cap = Cap::of(&definition, &policy.spawned("x", &SpawnTools::default()), &settings());
-    refused(&cap, |_| {}, "makes no jobs");
-    assert!(cap.may_change(&definition).unwrap_err().contains("changes no jobs"));
-    assert!(cap.may_spawn(None).unwrap_err().contains("spawns none"));
+    let limit = DelegationLimit::of(&definition, &policy.spawned("x", &ToolLists::default()), &settings());
+    refused(&limit, |_| {}, "makes no jobs");
+    assert!(limit.may_change(&definition).unwrap_err().reason.contains("changes no jobs"));
+    assert!(limit.may_spawn(None).unwrap_err().reason.contains("spawns none"));
 }
 
 #[test]
 fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
-    let cap = job(&["Read", "Bash(ollim-bot gmail *)"], |_| {});
+    let limit = job(&["Read", "Bash(ollim-bot gmail *)"], |_| {});
     let tools =
-        |allow: &[&str]| SpawnTools { allow: config(Some(allow), None).allowed_tools().map(Into::into), deny: None };
-    cap.may_spawn(None).unwrap();
-    cap.may_spawn(Some(&tools(&[]))).unwrap();
-    cap.may_spawn(Some(&tools(&["Bash(ollim-bot gmail unread)"]))).unwrap();
-    assert!(cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().contains("`Bash` is more than"));
+        |allow: &[&str]| ToolLists { allow: config(Some(allow), None).allowed_tools().map(Into::into), deny: None };
+    limit.may_spawn(None).unwrap();
+    limit.may_spawn(Some(&tools(&[]))).unwrap();
+    limit.may_spawn(Some(&tools(&["Bash(ollim-bot gmail unread)"]))).unwrap();
+    assert!(limit.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().reason.contains("`Bash` is more than"));
     // Whatever takes it away: a denylist, or the agent that the caller runs as.
     let denies = config(None, Some(&["Edit", "Bash(git push *)"]));
     let policy = policy::background("routine x", &denies, &settings().main_tools, &places());
     let definition = reminder(Mode::Background(Background { restrictions: denies, ..Background::default() }), None);
-    let cap = Cap::of(&definition, &policy, &settings());
-    cap.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap();
-    assert!(cap.may_spawn(Some(&tools(&["Write"]))).unwrap_err().starts_with("`Write` is more than"));
+    let limit = DelegationLimit::of(&definition, &policy, &settings());
+    limit.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap();
+    assert!(limit.may_spawn(Some(&tools(&["Write"]))).unwrap_err().reason.starts_with("`Write` is more than"));
     let agent = AgentRules {
         name: "quick".into(),
         tools: Some(vec![ToolPattern::parse("Read").unwrap()]),
@@ -287,9 +287,9 @@ fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
         read_only: false,
         permission_mode: PermissionMode::Default,
     };
-    let cap = Cap::of(&definition, &policy.as_agent(&agent), &settings());
-    cap.may_spawn(Some(&tools(&["Read"]))).unwrap();
-    assert!(cap.may_spawn(Some(&tools(&["Bash"]))).unwrap_err().starts_with("`Bash` is more than"));
+    let limit = DelegationLimit::of(&definition, &policy.as_agent(&agent), &settings());
+    limit.may_spawn(Some(&tools(&["Read"]))).unwrap();
+    assert!(limit.may_spawn(Some(&tools(&["Bash"]))).unwrap_err().reason.starts_with("`Bash` is more than"));
 }
 
 mod properties {
@@ -338,21 +338,21 @@ mod properties {
             let maker = Background { isolated, restrictions, ..Background::default() };
             let mut definition = reminder(Mode::Background(maker), None);
             (definition.timeout, definition.max_turns) = (None, turns);
-            let cap = of(&definition);
+            let limit = of(&definition);
             let mut made = draft();
             (made.allowed_tools, made.disallowed_tools) =
                 (asked.0.as_deref().and_then(texts), asked.1.as_deref().and_then(texts));
             (made.allow_ping, made.max_turns) = (!asked_quiet, asked_turns);
             made.timeout = seconds.map(Duration::from_secs);
-            prop_assume!(cap.narrow(&mut made).is_ok());
+            prop_assume!(limit.narrow(&mut made).is_ok());
             let mut again = made.clone();
-            prop_assert_eq!(cap.narrow(&mut again), Ok(()));
+            prop_assert_eq!(limit.narrow(&mut again), Ok(()));
             prop_assert_eq!(&again, &made);
 
             let child = made.restrictions().unwrap();
             let tools = settings().main_tools;
             let child = policy::background("child", &child, &tools, &places());
-            let parent = &cap.policy;
+            let parent = &limit.policy;
             for (tool, input) in [
                 ("Bash", serde_json::json!({"command": "ollim-bot gmail unread"})),
                 ("Bash", serde_json::json!({"command": "ollim-bot cal today"})),

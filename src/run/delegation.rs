@@ -9,8 +9,9 @@ use super::runner::RunSettings;
 use crate::definition::fields::{FIELDS, Limit};
 use crate::definition::{Chain, Definition, DefinitionId, Draft, Trigger};
 use crate::policy::{
-    BOT, BgForkConfig, Granted, Places, Policy, SpawnTools, ToolCall, ToolPattern, Verdict, attenuate,
+    BOT, BgForkConfig, Granted, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict, attenuate,
 };
+use crate::refusal::Refusal;
 
 /// Files made by runs that may stand at one time, all together.
 pub const MADE_AT_MOST: usize = 100;
@@ -31,7 +32,7 @@ enum Place {
 
 /// What a run has, as far as it can be handed on.
 #[derive(Clone, Debug)]
-pub struct Cap {
+pub struct DelegationLimit {
     title: String,
     /// Under which what it makes is known: its own id, in a chain that of the first link.
     creator: DefinitionId,
@@ -51,8 +52,8 @@ pub struct Cap {
     links_left: Option<u32>,
 }
 
-impl Cap {
-    /// The cap of a definition's run under this policy.
+impl DelegationLimit {
+    /// The limit of a definition's run under this policy.
     #[must_use]
     pub fn of(definition: &Definition, policy: &Policy, settings: &RunSettings) -> Self {
         let background = definition.background();
@@ -111,9 +112,9 @@ impl Cap {
     ///
     /// # Errors
     /// A sentence for the agent: what is more than it has.
-    pub fn narrow(&self, draft: &mut Draft) -> Result<(), String> {
+    pub fn narrow(&self, draft: &mut Draft) -> Result<(), Refusal> {
         if self.place == Place::Spawned {
-            return Err(format!("{} was spawned by another agent, and makes no jobs", self.title));
+            return Err(Refusal::denied(format!("{} was spawned by another agent, and makes no jobs", self.title)));
         }
         if self.place != Place::Main {
             draft.created_by = Some(self.creator.clone());
@@ -121,10 +122,9 @@ impl Cap {
         if !draft.background {
             return match self.place {
                 Place::Main => Ok(()),
-                _ => {
-                    Err("a job can make background jobs only: the main session has more than it; add `--background`"
-                        .into())
-                }
+                _ => Err(Refusal::denied(
+                    "a job can make background jobs only: the main session has more than it; add `--background`",
+                )),
             };
         }
         self.narrow_tools(draft)?;
@@ -132,41 +132,41 @@ impl Cap {
         if let Some(own) = &self.agent
             && draft.agent.get_or_insert_with(|| own.clone()) != own
         {
-            return Err(format!(
+            return Err(Refusal::denied(format!(
                 "{} runs as agent `{own}`, and so does what it makes; leave `--agent` out",
                 self.title
-            ));
+            )));
         }
         self.narrow_limits(draft)?;
         match draft.skills.iter().find(|name| !self.has_skill(name)) {
-            Some(name) => Err(format!("{} has no skill `{name}` itself; leave it out", self.title)),
+            Some(name) => Err(Refusal::denied(format!("{} has no skill `{name}` itself; leave it out", self.title))),
             None => Ok(()),
         }
     }
 
     /// The folders of its sandbox; `None`: a turn of the main session runs in none.
-    fn sandbox(&self) -> Option<&Places> {
+    fn sandbox(&self) -> Option<&PathRoots> {
         (self.place != Place::Main).then(|| self.policy.path_roots())
     }
 
-    fn narrow_tools(&self, draft: &mut Draft) -> Result<(), String> {
+    fn narrow_tools(&self, draft: &mut Draft) -> Result<(), Refusal> {
         let own = [self.restrictions.allowed_tools(), self.restrictions.disallowed_tools()];
         for (list, own) in [&draft.allowed_tools, &draft.disallowed_tools].into_iter().zip(own) {
             let count = list.as_ref().map_or(0, Vec::len);
             if self.place != Place::Main && count > PATTERNS_AT_MOST && list.as_deref() != own {
-                return Err(format!(
+                return Err(Refusal::denied(format!(
                     "a list of tools of a job that a job makes has at most {PATTERNS_AT_MOST} patterns, and this one has \
                      {count}; write fewer and wider ones"
-                ));
+                )));
             }
         }
-        let asked = draft.restrictions().map_err(|error| error.to_string())?;
+        let asked = draft.restrictions().map_err(|error| Refusal::denied(error.to_string()))?;
         let limited = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools, self.sandbox());
-        draft.restrict(&limited.map_err(|error| error.to_string())?);
+        draft.restrict(&limited.map_err(|error| Refusal::denied(error.to_string()))?);
         Ok(())
     }
 
-    fn narrow_limits(&self, draft: &mut Draft) -> Result<(), String> {
+    fn narrow_limits(&self, draft: &mut Draft) -> Result<(), Refusal> {
         if self.place == Place::Main {
             return Ok(());
         }
@@ -174,14 +174,14 @@ impl Cap {
             return Err(self.beyond("--max-chain", &draft.max_chain.to_string(), &format!("{left} left")));
         }
         draft.timeout = self.timeout_of(draft.timeout)?;
-        self.limit(draft)
+        self.limit_fields(draft)
     }
 
     /// Holds each field whose limit is [`Limit::AtMost`] to the run's own value, which is also its default.
     ///
     /// # Errors
     /// A sentence where more is asked for than it has.
-    pub fn limit(&self, draft: &mut Draft) -> Result<(), String> {
+    pub fn limit_fields(&self, draft: &mut Draft) -> Result<(), Refusal> {
         for field in FIELDS.iter().filter(|field| matches!(field.limit, Limit::AtMost)) {
             let Some(own) = (field.show)(&self.own) else { continue };
             match (field.show)(draft) {
@@ -190,7 +190,7 @@ impl Cap {
                     return Err(self.beyond(&format!("--{flag}"), &asked.to_string(), &own.to_string()));
                 }
                 Some(_) => {}
-                None => draft.set(field, &own).map_err(|fault| fault.message)?,
+                None => draft.set(field, &own).map_err(|fault| Refusal::denied(fault.message))?,
             }
         }
         Ok(())
@@ -200,7 +200,7 @@ impl Cap {
     ///
     /// # Errors
     /// A sentence where more is asked for than it has.
-    pub fn timeout_of(&self, asked: Option<Duration>) -> Result<Option<Duration>, String> {
+    pub fn timeout_of(&self, asked: Option<Duration>) -> Result<Option<Duration>, Refusal> {
         let most = self.timeout.unwrap_or(self.usual_timeout);
         match asked {
             Some(asked) if asked > most && self.place != Place::Main => {
@@ -212,8 +212,11 @@ impl Cap {
         }
     }
 
-    fn beyond(&self, flag: &str, asked: &str, own: &str) -> String {
-        format!("`{flag} {asked}` is more than {} has itself ({own}); leave it out, or ask for less", self.title)
+    fn beyond(&self, flag: &str, asked: &str, own: &str) -> Refusal {
+        Refusal::denied(format!(
+            "`{flag} {asked}` is more than {} has itself ({own}); leave it out, or ask for less",
+            self.title
+        ))
     }
 
     fn has_skill(&self, name: &str) -> bool {
@@ -236,22 +239,32 @@ impl Cap {
     ///
     /// # Errors
     /// A sentence: it is not its own, or it has more.
-    pub fn may_change(&self, definition: &Definition) -> Result<(), String> {
+    pub fn may_change(&self, definition: &Definition) -> Result<(), Refusal> {
         let title = definition.title();
         match self.place {
             Place::Main => return Ok(()),
-            Place::Spawned => return Err(format!("{} was spawned by another agent, and changes no jobs", self.title)),
+            Place::Spawned => {
+                return Err(Refusal::denied(format!(
+                    "{} was spawned by another agent, and changes no jobs",
+                    self.title
+                )));
+            }
             Place::Fork => {}
         }
         if definition.created_by.as_ref() != Some(&self.creator) {
-            return Err(format!("{title} was not made by {}, so it may not change it", self.title));
+            return Err(Refusal::denied(format!("{title} was not made by {}, so it may not change it", self.title)));
         }
         let draft = Draft::from(definition);
         let mut narrowed = draft.clone();
         match self.narrow(&mut narrowed) {
             Ok(()) if narrowed == draft => Ok(()),
-            Ok(()) => Err(format!("{title} has more than {} by now, so it may not change it", self.title)),
-            Err(why) => Err(format!("{title} has more than {} by now, so it may not change it: {why}", self.title)),
+            Ok(()) => {
+                Err(Refusal::denied(format!("{title} has more than {} by now, so it may not change it", self.title)))
+            }
+            Err(why) => Err(Refusal::denied(format!(
+                "{title} has more than {} by now, so it may not change it: {why}",
+                self.title
+            ))),
         }
     }
 
@@ -259,16 +272,16 @@ impl Cap {
     ///
     /// # Errors
     /// A sentence with the first pattern that it has not itself.
-    pub fn may_spawn(&self, tools: Option<&SpawnTools>) -> Result<(), String> {
+    pub fn may_spawn(&self, tools: Option<&ToolLists>) -> Result<(), Refusal> {
         if self.place == Place::Spawned {
-            return Err(format!("{} was spawned by another agent, and spawns none", self.title));
+            return Err(Refusal::denied(format!("{} was spawned by another agent, and spawns none", self.title)));
         }
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
         let effective = self.restrictions.effective_allowed_tools();
         let granted = effective.as_deref().unwrap_or(&self.main_tools);
         // Denials of a part need no look: they are held beside the child's own lists, call by call.
         BOT.demand(&Granted { owner: &self.title, patterns: granted, sandbox: self.sandbox() }, &[], asked)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Refusal::denied(error.to_string()))?;
         may_all(&self.policy, asked, &self.title)
     }
 }
@@ -277,9 +290,11 @@ impl Cap {
 ///
 /// # Errors
 /// A sentence with the first pattern that is more.
-pub(super) fn may_all(policy: &Policy, asked: &[ToolPattern], whose: &str) -> Result<(), String> {
+pub(super) fn may_all(policy: &Policy, asked: &[ToolPattern], whose: &str) -> Result<(), Refusal> {
     match asked.iter().find(|pattern| !policy.covers(pattern)) {
-        Some(pattern) => Err(format!("`{pattern}` is more than {whose} may do itself; leave it out, or narrow it")),
+        Some(pattern) => {
+            Err(Refusal::denied(format!("`{pattern}` is more than {whose} may do itself; leave it out, or narrow it")))
+        }
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ollim_bot::agent::AttemptEnd;
 use ollim_bot::home::Home;
-use ollim_bot::policy::{self, BgForkConfig, Places, ToolPattern, UpdateMode, Verdict, default_main_tools};
+use ollim_bot::policy::{self, BgForkConfig, PathRoots, ToolPattern, UpdateMode, Verdict, default_main_tools};
 use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
 use serde_json::json;
 
@@ -76,7 +76,7 @@ fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
             .map(|text| ToolPattern::parse(text).unwrap())
             .to_vec();
     let config = BgForkConfig::new(UpdateMode::OnPing, true, Some(granted.clone()), None).unwrap();
-    let places = Places { root: desk.root.clone(), work: desk.work(), user_home: desk.home() };
+    let places = PathRoots { root: desk.root.clone(), work: desk.work(), user_home: desk.home() };
     let policy = policy::background("reminder test", &config, &default_main_tools(), &places);
     let visible = policy.visible_tools();
     let visible: Vec<&str> = visible.iter().map(String::as_str).collect();
