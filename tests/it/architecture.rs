@@ -24,7 +24,20 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
     (
         "run",
-        &["agent", "agents", "bot", "clock", "config", "definition", "home", "journal", "mcp", "policy", "schedule"],
+        &[
+            "agent",
+            "agents",
+            "bot",
+            "clock",
+            "config",
+            "definition",
+            "home",
+            "journal",
+            "mcp",
+            "policy",
+            "refusal",
+            "schedule",
+        ],
     ),
     // What can be asked, by whom: the one thing that interfaces call.
     (

@@ -167,7 +167,10 @@ echo the end
     };
     assert!(said("Stay beside.").contains("it was there"), "both went at one time: {}", said("Stay beside."));
     let text = said("Do the thing.");
-    assert!(text.contains("the end") && text.contains("dead {\"refused\":{\"reason\":\"this token is not known"), "{text}");
+    assert!(
+        text.contains("the end") && text.contains("dead {\"refused\":{\"reason\":\"this token is not known"),
+        "{text}"
+    );
     assert!(!text.contains("DONE") && !text.contains("FOUND"), "{text}");
     nothing_happened(&bot);
 }
