@@ -14,6 +14,5 @@ pub(super) fn left(app: &App) -> Result<PingBudget, Refusal> {
 
 /// The budget that the journal keeps, as it is at `now`.
 pub(super) fn of(journal: &JournalReader, now: DateTime<Utc>) -> Result<PingBudget, Refusal> {
-    let kept = journal.setting(SETTING)?.and_then(|text| serde_json::from_str::<PingBudget>(&text).ok());
-    Ok(kept.map_or_else(|| PingBudget::full(now), |kept| kept.at(now)))
+    Ok(PingBudget::stored(journal.setting(SETTING)?.as_deref(), now))
 }

@@ -1,6 +1,5 @@
 //! Changes to a definition that is there: enable, disable, cancel, snooze, retry.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Timelike as _;
@@ -33,7 +32,7 @@ pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Job, Refusal> {
     if !definition::remove(&app.home, &found.file)? {
         return Err(Refusal::user(format!("{} is gone already", found.file.display())));
     }
-    Ok(Job::of(Arc::clone(&found), app.now()))
+    Ok(Job::of(found, app.now()))
 }
 
 /// Lets a reminder fire so long from now instead. Its file keeps everything else.

@@ -52,7 +52,7 @@ pub use jobs::{Failed, Job, JobList, summary};
 pub use outcome::{Outcome, Recorded};
 pub use overdue::Overdue;
 pub use policy::{Explanation, JobPolicy};
-pub use service::{ClientStatus, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus};
+pub use service::{ClientStatus, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus, another_answer};
 pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};
 pub use upcoming::{Occurrence, Upcoming};

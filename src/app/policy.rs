@@ -3,10 +3,9 @@
 use agent_sandbox::SandboxStatus;
 use serde_json::Value;
 
-use super::{App, jobs};
+use super::{App, agents, jobs};
 use crate::agent::SessionMode;
 use crate::agent::claude::options::command_line;
-use crate::agents::Agents;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::policy::{BOT, Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolCall, ToolPattern, Verdict};
 use crate::refusal::Refusal;
@@ -52,8 +51,7 @@ pub struct JobPolicy {
 /// What a definition's run has.
 pub(super) fn setup(definition: &Definition, app: &App) -> Result<Setup, Refusal> {
     let settings = RunSettings::of(&*app.config()?);
-    let agents = Agents::load(&app.home, app.env.path("HOME"));
-    Ok(Setup::of(definition, None, &settings, &app.places(), &agents)?)
+    Ok(Setup::of(definition, None, &settings, &app.places(), &agents::load(app))?)
 }
 
 /// The client's arguments for a definition's run in a fresh session.

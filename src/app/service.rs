@@ -167,12 +167,13 @@ pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
     }
 }
 
-pub(super) fn not_running() -> Refusal {
+fn not_running() -> Refusal {
     Refusal::environment("the service is not running").hint("start it: `ollim-bot run`")
 }
 
 /// A reply that no question of ours has.
-pub(super) fn another_answer() -> Refusal {
+#[must_use]
+pub fn another_answer() -> Refusal {
     Refusal::environment("the service gave an answer to another question")
         .hint("it may be another version: start it anew")
 }

@@ -36,6 +36,13 @@ impl PingBudget {
         Self { left: left.min(CAPACITY), since: now }
     }
 
+    /// The state at `now` of what the journal keeps; full where it keeps none.
+    #[must_use]
+    pub fn stored(text: Option<&str>, now: DateTime<Utc>) -> Self {
+        let kept = text.and_then(|text| serde_json::from_str::<Self>(text).ok());
+        kept.map_or_else(|| Self::full(now), |kept| kept.at(now))
+    }
+
     /// The state at `now`, with what has come back. A clock set back starts the current refill anew.
     #[must_use]
     pub fn at(self, now: DateTime<Utc>) -> Self {
@@ -95,8 +102,7 @@ impl SharedBudget {
     /// When the journal cannot be read.
     pub async fn read(&self, now: DateTime<Utc>) -> Result<PingBudget, JournalError> {
         let stored = self.journal.setting(SETTING).await?;
-        let budget = stored.and_then(|text| serde_json::from_str::<PingBudget>(&text).ok());
-        Ok(budget.map_or_else(|| PingBudget::full(now), |budget| budget.at(now)))
+        Ok(PingBudget::stored(stored.as_deref(), now))
     }
 
     /// Takes one at `now`; `false` when there is none.

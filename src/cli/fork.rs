@@ -12,7 +12,7 @@ use super::command::{self, Own, Typed};
 use super::output::Output;
 use super::render::{self, View};
 use super::{edit, external, help};
-use crate::app::{App, Effect};
+use crate::app::{App, Effect, another_answer};
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request};
 use crate::journal::Denial;
@@ -38,7 +38,7 @@ pub fn ask(argv: &[OsString], token: &str, app: &App) -> Result<Output, Refusal>
             Err(external::become_command(&program, &args, &app.home))
         }
         Ok(Reply::Refused(refusal)) => Err(refusal),
-        Ok(Reply::Done(_)) => Err(Refusal::environment("the service gave an answer to another question")),
+        Ok(Reply::Done(_)) => Err(another_answer()),
         Err(CallError::NotRunning) => {
             Err(Refusal::environment("inside a job every command goes through the service, which is not running")
                 .hint("the job's time is over: end here"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::lock::Lock;
 use super::wire::{self, Hello, LINE_LIMIT, Reply, Request};
-use crate::app::{Service, ServiceCommand, ServiceReply, make_folders};
+use crate::app::{Service, ServiceCommand, ServiceReply, another_answer, make_folders};
 use crate::bot::budget::SharedBudget;
 use crate::clock::Clock;
 use crate::home::Home;
@@ -46,7 +46,7 @@ impl Service for Remote {
         match as_person(&self.home, &Request::Service(command.clone())) {
             Ok(Reply::Done(reply)) => Ok(Some(reply)),
             Ok(Reply::Refused(refusal)) => Err(refusal),
-            Ok(_) => Err(CallError::Answer("it answers another question".into()).into()),
+            Ok(_) => Err(another_answer()),
             Err(CallError::NotRunning) => match command {
                 // The one thing that can be set while it does not run.
                 ServiceCommand::SetBudget { left } => self.set_budget(left).map(Some),

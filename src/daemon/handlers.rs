@@ -42,8 +42,17 @@ pub struct Handlers {
     pub execute: ExecuteLine,
 }
 
-impl Handlers {
-    async fn handle(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
+#[async_trait]
+impl Handler for Handlers {
+    async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
+        let app = self.app.get().with_service(Arc::new(self.clone()));
+        let execute = self.execute;
+        tokio::task::spawn_blocking(move || execute(&app, run, argv)).await.unwrap_or_else(|error| {
+            Reply::Refused(Refusal::environment(format!("a fault of ollim-bot itself: {error}")))
+        })
+    }
+
+    async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
         let refused = |error: &dyn std::error::Error| Refusal::user(error.to_string());
         match command {
             ServiceCommand::Status => {
@@ -91,23 +100,8 @@ impl Handlers {
     }
 }
 
-#[async_trait]
-impl Handler for Handlers {
-    async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
-        let app = self.app.get().with_service(Arc::new(self.clone()));
-        let execute = self.execute;
-        tokio::task::spawn_blocking(move || execute(&app, run, argv)).await.unwrap_or_else(|error| {
-            Reply::Refused(Refusal::environment(format!("a fault of ollim-bot itself: {error}")))
-        })
-    }
-
-    async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
-        self.handle(command).await
-    }
-}
-
 impl Service for Handlers {
     fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal> {
-        Handle::current().block_on(self.handle(command)).map(Some)
+        Handle::current().block_on(self.service(command)).map(Some)
     }
 }

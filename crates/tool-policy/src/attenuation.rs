@@ -69,29 +69,11 @@ impl Application {
     /// Whether everything that `child` allows, `parent` allows too. `false` where that cannot be told.
     #[must_use]
     pub fn covers(&'static self, parent: &ToolPattern, child: &ToolPattern) -> bool {
-        let (parent, child) = (Rule::new(parent, Origin::MainTools, self), Rule::new(child, Origin::MainTools, self));
-        if parent.is_for_everything() {
-            return true;
-        }
-        if let (Some(outer), Some(inner)) = (parent.name(), child.name()) {
-            return outer.covers(inner) && (parent.is_all() || parent.pattern == child.pattern);
-        }
-        let (outer, inner) = (parent.pattern.canonical_tool(), child.pattern.canonical_tool());
-        // Edit rules grant reading, and every tool that writes.
-        let related = outer == inner || (outer == "Edit" && matches!(inner, "Read" | "NotebookEdit" | "NotebookRead"));
-        if !related || parent.name().is_some() || child.name().is_some() {
-            return false;
-        }
-        match (&parent.matcher, &child.matcher) {
-            (Matcher::All, _) => true,
-            (Matcher::Command(outer), Matcher::Command(inner)) => outer.covers(inner),
-            (Matcher::Path(outer), Matcher::Path(inner)) => outer.covers(inner),
-            (Matcher::Host(outer), Matcher::Host(inner)) => outer.covers(inner),
-            (Matcher::Text(outer), Matcher::Text(inner)) => {
-                inner.iter().all(|inner| outer.iter().any(|outer| outer.covers(inner)))
-            }
-            _ => parent.pattern == child.pattern,
-        }
+        rule_covers(&self.rule(parent), &self.rule(child))
+    }
+
+    fn rule(&'static self, pattern: &ToolPattern) -> Rule {
+        Rule::new(pattern, Origin::MainTools, self)
     }
 
     /// Whether a job that has `parent` may hand `child` on: `child` grants no call that `parent` does not grant, and no power
@@ -112,15 +94,15 @@ impl Application {
         if parent == child {
             return true;
         }
-        if !self.covers(parent, child) {
+        let (outer, inner) = (self.rule(parent), self.rule(child));
+        if !rule_covers(&outer, &inner) {
             return false;
         }
-        let (outer, inner) = (Rule::new(parent, Origin::MainTools, self), Rule::new(child, Origin::MainTools, self));
         match (&outer.matcher, &inner.matcher) {
             (_, Matcher::All) | (_, Matcher::Unsupported) => true,
             (Matcher::Path(outer), Matcher::Path(inner)) => inner.is_in_work() || !outer.is_closed(roots),
             (_, Matcher::Path(inner)) => inner.is_in_work(),
-            (Matcher::Command(outer), Matcher::Command(inner)) => outer.delegates(inner),
+            (Matcher::Command(outer), Matcher::Command(inner)) => outer.spells_program_of(inner),
             (_, Matcher::Command(inner)) => {
                 inner.program().is_some_and(|program| Rights::wide().covers(&inner.rights(program)))
             }
@@ -132,7 +114,7 @@ impl Application {
     /// Whether some call could match both; `true` where that cannot be told.
     #[must_use]
     pub fn overlaps(&'static self, grant: &ToolPattern, denial: &ToolPattern) -> bool {
-        let (grant, denial) = (Rule::new(grant, Origin::MainTools, self), Rule::new(denial, Origin::MainTools, self));
+        let (grant, denial) = (self.rule(grant), self.rule(denial));
         if grant.is_for_everything() || denial.is_for_everything() {
             return true;
         }
@@ -252,6 +234,32 @@ impl Application {
             kept.push(pattern.clone());
         }
         Ok(kept)
+    }
+}
+
+/// Whether everything that `child` allows, `parent` allows too, by the words of the rules.
+fn rule_covers(parent: &Rule, child: &Rule) -> bool {
+    if parent.is_for_everything() {
+        return true;
+    }
+    if let (Some(outer), Some(inner)) = (parent.name(), child.name()) {
+        return outer.covers(inner) && (parent.is_all() || parent.pattern == child.pattern);
+    }
+    let (outer, inner) = (parent.pattern.canonical_tool(), child.pattern.canonical_tool());
+    // Edit rules grant reading, and every tool that writes.
+    let related = outer == inner || (outer == "Edit" && matches!(inner, "Read" | "NotebookEdit" | "NotebookRead"));
+    if !related || parent.name().is_some() || child.name().is_some() {
+        return false;
+    }
+    match (&parent.matcher, &child.matcher) {
+        (Matcher::All, _) => true,
+        (Matcher::Command(outer), Matcher::Command(inner)) => outer.covers(inner),
+        (Matcher::Path(outer), Matcher::Path(inner)) => outer.covers(inner),
+        (Matcher::Host(outer), Matcher::Host(inner)) => outer.covers(inner),
+        (Matcher::Text(outer), Matcher::Text(inner)) => {
+            inner.iter().all(|inner| outer.iter().any(|outer| outer.covers(inner)))
+        }
+        _ => parent.pattern == child.pattern,
     }
 }
 

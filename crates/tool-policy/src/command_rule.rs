@@ -158,10 +158,10 @@ impl CommandRule {
         narrower && fetch::options(program).is_none_or(within)
     }
 
-    /// Whether it hands on all that another one grants: besides what it [`covers`](Self::covers), the program by a path, and the
-    /// script of a shell, are only granted where a rule spells them.
-    pub(super) fn delegates(&self, other: &Self) -> bool {
-        self.program().is_some() && (self.names_script() || !other.names_script()) && self.covers(other)
+    /// Whether it spells the program of a rule that it covers: a program by a path, and the script of a shell, are only granted
+    /// where a rule spells them.
+    pub(super) fn spells_program_of(&self, covered: &Self) -> bool {
+        self.program().is_some() && (self.names_script() || !covered.names_script())
     }
 
     fn granting_is_same(&self, other: &Self) -> bool {

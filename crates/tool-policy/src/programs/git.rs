@@ -167,6 +167,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
     },
 ];
 
+impl Subcommand {
+    /// Whether a rule must name it: a `*` does not stand for it.
+    fn must_be_named(&self) -> bool {
+        self.named || self.needs.any
+    }
+}
+
 /// The entry of a subcommand. Any other name can be an alias for any call; `None`: a rule that leaves it open.
 fn entry(subcommand: Option<&str>) -> &'static Subcommand {
     let named = |name| SUBCOMMANDS.iter().find(|entry| entry.names.contains(&name));
@@ -269,9 +276,7 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
         "config" if config_reads(rest) => {}
         "config" => out.push(GivenOption { effect: Effect::Writes, ..executes("config") }),
         // Any other name can be an alias, which runs what the repository says.
-        name if !name.contains(STAR) && (entry(Some(name)).named || entry(Some(name)).needs.any) => {
-            out.push(executes(name));
-        }
+        name if !name.contains(STAR) && entry(Some(name)).must_be_named() => out.push(executes(name)),
         "bisect" if word(&["run"]) => out.push(executes("bisect run")),
         "submodule" if word(&["foreach"]) => out.push(executes("submodule foreach")),
         _ => {}
