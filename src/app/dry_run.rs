@@ -53,7 +53,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
             knows_main_session: false,
             busy: false,
             budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },
-            neighbours: &[],
+            nearby_jobs: &[],
         }),
     };
     let prompt = Prompt {

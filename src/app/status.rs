@@ -10,7 +10,7 @@ use super::{App, Overdue, budget, runs};
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::definition::{DefinitionId, Kind, Problem};
-use crate::journal::{RunRecord, Streak};
+use crate::journal::{ConsecutiveFailures, RunRecord};
 use crate::refusal::Refusal;
 
 /// How many coming occurrences are named.
@@ -32,7 +32,7 @@ pub struct Status {
     /// What is wrong with settings and definitions.
     pub problems: Vec<Problem>,
     /// Definitions that failed last, with how often in a row.
-    pub failures: Vec<Streak>,
+    pub failures: Vec<ConsecutiveFailures>,
     /// What background jobs may still send.
     pub budget: PingBudget,
     /// Sockets of other programs that lead out of the sandbox.
@@ -95,7 +95,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         due,
         service,
         problems: loaded.problems,
-        failures: journal.streaks()?.into_iter().filter(|streak| streak.failures > 0).collect(),
+        failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })

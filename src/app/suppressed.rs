@@ -57,8 +57,8 @@ pub(super) fn paused(loaded: &Loaded, app: &App) -> BTreeSet<DefinitionId> {
 }
 
 fn paused_in(journal: &JournalReader, loaded: &Loaded, app: &App) -> BTreeSet<DefinitionId> {
-    let streaks = journal.streaks().unwrap_or_default();
-    let paused = streaks.into_iter().filter(|streak| streak.paused.is_some()).map(|streak| streak.id);
+    let failing = journal.consecutive_failures().unwrap_or_default();
+    let paused = failing.into_iter().filter(|failing| failing.paused.is_some()).map(|failing| failing.id);
     paused.filter(|id| loaded.definitions.get(id).is_some_and(|found| is_as_it_failed(found, journal, app))).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Says what is wrong with files: each time in the log, once to the person.
 //!
-//! What the person was told is kept in the journal, so that a new start does not tell it again.
+//! What the person was notified of is kept in the journal, so that a new start does not repeat it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use crate::definition::Problem;
 use crate::journal::{Journal, JournalError, NewMessage};
 use crate::schedule::ProblemsOfFile;
 
-/// Where the journal keeps what the person was told.
+/// Where the journal keeps what the person was notified of.
 const SETTING: &str = "told_problems";
 
-/// More files than this at once are told in one message.
+/// More files than this at once go into one message.
 const ONE_BY_ONE: usize = 3;
 
 /// More problems than this at once are counted in the log.
 const LOGGED: usize = 100;
 
-/// Files whose errors were told, and in which words.
-type Told = BTreeMap<PathBuf, String>;
+/// Files whose errors the person was notified of, and in which words.
+type Notified = BTreeMap<PathBuf, String>;
 
-/// Tells of problems. Clones share what was told.
+/// Tells of problems. Clones share that.
 #[derive(Clone)]
 pub struct Problems {
     journal: Journal,
-    told: Arc<Mutex<Told>>,
+    notified: Arc<Mutex<Notified>>,
 }
 
 impl Problems {
@@ -36,8 +36,8 @@ impl Problems {
     /// When the journal cannot be read.
     pub async fn load(journal: Journal) -> Result<Self, JournalError> {
         let stored = journal.setting(SETTING).await?;
-        let told = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Ok(Self { journal, told: Arc::new(Mutex::new(told)) })
+        let notified = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Ok(Self { journal, notified: Arc::new(Mutex::new(notified)) })
     }
 
     /// These are all problems that there are.
@@ -46,9 +46,9 @@ impl Problems {
         for problem in problems {
             files.entry(problem.file.clone()).or_default().push(problem);
         }
-        let mut told = self.told.lock().await;
-        told.retain(|file, _| files.contains_key(file));
-        self.tell(&mut told, files).await;
+        let mut notified = self.notified.lock().await;
+        notified.retain(|file, _| files.contains_key(file));
+        self.tell(&mut notified, files).await;
     }
 
     /// Tells of the problems that come, until the future is dropped.
@@ -60,11 +60,11 @@ impl Problems {
 
     /// These are all problems of one file; none: it was put right, or is gone.
     pub async fn of_file(&self, file: &Path, problems: Vec<Problem>) {
-        let mut told = self.told.lock().await;
-        self.tell(&mut told, BTreeMap::from([(file.to_owned(), problems)])).await;
+        let mut notified = self.notified.lock().await;
+        self.tell(&mut notified, BTreeMap::from([(file.to_owned(), problems)])).await;
     }
 
-    async fn tell(&self, told: &mut Told, files: BTreeMap<PathBuf, Vec<Problem>>) {
+    async fn tell(&self, notified: &mut Notified, files: BTreeMap<PathBuf, Vec<Problem>>) {
         let mut fresh = Vec::new();
         let all: usize = files.values().map(Vec::len).sum();
         if all > LOGGED {
@@ -74,10 +74,10 @@ impl Problems {
         for (file, problems) in files {
             let words = words(&problems);
             if words.is_empty() {
-                if told.remove(&file).is_some() {
+                if notified.remove(&file).is_some() {
                     tracing::info!("{} was put right", file.display());
                 }
-            } else if told.get(&file) != Some(&words) {
+            } else if notified.get(&file) != Some(&words) {
                 fresh.push((file, words));
             }
         }
@@ -97,14 +97,14 @@ impl Problems {
         };
         for text in texts {
             if let Err(error) = self.journal.message(NewMessage { run: None, id: None, text }).await {
-                tracing::warn!(%error, "what is wrong with files could not be told");
+                tracing::warn!(%error, "the person could not be notified of problems in files");
                 return;
             }
         }
-        told.extend(fresh);
-        let kept = serde_json::to_string(told).ok();
+        notified.extend(fresh);
+        let kept = serde_json::to_string(notified).ok();
         if let Err(error) = self.journal.set_setting(SETTING, kept).await {
-            tracing::warn!(%error, "that problems were told could not be kept; they will be told again");
+            tracing::warn!(%error, "the record of reported problems could not be kept; they will be reported again");
         }
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_is_told_once_across_starts_and_again_when_it_is_another() {
+    async fn an_error_is_reported_once_across_starts_and_again_when_it_is_another() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
         let problems = Problems::load(journal.clone()).await.unwrap();

@@ -8,6 +8,7 @@
 
 mod claims;
 mod error;
+mod generations;
 mod open;
 mod outbox;
 mod process;
@@ -19,7 +20,6 @@ mod runs;
 mod schema;
 mod sessions;
 mod settings;
-mod sightings;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -40,13 +40,13 @@ use crate::definition::{DefinitionId, Kind};
 
 pub use claims::{Claim, NewClaim, Purpose};
 pub use error::JournalError;
+pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use outbox::NewMessage;
 pub use process::ProcessIdentity;
 pub use reader::{Account, JournalReader, OccurrenceRecord, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
-pub use sightings::{Sighting, Streak};
 pub use updates::PendingUpdates;
 
 /// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called
@@ -60,7 +60,7 @@ pub struct Journal {
     /// The newest message's number.
     newest: watch::Sender<i64>,
     kept_aside: Option<PathBuf>,
-    accounted: Option<DateTime<Utc>>,
+    watermark: Option<DateTime<Utc>>,
     _last: Arc<LastHandle>,
 }
 
@@ -84,7 +84,7 @@ impl Journal {
         let mut file = open::open(path, clock.now())?;
         let kept_aside = file.kept_aside.take();
         let newest = outbox::newest(&file.connection)?;
-        let accounted = sightings::latest(&file.connection)?;
+        let watermark = generations::latest(&file.connection)?;
         let writer = Arc::new(writer::Writer::new(path, clock.clone(), file));
         Ok(Self {
             _last: Arc::new(LastHandle(Arc::clone(&writer))),
@@ -93,7 +93,7 @@ impl Journal {
             marked: Arc::default(),
             newest: watch::Sender::new(newest),
             kept_aside,
-            accounted,
+            watermark,
         })
     }
 
@@ -105,8 +105,8 @@ impl Journal {
 
     /// The latest time up to which a definition was accounted for when the journal was opened: the clock had shown it.
     #[must_use]
-    pub fn accounted(&self) -> Option<DateTime<Utc>> {
-        self.accounted
+    pub fn watermark(&self) -> Option<DateTime<Utc>> {
+        self.watermark
     }
 
     /// How many commits were made.

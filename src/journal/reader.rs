@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, ToSql};
 use super::open::open_reader;
 use super::outbox::read_message;
 use super::rows::{Columns, kind, maybe_time, state, time};
-use super::{Denial, JournalError, Message, Occurrence, RunId, RunRecord, RunState, Streak};
+use super::{ConsecutiveFailures, Denial, JournalError, Message, Occurrence, RunId, RunRecord, RunState};
 use crate::definition::DefinitionId;
 
 /// The journal, open for reading. Synchronous: for the command line.
@@ -202,12 +202,12 @@ impl JournalReader {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn streaks(&self) -> Result<Vec<Streak>, JournalError> {
+    pub fn consecutive_failures(&self) -> Result<Vec<ConsecutiveFailures>, JournalError> {
         self.all("SELECT id, failures, told, paused FROM streak ORDER BY id", &[], |row| {
-            Ok(Streak {
+            Ok(ConsecutiveFailures {
                 id: row.id("id")?,
                 failures: row.get("failures")?,
-                told: row.get("told")?,
+                notified: row.get("told")?,
                 paused: row.maybe_at("paused")?,
             })
         })

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::generations::{ConsecutiveFailures, ObservedGeneration};
 use super::rows::{Columns, kind, ms, state};
-use super::sightings::{Sighting, Streak};
 use super::{Journal, JournalError, Occurrence, ProcessIdentity, RunId, RunState};
 use crate::definition::DefinitionId;
 
@@ -65,7 +65,7 @@ pub struct Recovered {
     /// Reminders that have their outcome and whose file was not dealt with.
     pub recorded: Vec<Recorded>,
     /// Definitions that have failed lately, and the text of each as it fired last.
-    pub streaks: Vec<(Streak, Option<Arc<str>>)>,
+    pub consecutive_failures: Vec<(ConsecutiveFailures, Option<Arc<str>>)>,
     /// Reminders that were disabled when they were last seen.
     pub disabled: HashSet<DefinitionId>,
 }
@@ -107,12 +107,12 @@ impl Journal {
                 Ok(Recovered {
                     unfinished: all(connection, UNFINISHED, unfinished)?,
                     recorded: all(connection, &recorded_sql("o.file_done = 0"), recorded)?,
-                    streaks: all(
+                    consecutive_failures: all(
                         connection,
                         "SELECT id, failures, told, paused,
                            (SELECT text FROM definition_text t WHERE t.id = s.id ORDER BY number DESC LIMIT 1) AS text
                          FROM streak s",
-                        streak,
+                        consecutive_failures,
                     )?,
                     disabled: disabled(connection)?,
                 })
@@ -227,18 +227,18 @@ fn recorded(row: &Row<'_>) -> Result<Recorded, JournalError> {
     })
 }
 
-fn streak(row: &Row<'_>) -> Result<(Streak, Option<Arc<str>>), JournalError> {
-    let streak = Streak {
+fn consecutive_failures(row: &Row<'_>) -> Result<(ConsecutiveFailures, Option<Arc<str>>), JournalError> {
+    let failing = ConsecutiveFailures {
         id: row.id("id")?,
         failures: row.get("failures")?,
-        told: row.get("told")?,
+        notified: row.get("told")?,
         paused: row.maybe_at("paused")?,
     };
-    Ok((streak, row.get::<_, Option<String>>("text")?.map(Arc::from)))
+    Ok((failing, row.get::<_, Option<String>>("text")?.map(Arc::from)))
 }
 
 fn disabled(connection: &Connection) -> Result<HashSet<DefinitionId>, JournalError> {
     let mut query = connection.prepare("SELECT id FROM definition_seen WHERE trigger = ?1")?;
-    let found = query.query_map([Sighting::DISABLED_REMINDER], |row| row.get::<_, String>(0))?;
+    let found = query.query_map([ObservedGeneration::DISABLED_REMINDER], |row| row.get::<_, String>(0))?;
     Ok(found.map(|id| id.map(DefinitionId::new)).collect::<Result<_, _>>()?)
 }

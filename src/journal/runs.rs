@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claims::text_of;
+use super::generations::{ConsecutiveFailures, save_consecutive_failures};
 use super::outbox::{NewMessage, insert_message};
 use super::rows::ms;
-use super::sightings::{Streak, save_streak};
 use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
 
 /// What happens to an occurrence after one of its attempts has ended.
@@ -47,7 +47,7 @@ pub struct Finish {
     /// What the person is told.
     pub messages: Vec<NewMessage>,
     /// The definition's failures in a row from now on, where they change.
-    pub streak: Option<Streak>,
+    pub consecutive_failures: Option<ConsecutiveFailures>,
 }
 
 impl Finish {
@@ -65,7 +65,7 @@ impl Finish {
             cost_usd: None,
             turns: None,
             messages: Vec::new(),
-            streak: None,
+            consecutive_failures: None,
         }
     }
 }
@@ -211,8 +211,8 @@ impl Journal {
                 for message in &finish.messages {
                     newest = insert_message(connection, message, now)?;
                 }
-                if let Some(streak) = &finish.streak {
-                    save_streak(connection, streak)?;
+                if let Some(consecutive_failures) = &finish.consecutive_failures {
+                    save_consecutive_failures(connection, consecutive_failures)?;
                 }
                 Ok(newest)
             })

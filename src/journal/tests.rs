@@ -189,8 +189,8 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     let journal = desk.open();
     let start = desk.clock.now();
     let see = async |trigger: &str| {
-        let sighting = Sighting { id: DefinitionId::new("mail"), trigger: trigger.to_owned() };
-        (journal.see([sighting].into(), start).await.unwrap()[0] - start).num_minutes()
+        let generation = ObservedGeneration { id: DefinitionId::new("mail"), trigger: trigger.to_owned() };
+        (journal.see([generation].into(), start).await.unwrap()[0] - start).num_minutes()
     };
     let minutes = async |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count)).await;
     assert_eq!(see("30 8 * * *").await, 0);
@@ -220,10 +220,10 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     desk.clock.jump(TimeDelta::minutes(-10));
     assert_eq!(see("30 9 * * *").await, 15, "back after nobody knows how long");
     let latest = desk.clock.now() + TimeDelta::minutes(30);
-    let sighting = Sighting { id: DefinitionId::new("news"), trigger: "30 8 * * *".to_owned() };
-    assert_eq!(journal.see([sighting].into(), latest).await.unwrap(), [latest], "new while the clock is behind");
+    let generation = ObservedGeneration { id: DefinitionId::new("news"), trigger: "30 8 * * *".to_owned() };
+    assert_eq!(journal.see([generation].into(), latest).await.unwrap(), [latest], "new while the clock is behind");
     journal.close().await;
-    assert_eq!(desk.open().accounted(), Some(latest));
+    assert_eq!(desk.open().watermark(), Some(latest));
 }
 
 #[tokio::test(start_paused = true)]

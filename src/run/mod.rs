@@ -8,7 +8,7 @@ pub mod folder;
 pub mod follow_up;
 mod host;
 pub mod kernel_support;
-pub mod neighbours;
+pub mod nearby_jobs;
 pub mod prompt;
 pub mod restrictions;
 pub mod runner;

@@ -62,7 +62,7 @@ pub struct ForkFacts<'a> {
     /// Pings left, of how many, and when the next one comes back (`None`: full).
     pub budget: Budget,
     /// Background jobs that run soon or ran just now, in order of time.
-    pub neighbours: &'a [Neighbour],
+    pub nearby_jobs: &'a [NearbyJob],
 }
 
 /// The state of the ping budget.
@@ -78,7 +78,7 @@ pub struct Budget {
 
 /// Another background job near in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct NearbyJob {
     /// When it runs or ran.
     pub at: DateTime<Utc>,
     /// `routine evening-review`.
@@ -106,7 +106,7 @@ impl Prompt<'_> {
             self.place(&mut out, fork);
             self.reaching(&mut out, fork);
             self.reporting(&mut out, fork, background);
-            self.neighbours(&mut out, fork);
+            self.nearby_jobs(&mut out, fork);
             let restrictions = fork.restrictions.sentences();
             if !restrictions.is_empty() {
                 out.paragraph(&restrictions);
@@ -200,17 +200,17 @@ impl Prompt<'_> {
         out.paragraph(text);
     }
 
-    fn neighbours(&self, out: &mut Sections, fork: &ForkFacts<'_>) {
-        if fork.neighbours.is_empty() {
+    fn nearby_jobs(&self, out: &mut Sections, fork: &ForkFacts<'_>) {
+        if fork.nearby_jobs.is_empty() {
             return;
         }
         let mut text = "Other background jobs around now (leave to a later one what belongs there):".to_owned();
-        for neighbour in fork.neighbours {
-            let _ = write!(text, "\n- {} {}", self.time(neighbour.at), neighbour.title);
-            if !neighbour.description.is_empty() {
-                let _ = write!(text, ": {}", neighbour.description);
+        for nearby_job in fork.nearby_jobs {
+            let _ = write!(text, "\n- {} {}", self.time(nearby_job.at), nearby_job.title);
+            if !nearby_job.description.is_empty() {
+                let _ = write!(text, ": {}", nearby_job.description);
             }
-            if neighbour.at < self.now {
+            if nearby_job.at < self.now {
                 text.push_str(" (done)");
             }
         }

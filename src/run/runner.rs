@@ -19,7 +19,7 @@ use super::delegation::DelegationLimit;
 use super::folder;
 use super::follow_up::NextCheck;
 use super::host::Host;
-use super::neighbours;
+use super::nearby_jobs;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
 use super::restrictions::Restrictions;
 use super::sandbox::{JobSandbox, SandboxPlan};
@@ -218,9 +218,9 @@ impl Runner {
         let budget =
             self.bot.budget.read(self.clock.now()).await.map_err(|error| Refusal::environment(error.to_string()))?;
         // Who has one task leaves nothing to others.
-        let neighbours = match narrowed.spawned_by {
+        let nearby_jobs = match narrowed.spawned_by {
             Some(_) => Vec::new(),
-            None => neighbours::around(&job.definition, self.clock.now(), &self.schedule).await,
+            None => nearby_jobs::around(&job.definition, self.clock.now(), &self.schedule).await,
         };
         let facts = ForkFacts {
             tools: &host.tools,
@@ -229,7 +229,7 @@ impl Runner {
             knows_main_session,
             busy: self.bot.main.is_busy(),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
-            neighbours: &neighbours,
+            nearby_jobs: &nearby_jobs,
         };
         self.prompt(job, host, settings, updates, Some(facts))
     }

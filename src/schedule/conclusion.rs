@@ -10,7 +10,7 @@ use super::job::class_word;
 use super::retry;
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
 use crate::definition::Definition;
-use crate::journal::{After, Finish, NewMessage, RunId, RunState, Streak};
+use crate::journal::{After, ConsecutiveFailures, Finish, NewMessage, RunId, RunState};
 
 /// All that decides besides the report.
 pub(super) struct Attempted<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Attempted<'a> {
     pub(super) cause: Option<Cause>,
     /// The service is ending.
     pub(super) stopping: bool,
-    pub(super) streak: Streak,
+    pub(super) consecutive_failures: ConsecutiveFailures,
     pub(super) now: DateTime<Utc>,
     /// 0 to 1, for the jitter.
     pub(super) chance: f64,
@@ -122,8 +122,8 @@ fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
         Ended::Badly { why, at_once } => Ended::Badly { why: why.trim_end_matches(['.', ' ', '\n']), at_once },
         Ended::Well => Ended::Well,
     };
-    let (failures, text) = after(attempted.streak.clone(), definition.kind(), ended, attempted.now);
-    finish.streak = (failures != attempted.streak).then_some(failures);
+    let (failures, text) = after(attempted.consecutive_failures.clone(), definition.kind(), ended, attempted.now);
+    finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
     finish.messages.extend(text.map(|text| message(attempted, text)));
 }
 
@@ -158,7 +158,7 @@ mod tests {
             had_side_effect: case.had_side_effect,
             cause: case.cause,
             stopping: case.stopping,
-            streak: Streak::none(case.definition.id.clone()),
+            consecutive_failures: ConsecutiveFailures::none(case.definition.id.clone()),
             now,
             chance: 0.5,
         };

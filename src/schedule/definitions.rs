@@ -11,7 +11,7 @@ use super::command::Loaded;
 use super::cron::Times;
 use super::queue::Queue;
 use crate::definition::{Definition, DefinitionId, Trigger};
-use crate::journal::{Sighting, Streak};
+use crate::journal::{ConsecutiveFailures, ObservedGeneration};
 
 /// Up to when a routine's occurrences are accounted for. The two differ only while the clock is behind.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Definitions {
     /// Definitions of which an occurrence is being claimed.
     pub(super) claiming: HashSet<DefinitionId>,
     /// Definitions with consecutive failures.
-    failing: HashMap<DefinitionId, Streak>,
+    failing: HashMap<DefinitionId, ConsecutiveFailures>,
     /// Reminders that were disabled when the previous process observed them last.
     pub(super) were_disabled: HashSet<DefinitionId>,
 }
@@ -74,19 +74,19 @@ pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
 }
 
 /// All that a definition's backlog depends on. `None` for an enabled reminder: it fires however long ago it was due.
-pub(super) fn generation(definition: &Definition) -> Option<Sighting> {
+pub(super) fn generation(definition: &Definition) -> Option<ObservedGeneration> {
     let trigger = match &definition.trigger {
         Trigger::Routine { cron, .. } => format!("{cron}\n{}\n{}", definition.zone, definition.enabled),
-        Trigger::Reminder { .. } if !definition.enabled => Sighting::DISABLED_REMINDER.to_owned(),
+        Trigger::Reminder { .. } if !definition.enabled => ObservedGeneration::DISABLED_REMINDER.to_owned(),
         Trigger::Reminder { .. } | Trigger::Session { .. } => return None,
     };
-    Some(Sighting { id: definition.id.clone(), trigger })
+    Some(ObservedGeneration { id: definition.id.clone(), trigger })
 }
 
 /// What has changed with a definition that was inserted.
 pub(super) struct Inserted {
     /// A generation that the journal has not answered yet.
-    pub(super) unobserved: Option<Sighting>,
+    pub(super) unobserved: Option<ObservedGeneration>,
     /// It is an enabled reminder that was disabled before.
     pub(super) enabled_again: bool,
     /// It is paused after too many failures, and its text has changed.
@@ -159,11 +159,11 @@ impl Definitions {
 
     /// Takes in the journal's answer, unless a newer edit has overtaken it.
     pub(super) fn set_watermark(&mut self, observed: &Observed, now: DateTime<Utc>, latest: DateTime<Utc>) {
-        let (definition, accounted) = observed;
+        let (definition, watermark) = observed;
         let Some(entry) = self.all.get_mut(&definition.id) else { return };
         let current = &entry.loaded.definition;
         if Arc::ptr_eq(current, definition) || generation(current) == generation(definition) {
-            let (fires_after, not_missed_until) = ((*accounted).min(now), (*accounted).min(latest));
+            let (fires_after, not_missed_until) = ((*watermark).min(now), (*watermark).min(latest));
             let old = entry.watermark.unwrap_or(Watermark { fires_after, not_missed_until });
             entry.watermark = Some(Watermark {
                 fires_after: fires_after.max(old.fires_after),
@@ -260,12 +260,12 @@ impl Definitions {
     }
 
     /// The definition's consecutive failures.
-    pub(super) fn failures(&self, id: &DefinitionId) -> Streak {
-        self.failing.get(id).cloned().unwrap_or_else(|| Streak::none(id.clone()))
+    pub(super) fn failures(&self, id: &DefinitionId) -> ConsecutiveFailures {
+        self.failing.get(id).cloned().unwrap_or_else(|| ConsecutiveFailures::none(id.clone()))
     }
 
-    pub(super) fn set_failures(&mut self, failures: &Streak) {
-        if *failures == Streak::none(failures.id.clone()) {
+    pub(super) fn set_failures(&mut self, failures: &ConsecutiveFailures) {
+        if *failures == ConsecutiveFailures::none(failures.id.clone()) {
             self.failing.remove(&failures.id);
         } else {
             self.failing.insert(failures.id.clone(), failures.clone());

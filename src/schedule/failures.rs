@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::definition::Kind;
-use crate::journal::Streak;
+use crate::journal::ConsecutiveFailures;
 
 /// How many consecutive failures of a routine the person is notified of.
 const NOTIFIES_AT: u32 = 3;
@@ -27,17 +27,17 @@ pub(super) enum Ended<'a> {
 
 /// Returns the consecutive failures afterwards, and the message to the person.
 pub(super) fn after(
-    mut consecutive: Streak,
+    mut consecutive: ConsecutiveFailures,
     kind: Kind,
     ended: Ended<'_>,
     now: DateTime<Utc>,
-) -> (Streak, Option<String>) {
+) -> (ConsecutiveFailures, Option<String>) {
     let id = consecutive.id.clone();
     match (kind, ended) {
         (_, Ended::Well) => {
-            let text = (consecutive.told && kind == Kind::Routine)
+            let text = (consecutive.notified && kind == Kind::Routine)
                 .then(|| format!("routine {id} works again, after {} failures in a row.", consecutive.failures));
-            (Streak::none(id), text)
+            (ConsecutiveFailures::none(id), text)
         }
         // A reminder fires once: each that fails is told, and leaves none.
         (Kind::Reminder, Ended::Badly { why, .. }) => {
@@ -45,16 +45,16 @@ pub(super) fn after(
                 "reminder {id} failed: {why}. Its file is kept in reminders/failed/; \
                  `ollim-bot reminder retry {id}` brings it back."
             );
-            (Streak::none(id), Some(text))
+            (ConsecutiveFailures::none(id), Some(text))
         }
         (Kind::Session, Ended::Badly { why, .. }) => {
-            (Streak::none(id.clone()), Some(format!("The spawned agent {id} failed: {why}.")))
+            (ConsecutiveFailures::none(id.clone()), Some(format!("The spawned agent {id} failed: {why}.")))
         }
         (Kind::Routine, Ended::Badly { why, at_once }) => {
             consecutive.failures = consecutive.failures.saturating_add(1);
             let failures = consecutive.failures;
             if failures >= PAUSES_AT && consecutive.paused.is_none() {
-                consecutive.told = true;
+                consecutive.notified = true;
                 consecutive.paused = Some(now);
                 let text = format!(
                     "routine {id} failed {failures} times in a row and is paused until `ollim-bot resume {id}` \
@@ -62,10 +62,10 @@ pub(super) fn after(
                 );
                 return (consecutive, Some(text));
             }
-            if consecutive.told || (failures < NOTIFIES_AT && !at_once) {
+            if consecutive.notified || (failures < NOTIFIES_AT && !at_once) {
                 return (consecutive, None);
             }
-            consecutive.told = true;
+            consecutive.notified = true;
             let times = if failures == 1 { String::new() } else { format!(" {failures} times in a row") };
             let text = format!("routine {id} failed{times}: {why}.");
             (consecutive, Some(text))
@@ -80,15 +80,15 @@ mod tests {
 
     /// One letter per occurrence (`+` well, `-` badly, `!` badly and at once) to what was told after which.
     fn check(kind: Kind, endings: &str, expected: &[(usize, &str)]) {
-        let mut streak = Streak::none(DefinitionId::new("mail"));
+        let mut consecutive = ConsecutiveFailures::none(DefinitionId::new("mail"));
         let mut told = Vec::new();
         for (n, ending) in (1..).zip(endings.chars()) {
             let ended = match ending {
                 '+' => Ended::Well,
                 letter => Ended::Badly { why: "no network", at_once: letter == '!' },
             };
-            let (next, text) = after(streak, kind, ended, DateTime::UNIX_EPOCH);
-            streak = next;
+            let (next, text) = after(consecutive, kind, ended, DateTime::UNIX_EPOCH);
+            consecutive = next;
             told.extend(text.map(|text| (n, text)));
         }
         let told: Vec<_> = told.iter().map(|(n, text)| (*n, text.as_str())).collect();

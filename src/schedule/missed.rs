@@ -160,11 +160,11 @@ mod tests {
         ) {
             let times = Times::parse(&format!("*/{step} {hour}-23 * * *")).unwrap();
             let policy = [OnMissed::Latest, OnMissed::All, OnMissed::Skip][policy];
-            let accounted = at("01T00:00:00");
-            let now = accounted + TimeDelta::minutes(gone);
-            let eligible_since = accounted + TimeDelta::minutes(able);
-            let plan = plan(&times, Tz::UTC, policy, &Window { after: accounted, eligible_since, now });
-            let all = between(&times, Tz::UTC, accounted, now + TimeDelta::milliseconds(1), usize::MAX);
+            let watermark = at("01T00:00:00");
+            let now = watermark + TimeDelta::minutes(gone);
+            let eligible_since = watermark + TimeDelta::minutes(able);
+            let plan = plan(&times, Tz::UTC, policy, &Window { after: watermark, eligible_since, now });
+            let all = between(&times, Tz::UTC, watermark, now + TimeDelta::milliseconds(1), usize::MAX);
             let mut placed: Vec<DateTime<Utc>> = match plan.skip_stretch {
                 None => Vec::new(),
                 Some((first, last)) => all.iter().copied().filter(|time| *time >= first && *time <= last).collect(),

@@ -167,7 +167,7 @@ fn read(text: &str) -> Definition {
     parsed.definition.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.problems))
 }
 
-/// The prompt without what is each run's own: the tag, the neighbours in time, the place in the chain. The last link has no tool
+/// The prompt without what is each run's own: the tag, the nearby_jobs in time, the place in the chain. The last link has no tool
 /// that makes another one, and is not told of it.
 fn inherited_words(link: &Link) -> Vec<String> {
     let prompt = prompt(&link.shown);

@@ -5,7 +5,9 @@ use std::path::Path;
 use chrono::{DateTime, TimeDelta, Utc};
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
-use ollim_bot::journal::{After, Claim, Finish, Journal, NewClaim, Occurrence, Purpose, RunId, RunState, Sighting};
+use ollim_bot::journal::{
+    After, Claim, Finish, Journal, NewClaim, ObservedGeneration, Occurrence, Purpose, RunId, RunState,
+};
 use serde_json::json;
 
 use crate::cli::shown;
@@ -154,7 +156,7 @@ async fn what_falls_due_while_everything_is_paused_is_shown_as_waiting() {
     bot.write("reminders/tea.md", &reminder(now() - TimeDelta::hours(1), "", "Tea."));
     let earlier = now() - TimeDelta::minutes(50);
     let before = journal(bot.home(), Clock::simulated(earlier));
-    let seen = Sighting { id: DefinitionId::new("mail"), trigger: format!("{cron}\nEurope/Berlin\ntrue") };
+    let seen = ObservedGeneration { id: DefinitionId::new("mail"), trigger: format!("{cron}\nEurope/Berlin\ntrue") };
     before.see([seen].into(), earlier).await.unwrap();
     // One has its record already: the clock was set back since.
     let tenth = DateTime::from_timestamp((earlier.timestamp() / 600 + 1) * 600, 0).unwrap();

@@ -11,7 +11,7 @@ use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, Request};
 
 const REPORT: &str = "mcp__discord__report_updates";
-const NEWS: &str = "The parcel is at the neighbour's.";
+const NEWS: &str = "The parcel is at the nearby_job's.";
 
 fn bot(api: &MessagesApi) -> TestBot {
     TestBot::with_client(&client::real(), api.url())

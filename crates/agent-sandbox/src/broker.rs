@@ -31,7 +31,9 @@ use crate::program;
 use crate::shell;
 use crate::token::{random, same};
 use crate::tree;
-use crate::wire::{self, Answer, Asked, LONGEST, ProgramSpec, Question, Reply, Request, Said, ShellSpec, Start, Told};
+use crate::wire::{
+    self, Answer, Asked, Instruction, LONGEST, ProgramSpec, Question, Reply, Request, Said, ShellSpec, Start,
+};
 
 /// Programs of one run at a time.
 const AT_ONCE: usize = 256;
@@ -318,27 +320,27 @@ impl Broker {
         let mut stream = UnixStream::from_std(stream)?;
         let bytes = timeout(PATIENCE, read_block(&mut stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
         let request = Request::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
-        let told = match self.judged(&request, &folder, origin).await {
-            Ok(Answer::Deny { code, message }) => Told::End(code, message),
-            Ok(Answer::Here { program }) if origin.shell => Told::Become(program),
-            Ok(Answer::Here { .. }) => Told::End(126, "denied: it may run in the shell only".into()),
+        let instruction = match self.judged(&request, &folder, origin).await {
+            Ok(Answer::Deny { code, message }) => Instruction::End(code, message),
+            Ok(Answer::Here { program }) if origin.shell => Instruction::Become(program),
+            Ok(Answer::Here { .. }) => Instruction::End(126, "denied: it may run in the shell only".into()),
             Ok(Answer::Outside { program, env, domain }) => {
                 let descriptors = request.descriptors.clone();
                 let env = self.own_token(&env, origin.caller.as_deref());
                 let (umask, limits) = (request.umask, self.service.spec.limits);
                 let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
                 match self.run(&spec, &bytes, (folder, handed), &mut stream, origin, turn).await {
-                    Ok(code) => Told::End(code, String::new()),
-                    Err(error) => Told::End(126, format!("not started: {error}")),
+                    Ok(code) => Instruction::End(code, String::new()),
+                    Err(error) => Instruction::End(126, format!("not started: {error}")),
                 }
             }
-            Err(error) => Told::End(126, format!("denied, since the decision could not be had: {error}")),
+            Err(error) => Instruction::End(126, format!("denied, since the decision could not be had: {error}")),
         };
-        let told = serde_json::to_vec(&told)?;
-        let length = u32::try_from(told.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let instruction = serde_json::to_vec(&instruction)?;
+        let length = u32::try_from(instruction.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         // One that does not read what it asked for holds nobody up.
-        let told = [&length.to_le_bytes(), told.as_slice()].concat();
-        timeout(PATIENCE, stream.write_all(&told)).await.map_err(|_| io::ErrorKind::TimedOut)?
+        let instruction = [&length.to_le_bytes(), instruction.as_slice()].concat();
+        timeout(PATIENCE, stream.write_all(&instruction)).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
     async fn judged(&self, request: &Request, folder: &OwnedFd, origin: &Origin) -> io::Result<Answer> {

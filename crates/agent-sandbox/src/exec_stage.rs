@@ -56,9 +56,9 @@ fn become_client(runner: &str) -> (u8, String) {
     if let Err(error) = setsid() {
         return (CANNOT_START, format!("no session of its own: {error}"));
     }
-    let (launch, stdin) = match told() {
-        Ok(told) => told,
-        Err(error) => return (CANNOT_START, format!("was not told what to start: {error}")),
+    let (launch, stdin) = match receive_launch() {
+        Ok(launch) => launch,
+        Err(error) => return (CANNOT_START, format!("did not receive what to start: {error}")),
     };
     limits::end_first();
     if let Some(domain) = &launch.domain
@@ -75,7 +75,7 @@ fn become_client(runner: &str) -> (u8, String) {
     (CANNOT_START, format!("cannot start {}: {error}", launch.program.display()))
 }
 
-fn told() -> io::Result<(Launch, OwnedFd)> {
+fn receive_launch() -> io::Result<(Launch, OwnedFd)> {
     descriptors::close_inherited()?;
     // It holds the login for a moment; nobody of the same user may look into it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;

@@ -41,12 +41,12 @@ const BETWEEN_PASSES: Duration = Duration::from_millis(20);
 /// How long the service may take to hear why the run is ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A runner that waits to be told what to start ([`crate::send`]). It ends when its socket closes.
+/// A runner that waits to receive what to start ([`crate::send`]). It ends when its socket closes.
 #[derive(Debug)]
 pub struct Started {
     /// Its process.
     pub child: tokio::process::Child,
-    /// Over which it is told, and asks.
+    /// Over which it receives that, and asks.
     pub socket: tokio::net::UnixStream,
     /// The client's standard output.
     pub stdout: ChildStdout,
@@ -98,9 +98,9 @@ fn hold() -> io::Result<ExitCode> {
     limits::many_descriptors();
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (client, stage) = start()?;
-    let told = launch::receive(&mut socket)?;
+    let launch = launch::receive(&mut socket)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(serve(socket, client, stage, told));
+    let ended = runtime.block_on(serve(socket, client, stage, launch));
     // With everything that it held for programs: the descriptors are closed before their processes are looked for. What stays is
     // standard input, our half of the socket: closed, it would tell the service that all is over.
     drop(runtime);
@@ -116,7 +116,7 @@ async fn serve(
     (line, stdin): (Vec<u8>, OwnedFd),
 ) -> io::Result<Option<WaitStatus>> {
     let mut children = signal(SignalKind::child())?;
-    let mut told = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
+    let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
         .into_iter()
         .map(signal)
         .collect::<io::Result<Vec<Signal>>>()?;
@@ -153,11 +153,11 @@ async fn serve(
                 // The service has closed its end.
                 (Ok(None) | Err(_), _) => return Ok(None),
             },
-            () = any(&mut told) => return Ok(None),
+            () = any(&mut signals) => return Ok(None),
             what = &mut exceeded => {
                 let mut line = serde_json::to_vec(&Question { id: 0, what: Asked::Exceeded(what) })?;
                 line.push(b'\n');
-                // A service that has ended, or reads nothing, is told nothing.
+                // A service that has ended, or reads nothing, receives nothing.
                 let _ = last_question.send(line);
                 let _ = last_question.send(Vec::new());
                 let _ = tokio::time::timeout(LAST_WORDS, asking).await;
@@ -204,7 +204,7 @@ async fn ask(mut to_service: OwnedWriteHalf, mut asked: mpsc::UnboundedReceiver<
     }
 }
 
-/// Starts the exec stage, which becomes the client, and gives the socket over which it is told which. It is the only
+/// Starts the exec stage, which becomes the client, and gives the socket over which it receives which. It is the only
 /// child that is ever started from here; it is there before the service says what it wants, so that its start costs a run no time.
 fn start() -> io::Result<(u32, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;

@@ -52,8 +52,8 @@ fn start(args: &[OsString]) -> io::Result<()> {
     if length == 0 {
         return Err(io::Error::other("the sandbox does not know this run"));
     }
-    let told: Result<ShellSpec, String> = serde_json::from_slice(&bytes[..length])?;
-    let mut spec = told.map_err(io::Error::other)?;
+    let spec: Result<ShellSpec, String> = serde_json::from_slice(&bytes[..length])?;
+    let mut spec = spec.map_err(io::Error::other)?;
     if spec.plain {
         return Err(Command::new(&spec.bash).arg0("bash").args(args).exec());
     }

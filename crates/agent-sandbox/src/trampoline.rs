@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open, umask};
 
-use crate::wire::{self, BROKER, Request, Told};
+use crate::wire::{self, BROKER, Instruction, Request};
 use crate::{SOCKET_VARIABLE, TOKEN_VARIABLE};
 
 /// The program was found and not started.
@@ -29,13 +29,13 @@ const HANDED_ON: i32 = 100;
 pub(crate) fn run(argv: Vec<OsString>) -> ExitCode {
     let name = argv.first().cloned().unwrap_or_default();
     match ask(argv) {
-        Ok(Told::End(code, message)) => {
+        Ok(Instruction::End(code, message)) => {
             if !message.is_empty() {
                 complain(OsStr::new("ollim-bot"), &message);
             }
             ExitCode::from(code)
         }
-        Ok(Told::Become(_)) => ExitCode::from(NOT_STARTED),
+        Ok(Instruction::Become(_)) => ExitCode::from(NOT_STARTED),
         Err(error) => {
             complain(&name, &format!("not started: {error}"));
             ExitCode::from(NOT_STARTED)
@@ -48,7 +48,7 @@ fn complain(who: &OsStr, what: &str) {
     let _ = writeln!(io::stderr(), "{}: {what}", who.to_string_lossy());
 }
 
-fn ask(argv: Vec<OsString>) -> io::Result<Told> {
+fn ask(argv: Vec<OsString>) -> io::Result<Instruction> {
     let me = pidfd_open(getpid(), PidfdFlags::empty())?;
     let descriptor = |number| pidfd_getfd(&me, number, PidfdGetfdFlags::empty());
     // Taken before anything else is opened, so that nothing of ours is among them.
@@ -80,12 +80,12 @@ fn ask(argv: Vec<OsString>) -> io::Result<Told> {
     // Held open, a pipe's end would keep its reader waiting for this process too.
     drop((theirs, folder, broker, handed));
     wire::write_block(&mut ours, &request.to_bytes()).map_err(gone)?;
-    let told = serde_json::from_slice(&wire::read_block(&mut ours).map_err(gone)?)?;
-    if let Told::Become(program) = &told {
+    let instruction = serde_json::from_slice(&wire::read_block(&mut ours).map_err(gone)?)?;
+    if let Instruction::Become(program) = &instruction {
         let [name, arguments @ ..] = request.argv.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
         return Err(Command::new(program).arg0(name).args(arguments).exec());
     }
-    Ok(told)
+    Ok(instruction)
 }
 
 fn gone(error: io::Error) -> io::Error {

@@ -141,9 +141,9 @@ pub(crate) struct ProgramSpec {
     pub limits: Limits,
 }
 
-/// What the trampoline is told.
+/// What the broker has the trampoline do.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Told {
+pub(crate) enum Instruction {
     /// End with this code, after this sentence where there is one.
     End(u8, String),
     /// Become this program.

@@ -13,7 +13,7 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// By the client's id.
-    going: BTreeMap<String, Task>,
+    running: BTreeMap<String, Task>,
     /// The client is being ended: it stops its tasks, and says that they have ended.
     closing: bool,
 }
@@ -29,17 +29,17 @@ struct Task {
 #[derive(Debug)]
 pub(super) enum News {
     /// One has begun.
-    Started(Told),
-    /// One has ended, and the model is told or was. `completed`: by itself.
+    Started(ReportedTask),
+    /// One has ended, and the model knows it or will. `completed`: by itself.
     Ended { id: String, completed: bool },
-    /// All that go on beside the turn.
-    Beside(Vec<Told>),
+    /// All that run beside the turn.
+    Background(Vec<ReportedTask>),
 }
 
 /// What the client says of a task.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Told {
+pub(super) struct ReportedTask {
     pub task_id: String,
     /// What the model called it.
     pub description: String,
@@ -54,7 +54,7 @@ pub(super) fn read(subtype: &str, message: &mut Value) -> Option<News> {
             let completed = take("status").is_none_or(|status| status == "completed");
             Some(News::Ended { id: take("task_id")?.as_str()?.to_owned(), completed })
         }
-        "background_tasks_changed" => serde_json::from_value(take("tasks")?).ok().map(News::Beside),
+        "background_tasks_changed" => serde_json::from_value(take("tasks")?).ok().map(News::Background),
         _ => None,
     }
 }
@@ -63,18 +63,18 @@ impl Tasks {
     /// Takes note.
     pub(super) fn hear(&mut self, news: News) {
         match news {
-            News::Started(told) => {
-                self.going.entry(told.task_id).or_insert(Task { what: told.description, listed: false });
+            News::Started(task) => {
+                self.running.entry(task.task_id).or_insert(Task { what: task.description, listed: false });
             }
             News::Ended { id, completed } if completed || !self.closing => {
-                self.going.remove(&id);
+                self.running.remove(&id);
             }
             News::Ended { .. } => {}
-            News::Beside(all) => {
-                let named = |id: &String| all.iter().any(|told| told.task_id == *id);
-                self.going.retain(|id, task| self.closing || !task.listed || named(id));
-                for told in all {
-                    self.going.entry(told.task_id).or_insert(Task { what: told.description, listed: true }).listed =
+            News::Background(all) => {
+                let named = |id: &String| all.iter().any(|task| task.task_id == *id);
+                self.running.retain(|id, task| self.closing || !task.listed || named(id));
+                for task in all {
+                    self.running.entry(task.task_id).or_insert(Task { what: task.description, listed: true }).listed =
                         true;
                 }
             }
@@ -88,12 +88,12 @@ impl Tasks {
 
     /// Whether any is going.
     pub(super) fn any(&self) -> bool {
-        !self.going.is_empty()
+        !self.running.is_empty()
     }
 
     /// Those that are going, as the model called them: `` `look at the mail`, `build` ``.
     pub(super) fn names(&self) -> String {
-        let names: Vec<String> = self.going.values().map(|task| format!("`{}`", task.what)).collect();
+        let names: Vec<String> = self.running.values().map(|task| format!("`{}`", task.what)).collect();
         names.join(", ")
     }
 }
@@ -130,13 +130,15 @@ mod tests {
     #[test]
     fn what_a_client_stops_at_its_own_end_came_to_none() {
         let mut tasks = Tasks::default();
-        tasks.hear(News::Beside(["a", "b", "c"].map(|id| Told { task_id: id.into(), description: id.into() }).into()));
+        tasks.hear(News::Background(
+            ["a", "b", "c"].map(|id| ReportedTask { task_id: id.into(), description: id.into() }).into(),
+        ));
         tasks.close();
         for (id, status) in [("a", "completed"), ("b", "stopped")] {
             let mut message = json!({"task_id": id, "status": status});
             tasks.hear(read("task_notification", &mut message).unwrap());
         }
-        tasks.hear(News::Beside(vec![]));
+        tasks.hear(News::Background(vec![]));
         assert_eq!(tasks.names(), "`b`, `c`");
     }
 }

@@ -58,10 +58,10 @@ fn as_json(status: &Status, view: &View) -> Value {
         "due": waiting::as_json(&status.due),
         "next": upcoming::as_json(&status.next),
         "problems": status.problems,
-        "failures": status.failures.iter().map(|streak| json!({
-            "id": streak.id,
-            "failures": streak.failures,
-            "paused": streak.paused.map(|at| times::rfc3339(at, zone)),
+        "failures": status.failures.iter().map(|failing| json!({
+            "id": failing.id,
+            "failures": failing.failures,
+            "paused": failing.paused.map(|at| times::rfc3339(at, zone)),
         })).collect::<Vec<_>>(),
         "budget": budget_json(status.budget, zone),
     })
@@ -131,13 +131,13 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     }
     if !status.failures.is_empty() {
         heading("Failing", output);
-        for streak in &status.failures {
+        for failing in &status.failures {
             let times =
-                if streak.failures == 1 { "once".to_owned() } else { format!("{} times in a row", streak.failures) };
-            let paused = streak.paused.map(|at| {
-                format!("; paused since {}, `ollim-bot resume {}`", times::local(at, now, view.zone), streak.id)
+                if failing.failures == 1 { "once".to_owned() } else { format!("{} times in a row", failing.failures) };
+            let paused = failing.paused.map(|at| {
+                format!("; paused since {}, `ollim-bot resume {}`", times::local(at, now, view.zone), failing.id)
             });
-            output.line(plain(&format!("{} failed {times}{}", streak.id, paused.unwrap_or_default())));
+            output.line(plain(&format!("{} failed {times}{}", failing.id, paused.unwrap_or_default())));
         }
     }
     if !status.problems.is_empty() {

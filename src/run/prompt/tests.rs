@@ -60,9 +60,9 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
     prompt.render()
 }
 
-fn facts<'a>(restrictions: &'a Restrictions, tools: &'a [String], neighbours: &'a [Neighbour]) -> ForkFacts<'a> {
+fn facts<'a>(restrictions: &'a Restrictions, tools: &'a [String], nearby_jobs: &'a [NearbyJob]) -> ForkFacts<'a> {
     let budget = Budget { left: 5, capacity: 5, next: None };
-    ForkFacts { tools, restrictions, spawned_by: None, knows_main_session: false, busy: false, budget, neighbours }
+    ForkFacts { tools, restrictions, spawned_by: None, knows_main_session: false, busy: false, budget, nearby_jobs }
 }
 
 fn restrictions_of(definition: &Definition) -> Restrictions {
@@ -137,12 +137,12 @@ fn an_allowlist_job_is_told_its_place_its_reach_and_its_tools() {
 fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
     let definition = reminder(background(UpdateMode::Always, None, Some(&["WebFetch"])), None);
     let tools = tools(&["ping_user", "discord_embed", "report_updates"]);
-    let neighbour = |minutes, title: &str, description: &str| Neighbour {
+    let nearby_job = |minutes, title: &str, description: &str| NearbyJob {
         at: now() + TimeDelta::minutes(minutes),
         title: title.into(),
         description: description.into(),
     };
-    let neighbours = [neighbour(-10, "routine mail", ""), neighbour(70, "reminder tea", "make tea")];
+    let nearby_jobs = [nearby_job(-10, "routine mail", ""), nearby_job(70, "reminder tea", "make tea")];
     let restrictions = restrictions_of(&definition);
     let text = render(&definition, |prompt| {
         let budget = Budget { left: 0, capacity: 5, next: Some(now() + TimeDelta::minutes(30)) };
@@ -150,7 +150,7 @@ fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
             busy: true,
             knows_main_session: true,
             budget,
-            ..facts(&restrictions, &tools, &neighbours)
+            ..facts(&restrictions, &tools, &nearby_jobs)
         });
     });
     insta::assert_snapshot!(text, @"

@@ -24,7 +24,7 @@ impl Dispatcher {
             had_side_effect: active.had_side_effect,
             cause: running.cause,
             stopping: self.phase.is_stopping(),
-            streak: self.definitions.failures(&running.definition.id),
+            consecutive_failures: self.definitions.failures(&running.definition.id),
             now: self.clock.now(),
             chance: chance(),
         };
@@ -56,7 +56,7 @@ impl Dispatcher {
                     had_side_effect: active.had_side_effect,
                     cause: None,
                     stopping: false,
-                    streak: self.definitions.failures(id),
+                    consecutive_failures: self.definitions.failures(id),
                     now: self.clock.now(),
                     chance: 0.0,
                 },
@@ -77,7 +77,7 @@ impl Dispatcher {
         let Some(active) = self.active.get(number) else { return };
         let (journal, run) = (self.journal.clone(), active.run.clone());
         // Counted at once: the next occurrence may end before this is on the disk.
-        if let Some(failures) = &finish.streak {
+        if let Some(failures) = &finish.consecutive_failures {
             let was_paused = self.definitions.is_paused(&failures.id);
             self.definitions.set_failures(failures);
             if was_paused && failures.paused.is_none() {

@@ -11,13 +11,13 @@ use super::super::command::Loaded;
 use super::super::definitions::{Inserted, Observed};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Journal, JournalError, Sighting, Streak};
+use crate::journal::{ConsecutiveFailures, Journal, JournalError, ObservedGeneration};
 
 /// How many definitions the journal is asked about at once, so that 100,000 need little memory.
 const BATCH: usize = 5000;
 
 /// Generations of definitions that the journal is to be asked about.
-pub(super) type Unobserved = Vec<(Arc<Definition>, Sighting)>;
+pub(super) type Unobserved = Vec<(Arc<Definition>, ObservedGeneration)>;
 
 /// Asks the journal until when each is accounted for; `latest` is the latest time that the clock has shown.
 pub(super) async fn observe(
@@ -29,9 +29,9 @@ pub(super) async fn observe(
     for batch in unobserved.chunks(BATCH) {
         let (definitions, generations): (Vec<_>, Vec<_>) = batch.iter().cloned().unzip();
         fail_point!(BeforeSight);
-        let accounted = journal.see(generations.into(), latest).await?;
+        let watermark = journal.see(generations.into(), latest).await?;
         fail_point!(Sighted);
-        observed.extend(definitions.into_iter().zip(accounted));
+        observed.extend(definitions.into_iter().zip(watermark));
     }
     Ok(observed)
 }
@@ -116,15 +116,15 @@ impl Dispatcher {
     ) -> impl Future<Output = Result<(), JournalError>> + Send + use<> {
         let now = self.clock.now();
         let latest = self.wall_clock.latest().max(now);
-        let none = Streak::none(id.clone());
+        let none = ConsecutiveFailures::none(id.clone());
         self.definitions.set_failures(&none);
         self.definitions.advance(id, now, latest);
         self.definitions.enqueue(id);
         let (journal, id) = (self.journal.clone(), id.clone());
         async move {
             // In this order: after a crash in between, the routine is still paused instead of having a backlog.
-            journal.account_from(id, latest).await?;
-            journal.set_streak(none).await
+            journal.set_watermark(id, latest).await?;
+            journal.set_consecutive_failures(none).await
         }
     }
 

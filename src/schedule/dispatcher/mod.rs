@@ -92,7 +92,7 @@ impl Dispatcher {
         Self {
             clock: clock.clone(),
             drift: Drift::new(clock),
-            wall_clock: WallClock::new(journal.accounted(), clock.now()),
+            wall_clock: WallClock::new(journal.watermark(), clock.now()),
             alarm: clock.alarm(),
             journal,
             launcher,

@@ -14,7 +14,7 @@ use super::Dispatcher;
 use super::following::{Unobserved, observe};
 use super::phase::Phase;
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Journal, JournalError, Recovered, RunState, Streak, Unfinished};
+use crate::journal::{ConsecutiveFailures, Journal, JournalError, Recovered, RunState, Unfinished};
 
 /// The setting that holds since when a person has paused everything.
 pub(super) const PAUSED: &str = "paused";
@@ -76,7 +76,7 @@ impl Dispatcher {
         for observed in &observed {
             self.set_watermark(observed);
         }
-        for (failures, fired) in recovered.streaks {
+        for (failures, fired) in recovered.consecutive_failures {
             self.take_up_failures(&failures, fired.as_ref());
         }
         for unfinished in recovered.unfinished {
@@ -99,7 +99,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    fn take_up_failures(&mut self, failures: &Streak, fired: Option<&Arc<str>>) {
+    fn take_up_failures(&mut self, failures: &ConsecutiveFailures, fired: Option<&Arc<str>>) {
         let edited = self.definitions.get(&failures.id).is_some_and(|entry| Some(&entry.loaded.text) != fired);
         self.definitions.set_failures(failures);
         if failures.paused.is_some() && edited {

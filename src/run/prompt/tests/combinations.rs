@@ -16,7 +16,7 @@ struct Case {
     busy: bool,
     budget: u32,
     mode: UpdateMode,
-    neighbours: usize,
+    nearby_jobs: usize,
     allowed: Option<&'static [&'static str]>,
     denied: Option<&'static [&'static str]>,
     read_only: bool,
@@ -36,7 +36,7 @@ const LITTLE: Case = Case {
     busy: false,
     budget: 5,
     mode: UpdateMode::Blocked,
-    neighbours: 0,
+    nearby_jobs: 0,
     allowed: None,
     denied: None,
     read_only: false,
@@ -55,7 +55,7 @@ const MUCH: Case = Case {
     busy: true,
     budget: 0,
     mode: UpdateMode::Always,
-    neighbours: 2,
+    nearby_jobs: 2,
     allowed: Some(&["Read"]),
     updates: 2,
     left_out: 1,
@@ -68,9 +68,9 @@ const MUCH: Case = Case {
 fn paragraphs(case: Case) -> Vec<String> {
     let definition = reminder(background(case.mode, case.allowed, case.denied), case.chain);
     let minutes = [(-10, "routine mail", "sorts the mail"), (24 * 60, "reminder tea", "")];
-    let neighbours: Vec<Neighbour> = minutes[..case.neighbours]
+    let nearby_jobs: Vec<NearbyJob> = minutes[..case.nearby_jobs]
         .iter()
-        .map(|(minutes, title, description)| Neighbour {
+        .map(|(minutes, title, description)| NearbyJob {
             at: now() + TimeDelta::minutes(*minutes),
             title: (*title).into(),
             description: (*description).into(),
@@ -101,7 +101,7 @@ fn paragraphs(case: Case) -> Vec<String> {
             knows_main_session: case.knows,
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
-            neighbours: &neighbours,
+            nearby_jobs: &nearby_jobs,
         });
     });
     text.split("\n\n").map(String::from).collect()
@@ -186,9 +186,9 @@ fn reporting() {
 }
 
 #[test]
-fn neighbours() {
-    let cases: Vec<_> = [0, 1, 2].map(|count| case(format!("{count}"), move |case| case.neighbours = count)).into();
-    check("neighbours", 3, 1, &cases);
+fn nearby_jobs() {
+    let cases: Vec<_> = [0, 1, 2].map(|count| case(format!("{count}"), move |case| case.nearby_jobs = count)).into();
+    check("nearby_jobs", 3, 1, &cases);
 }
 
 #[test]

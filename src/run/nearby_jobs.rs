@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::prompt::Neighbour;
+use super::prompt::NearbyJob;
 use crate::definition::{Definition, Trigger};
 use crate::schedule::Schedule;
 
@@ -18,14 +18,14 @@ const AT_MOST: TimeDelta = TimeDelta::hours(12);
 const LOOKED_AT: usize = 64;
 
 /// The background jobs around `now`, `own` excepted, in order of time.
-pub async fn around(own: &Definition, now: DateTime<Utc>, schedule: &Schedule) -> Vec<Neighbour> {
+pub async fn around(own: &Definition, now: DateTime<Utc>, schedule: &Schedule) -> Vec<NearbyJob> {
     let snapshot = schedule.snapshot(LOOKED_AT).await;
     select(own, now, &snapshot.recent, &snapshot.next)
 }
 
 type Timed = (DateTime<Utc>, Arc<Definition>);
 
-fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]) -> Vec<Neighbour> {
+fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]) -> Vec<NearbyJob> {
     let other = |(_, definition): &&Timed| {
         definition.id != own.id && !same_chain(own, definition) && definition.background().is_some()
     };
@@ -35,7 +35,7 @@ fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]
         .iter()
         .filter(other)
         .chain(coming.map(|(_, timed)| timed))
-        .map(|(at, definition)| Neighbour {
+        .map(|(at, definition)| NearbyJob {
             at: *at,
             title: definition.title(),
             description: definition.description.clone(),

@@ -17,36 +17,36 @@ const REPLACED: TimeDelta = TimeDelta::seconds(10);
 
 /// A definition as it is seen now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct ObservedGeneration {
     /// Which.
     pub id: DefinitionId,
     /// All that its backlog depends on, in one string; the journal only compares it.
     pub trigger: String,
 }
 
-impl Sighting {
+impl ObservedGeneration {
     /// What [`Self::trigger`] is for a reminder that is disabled: only those are noted.
     pub const DISABLED_REMINDER: &str = "disabled";
 }
 
 /// A definition's failures in a row. All zero: the same as having none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Streak {
+pub struct ConsecutiveFailures {
     /// Whose.
     pub id: DefinitionId,
     /// How many occurrences in a row have failed.
     pub failures: u32,
-    /// Whether the person was told of this streak.
-    pub told: bool,
+    /// Whether the person was notified of these.
+    pub notified: bool,
     /// Since when it is paused because of it.
     pub paused: Option<DateTime<Utc>>,
 }
 
-impl Streak {
+impl ConsecutiveFailures {
     /// No failures.
     #[must_use]
     pub fn none(id: DefinitionId) -> Self {
-        Self { id, failures: 0, told: false, paused: None }
+        Self { id, failures: 0, notified: false, paused: None }
     }
 }
 
@@ -59,14 +59,14 @@ impl Journal {
     /// When the commit cannot be made.
     pub async fn see(
         &self,
-        sightings: Arc<[Sighting]>,
+        generations: Arc<[ObservedGeneration]>,
         latest: DateTime<Utc>,
     ) -> Result<Vec<DateTime<Utc>>, JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
                 let now = clock.now();
-                sightings.iter().map(|sighting| see(connection, sighting, now, latest)).collect()
+                generations.iter().map(|generation| see(connection, generation, now, latest)).collect()
             })
             .await
     }
@@ -75,7 +75,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the commit cannot be made.
-    pub async fn account_from(&self, id: DefinitionId, from: DateTime<Utc>) -> Result<(), JournalError> {
+    pub async fn set_watermark(&self, id: DefinitionId, from: DateTime<Utc>) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
                 connection
@@ -160,12 +160,12 @@ impl Journal {
             .await
     }
 
-    /// Sets a definition's streak, outside any run: `resume`, or an edit.
+    /// Sets a definition's consecutive failures, outside any run: `resume`, or an edit.
     ///
     /// # Errors
     /// When the commit cannot be made.
-    pub async fn set_streak(&self, streak: Streak) -> Result<(), JournalError> {
-        self.writer.commit(move |connection| save_streak(connection, &streak)).await
+    pub async fn set_consecutive_failures(&self, failing: ConsecutiveFailures) -> Result<(), JournalError> {
+        self.writer.commit(move |connection| save_consecutive_failures(connection, &failing)).await
     }
 }
 
@@ -178,46 +178,49 @@ pub(super) fn latest(connection: &Connection) -> Result<Option<DateTime<Utc>>, J
 
 fn see(
     connection: &Connection,
-    sighting: &Sighting,
+    generation: &ObservedGeneration,
     now: DateTime<Utc>,
     latest: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, JournalError> {
-    let id = sighting.id.as_str();
+    let id = generation.id.as_str();
     let known: Option<(String, i64, Option<i64>)> = connection
         .prepare_cached("SELECT trigger, accounted_until, gone FROM definition_seen WHERE id = ?1")?
         .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    if let Some((trigger, accounted, gone)) = known {
+    if let Some((trigger, watermark, gone)) = known {
         let replaced = match gone {
             None => true,
             // Ahead of now: the clock was set back since, and nobody knows for how long it was away.
             Some(at) => (now - time(at)?).abs() < REPLACED,
         };
-        if trigger == sighting.trigger && replaced {
+        if trigger == generation.trigger && replaced {
             if gone.is_some() {
                 connection.prepare_cached("UPDATE definition_seen SET gone = NULL WHERE id = ?1")?.execute([id])?;
             }
-            return time(accounted);
+            return time(watermark);
         }
     }
-    let accounted = now.max(latest);
+    let watermark = now.max(latest);
     connection
         .prepare_cached(
             "INSERT INTO definition_seen (id, trigger, accounted_until) VALUES (?1, ?2, ?3)
              ON CONFLICT (id) DO UPDATE
              SET trigger = excluded.trigger, accounted_until = excluded.accounted_until, gone = NULL",
         )?
-        .execute(params![id, sighting.trigger, ms(accounted)])?;
-    Ok(accounted)
+        .execute(params![id, generation.trigger, ms(watermark)])?;
+    Ok(watermark)
 }
 
-pub(super) fn save_streak(connection: &Connection, streak: &Streak) -> Result<(), JournalError> {
-    if *streak == Streak::none(streak.id.clone()) {
-        connection.prepare_cached("DELETE FROM streak WHERE id = ?1")?.execute([streak.id.as_str()])?;
+pub(super) fn save_consecutive_failures(
+    connection: &Connection,
+    failing: &ConsecutiveFailures,
+) -> Result<(), JournalError> {
+    if *failing == ConsecutiveFailures::none(failing.id.clone()) {
+        connection.prepare_cached("DELETE FROM streak WHERE id = ?1")?.execute([failing.id.as_str()])?;
     } else {
         connection
             .prepare_cached("INSERT OR REPLACE INTO streak (id, failures, told, paused) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![streak.id.as_str(), streak.failures, streak.told, streak.paused.map(ms)])?;
+            .execute(params![failing.id.as_str(), failing.failures, failing.notified, failing.paused.map(ms)])?;
     }
     Ok(())
 }
