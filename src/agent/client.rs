@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use super::{Observation, Tokens};
 use crate::policy::{BgForkConfig, Decision, ToolCall};
 
 /// The client's own id of a conversation.
@@ -162,6 +163,8 @@ pub trait RunHost: Send + Sync {
     /// A process that holds everything the client starts is there: told once when it is started, and again when
     /// the client has said which session it has.
     async fn started(&self, pid: u32, session: Option<SessionId>);
+    /// Something that the client was seen to say or do. Called in the order in which it did; returns at once.
+    fn observe(&self, _seen: Observation) {}
     /// A call that the client itself refused, without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
     /// The `notify` client delivers the person's own text, and the job's next link is scheduled where it has one.
@@ -254,6 +257,10 @@ pub struct AttemptReport {
     pub cost_usd: Option<f64>,
     /// Turns of the model.
     pub turns: Option<u32>,
+    /// The model that it says it has.
+    pub model: Option<String>,
+    /// What it took of it.
+    pub tokens: Option<Tokens>,
     /// What the person is told in the same commit as the outcome, so that it is told exactly once.
     pub messages: Vec<String>,
 }
@@ -262,7 +269,17 @@ impl AttemptReport {
     /// Ended so, and the client reported nothing.
     #[must_use]
     pub fn bare(end: AttemptEnd) -> Self {
-        Self { end, answer: None, session: None, transcript: None, cost_usd: None, turns: None, messages: Vec::new() }
+        Self {
+            end,
+            answer: None,
+            session: None,
+            transcript: None,
+            cost_usd: None,
+            turns: None,
+            model: None,
+            tokens: None,
+            messages: Vec::new(),
+        }
     }
 }
 

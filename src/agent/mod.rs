@@ -9,6 +9,7 @@
 pub mod claude;
 mod client;
 mod notify;
+mod observation;
 pub mod sockets;
 mod tools;
 
@@ -18,4 +19,5 @@ pub use client::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, RunHost, Sandbox, SessionId,
     SessionMode, ToolAnswer,
 };
+pub use observation::{Observation, Tokens};
 pub use tools::{ServeTools, ToolPipe};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::definition::Problem;
-use crate::journal::{Journal, JournalError, NewMessage};
+use crate::journal::{EventKind, Journal, JournalError, NewMessage};
 use crate::schedule::ProblemsOfFile;
 
 /// Where the journal keeps what the person was notified of.
@@ -64,6 +64,10 @@ impl Problems {
         self.tell(&mut notified, BTreeMap::from([(file.to_owned(), problems)])).await;
     }
 
+    fn record(&self, file: &Path, text: String) {
+        self.journal.record_apart(None, EventKind::Problem { file: file.display().to_string(), text });
+    }
+
     async fn tell(&self, notified: &mut Notified, files: BTreeMap<PathBuf, Vec<Problem>>) {
         let mut fresh = Vec::new();
         let all: usize = files.values().map(Vec::len).sum();
@@ -75,9 +79,11 @@ impl Problems {
             let words = words(&problems);
             if words.is_empty() {
                 if notified.remove(&file).is_some() {
+                    self.record(&file, String::new());
                     tracing::info!("{} was put right", file.display());
                 }
             } else if notified.get(&file) != Some(&words) {
+                self.record(&file, words.clone());
                 fresh.push((file, words));
             }
         }

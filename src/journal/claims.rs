@@ -9,6 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{ms, state};
 use super::{Journal, JournalError, Occurrence, RunId, RunState};
 use crate::definition::Kind;
@@ -126,7 +127,12 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
     account(connection, claim)?;
     let run = match skipped {
         None => insert_run(connection, occurrence, 1, RunState::Claimed, None, None)?,
-        Some(why) => insert_run(connection, occurrence, 1, RunState::Skipped, Some(now), Some(why))?,
+        Some(why) => {
+            let run = insert_run(connection, occurrence, 1, RunState::Skipped, Some(now), Some(why))?;
+            let kind = EventKind::RunEnded { outcome: RunState::Skipped, error: Some(why.clone()), retry_at: None };
+            insert_event(connection, NewEvent { run: Some(run.as_str()), id: Some(id.as_str()), kind }, now)?;
+            run
+        }
     };
     Ok(Claim::Claimed(run))
 }

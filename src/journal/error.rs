@@ -40,6 +40,18 @@ pub enum JournalError {
         /// The newest schema known here.
         known: usize,
     },
+    /// Only the service brings a journal to a newer schema.
+    #[error(
+        "the journal {path} was written by an earlier version (schema {found}, now {known}); `ollim-bot run` brings it up to date"
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: usize,
+        /// The schema that is read here.
+        known: usize,
+    },
     /// Making its folder, or keeping a damaged file aside, failed.
     #[error("the journal {path} cannot be opened")]
     Open {

@@ -8,6 +8,7 @@
 
 mod claims;
 mod error;
+mod events;
 mod generations;
 mod open;
 mod outbox;
@@ -35,11 +36,13 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::agent::Tokens;
 use crate::clock::Clock;
 use crate::definition::{DefinitionId, Kind};
 
 pub use claims::{Claim, NewClaim, Purpose};
 pub use error::JournalError;
+pub use events::{Event, EventFilter, EventKind};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use outbox::NewMessage;
 pub use process::ProcessIdentity;
@@ -85,7 +88,7 @@ impl Journal {
         let kept_aside = file.kept_aside.take();
         let newest = outbox::newest(&file.connection)?;
         let watermark = generations::latest(&file.connection)?;
-        let writer = Arc::new(writer::Writer::new(path, clock.clone(), file));
+        let writer = Arc::new(writer::Writer::new(path, clock.clone(), file)?);
         Ok(Self {
             _last: Arc::new(LastHandle(Arc::clone(&writer))),
             writer,
@@ -231,6 +234,10 @@ pub struct RunRecord {
     pub cost_usd: Option<f64>,
     /// As the client reports it.
     pub turns: Option<u32>,
+    /// The model that the client says it had.
+    pub model: Option<String>,
+    /// What it took of it.
+    pub tokens: Option<Tokens>,
     /// Refused calls, in order.
     pub denials: Vec<Denial>,
     /// Why it failed, was skipped or was cut off.

@@ -80,6 +80,9 @@ pub(super) fn open_reader(path: &Path) -> Result<Option<Connection>, JournalErro
     match version {
         // Made, but its first commit is still to come.
         0 => Ok(None),
+        found if found < schema::MIGRATIONS.len() => {
+            Err(JournalError::Older { path: path.to_owned(), found, known: schema::MIGRATIONS.len() })
+        }
         _ => Ok(Some(connection)),
     }
 }

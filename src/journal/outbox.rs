@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, params};
 use tokio::sync::watch;
 
+use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{Columns, ms};
 use super::runs::mark;
 use super::{Journal, JournalError, Message, RunId};
@@ -112,7 +113,11 @@ pub(super) fn insert_message(
         message.id.as_ref().map(DefinitionId::as_str),
         message.text,
     ])?;
-    Ok(connection.last_insert_rowid())
+    let number = connection.last_insert_rowid();
+    let (run, id) = (message.run.as_ref().map(RunId::as_str), message.id.as_ref().map(DefinitionId::as_str));
+    let kind = EventKind::Message { message: number, text: message.text.clone() };
+    insert_event(connection, NewEvent { run, id, kind }, now)?;
+    Ok(number)
 }
 
 pub(super) fn read_message(row: &Row<'_>) -> Result<Message, JournalError> {

@@ -56,7 +56,7 @@ pub struct Account {
 }
 
 const RUNS: &str = "
-SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns,
+SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns, r.model, r.tokens,
   r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from,
   CASE WHEN o.retry_at IS NOT NULL AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
     THEN o.retry_at END AS retry_at
@@ -233,6 +233,10 @@ impl JournalReader {
         Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
+    pub(super) fn connection(&self) -> Option<&Connection> {
+        self.0.as_ref()
+    }
+
     pub(super) fn all<T>(
         &self,
         sql: &str,
@@ -263,6 +267,8 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         late_ms: row.get("late_ms")?,
         cost_usd: row.get("cost_usd")?,
         turns: row.get("turns")?,
+        model: row.get("model")?,
+        tokens: row.get::<_, Option<String>>("tokens")?.and_then(|text| serde_json::from_str(&text).ok()),
         denials: Vec::new(),
         error: row.get("error")?,
         retry_at: row.maybe_at("retry_at")?,

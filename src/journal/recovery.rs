@@ -8,6 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, ObservedGeneration};
 use super::rows::{Columns, kind, ms, state};
 use super::{Journal, JournalError, Occurrence, ProcessIdentity, RunId, RunState};
@@ -98,12 +99,7 @@ impl Journal {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
-                connection.execute(
-                    "UPDATE run SET state = 'interrupted', ended = ?1,
-                       error = 'the service ended while it was going'
-                     WHERE state = 'running'",
-                    [ms(clock.now())],
-                )?;
+                interrupt(connection, clock.now())?;
                 Ok(Recovered {
                     unfinished: all(connection, UNFINISHED, unfinished)?,
                     recorded: all(connection, &recorded_sql("o.file_done = 0"), recorded)?,
@@ -225,6 +221,20 @@ fn recorded(row: &Row<'_>) -> Result<Recorded, JournalError> {
         outcome: state(&row.get::<_, String>("outcome")?)?,
         error: row.get("error")?,
     })
+}
+
+/// Closes the attempts that the previous process left running.
+fn interrupt(connection: &Connection, now: DateTime<Utc>) -> Result<(), JournalError> {
+    let why = "the service ended while it was going";
+    let mut update = connection.prepare_cached(
+        "UPDATE run SET state = 'interrupted', ended = ?1, error = ?2 WHERE state = 'running' RETURNING run",
+    )?;
+    let runs: Vec<String> = update.query_map(params![ms(now), why], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for run in runs {
+        let kind = EventKind::RunEnded { outcome: RunState::Interrupted, error: Some(why.into()), retry_at: None };
+        insert_event(connection, NewEvent { run: Some(&run), id: None, kind }, now)?;
+    }
+    Ok(())
 }
 
 fn consecutive_failures(row: &Row<'_>) -> Result<(ConsecutiveFailures, Option<Arc<str>>), JournalError> {

@@ -7,10 +7,12 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claims::text_of;
+use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
 use super::outbox::{NewMessage, insert_message};
-use super::rows::ms;
+use super::rows::{ms, time};
 use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
+use crate::agent::Tokens;
 
 /// What happens to an occurrence after one of its attempts has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,10 @@ pub struct Finish {
     pub cost_usd: Option<f64>,
     /// Turns of the model.
     pub turns: Option<u32>,
+    /// The model that the client says it has.
+    pub model: Option<String>,
+    /// What it took of it.
+    pub tokens: Option<Tokens>,
     /// What the person is told.
     pub messages: Vec<NewMessage>,
     /// The definition's failures in a row from now on, where they change.
@@ -64,6 +70,8 @@ impl Finish {
             transcript: None,
             cost_usd: None,
             turns: None,
+            model: None,
+            tokens: None,
             messages: Vec::new(),
             consecutive_failures: None,
         }
@@ -80,16 +88,21 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let changed = connection
-                    .prepare_cached("UPDATE run SET state = 'running', launched = ?2 WHERE run = ?1 AND state = 'claimed'")?
+                    .prepare_cached(
+                        "UPDATE run SET state = 'running', launched = ?2 WHERE run = ?1 AND state = 'claimed'",
+                    )?
                     .execute(params![run.as_str(), ms(clock.now())])?;
                 if changed != 1 {
                     return Err(JournalError::NotGoing(run.clone()));
                 }
-                let (occurrence, id): (i64, String) = connection
+                let (occurrence, id, at, attempt): (i64, String, i64, u32) = connection
                     .prepare_cached(
-                        "SELECT o.number, o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.run = ?1",
+                        "SELECT o.number, o.id, o.at, r.attempt FROM run r JOIN occurrence o ON o.number = r.occurrence
+                         WHERE r.run = ?1",
                     )?
-                    .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+                let kind = EventKind::RunStarted { attempt, scheduled: time(at)? };
+                insert_event(connection, NewEvent { run: Some(run.as_str()), id: Some(&id), kind }, clock.now())?;
                 let text = text_of(connection, &id, &text)?;
                 connection
                     .prepare_cached("UPDATE occurrence SET text = ?2 WHERE number = ?1 AND text IS NOT ?2")?
@@ -265,7 +278,8 @@ fn close_attempt(
         .prepare_cached(
             "UPDATE run SET state = ?2, ended = coalesce(ended, ?3), class = coalesce(?4, class),
                error = coalesce(?5, error), answer = coalesce(?6, answer), session = coalesce(?7, session),
-               transcript = coalesce(?8, transcript), cost_usd = coalesce(?9, cost_usd), turns = coalesce(?10, turns)
+               transcript = coalesce(?8, transcript), cost_usd = coalesce(?9, cost_usd), turns = coalesce(?10, turns),
+               model = coalesce(?11, model), tokens = coalesce(?12, tokens)
              WHERE run = ?1",
         )?
         .execute(params![
@@ -279,6 +293,8 @@ fn close_attempt(
             finish.transcript.as_ref().map(|path| path.to_string_lossy()),
             finish.cost_usd,
             finish.turns,
+            finish.model,
+            finish.tokens.and_then(|tokens| serde_json::to_string(&tokens).ok()),
         ])?;
     let (outcome, retry_at) = match finish.after {
         After::Closed => (Some(finish.state.as_str()), None),
@@ -288,5 +304,7 @@ fn close_attempt(
     connection
         .prepare_cached("UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1")?
         .execute(params![occurrence, outcome, retry_at])?;
-    Ok(())
+    let retry_at = if let After::RetryAt(at) = finish.after { Some(at) } else { None };
+    let kind = EventKind::RunEnded { outcome: finish.state, error: finish.error.clone(), retry_at };
+    insert_event(connection, NewEvent { run: Some(run.as_str()), id: None, kind }, now)
 }

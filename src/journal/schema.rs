@@ -130,6 +130,22 @@ CREATE TABLE session (
 ) WITHOUT ROWID;
 CREATE INDEX session_by_run ON session (by_run) WHERE by_run IS NOT NULL;
 ",
+    "
+-- What happened, in its order. `data`: an event as JSON, `kind`: its name.
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    run TEXT,
+    id TEXT,
+    kind TEXT NOT NULL,
+    data TEXT NOT NULL
+);
+CREATE INDEX event_run ON event (run, number) WHERE run IS NOT NULL;
+CREATE INDEX event_message ON event (number) WHERE kind = 'message';
+
+ALTER TABLE run ADD COLUMN model TEXT;
+ALTER TABLE run ADD COLUMN tokens TEXT;
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::ms;
 use super::runs::mark;
 use super::{Journal, JournalError, RunId};
@@ -31,7 +32,8 @@ impl Journal {
                 connection
                     .prepare_cached("INSERT INTO pending_update (at, run, text) VALUES (?1, ?2, ?3)")?
                     .execute(params![ms(now), id.as_str(), text])?;
-                Ok(())
+                let kind = EventKind::Update { text: text.clone() };
+                insert_event(connection, NewEvent { run: Some(id.as_str()), id: None, kind }, now)
             })
             .await?;
         self.marked_now(run);

@@ -15,8 +15,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
-use super::JournalError;
 use super::open::{FileIdentity, Opened, open};
+use super::{JournalError, events};
 use crate::clock::Clock;
 
 /// How many operations one commit takes at most: bounds how long the first of them waits for the last.
@@ -35,6 +35,8 @@ pub(super) struct Writer {
     /// `None` once closed.
     file: Mutex<Option<Opened>>,
     trouble: watch::Sender<Option<JournalError>>,
+    /// The newest event's number.
+    newest_event: watch::Sender<i64>,
     /// How many commits were made.
     #[cfg(test)]
     pub(super) commits: std::sync::atomic::AtomicU32,
@@ -87,8 +89,9 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation
 }
 
 impl Writer {
-    pub(super) fn new(path: &Path, clock: Clock, file: Opened) -> Self {
-        Self {
+    pub(super) fn new(path: &Path, clock: Clock, file: Opened) -> Result<Self, JournalError> {
+        Ok(Self {
+            newest_event: watch::Sender::new(events::newest(&file.connection)?),
             path: path.to_owned(),
             clock,
             queue: Mutex::default(),
@@ -97,7 +100,12 @@ impl Writer {
             trouble: watch::Sender::new(None),
             #[cfg(test)]
             commits: std::sync::atomic::AtomicU32::new(0),
-        }
+        })
+    }
+
+    /// The newest event's number, and each newer one when it is on the disk.
+    pub(super) fn newest_event(&self) -> watch::Receiver<i64> {
+        self.newest_event.subscribe()
     }
 
     /// The fault that holds the journal up, while there is one.
@@ -128,12 +136,19 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, JournalError> + Send + 'static,
     {
+        self.enqueue(work).await.unwrap_or(Err(JournalError::Closed))
+    }
+
+    /// Does `work` in the next commit, whether its answer is waited for or not.
+    pub(super) fn enqueue<T, F>(self: &Arc<Self>, work: F) -> oneshot::Receiver<Result<T, JournalError>>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, JournalError> + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        {
-            let mut queue = lock(&self.queue);
-            if queue.closed {
-                return Err(JournalError::Closed);
-            }
+        let mut queue = lock(&self.queue);
+        // Dropped, the reply says that the journal is closed.
+        if !queue.closed {
             queue.waiting.push_back(Box::new(Asked { work, outcome: None, reply }));
             if !queue.draining {
                 queue.draining = true;
@@ -141,7 +156,7 @@ impl Writer {
                 tokio::task::spawn_blocking(move || writer.drain());
             }
         }
-        answer.await.unwrap_or(Err(JournalError::Closed))
+        answer
     }
 
     fn drain(&self) {
@@ -211,7 +226,9 @@ impl Writer {
                 Err(_) => drop(savepoint),
             }
         }
+        let newest = events::newest(&transaction)?;
         transaction.commit()?;
+        self.newest_event.send_if_modified(|known| std::mem::replace(known, newest) != newest);
         #[cfg(test)]
         self.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())

@@ -11,16 +11,17 @@ use tokio::sync::Mutex;
 use tracing::{debug, error, info};
 
 use super::delegation::DelegationLimit;
+use super::events::RunEvents;
 use super::follow_up::NextCheck;
 use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
 use super::tools::{self, DeliveryState};
-use crate::agent::{RunHost, SessionId, ToolAnswer};
+use crate::agent::{Observation, RunHost, SessionId, ToolAnswer};
 use crate::bot::Bot;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{Denial, Journal, JournalError, ProcessIdentity, RunId};
+use crate::journal::{Denial, EventKind, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line};
 use crate::refusal::Refusal;
 use crate::schedule::LiveDefinitions;
@@ -53,6 +54,8 @@ pub struct Host {
     /// What it may hand on.
     pub(super) limit: DelegationLimit,
     pub(super) spawner: Arc<Spawner>,
+    /// What it is seen to do.
+    pub(super) events: RunEvents,
     /// Bare names of our tools that this run has.
     pub(super) tools: Vec<String>,
     pub(super) journal: Journal,
@@ -115,7 +118,9 @@ impl Host {
         let marked = self.mark(tools::SPAWN_AGENT).await;
         marked
             .map_err(|error| Refusal::user(format!("no agent was started, since it could not be recorded: {error}")))?;
-        self.spawner.spawn(request, Some((&self.run, &self.limit))).await
+        let spawned = self.spawner.spawn(request, Some((&self.run, &self.limit))).await?;
+        self.events.add(EventKind::Note { text: format!("started the agent {spawned}") });
+        Ok(spawned)
     }
 
     /// Marks that this run is about to have an effect. To be awaited before it is allowed.
@@ -149,7 +154,7 @@ impl Host {
 }
 
 /// Leaves the beginning of every text in a tool's input.
-fn cut_all(value: &mut Value) {
+pub(super) fn cut_all(value: &mut Value) {
     match value {
         Value::String(text) => {
             if let Some((end, _)) = text.char_indices().nth(MOST_SHOWN) {
@@ -252,6 +257,8 @@ impl RunHost for Host {
         if decision.verdict == Verdict::Deny {
             let input = serde_json::json!({ "command": decision.commands.first() });
             let (layer, reason) = (layer_name(decision.layer), decision.reason);
+            self.events
+                .add(EventKind::Note { text: format!("a program was refused: {}", on_one_line(&reason, MOST_SHOWN)) });
             self.record(Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason }).await;
             return answer;
         }
@@ -313,6 +320,10 @@ impl RunHost for Host {
         {
             error!(run = %self.run, %error, "the main session's id could not be kept");
         }
+    }
+
+    fn observe(&self, seen: Observation) {
+        self.events.observe(seen);
     }
 
     async fn client_denied(&self, tool: String, input: Value, reason: String) {

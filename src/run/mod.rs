@@ -4,6 +4,7 @@ pub mod chain;
 pub mod client_environment;
 pub mod delegation;
 pub mod dry_run;
+mod events;
 pub mod folder;
 pub mod follow_up;
 mod host;

@@ -16,6 +16,7 @@ use tracing::warn;
 
 use super::chain::FollowUp;
 use super::delegation::DelegationLimit;
+use super::events::RunEvents;
 use super::folder;
 use super::follow_up::NextCheck;
 use super::host::Host;
@@ -330,6 +331,7 @@ impl Runner {
             cancel: job.cancel.clone(),
             host: host.clone(),
         };
+        host.events.prompt(&request.prompt);
         let mut report = self.client.run(request).await;
         report.messages.append(&mut *host.delivered.lock().await);
         Ok(report)
@@ -385,6 +387,7 @@ impl Runner {
     fn host(&self, job: &Job, policy: Policy, sandbox: Option<JobSandbox>, settings: &RunSettings) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
+            events: RunEvents::new(job.run.clone(), self.journal.clone()),
             definition: job.definition.clone(),
             tools: our_tools(&job.definition, &policy),
             limit: DelegationLimit::of(&job.definition, &policy, settings),

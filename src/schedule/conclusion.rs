@@ -42,6 +42,8 @@ pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Fini
     finish.session = report.session.map(|session| session.0);
     finish.transcript = report.transcript;
     finish.cost_usd = report.cost_usd;
+    finish.model = report.model.clone();
+    finish.tokens = report.tokens;
     finish.turns = report.turns;
     let messages = report.messages.into_iter().map(|text| message(attempted, text));
     finish.messages.splice(0..0, messages);

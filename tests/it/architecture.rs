@@ -15,8 +15,9 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("definition", &["home", "policy"]),
     ("agents", &["definition", "home", "policy"]),
     ("config", &["definition", "home", "policy"]),
-    ("journal", &["clock", "definition", "home"]),
     ("agent", &["clock", "definition", "policy"]),
+    // Of the agent, what a client was seen to do.
+    ("journal", &["agent", "clock", "definition", "home"]),
     // Of the agent, its words for how an attempt ended.
     ("schedule", &["agent", "clock", "definition", "home", "journal"]),
     ("mcp", &["agent"]),
@@ -82,6 +83,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "agent",
             "agents",
             "app",
             "bot",

@@ -90,6 +90,19 @@ fn a_file_of_every_earlier_schema_is_gone_on_with() {
     }
 }
 
+/// Only the service changes a journal: who only looks says how it is brought up to date.
+#[test]
+fn a_file_of_an_earlier_schema_is_not_changed_by_looking() {
+    for (schema, sql) in fixtures() {
+        let bot = bot_with(&sql);
+        let refused = bot.run(["runs"]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains(&format!("an earlier version (schema {schema}")), "{refused:?}");
+        assert!(refused.stderr.contains("`ollim-bot run` brings it up to date"), "{refused:?}");
+        assert_eq!(version(&bot), schema);
+    }
+}
+
 /// After a downgrade: said with a remedy, and nothing is touched, by whoever looks.
 #[test]
 fn a_file_of_a_later_schema_is_refused_and_left_alone() {

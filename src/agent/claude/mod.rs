@@ -355,6 +355,8 @@ impl Claude {
             transcript,
             cost_usd: client.cost_usd,
             turns: client.turns,
+            model: client.model,
+            tokens: client.tokens,
             messages: Vec::new(),
         }
     }

@@ -4,13 +4,14 @@
 //! that is no JSON object is malformed. What a field means is for the session to judge.
 //! Source: the client's own Agent SDKs; every shape here was seen with 2.1.197 (`tests/fixtures/wire.jsonl`).
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tasks::{self, News};
-use crate::agent::ClientOptions;
+use crate::agent::{ClientOptions, Tokens};
 
 /// The callback that is asked before each call of a tool.
 pub(super) const BEFORE_TOOL: &str = "hook_0";
@@ -52,6 +53,7 @@ pub(super) struct Init {
     /// The tools that exist. `Agent` is called `Task` here.
     pub tools: Vec<String>,
     pub claude_code_version: String,
+    pub model: String,
 }
 
 /// A block of a message's content.
@@ -97,6 +99,32 @@ pub(super) struct TurnResult {
     pub num_turns: Option<u32>,
     pub total_cost_usd: Option<f64>,
     pub permission_denials: Vec<Denial>,
+    /// By the model's name; over the whole session, as the cost is.
+    #[serde(rename = "modelUsage")]
+    pub model_usage: BTreeMap<String, ModelUsage>,
+}
+
+/// What a session took of one model, in tokens.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ModelUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+}
+
+impl TurnResult {
+    /// What was taken of all models; `None`: the client does not say.
+    pub(super) fn tokens(&self) -> Option<Tokens> {
+        let of_model = |of: &ModelUsage| Tokens {
+            input: of.input_tokens,
+            cache_read: of.cache_read_input_tokens,
+            cache_write: of.cache_creation_input_tokens,
+            output: of.output_tokens,
+        };
+        self.model_usage.values().map(of_model).reduce(|sum, of| sum + of)
+    }
 }
 
 /// An entry of `permission_denials`.

@@ -26,7 +26,7 @@ use super::lines::LineError;
 use super::process::{Process, Sender};
 use super::protocol::{self, Block, Call, Form, Incoming, Init, SERVER, TurnResult};
 use super::tasks::Tasks;
-use crate::agent::{Request, RunHost, SessionId, SessionMode, ToolPipe};
+use crate::agent::{Observation, Request, RunHost, SessionId, SessionMode, Tokens, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
 /// Questions that wait for the host at once; more are denied right away.
@@ -46,6 +46,8 @@ pub(super) struct ClientState {
     pub cost_usd: Option<f64>,
     pub turns: Option<u32>,
     pub version: Option<String>,
+    pub model: Option<String>,
+    pub tokens: Option<Tokens>,
     /// What it has started and not ended.
     pub tasks: Tasks,
     /// Calls that it asked for when its input was closed: they did not run.
@@ -200,7 +202,7 @@ impl<'a> Turn<'a> {
                     (self.held.is_some() && !self.client.tasks.any()).then(|| Instant::now() + self.limits.leave);
             }
             Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
-            Incoming::ApiRetry { status } => tracing::debug!(?status, "the agent client tries its request again"),
+            Incoming::ApiRetry { status } => self.request.host.observe(Observation::ApiRetry { status }),
             Incoming::Assistant(blocks) => self.said(blocks),
             Incoming::User(blocks) => self.results(blocks),
             Incoming::Result(result) => return self.ended(result),
@@ -230,7 +232,10 @@ impl<'a> Turn<'a> {
             return Some(End::WithoutOurs(init.claude_code_version));
         }
         self.checked = true;
-        self.client.version = Some(init.claude_code_version).filter(|version| !version.is_empty());
+        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        (self.client.version, self.client.model) = (said(init.claude_code_version), said(init.model));
+        let (version, model) = (self.client.version.clone(), self.client.model.clone());
+        self.request.host.observe(Observation::ClientReady { version, model });
         self.now_in(init.session_id);
         None
     }
@@ -248,8 +253,13 @@ impl<'a> Turn<'a> {
     fn said(&mut self, blocks: Vec<Block>) {
         for block in blocks {
             match block {
-                Block::Text { text } if !text.is_empty() => self.client.answer = Some(text),
+                Block::Text { text } if !text.is_empty() => {
+                    self.request.host.observe(Observation::Said { text: text.clone() });
+                    self.client.answer = Some(text);
+                }
                 Block::ToolUse { id, name, input } => {
+                    let (call, tool, input_seen) = (id.clone(), name.clone(), input.clone());
+                    self.request.host.observe(Observation::ToolCall { call, tool, input: input_seen });
                     self.calls.insert(id, (name, input));
                 }
                 _ => {}
@@ -265,6 +275,8 @@ impl<'a> Turn<'a> {
             let reason = protocol::text_of(&content);
             // Told once: `permission_denials` names it again. Some denials are not marked as errors.
             let failed = is_error == Some(true) || protocol::reads_as_denial(&reason);
+            let (call, bytes) = (tool_use_id.clone(), reason.len());
+            self.request.host.observe(Observation::ToolResult { call, bytes, failed });
             if failed && self.verdicts.refused_unasked(&tool_use_id) {
                 let host = self.request.host.clone();
                 self.tell(async move { host.client_denied(tool, input, reason).await });
@@ -316,6 +328,8 @@ impl<'a> Turn<'a> {
                 Ok(Err(_)) => (false, "denied: ollim-bot failed to judge this call (a fault of its own)".into()),
                 Err(_) => (false, "denied: ollim-bot did not come to a verdict in time".into()),
             };
+            let said = if allow { String::new() } else { reason.clone() };
+            host.observe(Observation::ToolDecided { call: call.tool_use_id.clone(), allowed: allow, reason: said });
             verdicts.give(call.tool_use_id, call.tool_name, allow);
             out.send(&protocol::verdict(&id, form, allow, &reason, &call.tool_input));
         });

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::host::Host;
 use crate::agent::ToolAnswer;
-use crate::journal::{Denial, NewMessage};
+use crate::journal::{Denial, EventKind, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
 use crate::policy::{BOT, ToolLists};
 use crate::run::spawn::SpawnRequest;
@@ -153,7 +153,9 @@ impl Host {
             let marked = self.mark(FOLLOW_UP_CHAIN).await;
             marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
         }
-        self.next_check.schedule(delay, self.clock.now(), &self.definitions).await
+        let scheduled = self.next_check.schedule(delay, self.clock.now(), &self.definitions).await?;
+        self.events.add(EventKind::Note { text: scheduled.clone() });
+        Ok(scheduled)
     }
 
     /// A message from this run.

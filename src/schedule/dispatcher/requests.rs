@@ -12,7 +12,7 @@ use super::due::Firing;
 use super::phase::Phase;
 use super::recovery::PAUSED;
 use crate::definition::DefinitionId;
-use crate::journal::{Finish, JournalError, NewClaim, Purpose, RunId, RunState};
+use crate::journal::{EventKind, Finish, JournalError, NewClaim, Purpose, RunId, RunState};
 
 impl Dispatcher {
     pub(super) fn obey(&mut self, command: Command) {
@@ -25,8 +25,14 @@ impl Dispatcher {
                 }
                 _ => self.replace(all),
             },
-            Command::Upsert(loaded) => self.upsert(loaded),
-            Command::Remove(id) => self.remove(&id),
+            Command::Upsert(loaded) => {
+                self.journal.record_apart(Some(&loaded.definition.id), EventKind::DefinitionChanged);
+                self.upsert(loaded);
+            }
+            Command::Remove(id) => {
+                self.journal.record_apart(Some(&id), EventKind::DefinitionRemoved);
+                self.remove(&id);
+            }
             Command::LookAgain(file) => self.look_again(&file),
             Command::Fire(id, reply) => self.fire(&id, reply),
             Command::Cancel(run, reply) => self.cancel(run, reply),

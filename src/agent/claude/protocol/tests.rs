@@ -134,7 +134,7 @@ fn odd_lines_are_passed_over_and_odd_questions_are_not() {
     Ok(Other("system/init"))
     Ok(Assistant([Other, Text { text: "" }]))
     Ok(Assistant([]))
-    Ok(Result(TurnResult { subtype: "", is_error: true, api_error_status: None, result: None, errors: [String("its result cannot be read")], session_id: "", num_turns: None, total_cost_usd: None, permission_denials: [] }))
+    Ok(Result(TurnResult { subtype: "", is_error: true, api_error_status: None, result: None, errors: [String("its result cannot be read")], session_id: "", num_turns: None, total_cost_usd: None, permission_denials: [], model_usage: {} }))
     Ok(ApiRetry { status: Some(401) })
     Ok(ApiRetry { status: None })
     Ok(Request { id: "", request: Unknown("") })

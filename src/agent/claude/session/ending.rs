@@ -96,6 +96,7 @@ impl ClientState {
     /// The figures of a result. The client sums up what a session costs; turns it counts from one result to the next.
     fn take_from(&mut self, result: &TurnResult) {
         self.cost_usd = result.total_cost_usd.or(self.cost_usd);
+        self.tokens = result.tokens().or(self.tokens);
         self.turns = result.num_turns.map(|turns| turns + self.turns.unwrap_or(0)).or(self.turns);
         if let Some(text) = &result.result
             && !text.is_empty()

@@ -1,0 +1,80 @@
+//! What a client is seen to do in a run: the part of a run's record that only the client's own messages tell.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Something that a client said or did, in the order in which it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Observation {
+    /// It has set up its session.
+    ClientReady {
+        /// The client's version, where it says so.
+        version: Option<String>,
+        /// The model, where it says so.
+        model: Option<String>,
+    },
+    /// The model said something.
+    Said {
+        /// The text, as it stands in the message.
+        text: String,
+    },
+    /// The model calls a tool.
+    ToolCall {
+        /// The client's id of the call.
+        call: String,
+        /// The tool's name.
+        tool: String,
+        /// Its input.
+        input: Value,
+    },
+    /// The call was decided.
+    ToolDecided {
+        /// The client's id of the call.
+        call: String,
+        /// Whether it may run.
+        allowed: bool,
+        /// The sentence that the agent was given; empty where it may run.
+        reason: String,
+    },
+    /// The call is over.
+    ToolResult {
+        /// The client's id of the call.
+        call: String,
+        /// The length of its result's text in bytes.
+        bytes: usize,
+        /// Whether it failed.
+        failed: bool,
+    },
+    /// A request to the model's API failed; the client tries it again by itself.
+    ApiRetry {
+        /// The HTTP status; `None`: there was no answer.
+        status: Option<u16>,
+    },
+}
+
+/// What a run took of its model, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Read afresh.
+    pub input: u64,
+    /// Read from the cache.
+    pub cache_read: u64,
+    /// Written to the cache.
+    pub cache_write: u64,
+    /// Written by the model.
+    pub output: u64,
+}
+
+impl std::ops::Add for Tokens {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            cache_read: self.cache_read + other.cache_read,
+            cache_write: self.cache_write + other.cache_write,
+            output: self.output + other.output,
+        }
+    }
+}

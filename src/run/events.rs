@@ -1,0 +1,87 @@
+//! What is recorded of a run while it runs: what its client says and does, in order and within bounds.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use super::host::cut_all;
+use crate::agent::Observation;
+use crate::journal::{EventKind, Journal, RunId};
+
+/// Longest text of one event, in characters. The client's transcript has all of it.
+const LONGEST_TEXT: usize = 20_000;
+
+/// What one run may add to the journal by talking, in bytes.
+const MOST_RECORDED: usize = 2 * 1024 * 1024;
+
+/// What an event takes beside its texts, in bytes.
+const EVENT_SIZE: usize = 200;
+
+/// The events of one run.
+pub(super) struct RunEvents {
+    run: RunId,
+    journal: Journal,
+    /// Bytes that may still be recorded.
+    left: AtomicUsize,
+}
+
+impl RunEvents {
+    pub(super) fn new(run: RunId, journal: Journal) -> Self {
+        Self { run, journal, left: AtomicUsize::new(MOST_RECORDED) }
+    }
+
+    /// Adds something that has happened. A run that says too much has the rest left out, and that is recorded.
+    pub(super) fn add(&self, kind: EventKind) {
+        let size = EVENT_SIZE + size_of(&kind);
+        let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| match left {
+            0 => None,
+            left => Some(left.saturating_sub(size)),
+        });
+        match spent {
+            Ok(left) if left > size => self.journal.record(&self.run, kind),
+            Ok(_) => self.journal.record(&self.run, EventKind::Cut),
+            Err(_) => {}
+        }
+    }
+
+    /// The prompt that the client is given.
+    pub(super) fn prompt(&self, prompt: &str) {
+        self.add(EventKind::Prompt { text: cut(prompt) });
+    }
+
+    /// What the client is seen to do.
+    pub(super) fn observe(&self, mut seen: Observation) {
+        match &mut seen {
+            Observation::Said { text } => *text = cut(text),
+            Observation::ToolCall { input, .. } => cut_all(input),
+            Observation::ToolDecided { reason, .. } => *reason = cut(reason),
+            Observation::ClientReady { .. } | Observation::ToolResult { .. } | Observation::ApiRetry { .. } => {}
+        }
+        self.add(EventKind::Observed(seen));
+    }
+}
+
+fn size_of(kind: &EventKind) -> usize {
+    match kind {
+        EventKind::Prompt { text } | EventKind::Observed(Observation::Said { text }) => text.len(),
+        EventKind::Observed(Observation::ToolCall { input, .. }) => size_of_value(input),
+        EventKind::Observed(Observation::ToolDecided { reason, .. }) => reason.len(),
+        _ => 0,
+    }
+}
+
+fn size_of_value(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size_of_value).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + size_of_value(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
