@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::ServiceCommand;
+use super::{CostsBy, ServiceCommand};
 use crate::definition::fields::Field;
 use crate::definition::{Draft, FieldValue, Kind};
 use crate::journal::RunFilter;
@@ -45,6 +45,15 @@ pub enum Command {
     Run {
         /// Its id.
         run: String,
+        /// With what its calls returned.
+        full: bool,
+    },
+    /// What runs have cost.
+    Costs {
+        /// Summed up by what.
+        by: CostsBy,
+        /// Only of runs that were scheduled in so much time up to now.
+        since: Option<Duration>,
     },
     /// What the bot has said, newest last.
     Inbox {

@@ -30,6 +30,7 @@ impl Command {
             | Self::Next { .. }
             | Self::Runs(_)
             | Self::Run { .. }
+            | Self::Costs { .. }
             | Self::Inbox { .. }
             | Self::Budget
             | Self::Config

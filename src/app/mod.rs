@@ -14,10 +14,12 @@ mod chains;
 mod change;
 mod check;
 mod command;
+mod costs;
 mod dry_run;
 mod edit;
 mod effect;
 mod environment;
+mod events;
 mod init;
 mod jobs;
 mod outcome;
@@ -32,6 +34,7 @@ mod sessions;
 mod status;
 mod suppressed;
 pub mod times;
+mod transcript;
 mod upcoming;
 mod when;
 
@@ -44,15 +47,20 @@ use chrono_tz::Tz;
 
 pub use check::Checked;
 pub use command::{Command, FieldChange, FieldChanges, When};
+pub use costs::{Costs, CostsBy, CostsRow};
 pub use dry_run::DryRun;
 pub use effect::Effect;
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_program};
+pub use events::Watched;
 pub use init::{make_folders, make_home};
 pub use jobs::{Failed, Job, JobList, summary};
 pub use outcome::{Outcome, Recorded};
 pub use overdue::Overdue;
 pub use policy::{Explanation, JobPolicy};
-pub use service::{ClientStatus, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus, another_answer};
+pub use runs::RunDetails;
+pub use service::{
+    ClientStatus, Events, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus, another_answer,
+};
 pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};
 pub use upcoming::{Occurrence, Upcoming};
@@ -140,7 +148,8 @@ impl App {
                 upcoming::next(count, from.as_deref(), until.as_deref(), &ids, self).map(Outcome::Upcoming)
             }
             Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
-            Command::Run { run } => runs::show(&run, self).map(|run| Outcome::Run(Box::new(run))),
+            Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),
+            Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),
             Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
             Command::Budget => budget::left(self).map(Outcome::Budget),
             Command::Config => Ok(Outcome::Settings(self.config()?.settings())),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    Checked, DryRun, Explanation, Job, JobList, JobPolicy, Overview, ServiceReply, Session, SessionList, Status,
-    Upcoming,
+    Checked, Costs, DryRun, Explanation, Job, JobList, JobPolicy, Overview, RunDetails, ServiceReply, Session,
+    SessionList, Status, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
@@ -33,7 +33,9 @@ pub enum Outcome {
         filter: RunFilter,
     },
     /// One run.
-    Run(Box<RunRecord>),
+    Run(Box<RunDetails>),
+    /// What runs have cost.
+    Costs(Costs),
     /// Messages, newest last.
     Inbox(Vec<Message>),
     /// The ping budget, as it is now.

@@ -1,10 +1,10 @@
 //! What the journal knows: runs and messages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use super::{App, jobs};
+use super::{App, jobs, transcript};
 use crate::definition::DefinitionId;
-use crate::journal::{JournalReader, Message, RunFilter, RunId, RunRecord};
+use crate::journal::{Event, JournalReader, Message, RunFilter, RunId, RunRecord};
 use crate::refusal::Refusal;
 
 /// Runs, newest first.
@@ -33,9 +33,26 @@ fn known(id: &DefinitionId, journal: &JournalReader, app: &App) -> Result<(), Re
     })
 }
 
+/// One run, and what happened in it.
+#[derive(Debug)]
+pub struct RunDetails {
+    /// The run.
+    pub run: RunRecord,
+    /// What happened, in its order; empty for a caller that is a run itself.
+    pub events: Vec<Event>,
+    /// Whether every text was asked for.
+    pub full: bool,
+    /// What its calls returned, by the client's id of the call, where that was asked for and its transcript is there.
+    pub results: HashMap<String, String>,
+}
+
 /// One run.
-pub(super) fn show(run: &str, app: &App) -> Result<RunRecord, Refusal> {
-    named(run, &open(app)?)
+pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refusal> {
+    let journal = open(app)?;
+    let run = named(run, &journal)?;
+    let events = app.events_of(&run.run, &journal)?;
+    let results = run.transcript.as_deref().filter(|_| full && !events.is_empty()).map(transcript::results);
+    Ok(RunDetails { results: results.unwrap_or_default(), full, events, run })
 }
 
 /// Messages, newest last.

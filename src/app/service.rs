@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{App, Outcome, jobs};
 use crate::bot::budget::PingBudget;
 use crate::definition::DefinitionId;
-use crate::journal::{RunId, RunState};
+use crate::journal::{Event, EventFilter, RunId, RunState};
 use crate::policy::ToolLists;
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
@@ -136,6 +136,9 @@ pub struct Sandbox {
     pub detail: String,
 }
 
+/// Events, the oldest first. The next one is waited for.
+pub type Events = Box<dyn Iterator<Item = Result<Event, Refusal>>>;
+
 /// The running service, as a command reaches it: directly inside the service, by the control socket from elsewhere.
 pub trait Service: Send + Sync {
     /// Has the service do something. `None`: it does not run.
@@ -143,6 +146,12 @@ pub trait Service: Send + Sync {
     /// # Errors
     /// Why it did not do it, or cannot be asked.
     fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal>;
+    /// What happens after the event `after`, or from now on, as it happens. It ends when the service does. `None`: it does not
+    /// run.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    fn follow(&self, after: Option<i64>, filter: EventFilter) -> Result<Option<Events>, Refusal>;
 }
 
 /// Asks the service, which has to run.
@@ -167,7 +176,7 @@ pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
     }
 }
 
-fn not_running() -> Refusal {
+pub(super) fn not_running() -> Refusal {
     Refusal::environment("the service is not running").hint("start it: `ollim-bot run`")
 }
 

@@ -41,7 +41,16 @@ pub enum Own {
         id: String,
     },
     /// Fires by the service, or by one that is started for it.
-    Fire(String),
+    Fire {
+        /// What.
+        id: String,
+        /// Whether the run is shown, and waited for.
+        wait: bool,
+    },
+    /// Shows a run to its end; `None`: everything that happens.
+    Follow(Option<String>),
+    /// Shows so many messages, and those that come.
+    FollowInbox(u32),
     /// Is the service.
     Run(args::RunArgs),
     /// Becomes a command of the person's own.
@@ -60,19 +69,24 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Completions { shell }) => return Ok(Typed::Own(Own::Completions(shell))),
         Some(args::Command::Run(args)) => return Ok(Typed::Own(Own::Run(args))),
         Some(args::Command::External(words)) => return Ok(Typed::Own(Own::External(words))),
-        Some(args::Command::Fire { id, dry_run: false }) => return Ok(Typed::Own(Own::Fire(id))),
+        Some(args::Command::Fire { id, wait, dry_run: false }) => return Ok(Typed::Own(Own::Fire { id, wait })),
         Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
         Some(args::Command::Budget { set: None }) => Command::Budget,
-        Some(args::Command::Fire { id, dry_run: true }) => Command::DryRun { id },
+        Some(args::Command::Fire { id, dry_run: true, .. }) => Command::DryRun { id },
         Some(args::Command::Runs(args)) => match args.command {
-            Some(Runs::Show { run }) => Command::Run { run },
+            Some(Runs::Follow { target }) => return Ok(Typed::Own(Own::Follow(target))),
+            Some(Runs::Show { run, transcript }) => Command::Run { run, full: transcript },
             None => Command::Runs(RunFilter {
                 id: args.id.map(DefinitionId::new),
                 failed: args.failed,
                 limit: Some(at_most(args.count)),
             }),
         },
-        Some(args::Command::Inbox { count }) => Command::Inbox { count: at_most(count) },
+        Some(args::Command::Inbox { count, follow: true }) => {
+            return Ok(Typed::Own(Own::FollowInbox(at_most(count))));
+        }
+        Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
+        Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count: at_most(count) },
         Some(args::Command::Status) => Command::Status,
         Some(args::Command::Config) => Command::Config,
         Some(args::Command::Init { force }) => Command::Init { force },

@@ -3,19 +3,22 @@
 use super::args::Color;
 use super::output::{FAINT, Output, paint};
 use super::render::{self, View};
-use super::run;
-use crate::app::{App, Command, Outcome};
+use super::{run, watch};
+use crate::app::{App, Command, Outcome, ServiceReply};
 use crate::daemon::ending::Until;
 use crate::journal::RunState;
 use crate::refusal::Refusal;
 
-/// Fires a definition.
+/// Fires a definition. `wait`: shows the run to its end, in these colours.
 ///
 /// # Errors
 /// When there is no such definition, or it cannot run now.
-pub(super) fn fire(id: &str, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
+pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     let id = match app.execute(Command::Fire { id: id.to_owned() })? {
         Outcome::NotRunning(id) => id,
+        Outcome::Service(ServiceReply::Fired { run, .. }) if let Some(color) = wait => {
+            return watch::runs(Some(run.as_str()), app, view, color, output);
+        }
         fired => {
             render::render(fired, view, output);
             return Ok(());
@@ -27,7 +30,8 @@ pub(super) fn fire(id: &str, app: &App, view: &View, output: &mut Output) -> Res
     run::log("warn", Color::Auto, app)?;
     let run = run::serve(Until::default(), Some(id), app)?;
     let run = run.ok_or_else(|| Refusal::environment("the run left no record"))?;
-    let Outcome::Run(run) = app.execute(Command::Run { run: run.to_string() })? else { return Ok(()) };
+    let Outcome::Run(details) = app.execute(Command::Run { run: run.to_string(), full: false })? else { return Ok(()) };
+    let run = details.run;
     if run.outcome != RunState::Completed {
         output.exit = 1;
     }

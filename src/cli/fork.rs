@@ -38,7 +38,7 @@ pub fn ask(argv: &[OsString], token: &str, app: &App) -> Result<Output, Refusal>
             Err(external::become_command(&program, &args, &app.home))
         }
         Ok(Reply::Refused(refusal)) => Err(refusal),
-        Ok(Reply::Done(_)) => Err(another_answer()),
+        Ok(Reply::Done(_) | Reply::Event(_)) => Err(another_answer()),
         Err(CallError::NotRunning) => {
             Err(Refusal::environment("inside a job every command goes through the service, which is not running")
                 .hint("the job's time is over: end here"))
@@ -109,7 +109,9 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
             let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
             return Ok(Some(Reply::Exec { name: name.to_owned(), args }));
         }
-        Typed::Own(Own::SetBudget(_) | Own::Fire(_) | Own::Run(_)) => return Err(alone()),
+        Typed::Own(Own::SetBudget(_) | Own::Fire { .. } | Own::Run(_) | Own::Follow(_) | Own::FollowInbox(_)) => {
+            return Err(alone());
+        }
     }
     Ok(None)
 }

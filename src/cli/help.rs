@@ -48,10 +48,12 @@ What happens
   next              ollim-bot next -n 20
   status            ollim-bot status
   runs              ollim-bot runs morning-mail --failed
-  runs show         ollim-bot runs show 5a91c0de
+  runs show         ollim-bot runs show 5a91c0de               (--transcript: all of it)
+  runs follow       ollim-bot runs follow morning-mail         (without an id: all)
+  costs             ollim-bot costs --by day --since 30d
   budget            ollim-bot budget                           (--set 5: fill it up)
-  inbox             ollim-bot inbox -n 5
-  fire              ollim-bot fire morning-mail --dry-run      (without --dry-run: run it now)
+  inbox             ollim-bot inbox -n 5                       (--follow: and what comes)
+  fire              ollim-bot fire morning-mail --wait         (--dry-run: nothing is run)
   cancel-run        ollim-bot cancel-run 5a91c0de
 
 The service

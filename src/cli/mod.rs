@@ -13,6 +13,7 @@ pub mod help;
 pub mod output;
 pub mod render;
 mod run;
+mod watch;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -87,7 +88,7 @@ fn command_names() -> Vec<String> {
 /// Why it was not done. What was put out before stands.
 pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Result<(), Refusal> {
     let Cli { global, command } = cli;
-    let view = View::of(app, global.json);
+    let view = View::of(app, global.json).on_terminal();
     match command::typed(command, Some(folder))? {
         Typed::App(command) => render::render(app.execute(command)?, &view, output),
         Typed::Own(own) => match own {
@@ -96,7 +97,12 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
                 render::render(app.execute(Command::Budget)?, &view, output);
             }
             Own::Edit { kind, id } => edit::edit(kind, &id, app, &view, output)?,
-            Own::Fire(id) => fire::fire(&id, app, &view, output)?,
+            Own::Fire { id, wait } => fire::fire(&id, wait.then_some(global.color), app, &view, output)?,
+            Own::Follow(target) => watch::runs(target.as_deref(), app, &view, global.color, output)?,
+            Own::FollowInbox(count) => {
+                render::render(app.execute(Command::Inbox { count })?, &view, output);
+                watch::inbox(app, &view, global.color, output)?;
+            }
             Own::Run(args) => run::run(&args, global.color, app)?,
             Own::External(words) => {
                 refuse_json(global.json)?;

@@ -104,6 +104,19 @@ impl Output {
         }
     }
 
+    /// Writes what there is by now, and goes on with nothing: for commands that do not end soon. Returns whether anybody reads
+    /// it.
+    ///
+    /// # Errors
+    /// When the streams cannot be written for another reason, such as a full disk.
+    pub fn print_now(&mut self, color: Color) -> Result<bool, Refusal> {
+        let written = write_all(io::stdout(), color, &self.stdout)
+            .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.stderr)?));
+        self.stdout.clear();
+        self.stderr.clear();
+        written.map_err(|error| Refusal::environment(format!("cannot write: {error}")))
+    }
+
     /// Writes all of it to this process's own stdout and stderr. A closed pipe (`… | head`) is not an error.
     ///
     /// # Errors
@@ -111,8 +124,15 @@ impl Output {
     pub fn print(&self, color: Color) -> io::Result<()> {
         let out = write_all(io::stdout(), color, &self.stdout);
         let err = write_all(io::stderr(), color, &self.stderr);
-        out.and(err)
+        out.and(err).map(drop)
     }
+}
+
+/// How many characters fit a line of this process's own terminal; `None`: its output goes elsewhere.
+#[must_use]
+pub fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// What `color` means for a stream; never `Auto`.
@@ -124,8 +144,8 @@ fn choice(stream: &impl RawStream, color: Color) -> ColorChoice {
     }
 }
 
-/// In one piece: a long list is one system call, not one for every line.
-fn write_all(mut stream: impl RawStream, color: Color, text: &str) -> io::Result<()> {
+/// In one piece: a long list is one system call, not one for every line. Returns whether anybody reads it.
+fn write_all(mut stream: impl RawStream, color: Color, text: &str) -> io::Result<bool> {
     let colored = text.contains('\u{1b}');
     let written = if colored && choice(&stream, color) == ColorChoice::Never {
         stream.write_all(anstream::adapter::strip_str(text).to_string().as_bytes())
@@ -133,8 +153,8 @@ fn write_all(mut stream: impl RawStream, color: Color, text: &str) -> io::Result
         stream.write_all(text.as_bytes())
     };
     match written.and_then(|()| stream.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        other => other.map(|()| true),
     }
 }
 

@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::lock::Lock;
-use super::wire::{self, Hello, LINE_LIMIT, Reply, Request};
-use crate::app::{Service, ServiceCommand, ServiceReply, another_answer, make_folders};
+use super::wire::{self, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
+use crate::app::{Events, Service, ServiceCommand, ServiceReply, another_answer, make_folders};
 use crate::bot::budget::SharedBudget;
 use crate::clock::Clock;
 use crate::home::Home;
-use crate::journal::Journal;
+use crate::journal::{EventFilter, Journal};
 use crate::refusal::Refusal;
 
 /// Longest wait for an answer: reading commands over many definitions take their time on a cold disk.
@@ -55,6 +55,24 @@ impl Service for Remote {
             Err(error) => Err(error.into()),
         }
     }
+
+    fn follow(&self, after: Option<i64>, filter: EventFilter) -> Result<Option<Events>, Refusal> {
+        let mut connection = match Connection::as_person(&self.home) {
+            Ok(connection) => connection,
+            Err(CallError::NotRunning) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        connection.send(&Request::Subscribe { after, filter })?;
+        // The next event may be long in coming.
+        connection.stream.get_ref().set_read_timeout(None).map_err(CallError::Io)?;
+        Ok(Some(Box::new(std::iter::from_fn(move || match connection.receive() {
+            Ok(Some(Reply::Event(event))) => Some(Ok(*event)),
+            Ok(Some(Reply::Refused(refusal))) => Some(Err(refusal)),
+            Ok(Some(_)) => Some(Err(another_answer())),
+            Ok(None) => None,
+            Err(error) => Some(Err(error.into())),
+        }))))
+    }
 }
 
 impl Remote {
@@ -82,44 +100,89 @@ impl From<CallError> for Refusal {
     }
 }
 
-/// Asks as the person, with the token that the service left in `state/`.
+/// Asks one thing as the person, with the token that the service left in `state/`.
 ///
 /// # Errors
 /// [`CallError`].
 pub fn as_person(home: &Home, request: &Request) -> Result<Reply, CallError> {
-    let token = match std::fs::read_to_string(home.user_token()) {
-        Ok(token) => token,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CallError::NotRunning),
-        Err(error) => return Err(CallError::Token(error)),
-    };
-    with_token(home, token.trim(), request)
+    Connection::as_person(home)?.ask(request)
 }
 
-/// Asks with a token.
+/// Asks one thing with a token.
 ///
 /// # Errors
 /// [`CallError`].
 pub fn with_token(home: &Home, token: &str, request: &Request) -> Result<Reply, CallError> {
-    let (path, _folder) = wire::reachable(&home.socket()).map_err(absent)?;
-    let mut stream = UnixStream::connect(path).map_err(absent)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
-    let mut lines = encode(&Hello { token: token.to_owned() })?;
-    lines.push('\n');
-    lines.push_str(&encode(request)?);
-    lines.push('\n');
-    // A service that refuses the token closes at once: its answer still stands, though the rest was not taken.
-    let sent = stream.write_all(lines.as_bytes());
-    let mut answer = String::new();
-    // Room for the JSON escapes of the longest line.
-    let limit = u64::try_from(LINE_LIMIT).unwrap_or(u64::MAX).saturating_mul(16);
-    let read = BufReader::new(stream.take(limit)).read_line(&mut answer);
-    if answer.is_empty() {
-        sent.map_err(CallError::Io)?;
-        read.map_err(CallError::Io)?;
-        return Err(CallError::Answer("nothing".into()));
+    Connection::open(home, token)?.ask(request)
+}
+
+/// A connection to the service.
+pub struct Connection {
+    stream: BufReader<UnixStream>,
+}
+
+impl Connection {
+    /// Connects as the person, with the token that the service left in `state/`.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn as_person(home: &Home) -> Result<Self, CallError> {
+        let token = match std::fs::read_to_string(home.user_token()) {
+            Ok(token) => token,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CallError::NotRunning),
+            Err(error) => return Err(CallError::Token(error)),
+        };
+        Self::open(home, token.trim())
     }
-    serde_json::from_str(&answer).map_err(|error| CallError::Answer(error.to_string()))
+
+    /// Connects with a token.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn open(home: &Home, token: &str) -> Result<Self, CallError> {
+        let (path, _folder) = wire::reachable(&home.socket()).map_err(absent)?;
+        let stream = UnixStream::connect(path).map_err(absent)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
+        let mut connection = Self { stream: BufReader::new(stream) };
+        // A service that refuses the token closes at once: its answer still stands, though the rest was not taken.
+        let _refused = connection.send(&Hello { token: token.to_owned(), protocol: PROTOCOL });
+        Ok(connection)
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, CallError> {
+        let sent = self.send(request);
+        match self.receive() {
+            Ok(Some(reply)) => Ok(reply),
+            received => {
+                sent?;
+                received?;
+                Err(CallError::Answer("nothing".into()))
+            }
+        }
+    }
+
+    fn send(&mut self, value: &impl serde::Serialize) -> Result<(), CallError> {
+        let mut line = encode(value)?;
+        line.push('\n');
+        self.stream.get_mut().write_all(line.as_bytes()).map_err(CallError::Io)
+    }
+
+    /// The next reply; `None`: there is no other.
+    fn receive(&mut self) -> Result<Option<Reply>, CallError> {
+        // Room for the JSON escapes of the longest line.
+        let limit = u64::try_from(LINE_LIMIT).unwrap_or(u64::MAX).saturating_mul(16);
+        let mut answer = String::new();
+        let read = self.stream.by_ref().take(limit).read_line(&mut answer);
+        if answer.is_empty() {
+            return read.map(|_| None).map_err(CallError::Io);
+        }
+        serde_json::from_str(&answer).map(Some).map_err(|error| CallError::Answer(error.to_string()))
+    }
 }
 
 fn encode(value: &impl serde::Serialize) -> Result<String, CallError> {

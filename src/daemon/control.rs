@@ -1,8 +1,8 @@
 //! The service's side of the control socket.
 //!
 //! What always holds: nothing is answered without a token that stands for the person or a live run; a run may
-//! only have command lines executed, never command the service; lines and waiting are bounded, and every caller
-//! has a task of its own, so that none can hold up another.
+//! only have one command line executed, never command the service; lines are bounded, and so is all waiting but the person's;
+//! every caller has a task of its own, so that none can hold up another.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,14 +14,15 @@ use std::time::Duration;
 
 use agent_sandbox::token;
 use async_trait::async_trait;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::wire::{self, HELLO_LIMIT, Hello, LINE_LIMIT, Reply, Request};
+use super::wire::{self, HELLO_LIMIT, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
 use crate::app::{Caller, ServiceCommand, ServiceReply};
 use crate::home::Home;
+use crate::journal::{Event, EventFilter};
 use crate::refusal::Refusal;
 use crate::run::tokens::{RunAuthority, Tokens};
 
@@ -39,6 +40,10 @@ pub trait Handler: Send + Sync + 'static {
     async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply;
     /// Does what the person asks of the service.
     async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal>;
+    /// The number of the newest event.
+    fn newest_event(&self) -> i64;
+    /// The oldest events after `number`, some of them; waits until there is one.
+    async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal>;
 }
 
 /// The socket, bound and private, and the person's token.
@@ -127,48 +132,110 @@ async fn converse(
         () = stranger.cancelled() => return Err(io::ErrorKind::ConnectionReset.into()),
     };
     drop(known);
-    let refused = |reason: &str| Reply::Refused(Refusal::user(reason));
-    let reply = match hello {
-        None => refused("no token was presented"),
-        Some(text) => match identify(&text, person, tokens) {
-            None => refused("this token is not known: it belongs to a run that has ended, or to another data folder"),
-            Some(Caller::Person) => request(&mut read, Caller::Person, handler).await?,
-            Some(Caller::Run(run)) => match run.call() {
-                Some(_place) => request(&mut read, Caller::Run(run.clone()), handler).await?,
-                None => refused("too many calls of this run at a time; wait until the others have ended"),
-            },
-        },
+    let caller = match hello.as_deref().map(|hello| identify(hello, person, tokens)) {
+        None => Err(Refusal::user("no token was presented")),
+        Some(caller) => caller,
     };
-    let mut text = serde_json::to_string(&reply)?;
-    text.push('\n');
-    patient(write.write_all(text.as_bytes())).await
-}
-
-fn identify(hello: &str, person: &str, tokens: &Tokens) -> Option<Caller> {
-    let Hello { token } = serde_json::from_str(hello).ok()?;
-    if token::same(token.as_bytes(), person.as_bytes()) {
-        return Some(Caller::Person);
+    match caller {
+        Err(refusal) => send(&mut write, &Reply::Refused(refusal)).await,
+        Ok(Caller::Person) => serve_person(&mut read, &mut write, handler).await,
+        Ok(Caller::Run(run)) => {
+            let reply = match run.call() {
+                Some(_place) => match patient(line(&mut read, LINE_LIMIT)).await.map(parse)? {
+                    Ok(request) => answer(Caller::Run(run.clone()), request, handler).await,
+                    Err(refusal) => Reply::Refused(refusal),
+                },
+                None => Reply::Refused(Refusal::user(
+                    "too many calls of this run at a time; wait until the others have ended",
+                )),
+            };
+            send(&mut write, &reply).await
+        }
     }
-    tokens.find(&token).map(Caller::Run)
 }
 
-/// Reads the request and handler it.
-async fn request(read: &mut (impl AsyncBufRead + Unpin), caller: Caller, handler: &dyn Handler) -> io::Result<Reply> {
-    let refused = |reason: String| Reply::Refused(Refusal::user(reason));
-    Ok(match patient(line(read, LINE_LIMIT)).await?.map(|text| serde_json::from_str(&text)) {
-        None => refused("the request is too long or was cut off".into()),
-        Some(Err(error)) => refused(format!("the request cannot be read: {error}")),
-        Some(Ok(request)) => answer(caller, request, handler).await,
-    })
+fn identify(hello: &str, person: &str, tokens: &Tokens) -> Result<Caller, Refusal> {
+    let unknown = "this token is not known: it belongs to a run that has ended, or to another data folder";
+    let Ok(Hello { token, protocol }) = serde_json::from_str(hello) else { return Err(Refusal::user(unknown)) };
+    let caller = if token::same(token.as_bytes(), person.as_bytes()) {
+        Caller::Person
+    } else {
+        Caller::Run(tokens.find(&token).ok_or_else(|| Refusal::user(unknown))?)
+    };
+    if protocol != PROTOCOL {
+        let differ = format!("the service is of another version (its protocol is {PROTOCOL}, the caller's {protocol})");
+        return Err(Refusal::environment(differ).hint("restart the service, so that both are of the same version"));
+    }
+    Ok(caller)
+}
+
+/// Answers the person's requests until the connection ends.
+async fn serve_person(
+    read: &mut (impl AsyncBufRead + Unpin),
+    write: &mut (impl AsyncWrite + Unpin),
+    handler: &dyn Handler,
+) -> io::Result<()> {
+    while !read.fill_buf().await?.is_empty() {
+        let reply = match parse(line(read, LINE_LIMIT).await?) {
+            Ok(Request::Subscribe { after, filter }) => {
+                let after = after.unwrap_or_else(|| handler.newest_event());
+                return send_events(read, write, after, &filter, handler).await;
+            }
+            Ok(request) => answer(Caller::Person, request, handler).await,
+            Err(refusal) => return send(write, &Reply::Refused(refusal)).await,
+        };
+        send(write, &reply).await?;
+    }
+    Ok(())
+}
+
+/// Sends events, as fast as the caller takes them, until it says something or is gone.
+async fn send_events(
+    read: &mut (impl AsyncBufRead + Unpin),
+    write: &mut (impl AsyncWrite + Unpin),
+    mut after: i64,
+    filter: &EventFilter,
+    handler: &dyn Handler,
+) -> io::Result<()> {
+    loop {
+        let events = tokio::select! {
+            events = handler.events(after, filter) => events,
+            _ = read.fill_buf() => return Ok(()),
+        };
+        match events {
+            Ok(events) => {
+                for event in events {
+                    after = event.number;
+                    write.write_all(&encoded(&Reply::Event(Box::new(event)))?).await?;
+                }
+            }
+            Err(refusal) => return send(write, &Reply::Refused(refusal)).await,
+        }
+    }
+}
+
+fn parse(text: Option<String>) -> Result<Request, Refusal> {
+    let text = text.ok_or_else(|| Refusal::user("the request is too long or was cut off"))?;
+    serde_json::from_str(&text).map_err(|error| Refusal::user(format!("the request cannot be read: {error}")))
+}
+
+fn encoded(reply: &Reply) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(reply)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+async fn send(write: &mut (impl AsyncWrite + Unpin), reply: &Reply) -> io::Result<()> {
+    patient(write.write_all(&encoded(reply)?)).await
 }
 
 async fn answer(caller: Caller, request: Request, handler: &dyn Handler) -> Reply {
     match (caller, request) {
         (Caller::Run(run), Request::Execute { argv }) => handler.execute(run, argv).await,
-        (Caller::Run(_), Request::Service(_)) => {
+        (Caller::Run(_), Request::Service(_) | Request::Subscribe { .. }) => {
             Reply::Refused(Refusal::denied("a run may not do this; only the person may"))
         }
-        (Caller::Person, Request::Execute { .. }) => {
+        (Caller::Person, Request::Execute { .. } | Request::Subscribe { .. }) => {
             Reply::Refused(Refusal::user("the person's commands run in their own process"))
         }
         (Caller::Person, Request::Service(command)) => {

@@ -9,10 +9,11 @@ use tokio::runtime::Handle;
 use super::control::Handler;
 use super::settings::AppInForce;
 use super::wire::Reply;
-use crate::app::{App, Service, ServiceCommand, ServiceReply, ServiceStatus};
+use crate::app::{App, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
+use crate::journal::{Event, EventFilter, Journal};
 use crate::refusal::Refusal;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
@@ -38,12 +39,30 @@ pub struct Handlers {
     pub status: ServiceStatus,
     /// What can be asked, by the settings in force.
     pub app: AppInForce,
+    /// What happens.
+    pub journal: Journal,
     /// See [`ExecuteLine`].
     pub execute: ExecuteLine,
 }
 
 #[async_trait]
 impl Handler for Handlers {
+    fn newest_event(&self) -> i64 {
+        *self.journal.newest_event().borrow()
+    }
+
+    async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal> {
+        let mut newest = self.journal.newest_event();
+        loop {
+            newest.mark_unchanged();
+            let events = self.journal.events(number, filter).await?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            newest.changed().await.map_err(|_| Refusal::environment("the service is ending"))?;
+        }
+    }
+
     async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
         let app = self.app.get().with_service(Arc::new(self.clone()));
         let execute = self.execute;
@@ -103,5 +122,9 @@ impl Handler for Handlers {
 impl Service for Handlers {
     fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal> {
         Handle::current().block_on(self.service(command)).map(Some)
+    }
+
+    fn follow(&self, _after: Option<i64>, _filter: EventFilter) -> Result<Option<Events>, Refusal> {
+        Err(Refusal::denied("what happens is shown to the person alone"))
     }
 }

@@ -213,8 +213,17 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: current.clone(),
         supervisor: supervisor.clone(),
     };
-    let handlers =
-        Handlers { schedule: schedule.clone(), budget, spawner, main, clock: clock.clone(), status, app, execute };
+    let handlers = Handlers {
+        schedule: schedule.clone(),
+        budget,
+        spawner,
+        main,
+        clock: clock.clone(),
+        status,
+        app,
+        journal: journal.clone(),
+        execute,
+    };
     let mut tasks = JoinSet::new();
     let (swept, now) = (home.clone(), clock.now());
     tasks.spawn_blocking(move || {

@@ -10,7 +10,7 @@ use ollim_bot::daemon::control::{Control, Handler};
 use ollim_bot::daemon::wire::Reply;
 use ollim_bot::definition::{Defaults, DefinitionId, Kind, parse};
 use ollim_bot::home::Home;
-use ollim_bot::journal::{Denial, RunId};
+use ollim_bot::journal::{Denial, Event, EventFilter, RunId};
 use ollim_bot::policy::{self, Decision, Layer, PathRoots, Verdict};
 use ollim_bot::refusal::Refusal;
 use ollim_bot::run::delegation::DelegationLimit;
@@ -38,6 +38,12 @@ impl Handler for Commands {
     }
     async fn service(&self, _command: ServiceCommand) -> Result<ServiceReply, Refusal> {
         Ok(ServiceReply::Paused)
+    }
+    fn newest_event(&self) -> i64 {
+        0
+    }
+    async fn events(&self, _number: i64, _filter: &EventFilter) -> Result<Vec<Event>, Refusal> {
+        Err(Refusal::user("nothing happens here"))
     }
 }
 

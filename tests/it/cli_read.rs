@@ -475,8 +475,12 @@ async fn what_ran_and_what_was_said() {
     hint: `ollim-bot runs` shows whatever ran, `ollim-bot next` what comes
     ");
     let show = known(typed(&bot, &["runs", "show", &run]));
-    let lines: Vec<&str> =
-        show.lines().filter(|line| !line.starts_with("started") && !line.starts_with("ended")).collect();
+    let of_events = |line: &str| match line.split_once(' ') {
+        Some((time, event)) if time.len() == 8 && time.as_bytes()[2] == b':' => format!("TIME {event}"),
+        _ => line.to_owned(),
+    };
+    let lines: Vec<String> =
+        show.lines().filter(|line| !line.starts_with("started") && !line.starts_with("ended")).map(of_events).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
     exit: 0
     -- stdout
@@ -487,6 +491,12 @@ async fn what_ran_and_what_was_said() {
     scheduled Sat 20 Nov 2021 13:30 UTC (SPAN ago)
     late SPAN
     took SPAN
+
+    What happened
+    TIME started
+    TIME message Two things.
+                        See above.
+    TIME ended failed: the client ended early
 
     Denied (2)
       Bash cat [2Jsecret
@@ -522,12 +532,12 @@ async fn what_ran_and_what_was_said() {
     insta::assert_snapshot!(format!("{keys:?}"), @r#"["agent", "answer", "created", "error", "kind", "prompt", "run", "session", "spawnToolPolicy", "spawned_by", "spawned_by_run", "state"]"#);
     let json = bot.json(["runs"]);
     let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "outcome", "retry_at", "run", "scheduled", "started", "turns"]"#);
+    insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "model", "outcome", "retry_at", "run", "scheduled", "started", "tokens", "turns"]"#);
     assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 40] = [
+const COMMANDS: [(&str, Option<&str>); 42] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     ("budget", Some("budget")),
@@ -536,6 +546,7 @@ const COMMANDS: [(&str, Option<&str>); 40] = [
     // What it prints is a script.
     ("completions", None),
     ("config", Some("config")),
+    ("costs", Some("costs")),
     ("fire", Some("fire triage --dry-run")),
     ("follow-up-chain", None),
     ("help", Some("help")),
@@ -563,6 +574,7 @@ const COMMANDS: [(&str, Option<&str>); 40] = [
     ("routine show", Some("routine show triage")),
     ("run", None),
     ("runs", Some("runs")),
+    ("runs follow", None),
     ("runs show", Some("runs show RUN")),
     ("sessions list", Some("sessions list")),
     ("sessions patch", None),

@@ -24,6 +24,7 @@ mod delivery;
 mod disk;
 mod docs_policy;
 mod docs_reference;
+mod events;
 mod first_start;
 mod following;
 mod foreground;

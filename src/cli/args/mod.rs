@@ -64,6 +64,27 @@ pub enum Color {
     Never,
 }
 
+/// What costs are summed up by.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum CostsBy {
+    /// The job.
+    Job,
+    /// The day.
+    Day,
+    /// The model.
+    Model,
+}
+
+impl From<CostsBy> for crate::app::CostsBy {
+    fn from(by: CostsBy) -> Self {
+        match by {
+            CostsBy::Job => Self::Job,
+            CostsBy::Day => Self::Day,
+            CostsBy::Model => Self::Model,
+        }
+    }
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -103,6 +124,9 @@ pub enum Command {
         /// Show the prompt, the policy and the client's command instead
         #[arg(long)]
         dry_run: bool,
+        /// Show what it does, and exit by its outcome
+        #[arg(long, conflicts_with = "dry_run")]
+        wait: bool,
     },
     /// What ran, newest first
     #[command(args_conflicts_with_subcommands = true)]
@@ -145,6 +169,18 @@ pub enum Command {
         /// How many messages, newest last
         #[arg(short = 'n', default_value_t = 20)]
         count: usize,
+        /// Show those that come, too
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// What runs have cost
+    Costs {
+        /// Summed up by job, day or model
+        #[arg(long, value_enum, default_value_t = CostsBy::Job, hide_possible_values = true)]
+        by: CostsBy,
+        /// Only in so much time up to now: `30d`
+        #[arg(long, value_name = "SPAN", value_parser = span)]
+        since: Option<Duration>,
     },
     /// How many messages background jobs may still send
     Budget {
@@ -211,10 +247,19 @@ pub struct RunsArgs {
 /// `runs …`.
 #[derive(Debug, Subcommand)]
 pub enum Runs {
-    /// One run, with its denials and the file as it fired
+    /// One run: what it was given, said and did, and the file as it fired
     Show {
         /// The run's id
         run: String,
+        /// Every text in full, and what calls returned
+        #[arg(long)]
+        transcript: bool,
+    },
+    /// What a run says and does as it happens; exit 1 if it does not do its work
+    Follow {
+        /// A run, or a job: its latest run; none: everything that happens
+        #[arg(value_name = "RUN|ID")]
+        target: Option<String>,
     },
 }
 

@@ -3,7 +3,9 @@
 mod agents;
 mod check;
 mod config;
+mod costs;
 mod dry_run;
+mod events;
 mod jobs;
 mod policy;
 mod runs;
@@ -18,9 +20,10 @@ use chrono_tz::Tz;
 use serde_json::json;
 
 pub(super) use check::problem;
-pub(super) use runs::{as_json as run_json, state};
+pub(super) use events::Events;
+pub(super) use runs::{as_json as run_json, inbox_message, state};
 
-use super::output::{FAINT, GOOD, Output, STRONG, paint};
+use super::output::{FAINT, GOOD, Output, STRONG, paint, terminal_width};
 use crate::app::{App, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
@@ -36,13 +39,21 @@ pub struct View {
     pub zone: Tz,
     /// The data folder.
     pub home: std::path::PathBuf,
+    /// How many characters fit a line of the terminal; `None`: it goes elsewhere.
+    pub width: Option<usize>,
 }
 
 impl View {
     /// By the application's clock and settings.
     #[must_use]
     pub fn of(app: &App, json: bool) -> Self {
-        Self { json, now: app.now(), zone: app.zone_of_records(), home: app.home.root().to_owned() }
+        Self { json, now: app.now(), zone: app.zone_of_records(), home: app.home.root().to_owned(), width: None }
+    }
+
+    /// The same on this process's own terminal, if it has one.
+    #[must_use]
+    pub fn on_terminal(self) -> Self {
+        Self { width: terminal_width(), ..self }
     }
 
     /// `Sun 22 Nov 09:00 CET (in 19h 4m)`.
@@ -60,7 +71,8 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Status(status) => status::status(&status, view, output),
         Outcome::Upcoming(upcoming) => upcoming::upcoming(&upcoming, view, output),
         Outcome::Runs { runs, filter } => runs::list(&runs, &filter, view, output),
-        Outcome::Run(run) => runs::show(&run, view, output),
+        Outcome::Run(details) => runs::show(*details, view, output),
+        Outcome::Costs(sums) => costs::costs(&sums, view, output),
         Outcome::Inbox(messages) => runs::inbox(&messages, view, output),
         Outcome::Budget(budget) => show_budget(budget, view, output),
         Outcome::Settings(settings) => config::config(&settings, view, output),

@@ -5,10 +5,11 @@ use chrono_tz::Tz;
 use serde_json::{Value, json};
 
 use super::View;
-use crate::app::times;
+use super::events::{self, Events, taken};
+use crate::app::{RunDetails, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
-use crate::journal::{Denial, Message, RunFilter, RunRecord, RunState};
+use crate::journal::{Event, EventKind, Message, RunFilter, RunRecord, RunState};
 
 /// Runs, newest first.
 pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: &mut Output) {
@@ -38,11 +39,13 @@ pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: 
     output.table(&rows);
 }
 
-/// One run, with its denials and the file as it fired.
-pub(super) fn show(run: &RunRecord, view: &View, output: &mut Output) {
-    let (now, zone) = (view.now, view.zone);
+/// One run: what happened in it, and the file as it fired.
+pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
+    let RunDetails { run, events, full, results } = details;
+    let (run, now, zone) = (&run, view.now, view.zone);
     if view.json {
         let mut value = as_json(run, zone);
+        value["events"] = events.iter().map(|event| events::as_json(event, view)).collect();
         value["transcript"] = json!(run.transcript);
         value["definition"] = json!(run.definition);
         output.json(&value);
@@ -71,13 +74,20 @@ pub(super) fn show(run: &RunRecord, view: &View, output: &mut Output) {
     fact("took", took(run));
     fact("attempt", if run.attempt > 1 { run.attempt.to_string() } else { String::new() });
     fact("turns", run.turns.map(|turns| turns.to_string()).unwrap_or_default());
-    fact("cost", run.cost_usd.map(|cost| format!("${cost:.4}")).unwrap_or_default());
+    fact("model", run.model.clone().unwrap_or_default());
+    fact("cost", taken(run.cost_usd, run.tokens));
     fact("transcript", run.transcript.as_ref().map(|path| path.display().to_string()).unwrap_or_default());
+    if !events.is_empty() {
+        output.line("");
+        output.line(paint(STRONG, "What happened"));
+        let shown = if full { Events::in_full(view, results) } else { Events::of_run(view) };
+        events.iter().for_each(|event| shown.write(event, output));
+    }
     if !run.denials.is_empty() {
         output.line("");
         output.line(paint(STRONG, &format!("Denied ({})", run.denials.len())));
         for denial in &run.denials {
-            output.table(&[vec!["".into(), call(denial).into()]]);
+            output.table(&[vec!["".into(), call(&denial.tool, &denial.input).into()]]);
             output.table(&[vec!["".into(), "".into(), Cell::new(&denial.reason, FAINT)]]);
         }
     }
@@ -107,9 +117,25 @@ pub(super) fn inbox(messages: &[Message], view: &View, output: &mut Output) {
             head.push_str("  (not delivered yet)");
         }
         output.table(&[vec![Cell::new(head, FAINT)]]);
-        for line in plain_lines(message.text.trim()).lines() {
-            output.line(format!("  {line}").trim_end());
-        }
+        indented(&message.text, output);
+    }
+}
+
+/// A message as it comes.
+pub(in super::super) fn inbox_message(event: &Event, view: &View, output: &mut Output) {
+    let EventKind::Message { message: number, text } = &event.kind else { return };
+    if view.json {
+        output.line(json!({ "number": number, "at": times::rfc3339(event.at, view.zone), "run": event.run, "id": event.id, "text": text }).to_string());
+        return;
+    }
+    let id = event.id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
+    output.table(&[vec![Cell::new(format!("{}{id}", times::local(event.at, view.now, view.zone)), FAINT)]]);
+    indented(text, output);
+}
+
+fn indented(text: &str, output: &mut Output) {
+    for line in plain_lines(text.trim()).lines() {
+        output.line(format!("  {line}").trim_end());
     }
 }
 
@@ -128,6 +154,8 @@ pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "late_ms": run.late_ms,
         "cost_usd": run.cost_usd,
         "turns": run.turns,
+        "model": run.model,
+        "tokens": run.tokens,
         "denials": run.denials,
         "error": run.error,
         "retry_at": time(run.retry_at),
@@ -207,7 +235,7 @@ fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
         more => remarks.push(format!("{more} denials")),
     }
     if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) {
-        remarks.push(format!("${cost:.2}"));
+        remarks.push(money(cost));
     }
     if let Some(error) = &run.error {
         remarks.push(error.clone());
@@ -216,12 +244,16 @@ fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
 }
 
 /// What was tried, in a line: the command, the path, else the whole input.
-fn call(denial: &Denial) -> String {
-    let told = ["command", "file_path", "url", "pattern", "path", "message"]
-        .iter()
-        .find_map(|key| denial.input.get(key).and_then(Value::as_str));
-    match told {
-        Some(told) => format!("{} {told}", denial.tool),
-        None => format!("{} {}", denial.tool, denial.input),
+pub(super) fn call(tool: &str, input: &Value) -> String {
+    let main = ["command", "file_path", "url", "pattern", "path", "message"];
+    match main.iter().find_map(|key| input.get(key).and_then(Value::as_str)) {
+        Some(main) => format!("{tool} {main}"),
+        None => format!("{tool} {input}"),
     }
+}
+
+/// An amount in US dollars with two significant digits at least: `$1.50`, `$0.0042`.
+pub(super) fn money(dollars: f64) -> String {
+    let decimals = (2..9).zip(1..).find(|(_, power)| dollars * 10_f64.powi(*power) >= 1.0);
+    format!("${dollars:.*}", decimals.map_or(2, |(decimals, _)| decimals))
 }

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use super::*;
 use crate::daemon::call::{self, CallError};
 use crate::definition::{Defaults, DefinitionId, Kind, parse};
-use crate::journal::{Denial, RunId};
+use crate::journal::{Denial, EventKind, RunId};
 use crate::policy::{self, Decision, Layer, PathRoots, Verdict};
 use crate::run::delegation::DelegationLimit;
 use crate::run::spawn::SpawnRequest;
@@ -24,6 +24,25 @@ impl Handler for Echo {
             other => Err(Refusal::user(format!("{other:?}"))),
         }
     }
+    fn newest_event(&self) -> i64 {
+        7
+    }
+    /// One event after another, without end.
+    async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal> {
+        let kind = EventKind::DefinitionChanged;
+        Ok(vec![Event {
+            number: number + 1,
+            at: chrono::DateTime::UNIX_EPOCH,
+            run: filter.run.clone(),
+            id: None,
+            kind,
+        }])
+    }
+}
+
+/// The first line of a caller with this token.
+fn hello(token: &str) -> String {
+    format!("{}\n", serde_json::json!({ "token": token, "protocol": PROTOCOL }))
 }
 
 struct Service {
@@ -133,6 +152,60 @@ fn a_run_has_commands_executed_while_it_lives() {
 }
 
 #[test]
+fn a_connection_of_the_persons_serves_many_requests() {
+    let service = service();
+    let mut connection = call::Connection::as_person(&service.home).unwrap();
+    for _ in 0..3 {
+        let reply = connection.ask(&Request::Service(ServiceCommand::Pause)).unwrap();
+        assert_eq!(reply, Reply::Done(ServiceReply::Paused));
+    }
+    assert!(matches!(connection.ask(&Request::Execute { argv: vec![] }), Ok(Reply::Refused(_))));
+}
+
+#[test]
+fn a_connection_of_a_runs_serves_one_request() {
+    let service = service();
+    let grant = service.tokens.grant(authority()).unwrap();
+    let mut connection = call::Connection::open(&service.home, grant.token()).unwrap();
+    let request = Request::Execute { argv: vec!["status".into()] };
+    assert!(matches!(connection.ask(&request), Ok(Reply::Output { .. })));
+    assert!(connection.ask(&request).is_err());
+}
+
+#[test]
+fn events_come_until_the_caller_has_gone() {
+    let service = service();
+    let remote = call::Remote { home: service.home.clone(), clock: crate::clock::Clock::system() };
+    let filter = EventFilter { run: Some(RunId::new("0badcafe")), messages: false };
+    let follow = |after| crate::app::Service::follow(&remote, after, filter.clone()).unwrap().unwrap();
+    let numbers = |after| follow(after).take(3).map(|event| event.unwrap().number).collect::<Vec<_>>();
+    assert_eq!(numbers(Some(2)), [3, 4, 5]);
+    assert_eq!(numbers(None), [8, 9, 10], "from now on");
+    assert!(follow(None).take(1).all(|event| event.unwrap().run == filter.run));
+    // One that reads nothing holds up nobody.
+    let _slow = follow(Some(0));
+    assert!(matches!(call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)), Ok(Reply::Done(_))));
+}
+
+#[test]
+fn a_run_hears_of_nothing() {
+    let service = service();
+    let grant = service.tokens.grant(authority()).unwrap();
+    let request = Request::Subscribe { after: None, filter: EventFilter::default() };
+    assert!(matches!(call::with_token(&service.home, grant.token(), &request), Ok(Reply::Refused(_))));
+}
+
+#[test]
+fn another_version_is_named() {
+    let service = service();
+    let token = fs::read_to_string(service.home.user_token()).unwrap();
+    for hello in [format!("{{\"token\":\"{token}\"}}"), format!("{{\"token\":\"{token}\",\"protocol\":99}}")] {
+        let answer = raw(&service, format!("{hello}\n\"pause\"\n").as_bytes());
+        assert!(answer.contains("of another version") && answer.contains("restart the service"), "{answer}");
+    }
+}
+
+#[test]
 fn a_run_has_none_of_the_persons_verbs() {
     let service = service();
     let grant = service.tokens.grant(authority()).unwrap();
@@ -176,7 +249,7 @@ fn a_request_that_cannot_be_read_is_refused() {
     let service = service();
     let token = fs::read_to_string(service.home.user_token()).unwrap();
     for request in ["", "{", "{}", r#""pause_all""#, r#"{"fire":{}}"#, r#"{"fire":{"id":"a","force":true}}"#] {
-        refused(&raw(&service, format!("{{\"token\":\"{token}\"}}\n{request}\n").as_bytes()));
+        refused(&raw(&service, format!("{}{request}\n", hello(&token)).as_bytes()));
     }
 }
 
@@ -211,7 +284,7 @@ fn a_run_that_asks_nothing_has_a_few_places_too() {
     let token = grant.token().to_owned();
     let connect = || {
         let mut stream = StdStream::connect(service.home.socket()).unwrap();
-        stream.write_all(format!("{{\"token\":\"{token}\"}}\n").as_bytes()).unwrap();
+        stream.write_all(hello(&token).as_bytes()).unwrap();
         stream.set_read_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
         stream
     };

@@ -1,0 +1,68 @@
+//! What runs have cost.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::{App, runs};
+use crate::agent::Tokens;
+use crate::journal::RunFilter;
+use crate::refusal::Refusal;
+
+/// What costs are summed up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostsBy {
+    /// The definition.
+    Job,
+    /// The day, in the zone of records.
+    Day,
+    /// The model.
+    Model,
+}
+
+/// Costs, summed up.
+#[derive(Debug)]
+pub struct Costs {
+    /// By what.
+    pub by: CostsBy,
+    /// Days in their order, else the dearest first.
+    pub rows: Vec<CostsRow>,
+}
+
+/// One sum.
+#[derive(Debug, Default)]
+pub struct CostsRow {
+    /// The job, the day or the model.
+    pub key: String,
+    /// How many attempts.
+    pub runs: u32,
+    /// US dollars, as the client reported them.
+    pub cost_usd: f64,
+    /// What they took.
+    pub tokens: Tokens,
+}
+
+/// Sums up what runs cost that were scheduled in the last `since`.
+pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<Costs, Refusal> {
+    let zone = app.zone_of_records();
+    let from = since.map(|since| app.now() - TimeDelta::from_std(since).unwrap_or(TimeDelta::MAX));
+    let mut sums: BTreeMap<String, CostsRow> = BTreeMap::new();
+    for run in runs::open(app)?.runs(&RunFilter::default())? {
+        let (Some(cost), true) = (run.cost_usd, from.is_none_or(|from| run.scheduled >= from)) else { continue };
+        let key = match by {
+            CostsBy::Job => run.id.to_string(),
+            CostsBy::Day => run.scheduled.with_timezone(&zone).format("%Y-%m-%d").to_string(),
+            CostsBy::Model => run.model.unwrap_or_else(|| "unknown".into()),
+        };
+        let row = sums.entry(key.clone()).or_insert_with(|| CostsRow { key, ..CostsRow::default() });
+        row.runs += 1;
+        row.cost_usd += cost;
+        row.tokens = row.tokens + run.tokens.unwrap_or_default();
+    }
+    let mut rows: Vec<CostsRow> = sums.into_values().collect();
+    if by != CostsBy::Day {
+        rows.sort_by(|a, b| b.cost_usd.total_cmp(&a.cost_usd));
+    }
+    Ok(Costs { by, rows })
+}

@@ -1,0 +1,120 @@
+//! What happens, as it happens: the past from the journal, the rest from the running service.
+
+use super::{App, Caller, Events, jobs, runs};
+use crate::definition::DefinitionId;
+use crate::journal::{Event, EventFilter, EventKind, JournalReader, RunFilter, RunId, RunRecord};
+use crate::refusal::Refusal;
+
+/// What is watched.
+pub struct Watched {
+    /// The run that it is, where it is one; else everything.
+    pub run: Option<RunId>,
+    /// What happens, the past of a run first. It ends with the run, or with the service.
+    pub events: Events,
+}
+
+impl App {
+    /// Watches a run: that of this id, or the latest of the definition of this id. `None`: everything from now on.
+    ///
+    /// # Errors
+    /// When there is none, or the service is needed and cannot be asked.
+    pub fn watch(&self, target: Option<&str>) -> Result<Watched, Refusal> {
+        self.for_person()?;
+        let journal = runs::open(self)?;
+        let Some(target) = target else {
+            let events = self.follow(None, EventFilter::default())?.ok_or_else(super::service::not_running)?;
+            return Ok(Watched { run: None, events });
+        };
+        let run = self.run_of(target, &journal)?.run;
+        let filter = EventFilter { run: Some(run.clone()), messages: false };
+        Ok(Watched { events: until_ended(self.since(0, filter)?), run: Some(run) })
+    }
+
+    /// Messages to the person after the newest `count` of them, as they come.
+    ///
+    /// # Errors
+    /// When the service does not run or cannot be asked.
+    pub fn watch_messages(&self) -> Result<Events, Refusal> {
+        self.for_person()?;
+        self.follow(None, EventFilter { run: None, messages: true })?.ok_or_else(super::service::not_running)
+    }
+
+    /// What is recorded of a run, in its order. A run is shown nothing of others: what they said is the person's.
+    pub(super) fn events_of(&self, run: &RunId, journal: &JournalReader) -> Result<Vec<Event>, Refusal> {
+        match self.caller {
+            Caller::Person => recorded(journal, 0, &EventFilter { run: Some(run.clone()), messages: false }),
+            Caller::Run(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn for_person(&self) -> Result<(), Refusal> {
+        match self.caller {
+            Caller::Person => Ok(()),
+            Caller::Run(_) => Err(Refusal::denied("what happens is shown to the person alone")),
+        }
+    }
+
+    fn run_of(&self, target: &str, journal: &JournalReader) -> Result<RunRecord, Refusal> {
+        if let Some(run) = journal.run(&RunId::new(target))? {
+            return Ok(run);
+        }
+        let latest = |id: DefinitionId| {
+            let filter = RunFilter { id: Some(id), limit: Some(1), ..RunFilter::default() };
+            journal.runs(&filter).map(|mut runs| runs.pop())
+        };
+        if let Some(run) = latest(DefinitionId::new(target))? {
+            return Ok(run);
+        }
+        let id = jobs::find(target, None, &self.load()?)?.id.clone();
+        let hint = format!("`ollim-bot fire {id} --wait` runs it now and shows it");
+        latest(id.clone())?.ok_or_else(|| Refusal::user(format!("{id} has not run yet")).hint(hint))
+    }
+
+    fn follow(&self, after: Option<i64>, filter: EventFilter) -> Result<Option<Events>, Refusal> {
+        self.service.follow(after, filter)
+    }
+
+    /// What was recorded after an event; then, where the service runs, what it tells of; then what it recorded last.
+    fn since(&self, after: i64, filter: EventFilter) -> Result<Events, Refusal> {
+        let past = recorded(&runs::open(self)?, after, &filter)?;
+        let after = past.last().map_or(after, |event| event.number);
+        let Some(live) = self.follow(Some(after), filter.clone())? else {
+            return Ok(Box::new(past.into_iter().map(Ok)));
+        };
+        let journal = self.home.journal();
+        let newest = std::rc::Rc::new(std::cell::Cell::new(after));
+        let seen = std::rc::Rc::clone(&newest);
+        let live = live.inspect(move |event| seen.set(event.as_ref().map_or(seen.get(), |event| event.number)));
+        // The service has ended: its last words are in the journal.
+        let last = std::iter::once_with(move || {
+            let journal = JournalReader::open(&journal)?;
+            recorded(&journal, newest.get(), &filter)
+        });
+        let last = last.flat_map(|events| match events {
+            Ok(events) => events.into_iter().map(Ok).collect(),
+            Err(refusal) => vec![Err(refusal)],
+        });
+        Ok(Box::new(past.into_iter().map(Ok).chain(live).chain(last)))
+    }
+}
+
+/// All events after one, of which the journal gives a batch at a time.
+fn recorded(journal: &JournalReader, mut after: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal> {
+    let mut all = Vec::new();
+    loop {
+        let batch = journal.events(after, filter)?;
+        let Some(last) = batch.last() else { return Ok(all) };
+        after = last.number;
+        all.extend(batch);
+    }
+}
+
+/// The events of a run up to its end. Nothing is waited for after that.
+fn until_ended(mut events: Events) -> Events {
+    let mut ended = false;
+    Box::new(std::iter::from_fn(move || {
+        let event = if ended { None } else { events.next() };
+        ended = matches!(event, None | Some(Err(_) | Ok(Event { kind: EventKind::RunEnded { .. }, .. })));
+        event
+    }))
+}

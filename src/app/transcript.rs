@@ -1,0 +1,30 @@
+//! The client's own transcript of a run: what its calls returned, which the journal does not keep.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// The results of calls by the client's id of the call. Lines that cannot be read are left out: the format is the client's.
+pub(super) fn results(transcript: &Path) -> HashMap<String, String> {
+    let text = fs::read_to_string(transcript).unwrap_or_default();
+    let mut results = HashMap::new();
+    for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let blocks = line.pointer("/message/content").and_then(Value::as_array);
+        for block in blocks.into_iter().flatten().filter(|block| block["type"] == "tool_result") {
+            if let Some(id) = block["tool_use_id"].as_str() {
+                results.insert(id.to_owned(), text_of(&block["content"]));
+            }
+        }
+    }
+    results
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,73 @@
+//! What runs have cost, with a small bar chart.
+
+use serde_json::json;
+
+use super::View;
+use super::events::grouped;
+use super::runs::money;
+use crate::app::{Costs, CostsBy};
+use crate::cli::output::{Cell, FAINT, GOOD, Output, STRONG, paint};
+
+/// The longest bar, in characters.
+const BAR: u32 = 24;
+
+/// The sums, and all of them together.
+pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
+    let rows = &costs.rows;
+    let total: f64 = rows.iter().map(|row| row.cost_usd).sum();
+    let name = match costs.by {
+        CostsBy::Job => "job",
+        CostsBy::Day => "day",
+        CostsBy::Model => "model",
+    };
+    if view.json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| json!({ name: row.key, "runs": row.runs, "cost_usd": row.cost_usd, "tokens": row.tokens }))
+            .collect();
+        output.json(&json!({ "by": name, "rows": rows, "cost_usd": total }));
+        return;
+    }
+    if rows.is_empty() {
+        output.note("no run has reported a cost in this time");
+        return;
+    }
+    let dearest = rows.iter().map(|row| row.cost_usd).fold(0.0, f64::max);
+    let header = [name.to_uppercase().as_str(), "RUNS", "COST", "READ", "CACHED", "WRITTEN", ""]
+        .map(|text| Cell::new(text, FAINT));
+    let mut table = vec![header.to_vec()];
+    for row in rows {
+        let share = if dearest > 0.0 { row.cost_usd / dearest } else { 0.0 };
+        table.push(vec![
+            Cell::new(&row.key, STRONG),
+            row.runs.to_string().into(),
+            money(row.cost_usd).into(),
+            grouped(row.tokens.input + row.tokens.cache_write).into(),
+            grouped(row.tokens.cache_read).into(),
+            grouped(row.tokens.output).into(),
+            Cell::new(bar(share), GOOD),
+        ]);
+    }
+    output.table(&table);
+    output.line(format!("{} {}", paint(STRONG, "together"), money(total)));
+}
+
+/// A bar of eighths: even a small share is seen.
+fn bar(share: f64) -> String {
+    let eighths = (0..BAR * 8).take_while(|eighth| f64::from(*eighth) < share * f64::from(BAR * 8)).count();
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"].get(eighths % 8).copied().unwrap_or_default();
+    "█".repeat(eighths / 8) + part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bar;
+
+    #[test]
+    fn bars_are_in_proportion() {
+        assert_eq!(bar(0.0), "");
+        assert_eq!(bar(1.0), "█".repeat(24));
+        assert_eq!(bar(0.5), "█".repeat(12));
+        assert_eq!(bar(0.0001), "▏");
+    }
+}

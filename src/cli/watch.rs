@@ -1,0 +1,55 @@
+//! Commands that show what happens as it happens, until a run ends or a person has seen enough.
+
+use super::args::Color;
+use super::output::Output;
+use super::render::{Events, View, inbox_message};
+use crate::app::App;
+use crate::journal::{EventKind, RunId, RunState};
+use crate::refusal::Refusal;
+
+/// `runs follow`: one run to its end, or everything. Exit code 1: the run did not do its work.
+pub(super) fn runs(
+    target: Option<&str>,
+    app: &App,
+    view: &View,
+    color: Color,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    let watched = app.watch(target)?;
+    let events = if watched.run.is_some() { Events::of_run(view) } else { Events::of_all(view) };
+    let mut ended = None;
+    for event in watched.events {
+        let event = event?;
+        if let EventKind::RunEnded { outcome, .. } = &event.kind {
+            ended = Some(*outcome);
+        }
+        events.write(&event, output);
+        if !output.print_now(color)? {
+            return Ok(());
+        }
+    }
+    match (watched.run, ended) {
+        (None, _) => output.note("the service has ended"),
+        (Some(_), Some(RunState::Completed)) => {}
+        (Some(_), Some(_)) => output.exit = 1,
+        (Some(run), None) => return Err(unfinished(&run)),
+    }
+    Ok(())
+}
+
+/// `inbox --follow`: messages as they come, after what was put out before.
+pub(super) fn inbox(app: &App, view: &View, color: Color, output: &mut Output) -> Result<(), Refusal> {
+    for event in app.watch_messages()? {
+        inbox_message(&event?, view, output);
+        if !output.print_now(color)? {
+            return Ok(());
+        }
+    }
+    output.note("the service has ended");
+    Ok(())
+}
+
+fn unfinished(run: &RunId) -> Refusal {
+    Refusal::environment(format!("the service ended before run {run} did"))
+        .hint(format!("start it: `ollim-bot run`; `ollim-bot runs show {run}` then says what became of it"))
+}

@@ -1,0 +1,146 @@
+//! What a run says and does, on the real client: as it happens, and afterwards.
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+
+const JOB: &str =
+    "background: true\nisolated: true\nretry: 0\nallowed_tools: ['Bash(ls *)', mcp__discord__ping_user]\n";
+
+/// An agent that looks, tries what it may not, tells the person, and says what it did.
+fn api() -> MessagesApi {
+    MessagesApi::script([
+        Reply::bash("ls *.md"),
+        Reply::bash("rm report.md"),
+        Reply::call("mcp__discord__ping_user", json!({ "message": "There is a report." })),
+        Reply::say("I looked, and told you."),
+    ])
+}
+
+fn bot(api: &MessagesApi) -> TestBot {
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("work/report.md", "the report\n");
+    bot.write("routines/job.md", &format!("---\ncron: '@yearly'\n{JOB}---\nLook.\n"));
+    bot
+}
+
+/// The events of a run, each by its name and what matters of it.
+fn names(events: &Value) -> Vec<String> {
+    let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    let of = |event: &Value| {
+        let name = text(event, "event");
+        let detail = match name.as_str() {
+            "tool_call" => text(event, "tool"),
+            "tool_decided" => event["allowed"].to_string(),
+            "tool_result" => event["failed"].to_string(),
+            "said" | "message" => text(event, "text").lines().next().unwrap_or_default().to_owned(),
+            "run_ended" => text(event, "outcome"),
+            _ => String::new(),
+        };
+        format!("{name} {detail}").trim_end().to_owned()
+    };
+    events.as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn a_run_is_shown_in_its_order() {
+    let api = api();
+    let bot = bot(&api);
+    let service = bot.start();
+    let waited = bot.run(["fire", "job", "--wait"]);
+    assert_eq!(waited.code, 0, "{waited:#?}");
+    for word in [
+        "started",
+        "prompt",
+        "client    claude ",
+        "call      Bash ls *.md",
+        "note      a program was refused",
+        "message   [bg] There is a report.",
+        "said      I looked",
+        "ended     completed",
+    ] {
+        assert!(waited.stdout.contains(word), "{word}: {}", waited.stdout);
+    }
+    let run = service.until_ended("job", 1).remove(0);
+    service.stop();
+    let id = run["run"].as_str().unwrap();
+    let shown = bot.json(["runs", "show", id]);
+    assert_eq!(
+        names(&shown["events"]),
+        [
+            "run_started",
+            "prompt",
+            "client_ready",
+            "tool_call Bash",
+            "tool_decided true",
+            "tool_result false",
+            "tool_call Bash",
+            "tool_decided true",
+            "note",
+            "tool_result true",
+            "tool_call mcp__discord__ping_user",
+            "tool_decided true",
+            "message [bg] There is a report.",
+            "tool_result false",
+            "said I looked, and told you.",
+            "run_ended completed",
+        ]
+    );
+    assert!(shown["model"].is_string() && shown["tokens"]["output"].as_u64() > Some(0), "{shown:#}");
+    let text = bot.ok(["runs", "show", id]);
+    assert!(text.contains("What happened") && !text.contains("\nreport.md"), "{text}");
+    assert!(bot.ok(["runs", "show", id, "--transcript"]).contains("report.md"), "what `ls` returned");
+    // Without a service the past is shown all the same.
+    let followed = bot.run(["runs", "follow", "job"]);
+    assert_eq!((followed.code, followed.stdout.lines().count()), (0, waited.stdout.lines().count()), "{followed:#?}");
+    assert_eq!(bot.json(["costs"])["rows"][0]["job"], "job");
+}
+
+#[test]
+fn everything_is_shown_as_it_happens() {
+    let api =
+        MessagesApi::script([Reply::Error(400, "invalid_request_error"), Reply::Error(400, "invalid_request_error")]);
+    let bot = bot(&api);
+    let service = bot.start();
+    let all = bot.start_with(["--json", "runs", "follow"]);
+    let messages = bot.start_with(["inbox", "--follow"]);
+    // Both have to be there before anything happens: a file is changed until they have seen that.
+    service.until("it listens", || {
+        bot.write(
+            "routines/other.md",
+            &format!("---\ncron: '@yearly'\n---\n{}\n", all.said().len() + now().timestamp_subsec_nanos() as usize),
+        );
+        all.said().contains("definition_changed").then_some(())
+    });
+    let waited = bot.run(["fire", "job", "--wait"]);
+    assert_eq!(waited.code, 1, "it failed: {waited:#?}");
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
+    service.until("all of it is heard of", || {
+        let said = all.said();
+        let heard = ["run_started", "\"outcome\":\"failed\"", "\"id\":\"tea\""];
+        heard.iter().all(|word| said.contains(word)).then_some(())
+    });
+    for line in all.said().lines().filter(|line| !line.starts_with("! ")) {
+        let event: Value = serde_json::from_str(line).unwrap();
+        assert!(event["number"].is_i64() && event["at"].is_string(), "{event}");
+    }
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+    assert!(all.wait().1.contains("the service has ended"));
+    let (_, heard) = messages.wait();
+    assert!(heard.contains("the service has ended"), "{heard}");
+}
+
+#[test]
+fn nobody_follows_without_a_service() {
+    let bot = TestBot::new();
+    bot.start().stop();
+    for command in [&["runs", "follow"][..], &["inbox", "--follow"]] {
+        let refused = bot.run(command);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains("the service is not running"), "{refused:?}");
+    }
+    assert!(bot.run(["runs", "follow", "nothing"]).stderr.contains("no job"));
+}
