@@ -97,6 +97,11 @@ impl Home {
     pub fn edits(&self) -> PathBuf {
         self.state().join("edits")
     }
+    /// The service's log: a file a day, one JSON line an event.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.state().join("log")
+    }
     /// One folder a run: the client's configuration, transcript and temporary files.
     #[must_use]
     pub fn runs(&self) -> PathBuf {

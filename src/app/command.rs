@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{CostsBy, ServiceCommand};
+use super::{CostsBy, Each, ServiceCommand};
 use crate::definition::fields::Field;
 use crate::definition::{Draft, FieldValue, Kind};
 use crate::journal::RunFilter;
@@ -38,6 +38,8 @@ pub enum Command {
         until: Option<String>,
         /// Only of these definitions; empty: of all.
         ids: Vec<String>,
+        /// How many of each.
+        each: Each,
     },
     /// Past and present runs, newest first.
     Runs(RunFilter),

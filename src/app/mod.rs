@@ -22,6 +22,7 @@ mod environment;
 mod events;
 mod init;
 mod jobs;
+mod logs;
 mod outcome;
 mod overdue;
 mod permissions;
@@ -54,6 +55,7 @@ pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_pr
 pub use events::Watched;
 pub use init::{make_folders, make_home};
 pub use jobs::{Failed, Job, JobList, summary};
+pub use logs::{Log, LogFilter, LogLine};
 pub use outcome::{Outcome, Recorded};
 pub use overdue::Overdue;
 pub use policy::{Explanation, JobPolicy};
@@ -63,7 +65,7 @@ pub use service::{
 };
 pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};
-pub use upcoming::{Occurrence, Upcoming};
+pub use upcoming::{Each, Occurrence, Upcoming};
 
 use crate::agents::known_agents;
 use crate::clock::Clock;
@@ -144,8 +146,8 @@ impl App {
             Command::ExternalCommands => Ok(Outcome::ExternalCommands(self.external_commands())),
             Command::Check { files, folder } => check::check(&files, folder.as_deref(), self).map(Outcome::Checked),
             Command::Status => status::status(self).map(|status| Outcome::Status(Box::new(status))),
-            Command::Next { count, from, until, ids } => {
-                upcoming::next(count, from.as_deref(), until.as_deref(), &ids, self).map(Outcome::Upcoming)
+            Command::Next { count, from, until, ids, each } => {
+                upcoming::next(count, from.as_deref(), until.as_deref(), &ids, each, self).map(Outcome::Upcoming)
             }
             Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
             Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
-use super::upcoming::{self, Occurrence};
+use super::upcoming::{self, Each, Occurrence};
 use super::{App, Overdue, budget, runs};
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
@@ -88,10 +88,12 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     // What an ended service has left as running does not run any more.
     let is_running = |run: &RunRecord| service.is_some() && !run.outcome.is_over();
     let (running, waiting) = journal.unfinished()?.into_iter().partition(is_running);
+    let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
+    upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
         running,
         waiting,
-        next: upcoming::coming(&definitions, None, now, None, NEXT),
+        next,
         due,
         service,
         problems: loaded.problems,
@@ -110,7 +112,7 @@ pub(super) fn overview(app: &App) -> Option<Overview> {
         Ok(None) => ServiceState::Stopped,
         Err(_) => ServiceState::Silent,
     };
-    let next = upcoming::coming(&definitions, None, app.now(), None, 1).into_iter().next();
+    let next = upcoming::coming(&definitions, None, app.now(), None, 1, Each::First).into_iter().next();
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     Some(Overview { service, jobs: loaded.definitions.len(), errors, next })
 }

@@ -8,8 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::suppressed::Suppressed;
-use super::{App, jobs, when};
+use super::{App, jobs, runs, when};
 use crate::definition::{Definition, DefinitionId, Trigger};
+use crate::journal::{JournalReader, RunState};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 
@@ -20,6 +21,17 @@ pub struct Occurrence {
     pub at: DateTime<Utc>,
     /// What falls due.
     pub definition: Arc<Definition>,
+    /// How the definition's latest run stands or ended, and since when; `None`: it has not run.
+    pub last: Option<(RunState, DateTime<Utc>)>,
+}
+
+/// How many occurrences of a definition are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Each {
+    /// The next one: a job that fires every minute leaves room for the others.
+    First,
+    /// Every one.
+    All,
 }
 
 /// The coming occurrences.
@@ -37,6 +49,7 @@ pub(super) fn next(
     from: Option<&str>,
     until: Option<&str>,
     ids: &[String],
+    each: Each,
     app: &App,
 ) -> Result<Upcoming, Refusal> {
     let loaded = app.load()?;
@@ -50,7 +63,25 @@ pub(super) fn next(
         let named: Vec<_> = ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?;
         suppressed.others(named)
     };
-    Ok(Upcoming { occurrences: coming(&chosen, from, now, until, count), paused: suppressed.paused })
+    let mut occurrences = coming(&chosen, from, now, until, count, each);
+    // A journal that cannot be read is no reason to keep what is coming from the person; `status` says that.
+    if let Ok(journal) = runs::open(app) {
+        with_last(&mut occurrences, &journal)?;
+    }
+    Ok(Upcoming { occurrences, paused: suppressed.paused })
+}
+
+/// Adds how the latest runs ended.
+pub(super) fn with_last(occurrences: &mut [Occurrence], journal: &JournalReader) -> Result<(), Refusal> {
+    let mut known: HashMap<DefinitionId, Option<(RunState, DateTime<Utc>)>> = HashMap::new();
+    for occurrence in occurrences {
+        let id = &occurrence.definition.id;
+        if !known.contains_key(id) {
+            known.insert(id.clone(), journal.last(id)?);
+        }
+        occurrence.last = known.get(id).copied().flatten();
+    }
+    Ok(())
 }
 
 /// The first `count` occurrences from `from` to `until`, both included. Without `from`: what is still to come,
@@ -61,6 +92,7 @@ pub(super) fn coming(
     now: DateTime<Utc>,
     until: Option<DateTime<Utc>>,
     count: usize,
+    each: Each,
 ) -> Vec<Occurrence> {
     let within = |at: &DateTime<Utc>| from.is_none_or(|from| *at >= from) && until.is_none_or(|until| *at <= until);
     // An occurrence at `from` itself counts: ask for what comes after the moment before it.
@@ -78,8 +110,9 @@ pub(super) fn coming(
         && let Some(Reverse((at, index))) = heap.pop()
     {
         let definition = &definitions[index];
-        found.push(Occurrence { at, definition: Arc::clone(definition) });
-        if let Trigger::Routine { cron, .. } = &definition.trigger
+        found.push(Occurrence { at, definition: Arc::clone(definition), last: None });
+        if each == Each::All
+            && let Trigger::Routine { cron, .. } = &definition.trigger
             && let Some(times) = expressions.entry(cron).or_insert_with(|| Times::parse(cron))
             && let Some(next) = times.next(definition.zone, at).filter(within)
         {

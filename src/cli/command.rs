@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::args::{self, Changes, ExplainArgs, ReminderAdd, SpawnArgs, ToolArgs};
-use crate::app::{Command, FieldChange, FieldChanges, ServiceCommand, When};
+use crate::app::{Command, Each, FieldChange, FieldChanges, LogFilter, ServiceCommand, When};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
 use crate::policy::{BOT, ToolLists};
@@ -49,6 +49,13 @@ pub enum Own {
     },
     /// Shows a run to its end; `None`: everything that happens.
     Follow(Option<String>),
+    /// Shows the service's log.
+    Logs {
+        /// Which lines.
+        filter: LogFilter,
+        /// Whether those that come are shown too.
+        follow: bool,
+    },
     /// Shows so many messages, and those that come.
     FollowInbox(u32),
     /// Is the service.
@@ -85,6 +92,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Inbox { count, follow: true }) => {
             return Ok(Typed::Own(Own::FollowInbox(at_most(count))));
         }
+        Some(args::Command::Logs { about, follow, since, count }) => {
+            return Ok(Typed::Own(Own::Logs { filter: LogFilter { about, since, count }, follow }));
+        }
         Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
         Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count: at_most(count) },
         Some(args::Command::Status) => Command::Status,
@@ -92,7 +102,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Init { force }) => Command::Init { force },
         Some(args::Command::Check { files }) => Command::Check { files, folder: folder.map(Path::to_owned) },
         Some(args::Command::Next(args)) => {
-            Command::Next { count: args.count.into(), from: args.from, until: args.until, ids: args.ids }
+            let args::NextArgs { count, from, until, all, ids } = args;
+            let all = all || from.is_some() || until.is_some() || !ids.is_empty();
+            Command::Next { count: count.into(), from, until, ids, each: if all { Each::All } else { Each::First } }
         }
         Some(args::Command::Agents(Agents::List)) => Command::Agents,
         Some(args::Command::Agents(Agents::Show { name })) => Command::Agent { name },

@@ -3,7 +3,7 @@
 use super::args::Color;
 use super::output::{FAINT, Output, paint};
 use super::render::{self, View};
-use super::{run, watch};
+use super::{log, run, watch};
 use crate::app::{App, Command, Outcome, ServiceReply};
 use crate::daemon::ending::Until;
 use crate::journal::RunState;
@@ -27,7 +27,7 @@ pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output
     if !view.json {
         output.note(paint(FAINT, "the service was not running: it was started for this run"));
     }
-    run::log("warn", Color::Auto, app)?;
+    log::start("warn", Color::Auto, false, app)?;
     let run = run::serve(Until::default(), Some(id), app)?;
     let run = run.ok_or_else(|| Refusal::environment("the run left no record"))?;
     let Outcome::Run(details) = app.execute(Command::Run { run: run.to_string(), full: false })? else { return Ok(()) };

@@ -109,7 +109,14 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
             let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
             return Ok(Some(Reply::Exec { name: name.to_owned(), args }));
         }
-        Typed::Own(Own::SetBudget(_) | Own::Fire { .. } | Own::Run(_) | Own::Follow(_) | Own::FollowInbox(_)) => {
+        Typed::Own(
+            Own::SetBudget(_)
+            | Own::Fire { .. }
+            | Own::Run(_)
+            | Own::Follow(_)
+            | Own::FollowInbox(_)
+            | Own::Logs { .. },
+        ) => {
             return Err(alone());
         }
     }

@@ -50,6 +50,7 @@ What happens
   runs              ollim-bot runs morning-mail --failed
   runs show         ollim-bot runs show 5a91c0de               (--transcript: all of it)
   runs follow       ollim-bot runs follow morning-mail         (without an id: all)
+  logs              ollim-bot logs morning-mail --since 2h     (-f: and what comes)
   costs             ollim-bot costs --by day --since 30d
   budget            ollim-bot budget                           (--set 5: fill it up)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)

@@ -10,6 +10,7 @@ pub mod external;
 mod fire;
 pub mod fork;
 pub mod help;
+mod log;
 pub mod output;
 pub mod render;
 mod run;
@@ -98,6 +99,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
             }
             Own::Edit { kind, id } => edit::edit(kind, &id, app, &view, output)?,
             Own::Fire { id, wait } => fire::fire(&id, wait.then_some(global.color), app, &view, output)?,
+            Own::Logs { filter, follow } => watch::logs(&filter, follow, app, &view, global.color, output)?,
             Own::Follow(target) => watch::runs(target.as_deref(), app, &view, global.color, output)?,
             Own::FollowInbox(count) => {
                 render::render(app.execute(Command::Inbox { count })?, &view, output);

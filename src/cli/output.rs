@@ -3,6 +3,7 @@
 //! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks. A long table has none
 //! in the first place where that is known before: to strip them takes longer than to write it.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
@@ -28,6 +29,9 @@ pub const WARN: Style = AnsiColor::Yellow.on_default();
 /// A way out.
 pub const HINT: Style = AnsiColor::Cyan.on_default();
 
+/// The last column keeps so many characters, however narrow the terminal is.
+const SHORTEST: usize = 12;
+
 /// What a command has to say: data, everything else, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
@@ -40,13 +44,20 @@ pub struct Output {
     /// Tables need no colours.
     #[serde(skip)]
     pub plain_tables: bool,
+    /// How many characters fit a line; `None`: as many as there are.
+    #[serde(skip)]
+    pub width: Option<usize>,
 }
 
 impl Output {
     /// For this process's own stdout.
     #[must_use]
     pub fn to_stdout(color: Color) -> Self {
-        Self { plain_tables: choice(&io::stdout(), color) == ColorChoice::Never, ..Self::default() }
+        Self {
+            plain_tables: choice(&io::stdout(), color) == ColorChoice::Never,
+            width: terminal_width(),
+            ..Self::default()
+        }
     }
 
     /// A line of data.
@@ -69,7 +80,8 @@ impl Output {
         }
     }
 
-    /// Columns of data, each as wide as its widest cell, two blanks between; the last is not padded.
+    /// Columns of data, each as wide as its widest cell, two blanks between; the last is not padded, and cut where a line would
+    /// not fit the terminal.
     pub fn table(&mut self, rows: &[Vec<Cell>]) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let mut widths = vec![0; columns];
@@ -78,10 +90,13 @@ impl Output {
                 *width = (*width).max(cell.width);
             }
         }
+        let before: usize = widths.iter().take(columns.saturating_sub(1)).map(|width| width + 2).sum();
+        let last = self.width.map_or(usize::MAX, |width| width.saturating_sub(before).max(SHORTEST));
         for row in rows {
             for (index, cell) in row.iter().enumerate() {
                 let style = if self.plain_tables { Style::new() } else { cell.style };
-                paint_into(&mut self.stdout, style, &cell.text);
+                let limit = if index + 1 == columns { last } else { usize::MAX };
+                paint_into(&mut self.stdout, style, &cut(cell, limit));
                 if index + 1 < row.len() {
                     let blanks = widths.get(index).copied().unwrap_or(0) - cell.width + 2;
                     self.stdout.extend(std::iter::repeat_n(' ', blanks));
@@ -180,6 +195,17 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
+/// A cell's text in at most so many characters, cut between words where there are some.
+fn cut(cell: &Cell, limit: usize) -> Cow<'_, str> {
+    if cell.width <= limit {
+        return Cow::Borrowed(&cell.text);
+    }
+    let end = cell.text.char_indices().nth(limit - 1).map_or(cell.text.len(), |(end, _)| end);
+    let kept = &cell.text[..end];
+    let kept = kept.rfind(' ').filter(|word| *word > end / 2).map_or(kept, |word| &kept[..word]);
+    Cow::Owned(format!("{}…", kept.trim_end()))
+}
+
 /// Text in a style.
 #[must_use]
 pub fn paint(style: Style, text: &str) -> String {
@@ -210,5 +236,20 @@ mod tests {
         ]);
         let text = anstream::adapter::strip_str(&output.stdout).to_string();
         assert_eq!(text, "a    long cell  end\nbbb  x\n");
+    }
+
+    #[test]
+    fn the_last_column_gives_way() {
+        let shown = |width: usize, text: &str| {
+            let mut output = Output { width: Some(width), ..Output::default() };
+            output.table(&[vec!["some-id".into(), text.into()]]);
+            output.stdout
+        };
+        let text = "Sort the mail and say what matters";
+        assert_eq!(shown(80, text), format!("some-id  {text}\n"));
+        assert_eq!(shown(30, text), "some-id  Sort the mail and…\n");
+        assert_eq!(shown(5, text), "some-id  Sort the…\n");
+        assert_eq!(shown(21, "Donaudampfschiffahrtsgesellschaft"), "some-id  Donaudampfs…\n");
+        assert!(shown(30, text).trim_end().chars().count() <= 30);
     }
 }

@@ -1,11 +1,7 @@
 //! `run`: the service in the foreground. Makes the data folder where there is none.
 
-use std::io::IsTerminal as _;
-
-use tracing_subscriber::EnvFilter;
-
 use super::args::{Color, RunArgs};
-use super::fork;
+use super::{fork, log};
 use crate::app::{App, make_folders, make_home};
 use crate::daemon::ending::Until;
 use crate::daemon::lock::LockError;
@@ -14,8 +10,6 @@ use crate::definition::DefinitionId;
 use crate::journal::RunId;
 use crate::refusal::Refusal;
 
-/// What is logged: a filter in the syntax of `tracing`.
-const LOG: &str = "OLLIM_LOG";
 /// Our own words, and what libraries warn of.
 const USUAL: &str = "warn,ollim_bot=info";
 
@@ -24,9 +18,12 @@ const USUAL: &str = "warn,ollim_bot=info";
 /// # Errors
 /// When the service cannot start, or ends by itself.
 pub(super) fn run(args: &RunArgs, color: Color, app: &App) -> Result<(), Refusal> {
-    log(USUAL, color, app)?;
-    if !app.home.root().exists() {
+    let made = !app.home.root().exists();
+    if made {
         make_home(&app.home, app.now(), app.zone()?)?;
+    }
+    log::start(USUAL, color, true, app)?;
+    if made {
         tracing::info!("made {} with samples", app.home.root().display());
     }
     let until = Until { idle: args.until_idle, after: args.duration };
@@ -47,28 +44,6 @@ pub(super) fn serve(until: Until, only: Option<DefinitionId>, app: &App) -> Resu
     // A terminal that is stopped may hold a thread that writes to it: it is not waited for.
     runtime.shutdown_background();
     ended.map_err(Refusal::from)
-}
-
-/// Sends the log to standard error: what `OLLIM_LOG` says, else `usual`.
-pub(super) fn log(usual: &str, color: Color, app: &App) -> Result<(), Refusal> {
-    let filter = app.env.text(LOG).unwrap_or(usual);
-    let filter = EnvFilter::try_new(filter).map_err(|error| {
-        Refusal::user(format!("{LOG} is no log filter: {error}")).hint("write `debug`, or `ollim_bot=debug`")
-    })?;
-    let ansi = match color {
-        Color::Auto => std::io::stderr().is_terminal(),
-        Color::Always => true,
-        Color::Never => false,
-    };
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_ansi(ansi)
-        .with_writer(std::io::stderr)
-        .finish();
-    // In a test several commands may run in one process; the first one's log counts.
-    let _first = tracing::subscriber::set_global_default(subscriber);
-    Ok(())
 }
 
 impl From<DaemonError> for Refusal {

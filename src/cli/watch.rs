@@ -2,8 +2,8 @@
 
 use super::args::Color;
 use super::output::Output;
-use super::render::{Events, View, inbox_message};
-use crate::app::App;
+use super::render::{Events, View, inbox_message, log_line};
+use crate::app::{App, LogFilter};
 use crate::journal::{EventKind, RunId, RunState};
 use crate::refusal::Refusal;
 
@@ -46,6 +46,26 @@ pub(super) fn inbox(app: &App, view: &View, color: Color, output: &mut Output) -
         }
     }
     output.note("the service has ended");
+    Ok(())
+}
+
+/// `logs`: what the service has logged, and, if asked for, what comes.
+pub(super) fn logs(
+    filter: &LogFilter,
+    follow: bool,
+    app: &App,
+    view: &View,
+    color: Color,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    let mut log = app.log(filter)?;
+    log.lines.iter().for_each(|line| log_line(line, view, output));
+    if log.lines.is_empty() && !follow {
+        output.note("nothing was logged");
+    }
+    while follow && output.print_now(color)? {
+        log_line(&log.next_line(), view, output);
+    }
     Ok(())
 }
 

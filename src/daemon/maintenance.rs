@@ -85,9 +85,25 @@ async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
         Ok(count) => tracing::info!(count, "old runs were taken out of the journal"),
         Err(error) => tracing::warn!(%error, "the journal could not be pruned"),
     }
-    let runs = home.runs();
+    let (runs, log) = (home.runs(), home.log());
     // Its errors are logged there; a panic would be one of the folder's reading.
-    let _ended = tokio::task::spawn_blocking(move || prune_folders(&runs, before)).await;
+    let _ended = tokio::task::spawn_blocking(move || {
+        prune_folders(&runs, before);
+        prune_log(&log, before);
+    })
+    .await;
+}
+
+/// Removes the files of the log that were written last before then.
+fn prune_log(log: &Path, before: DateTime<Utc>) {
+    for entry in fs::read_dir(log).into_iter().flatten().flatten() {
+        let written = entry.metadata().and_then(|facts| facts.modified());
+        if written.is_ok_and(|at| DateTime::<Utc>::from(at) < before)
+            && let Err(error) = fs::remove_file(entry.path())
+        {
+            tracing::warn!(%error, "the old log {} could not be removed", entry.path().display());
+        }
+    }
 }
 
 /// A folder younger than this may be that of a run which has just begun.

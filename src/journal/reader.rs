@@ -187,6 +187,18 @@ impl JournalReader {
         )
     }
 
+    /// How a definition's latest run stands or ended, and since when; `None`: it has not run.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn last(&self, id: &DefinitionId) -> Result<Option<(RunState, DateTime<Utc>)>, JournalError> {
+        let sql = "SELECT r.state, coalesce(r.ended, r.started, r.launched, o.claimed) AS at
+            FROM occurrence o JOIN run r ON r.occurrence = o.number
+            WHERE o.number = (SELECT max(number) FROM occurrence WHERE id = ?1) ORDER BY r.attempt DESC LIMIT 1";
+        let read = |row: &Row<'_>| Ok((state(&row.get::<_, String>("state")?)?, row.at("at")?));
+        Ok(self.all(sql, &[&id.as_str()], read)?.pop())
+    }
+
     /// How many runs there are in each state.
     ///
     /// # Errors

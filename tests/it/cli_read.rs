@@ -224,6 +224,7 @@ fn what_is_coming() {
     insta::assert_snapshot!(typed(&bot, &span), @"
     exit: 0
     -- stdout
+    NEXT LAST KIND ID WHAT
     Fri 2 May 2098 08:30 EDT in SPAN routine triage Sort the mail
     Sun 4 May 2098 09:00 CEST in SPAN reminder dentist Call the dentist [31mnow.
     Mon 5 May 2098 08:30 EDT in SPAN routine triage Sort the mail
@@ -235,21 +236,24 @@ fn what_is_coming() {
         "background": true,
         "description": "Sort the mail",
         "id": "triage",
-        "kind": "routine"
+        "kind": "routine",
+        "last": null
       },
       {
         "at": "2098-05-04T09:00:00+02:00",
         "background": false,
         "description": "",
         "id": "dentist",
-        "kind": "reminder"
+        "kind": "reminder",
+        "last": null
       },
       {
         "at": "2098-05-05T08:30:00-04:00",
         "background": true,
         "description": "Sort the mail",
         "id": "triage",
-        "kind": "routine"
+        "kind": "routine",
+        "last": null
       }
     ]
     "#);
@@ -263,6 +267,13 @@ fn what_is_coming() {
         ["2098-03-07T08:30:00-05:00", "2098-03-10T08:30:00-04:00"].map(String::from)
     );
     assert_eq!(at(&["next", "-n", "3", "triage"]).len(), 3);
+    let ids = |args: &[&str]| -> Vec<String> {
+        let coming = bot.json(args);
+        coming.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let each = ids(&["next"]);
+    assert!(each.iter().filter(|id| *id == "triage").count() == 1 && each.contains(&"dentist".into()), "{each:?}");
+    assert!(ids(&["next", "--all"]).iter().filter(|id| *id == "triage").count() > 1);
     assert!(at(&["next", "plants"]).is_empty(), "it is disabled");
     insta::assert_snapshot!(typed(&bot, &["next", "nothing"]), @"
     exit: 1
@@ -537,7 +548,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 42] = [
+const COMMANDS: [(&str, Option<&str>); 43] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     ("budget", Some("budget")),
@@ -552,6 +563,7 @@ const COMMANDS: [(&str, Option<&str>); 42] = [
     ("help", Some("help")),
     ("inbox", Some("inbox")),
     ("init", None),
+    ("logs", None),
     ("next", Some("next")),
     ("pause", None),
     ("policy explain", Some("policy explain triage --command id")),

@@ -96,6 +96,7 @@ fn a_run_is_shown_in_its_order() {
     let followed = bot.run(["runs", "follow", "job"]);
     assert_eq!((followed.code, followed.stdout.lines().count()), (0, waited.stdout.lines().count()), "{followed:#?}");
     assert_eq!(bot.json(["costs"])["rows"][0]["job"], "job");
+    assert_eq!(bot.json(["next"])[0]["last"]["outcome"], "completed");
 }
 
 #[test]
@@ -143,4 +144,25 @@ fn nobody_follows_without_a_service() {
         assert!(refused.stderr.contains("the service is not running"), "{refused:?}");
     }
     assert!(bot.run(["runs", "follow", "nothing"]).stderr.contains("no job"));
+}
+
+#[test]
+fn the_log_is_kept_and_shown() {
+    let bot = TestBot::new();
+    bot.write("routines/tea.md", "---\ncron: '@yearly'\n---\nTea.\n");
+    let service = bot.start();
+    let follows = bot.start_with(["logs", "--follow"]);
+    service.until("what was logged before is shown", || follows.said().contains("ready on ").then_some(()));
+    bot.write("routines/broken.md", "---\ncron: never\n---\nTea.\n");
+    service.until("what comes is shown", || follows.said().contains("routines/broken.md").then_some(()));
+    drop(follows);
+    service.stop();
+    let all = bot.ok(["logs"]);
+    assert!(all.contains("INFO ready on ") && all.contains("WARN routines/broken.md"), "{all}");
+    let about = bot.ok(["logs", "broken.md", "--since", "1h"]);
+    assert!(!about.contains("ready on"), "{about}");
+    assert_eq!(bot.ok(["logs", "-n", "1"]).lines().count(), 1);
+    let line: Value = serde_json::from_str(bot.ok(["--json", "logs", "-n", "1"]).trim()).unwrap();
+    assert!(line["at"].is_string() && line["level"].is_string(), "{line}");
+    assert!(bot.run(["logs", "nothing"]).stderr.contains("nothing was logged"));
 }

@@ -173,6 +173,21 @@ pub enum Command {
         #[arg(short, long)]
         follow: bool,
     },
+    /// The service's own log
+    Logs {
+        /// Only what names this job, one of its runs, or this run
+        #[arg(value_name = "RUN|ID")]
+        about: Option<String>,
+        /// Show what comes, too
+        #[arg(short, long)]
+        follow: bool,
+        /// Only of so much time up to now: `2h`
+        #[arg(long, value_name = "SPAN", value_parser = span)]
+        since: Option<Duration>,
+        /// How many lines
+        #[arg(short = 'n', default_value_t = 100)]
+        count: usize,
+    },
     /// What runs have cost
     Costs {
         /// Summed up by job, day or model
@@ -217,13 +232,16 @@ pub struct NextArgs {
     /// How many, at most 10,000: there is no last occurrence
     #[arg(short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub count: u16,
-    /// Not before this time
+    /// Every occurrence not before this time
     #[arg(long, value_name = "WHEN")]
     pub from: Option<String>,
-    /// Not after this time
+    /// Every occurrence not after this time
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// Only these jobs
+    /// Every occurrence instead of the next one of each job
+    #[arg(long)]
+    pub all: bool,
+    /// Every occurrence of these jobs
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
 }

@@ -7,6 +7,7 @@ mod costs;
 mod dry_run;
 mod events;
 mod jobs;
+mod logs;
 mod policy;
 mod runs;
 mod service;
@@ -21,6 +22,7 @@ use serde_json::json;
 
 pub(super) use check::problem;
 pub(super) use events::Events;
+pub(super) use logs::line as log_line;
 pub(super) use runs::{as_json as run_json, inbox_message, state};
 
 use super::output::{FAINT, GOOD, Output, STRONG, paint, terminal_width};

@@ -237,8 +237,9 @@ fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
     if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) {
         remarks.push(money(cost));
     }
-    if let Some(error) = &run.error {
-        remarks.push(error.clone());
+    // `runs show` has all of it.
+    if let Some(line) = run.error.as_deref().and_then(|error| error.lines().next()) {
+        remarks.push(line.to_owned());
     }
     remarks.join(", ")
 }

@@ -56,7 +56,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "running": status.running.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
         "waiting": status.waiting.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
         "due": waiting::as_json(&status.due),
-        "next": upcoming::as_json(&status.next),
+        "next": upcoming::as_json(&status.next, view),
         "problems": status.problems,
         "failures": status.failures.iter().map(|failing| json!({
             "id": failing.id,
@@ -127,7 +127,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     }
     if !status.next.is_empty() {
         heading("Next", output);
-        output.table(&upcoming::rows(&status.next, now));
+        output.table(&upcoming::rows(&status.next, view));
     }
     if !status.failures.is_empty() {
         heading("Failing", output);

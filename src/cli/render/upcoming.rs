@@ -1,24 +1,24 @@
 //! The coming occurrences, in order of time.
 
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::View;
+use super::{View, state};
 use crate::app::{Occurrence, Upcoming, summary, times};
 use crate::channel::terminal::plain;
-use crate::cli::output::{Cell, FAINT, HINT, Output, STRONG, paint};
+use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
+use crate::journal::RunState;
 
 /// A table, and which routines are paused.
 pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
     let Upcoming { occurrences, paused } = upcoming;
     if view.json {
-        output.json(&as_json(occurrences));
+        output.json(&as_json(occurrences, view));
         return;
     }
     if occurrences.is_empty() {
         output.note("nothing is coming");
     }
-    output.table(&rows(occurrences, view.now));
+    output.table(&rows(occurrences, view));
     for id in paused {
         output.note(format!("paused after failures: {}", plain(id.as_str())));
         output.note(format!("{}: `ollim-bot resume {}`", paint(HINT, "hint"), plain(id.as_str())));
@@ -26,29 +26,36 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
 }
 
 /// Occurrences with the keys that others build on.
-pub(super) fn as_json(occurrences: &[Occurrence]) -> Vec<Value> {
-    let of = |Occurrence { at, definition }: &Occurrence| {
+pub(super) fn as_json(occurrences: &[Occurrence], view: &View) -> Vec<Value> {
+    let of = |Occurrence { at, definition, last }: &Occurrence| {
         json!({
             "id": definition.id,
             "kind": definition.kind(),
             "at": times::rfc3339(*at, definition.zone),
             "description": definition.description,
             "background": definition.background().is_some(),
+            "last": last.map(|(outcome, at)| json!({ "outcome": outcome, "at": times::rfc3339(at, view.zone) })),
         })
     };
     occurrences.iter().map(of).collect()
 }
 
-/// Occurrences as lines of a table.
-pub(super) fn rows(occurrences: &[Occurrence], now: DateTime<Utc>) -> Vec<Vec<Cell>> {
-    let of = |Occurrence { at, definition }: &Occurrence| {
+/// Occurrences as lines of a table, a header first where there are any.
+pub(super) fn rows(occurrences: &[Occurrence], view: &View) -> Vec<Vec<Cell>> {
+    let now = view.now;
+    let of = |Occurrence { at, definition, last }: &Occurrence| {
+        let ended = |(outcome, at)| format!("{} {}", state(outcome).replace('_', " "), times::relative(at, now));
+        let bad = last.is_some_and(|(outcome, _)| matches!(outcome, RunState::Failed | RunState::TimedOut));
         vec![
             times::local(*at, now, definition.zone).into(),
             Cell::new(times::relative(*at, now), FAINT),
+            Cell::new(last.map(ended).unwrap_or_default(), if bad { BAD } else { FAINT }),
             definition.kind().to_string().into(),
             Cell::new(definition.id.as_str(), STRONG),
             summary(definition).into(),
         ]
     };
-    occurrences.iter().map(of).collect()
+    let header = ["NEXT", "", "LAST", "KIND", "ID", "WHAT"].map(|name| Cell::new(name, FAINT)).to_vec();
+    let header = (!occurrences.is_empty()).then_some(header);
+    header.into_iter().chain(occurrences.iter().map(of)).collect()
 }

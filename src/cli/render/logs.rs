@@ -1,0 +1,69 @@
+//! Lines of the service's log.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::View;
+use crate::app::{LogLine, times};
+use crate::channel::terminal::plain;
+use crate::cli::output::{BAD, FAINT, GOOD, Output, WARN, paint};
+
+/// One line: when, how grave, the sentence, the values beside it.
+pub(in super::super) fn line(line: &LogLine, view: &View, output: &mut Output) {
+    if view.json {
+        let mut value = json!(line.fields);
+        value["at"] = json!(times::rfc3339(line.at, view.zone));
+        value["level"] = json!(line.level.to_lowercase());
+        value["message"] = json!(line.message);
+        output.line(value.to_string());
+        return;
+    }
+    let style = match line.level.as_str() {
+        "ERROR" => BAD,
+        "WARN" => WARN,
+        "INFO" => GOOD,
+        _ => FAINT,
+    };
+    let mut fields = String::new();
+    for (name, value) in &line.fields {
+        let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        // A String takes everything.
+        let _ = write!(fields, " {name}={value}");
+    }
+    output.line(format!(
+        "{} {} {}{}",
+        paint(FAINT, &times::local(line.at, view.now, view.zone)),
+        paint(style, &format!("{:>5}", line.level)),
+        plain(&line.message),
+        paint(FAINT, &plain(&fields)),
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_line_has_its_values_behind_it() {
+        let text =
+            r#"{"timestamp":"2026-11-23T08:00:05Z","level":"WARN","message":"refu\u001b[2Jsed","run":"a1","count":3}"#;
+        let view = View {
+            json: false,
+            now: "2026-11-23T09:00:00Z".parse().unwrap(),
+            zone: chrono_tz::UTC,
+            home: "/b".into(),
+            width: None,
+        };
+        let mut output = Output::default();
+        line(&serde_json::from_str(text).unwrap(), &view, &mut output);
+        let shown = anstream::adapter::strip_str(&output.stdout).to_string();
+        assert_eq!(shown, "Mon 23 Nov 08:00:05 UTC  WARN refu [2Jsed count=3 run=a1\n");
+        let mut output = Output::default();
+        line(&serde_json::from_str(text).unwrap(), &View { json: true, ..view }, &mut output);
+        let value: Value = serde_json::from_str(&output.stdout).unwrap();
+        assert_eq!((&value["level"], &value["count"]), (&json!("warn"), &json!(3)));
+    }
+}
