@@ -152,6 +152,8 @@ settings! {
     max_concurrent_runs: usize = 4, |v: &Value| v.count(1).map(|n| n as usize), plain, { example: "4", }
     /// How long runs may go on when the service is told to stop.
     shutdown_grace: Duration = Duration::from_secs(30), |v: &Value| v.span(Duration::ZERO), span, { example: "30s", }
+    /// How many failures in a row of a routine you are told of, where its file does not say.
+    alert_after: u32 = 1, |v: &Value| v.count(1), plain, { example: "1", details: "`1`: the first one is told." , }
     /// When `notify` schedules the next follow-up of a chain.
     notify_chain_delay: Duration = minutes(60), |v: &Value| v.span(SECOND), span, { example: "1h", }
     /// Refuse background jobs where the kernel cannot hold the whole sandbox (Linux before 6.12).

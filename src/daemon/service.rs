@@ -130,6 +130,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let watch = Watch::start(&home, own_agents.as_deref())?;
     let store = read_all(&home, defaults.clone()).await?;
     let (schedule, inbox) = Schedule::channel(config.max_concurrent_runs);
+    schedule.alert_after(config.alert_after);
     let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
 
     let tokens = Tokens::default();

@@ -58,7 +58,7 @@ impl Settings {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 16] = [
+const LIVE: [&str; 17] = [
     "timezone",
     "model",
     "thinking",
@@ -68,6 +68,7 @@ const LIVE: [&str; 16] = [
     "inactivity_timeout",
     "max_concurrent_runs",
     "shutdown_grace",
+    "alert_after",
     "notify_chain_delay",
     "require_sandbox",
     "sandbox",
@@ -136,6 +137,7 @@ impl InForce {
         let Changes { live, at_start } = compare(&self.started, &self.current.borrow(), &config);
         *self.runs.write().unwrap_or_else(PoisonError::into_inner) = RunSettings::of(&config);
         self.schedule.limit(config.max_concurrent_runs);
+        self.schedule.alert_after(config.alert_after);
         self.current.send_replace(config);
         self.definitions.reread_with(defaults).await;
         for (key, value) in &live {

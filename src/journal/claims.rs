@@ -3,16 +3,18 @@
 //! All that fall due together are claimed in one commit, before anything is started. The unique key (definition,
 //! time) decides: whoever finds a record there leaves the occurrence alone.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::delays::{Delay, delayed};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{ms, state};
 use super::{Journal, JournalError, Occurrence, RunId, RunState};
-use crate::definition::Kind;
+use crate::definition::{DefinitionId, Kind};
 
 /// What a due occurrence is claimed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,13 +58,40 @@ impl Journal {
     /// # Errors
     /// When the commit cannot be made; then none of them is claimed.
     pub async fn claim(&self, claims: Vec<NewClaim>) -> Result<Vec<Claim>, JournalError> {
+        self.claim_delayed(claims, Vec::new(), |texts| texts.join("\n")).await
+    }
+
+    /// As [`Self::claim`]. In the same commit, the person is told of `delays` of the definitions of which something was
+    /// claimed; `fold` makes one message of their texts.
+    ///
+    /// # Errors
+    /// When the commit cannot be made; then none of them is claimed.
+    pub async fn claim_delayed(
+        &self,
+        claims: Vec<NewClaim>,
+        delays: Vec<Delay>,
+        fold: fn(&[String]) -> String,
+    ) -> Result<Vec<Claim>, JournalError> {
         let clock = self.clock.clone();
-        self.writer
+        let (answers, newest) = self
+            .writer
             .commit(move |connection| {
                 let now = clock.now();
-                claims.iter().map(|claim| record(connection, claim, now)).collect()
+                let answers: Vec<Claim> =
+                    claims.iter().map(|claim| record(connection, claim, now)).collect::<Result<_, _>>()?;
+                let ours: HashSet<&DefinitionId> = claims
+                    .iter()
+                    .zip(&answers)
+                    .filter(|(_, answer)| matches!(answer, Claim::Claimed(_)))
+                    .map(|(claim, _)| &claim.occurrence.id)
+                    .collect();
+                let told = delays.iter().filter(|delay| ours.contains(&delay.id));
+                let newest = delayed(connection, told, fold, now)?;
+                Ok((answers, newest))
             })
-            .await
+            .await?;
+        self.announce(newest);
+        Ok(answers)
     }
 
     /// Begins another attempt at the occurrence of `last`, which must be over and its occurrence open.

@@ -7,6 +7,7 @@
 //! that it is on the disk. [`JournalReader`] reads beside it, or without any daemon.
 
 mod claims;
+mod delays;
 mod error;
 mod events;
 mod generations;
@@ -41,6 +42,7 @@ use crate::clock::Clock;
 use crate::definition::{DefinitionId, Kind};
 
 pub use claims::{Claim, NewClaim, Purpose};
+pub use delays::{Delay, Folded, Punctuality};
 pub use error::JournalError;
 pub use events::{Event, EventFilter, EventKind};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};

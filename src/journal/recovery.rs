@@ -31,6 +31,8 @@ pub struct Unfinished {
     pub attempt: u32,
     /// `Claimed`: nothing was ever launched. `Interrupted`: it was cut off. Otherwise it failed, and is to be retried.
     pub state: RunState,
+    /// When it was claimed.
+    pub claimed: DateTime<Utc>,
     /// When the next attempt is due, where one is.
     pub retry_at: Option<DateTime<Utc>>,
     /// How many of its attempts failed; those that found no login do not count.
@@ -151,7 +153,7 @@ impl Journal {
 }
 
 const UNFINISHED: &str = "
-SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.retry_at, t.text, r.run, r.attempt, r.state,
+SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.claimed, o.retry_at, t.text, r.run, r.attempt, r.state,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
      AND class IS NOT 'not_logged_in') AS failures,
   (SELECT error FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
@@ -205,6 +207,7 @@ fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
         by_hand: row.get("by_hand")?,
         attempt: row.get("attempt")?,
         state: state(&row.get::<_, String>("state")?)?,
+        claimed: row.at("claimed")?,
         retry_at: row.maybe_at("retry_at")?,
         failures: row.get("failures")?,
         failure: row.get("failure")?,

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claims::text_of;
+use super::delays::{Punctuality, begins};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
 use super::outbox::{NewMessage, insert_message};
@@ -84,14 +85,29 @@ impl Journal {
     /// # Errors
     /// [`JournalError::NotGoing`] when the run is not claimed.
     pub async fn launching(&self, run: &RunId, text: Arc<str>) -> Result<(), JournalError> {
+        self.launching_so(run, text, Punctuality::Unknown).await
+    }
+
+    /// As [`Self::launching`]. What the person is to be told of its punctuality is recorded in the same commit.
+    ///
+    /// # Errors
+    /// As [`Self::launching`].
+    pub async fn launching_so(
+        &self,
+        run: &RunId,
+        text: Arc<str>,
+        punctuality: Punctuality,
+    ) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
-        self.writer
+        let newest = self
+            .writer
             .commit(move |connection| {
+                let now = clock.now();
                 let changed = connection
                     .prepare_cached(
                         "UPDATE run SET state = 'running', launched = ?2 WHERE run = ?1 AND state = 'claimed'",
                     )?
-                    .execute(params![run.as_str(), ms(clock.now())])?;
+                    .execute(params![run.as_str(), ms(now)])?;
                 if changed != 1 {
                     return Err(JournalError::NotGoing(run.clone()));
                 }
@@ -107,9 +123,11 @@ impl Journal {
                 connection
                     .prepare_cached("UPDATE occurrence SET text = ?2 WHERE number = ?1 AND text IS NOT ?2")?
                     .execute([occurrence, text])?;
-                Ok(())
+                begins(connection, &punctuality, now)
             })
-            .await
+            .await?;
+        self.announce(newest);
+        Ok(())
     }
 
     /// The run's client is going. `process`: what to end, should the service die; `session`: the client's own id.

@@ -145,6 +145,20 @@ CREATE INDEX event_message ON event (number) WHERE kind = 'message';
 
 ALTER TABLE run ADD COLUMN model TEXT;
 ALTER TABLE run ADD COLUMN tokens TEXT;
+-- Who did an attempt, and the requests to the model's API that the client had to make again.
+ALTER TABLE run ADD COLUMN client TEXT;
+ALTER TABLE run ADD COLUMN client_version TEXT;
+ALTER TABLE run ADD COLUMN api_retries INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN api_fault TEXT;
+-- Only `claude` has sessions and turns.
+UPDATE run SET client = 'claude' WHERE session IS NOT NULL OR turns IS NOT NULL OR process IS NOT NULL;
+
+-- Routines that were told to be late or skipped, since when, and how many times more they were.
+CREATE TABLE delay (
+    id TEXT PRIMARY KEY,
+    folded INTEGER NOT NULL,
+    since INTEGER NOT NULL
+) WITHOUT ROWID;
 ",
 ];
 

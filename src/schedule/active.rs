@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::command::CancelError;
+use super::missed::is_late;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{NewClaim, Occurrence, RunId, RunState, Unfinished};
+use crate::journal::{NewClaim, Occurrence, Purpose, RunId, RunState, Unfinished};
 
 /// Why a running attempt is being ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,8 @@ pub(super) struct ActiveOccurrence {
     pub(super) failure: Option<String>,
     /// Whether any attempt had a side effect.
     pub(super) had_side_effect: bool,
+    /// The person knows whether it is late.
+    pub(super) told_late: bool,
     /// A newer occurrence replaces it (`on_overlap: cancel`), so it gets no further attempt.
     pub(super) superseded: bool,
     pub(super) stage: Stage,
@@ -107,10 +110,12 @@ pub(super) struct ActiveOccurrence {
 }
 
 impl ActiveOccurrence {
-    pub(super) fn claimed(claim: NewClaim, run: RunId, by_hand: bool) -> Self {
-        let NewClaim { occurrence, file, text, .. } = claim;
+    pub(super) fn claimed(claim: NewClaim, run: RunId, now: DateTime<Utc>) -> Self {
+        let NewClaim { occurrence, file, text, purpose } = claim;
+        let by_hand = purpose == Purpose::RunByHand;
         Self::unfinished(Unfinished {
             run,
+            claimed: now,
             occurrence,
             file,
             text,
@@ -133,6 +138,8 @@ impl ActiveOccurrence {
             failed => LastAttempt::Failed(failed),
         };
         let claimed = left.state == RunState::Claimed;
+        // One that was late when it was claimed was told then.
+        let told_late = left.by_hand || left.attempt > 1 || is_late(left.occurrence.at, left.claimed);
         Self {
             run: left.run,
             attempt: left.attempt,
@@ -144,6 +151,7 @@ impl ActiveOccurrence {
             failures: left.failures,
             failure: left.failure,
             had_side_effect: left.effect.is_some(),
+            told_late,
             superseded: false,
             stage: if claimed { Stage::Waiting { reread: false } } else { Stage::Recording },
             cancellers: Vec::new(),

@@ -104,6 +104,7 @@ pub(super) enum Command {
     Resume(Decided<()>),
     ResumeRoutine(DefinitionId, Decided<bool>),
     Limit(usize),
+    AlertAfter(u32),
     Snapshot(usize, oneshot::Sender<Snapshot>),
     Stop(Duration),
     EndNow,
@@ -114,7 +115,7 @@ impl Command {
     pub(super) fn needs_recovery(&self, recovering: bool) -> bool {
         match self {
             Self::Replace(_) => recovering,
-            Self::Snapshot(..) | Self::Limit(_) | Self::Stop(_) | Self::EndNow => false,
+            Self::Snapshot(..) | Self::Limit(_) | Self::AlertAfter(_) | Self::Stop(_) | Self::EndNow => false,
             _ => true,
         }
     }
@@ -276,6 +277,11 @@ impl Schedule {
     /// Sets how many background runs may run at once, at least one.
     pub fn limit(&self, max_concurrent_runs: usize) {
         self.send(Command::Limit(max_concurrent_runs));
+    }
+
+    /// Sets how many consecutive failures the person is notified of where a definition does not say, at least one.
+    pub fn alert_after(&self, failures: u32) {
+        self.send(Command::AlertAfter(failures));
     }
 
     /// The state of the schedule, with the `next` definitions to fall due.

@@ -5,8 +5,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::active::Cause;
-use super::failures::{Ended, after};
+use super::definitions::occurrences;
+use super::failures::{Alert, Ended, after};
 use super::job::class_word;
+use super::missed::moment;
 use super::retry;
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
 use crate::definition::Definition;
@@ -25,6 +27,8 @@ pub(super) struct Attempted<'a> {
     /// The service is ending.
     pub(super) stopping: bool,
     pub(super) consecutive_failures: ConsecutiveFailures,
+    /// How many of them the person is notified of, where the definition does not say.
+    pub(super) alert_after: u32,
     pub(super) now: DateTime<Utc>,
     /// 0 to 1, for the jitter.
     pub(super) chance: f64,
@@ -124,7 +128,16 @@ fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
         Ended::Badly { why, at_once } => Ended::Badly { why: why.trim_end_matches(['.', ' ', '\n']), at_once },
         Ended::Well => Ended::Well,
     };
-    let (failures, text) = after(attempted.consecutive_failures.clone(), definition.kind(), ended, attempted.now);
+    let now = attempted.now;
+    let next = occurrences(definition, now).next().filter(|_| definition.enabled);
+    let alert = Alert {
+        kind: definition.kind(),
+        run: attempted.run,
+        after: definition.alert_after.unwrap_or(attempted.alert_after),
+        next: next.map(|at| moment(at, definition.zone, now)),
+        now,
+    };
+    let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert);
     finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
     finish.messages.extend(text.map(|text| message(attempted, text)));
 }
@@ -161,6 +174,7 @@ mod tests {
             cause: case.cause,
             stopping: case.stopping,
             consecutive_failures: ConsecutiveFailures::none(case.definition.id.clone()),
+            alert_after: 1,
             now,
             chance: 0.5,
         };
@@ -187,13 +201,15 @@ mod tests {
         let mail = || case(routine("mail"));
         check(&tea(), AttemptEnd::Completed, (Completed, "closed", 0));
         check(&tea(), AttemptEnd::TimedOut("30m".to_owned()), (TimedOut, "closed", 1));
-        check(&mail(), AttemptEnd::TimedOut("30m".to_owned()), (TimedOut, "closed", 0));
+        check(&mail(), AttemptEnd::TimedOut("30m".to_owned()), (TimedOut, "closed", 1));
         check(&tea(), fails(Overloaded), (Failed, "in 30 s", 0));
         check(&Case { failures: 1, ..tea() }, fails(Overloaded), (Failed, "in 120 s", 0));
         check(&Case { failures: 2, ..tea() }, fails(Overloaded), (Failed, "closed", 1));
         check(&Case { had_side_effect: true, ..tea() }, fails(Overloaded), (Failed, "closed", 1));
         check(&tea(), fails(ErrorResult), (Failed, "closed", 1));
-        check(&mail(), fails(Overloaded), (Failed, "closed", 0));
+        check(&mail(), fails(Overloaded), (Failed, "closed", 1));
+        let third = case(Definition { alert_after: Some(3), ..routine("mail") });
+        check(&third, fails(Overloaded), (Failed, "closed", 0));
         check(&mail(), fails(NeedsClaude), (Failed, "closed", 1));
         check(&mail(), fails(NotLoggedIn), (Failed, "in 300 s", 0));
         check(&Case { had_side_effect: true, ..mail() }, fails(NotLoggedIn), (Failed, "closed", 1));

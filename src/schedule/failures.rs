@@ -3,10 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::definition::Kind;
-use crate::journal::ConsecutiveFailures;
-
-/// How many consecutive failures of a routine the person is notified of.
-const NOTIFIES_AT: u32 = 3;
+use crate::journal::{ConsecutiveFailures, RunId};
 
 /// How many consecutive failures pause a routine.
 const PAUSES_AT: u32 = 10;
@@ -20,23 +17,38 @@ pub(super) enum Ended<'a> {
     Badly {
         /// Why, as a sentence without its full stop.
         why: &'a str,
-        /// Waiting for the third time would not help: the person has to do something.
+        /// `alert_after` does not count: the person has to do something.
         at_once: bool,
     },
+}
+
+/// What the message about a failure depends on, besides the failure.
+pub(super) struct Alert<'a> {
+    pub(super) kind: Kind,
+    /// The attempt that failed last.
+    pub(super) run: &'a RunId,
+    /// How many consecutive failures of a routine the person is notified of.
+    pub(super) after: u32,
+    /// When the routine fires next, in words; `None`: never.
+    pub(super) next: Option<String>,
+    pub(super) now: DateTime<Utc>,
 }
 
 /// Returns the consecutive failures afterwards, and the message to the person.
 pub(super) fn after(
     mut consecutive: ConsecutiveFailures,
-    kind: Kind,
     ended: Ended<'_>,
-    now: DateTime<Utc>,
+    alert: Alert<'_>,
 ) -> (ConsecutiveFailures, Option<String>) {
     let id = consecutive.id.clone();
+    let Alert { kind, run, after, next, now } = alert;
     match (kind, ended) {
         (_, Ended::Well) => {
-            let text = (consecutive.notified && kind == Kind::Routine)
-                .then(|| format!("routine {id} works again, after {} failures in a row.", consecutive.failures));
+            let text = (consecutive.notified && kind == Kind::Routine).then(|| {
+                let failures = consecutive.failures;
+                let word = if failures == 1 { "failure" } else { "failures" };
+                format!("routine {id} works again after {failures} {word}.")
+            });
             (ConsecutiveFailures::none(id), text)
         }
         // A reminder fires once: each that fails is told, and leaves none.
@@ -48,7 +60,8 @@ pub(super) fn after(
             (ConsecutiveFailures::none(id), Some(text))
         }
         (Kind::Session, Ended::Badly { why, .. }) => {
-            (ConsecutiveFailures::none(id.clone()), Some(format!("The spawned agent {id} failed: {why}.")))
+            let text = format!("The spawned agent {id} failed: {why}. `ollim-bot sessions show {id}` shows its task.");
+            (ConsecutiveFailures::none(id), Some(text))
         }
         (Kind::Routine, Ended::Badly { why, at_once }) => {
             consecutive.failures = consecutive.failures.saturating_add(1);
@@ -62,12 +75,17 @@ pub(super) fn after(
                 );
                 return (consecutive, Some(text));
             }
-            if consecutive.notified || (failures < NOTIFIES_AT && !at_once) {
+            if consecutive.notified || (failures < after && !at_once) {
                 return (consecutive, None);
             }
             consecutive.notified = true;
             let times = if failures == 1 { String::new() } else { format!(" {failures} times in a row") };
-            let text = format!("routine {id} failed{times}: {why}.");
+            let again = next.map_or_else(
+                || "It does not fire again.".to_owned(),
+                |at| format!("It runs again at {at}; `ollim-bot fire {id}` runs it now."),
+            );
+            let text =
+                format!("routine {id} failed{times}: {why}. {again} `ollim-bot runs show {run}` shows what happened.");
             (consecutive, Some(text))
         }
     }
@@ -78,8 +96,9 @@ mod tests {
     use super::*;
     use crate::definition::DefinitionId;
 
-    /// One letter per occurrence (`+` well, `-` badly, `!` badly and at once) to what was told after which.
-    fn check(kind: Kind, endings: &str, expected: &[(usize, &str)]) {
+    /// One letter per occurrence (`+` well, `-` badly, `!` badly and at once) to what was told after which. The person is
+    /// notified of as many consecutive failures as `alert_after` says.
+    fn check(kind: Kind, alert_after: u32, endings: &str, expected: &[(usize, &str)]) {
         let mut consecutive = ConsecutiveFailures::none(DefinitionId::new("mail"));
         let mut told = Vec::new();
         for (n, ending) in (1..).zip(endings.chars()) {
@@ -87,7 +106,14 @@ mod tests {
                 '+' => Ended::Well,
                 letter => Ended::Badly { why: "no network", at_once: letter == '!' },
             };
-            let (next, text) = after(consecutive, kind, ended, DateTime::UNIX_EPOCH);
+            let alert = Alert {
+                kind,
+                run: &RunId::new("1a2b3c4d"),
+                after: alert_after,
+                next: Some("14:00 UTC".to_owned()),
+                now: DateTime::UNIX_EPOCH,
+            };
+            let (next, text) = after(consecutive, ended, alert);
             consecutive = next;
             told.extend(text.map(|text| (n, text)));
         }
@@ -95,23 +121,23 @@ mod tests {
         assert_eq!(told, expected, "{kind} {endings}");
     }
 
+    const AGAIN: &str = "It runs again at 14:00 UTC; `ollim-bot fire mail` runs it now. `ollim-bot runs show 1a2b3c4d` \
+                         shows what happened.";
+
     #[test]
     fn a_routine_is_told_of_once_per_streak_and_on_recovery() {
-        check(Kind::Routine, "--+--+", &[]);
+        let once = format!("routine mail failed: no network. {AGAIN}");
+        let recovered = |failures: &str| format!("routine mail works again after {failures}.");
+        let (one, two, four) = (recovered("1 failure"), recovered("2 failures"), recovered("4 failures"));
+        check(Kind::Routine, 1, "--+-+", &[(1, &once), (3, &two), (4, &once), (5, &one)]);
+        check(Kind::Routine, 1, "----++", &[(1, &once), (5, &four)]);
+        check(Kind::Routine, 1, "!!!", &[(1, &once)]);
         check(
             Kind::Routine,
-            "----++",
-            &[
-                (3, "routine mail failed 3 times in a row: no network."),
-                (5, "routine mail works again, after 4 failures in a row."),
-            ],
-        );
-        check(Kind::Routine, "!!!", &[(1, "routine mail failed: no network.")]);
-        check(
-            Kind::Routine,
+            1,
             "-----------",
             &[
-                (3, "routine mail failed 3 times in a row: no network."),
+                (1, &once),
                 (
                     10,
                     "routine mail failed 10 times in a row and is paused until `ollim-bot resume mail` or an edit of its \
@@ -122,9 +148,18 @@ mod tests {
     }
 
     #[test]
+    fn alert_after_says_how_many_failures_are_told() {
+        let third = format!("routine mail failed 3 times in a row: no network. {AGAIN}");
+        check(Kind::Routine, 3, "--+--+", &[]);
+        check(Kind::Routine, 3, "----++", &[(3, &third), (5, "routine mail works again after 4 failures.")]);
+        // What waits for the person is told at once.
+        check(Kind::Routine, 3, "!!!", &[(1, &format!("routine mail failed: no network. {AGAIN}"))]);
+    }
+
+    #[test]
     fn a_reminder_is_told_of_each_time() {
         let failed = "reminder mail failed: no network. Its file is kept in reminders/failed/; \
                       `ollim-bot reminder retry mail` brings it back.";
-        check(Kind::Reminder, "-+-", &[(1, failed), (3, failed)]);
+        check(Kind::Reminder, 3, "-+-", &[(1, failed), (3, failed)]);
     }
 }

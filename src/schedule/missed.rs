@@ -88,15 +88,27 @@ fn between(times: &Times, zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>, limi
     std::iter::successors(next(&from), next).take(limit).collect()
 }
 
+/// Whether what begins at `now` is late.
+pub(super) fn is_late(scheduled: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    now - scheduled >= LATE
+}
+
 /// The line for the prompt of a run that begins at `now`; `None`: it is not late. The day is named where it is
 /// another one than today's.
 pub(super) fn late_line(scheduled: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) -> Option<String> {
-    if now - scheduled < LATE {
+    if !is_late(scheduled, now) {
         return None;
     }
     let (due, today) = (scheduled.with_timezone(&zone), now.with_timezone(&zone));
     let words = if due.date_naive() == today.date_naive() { "%H:%M" } else { "%a %-d %b %Y, %H:%M" };
     Some(format!("[late: was scheduled for {}, running now]", due.format(words)))
+}
+
+/// `14:00 CET`; the day is named where it is another one than today's.
+pub(super) fn moment(at: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) -> String {
+    let (at, today) = (at.with_timezone(&zone), now.with_timezone(&zone));
+    let words = if at.date_naive() == today.date_naive() { "%H:%M %Z" } else { "%a %-d %b %Y, %H:%M %Z" };
+    at.format(words).to_string()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod command;
 mod conclusion;
 pub mod cron;
 mod definitions;
+mod delays;
 mod dispatcher;
 mod failures;
 mod files;

@@ -149,6 +149,7 @@ fn the_keys_that_others_build_on() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&routine).unwrap(), @r#"
     {
       "agent": null,
+      "alert_after": null,
       "allow_ping": false,
       "allowed_tools": [
         "Bash(ollim-bot help)",

@@ -222,6 +222,11 @@ fields! {
     retry as retry: Option<u32> = None, |v: &V| v.count(0), {
         unset: "2 for reminders, 0 for routines", example: "3", flags: &[takes("retry", "N")],
     }
+    /// How many failures in a row you are told of: `1` is the first
+    alert_after as alert_after: Option<u32> = None, |v: &V| v.count(1), {
+        on: On::Routine, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
+        details: "You are told once for each series of failures, and when the routine works again. A reminder that fails is always told.",
+    }
     /// How many follow-ups the agent may schedule
     max_chain: u32 = 0, |v: &V| v.count(0), {
         on: On::Reminder, example: "3", flags: &[takes("max-chain", "N")],

@@ -32,6 +32,7 @@ pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definit
         max_cost_usd: None,
         on_missed: OnMissed::All,
         retry: None,
+        alert_after: None,
         created_by: None,
         body: "Is the oven off?\n".into(),
     }

@@ -10,11 +10,12 @@ use super::super::active::{ActiveOccurrence, Cause};
 use super::super::command::FireError;
 use super::super::cron::Times;
 use super::super::definitions::due_at;
+use super::super::delays::{fold, missed};
 use super::super::missed::{Window, plan};
 use super::super::overlap::{Ahead, purposes};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
-use crate::journal::{Claim, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState};
+use crate::journal::{Claim, Delay, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState};
 
 /// A claim that took longer than this was held up by the disk: what fell due meanwhile was missed.
 const HELD_UP: Duration = Duration::from_secs(5);
@@ -26,7 +27,7 @@ impl Dispatcher {
     /// Claims everything that is due by now.
     pub(super) fn claim_due(&mut self) {
         let now = self.clock.now();
-        let mut claims = Vec::new();
+        let (mut claims, mut delays) = (Vec::new(), Vec::new());
         for definition in self.definitions.take_due(now) {
             let claimed = match &definition.trigger {
                 Trigger::Routine { cron, on_overlap } => self.routine_claims(&definition, cron, *on_overlap, now),
@@ -36,10 +37,11 @@ impl Dispatcher {
                 // A routine that was woken for an occurrence that is accounted for by now, or whose cron has changed.
                 self.definitions.enqueue(&definition.id);
             }
+            delays.extend(missed(&definition, &claimed, self.gate.eligible_since, now));
             claims.extend(claimed);
         }
         if !claims.is_empty() {
-            self.claim(claims, None);
+            self.claim(claims, delays, None);
         }
     }
 
@@ -95,13 +97,14 @@ impl Dispatcher {
         })
     }
 
-    /// Has the journal commit claims. Their definitions stay out of the queue until it has answered.
-    pub(super) fn claim(&mut self, claims: Vec<NewClaim>, firing: Option<Firing>) {
+    /// Has the journal commit claims, and what the person is told of those that are late. Their definitions stay out of the queue until it has answered.
+    pub(super) fn claim(&mut self, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
         for claim in &claims {
             self.definitions.begin_claim(&claim.occurrence.id);
             self.active.expect(&claim.occurrence);
         }
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
+        let now = self.clock.now();
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
         let asks = claims.clone();
         let task = async move {
@@ -109,7 +112,7 @@ impl Dispatcher {
                 launcher.get_ready();
             }
             fail_point!(BeforeClaim);
-            let answers = journal.claim(asks).await;
+            let answers = journal.claim_delayed(asks, delays, fold).await;
             fail_point!(Claimed);
             answers
         };
@@ -121,12 +124,13 @@ impl Dispatcher {
             if asked.elapsed() > HELD_UP {
                 this.gate.not_eligible_until(this.clock.now());
             }
-            this.on_claimed(claims, answers?, firing);
+            this.on_claimed(claims, answers?, now, firing);
             Ok(())
         });
     }
 
-    fn on_claimed(&mut self, claims: Vec<NewClaim>, answers: Vec<Claim>, firing: Option<Firing>) {
+    /// `now`: when the claims were made.
+    fn on_claimed(&mut self, claims: Vec<NewClaim>, answers: Vec<Claim>, now: DateTime<Utc>, firing: Option<Firing>) {
         if let (Some(firing), [claim], [answer]) = (firing, claims.as_slice(), answers.as_slice()) {
             let id = claim.occurrence.id.clone();
             // The caller may have gone away; the definition runs all the same.
@@ -138,7 +142,7 @@ impl Dispatcher {
         for (claim, answer) in claims.into_iter().zip(answers) {
             self.advance_watermark(&claim);
             match answer {
-                Claim::Claimed(run) => self.take_claimed(claim, run),
+                Claim::Claimed(run) => self.take_claimed(claim, run, now),
                 Claim::AlreadyRecorded(state) => self.already_recorded(&claim.occurrence, state),
             }
         }
@@ -154,7 +158,7 @@ impl Dispatcher {
         self.definitions.enqueue(id);
     }
 
-    fn take_claimed(&mut self, claim: NewClaim, run: RunId) {
+    fn take_claimed(&mut self, claim: NewClaim, run: RunId, now: DateTime<Utc>) {
         if let Purpose::Skip(_) | Purpose::SkipSince(..) = claim.purpose {
             if claim.occurrence.kind == Kind::Reminder {
                 self.fetch_record(&claim.occurrence);
@@ -162,8 +166,7 @@ impl Dispatcher {
             return;
         }
         self.supersede(&claim.occurrence);
-        let by_hand = claim.purpose == Purpose::RunByHand;
-        self.active.insert(ActiveOccurrence::claimed(claim, run, by_hand));
+        self.active.insert(ActiveOccurrence::claimed(claim, run, now));
     }
 
     /// A newer occurrence ends the older ones, where the routine says so.
@@ -235,7 +238,7 @@ impl Dispatcher {
         if let Some(entry) = self.definitions.get_mut(id) {
             entry.claimed = Some(at);
         }
-        self.claim(vec![claim], None);
+        self.claim(vec![claim], Vec::new(), None);
         let text = format!(
             "reminder {id} was disabled when it fell due, so it did not fire. Its file is kept in reminders/failed/; \
              `ollim-bot reminder retry {id}` brings it back."

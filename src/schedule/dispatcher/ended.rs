@@ -25,6 +25,7 @@ impl Dispatcher {
             cause: running.cause,
             stopping: self.phase.is_stopping(),
             consecutive_failures: self.definitions.failures(&running.definition.id),
+            alert_after: self.alert_after,
             now: self.clock.now(),
             chance: chance(),
         };
@@ -57,6 +58,7 @@ impl Dispatcher {
                     cause: None,
                     stopping: false,
                     consecutive_failures: self.definitions.failures(id),
+                    alert_after: self.alert_after,
                     now: self.clock.now(),
                     chance: 0.0,
                 },

@@ -8,13 +8,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::active::{LastAttempt, Priority, Running, Stage};
+use super::super::delays::punctuality;
 use super::super::job::{Job, attempt};
 use super::super::missed::late_line;
 use super::Dispatcher;
 use super::pre_launch::Verdict;
 use crate::agent::{AttemptEnd, AttemptReport};
 use crate::definition::{Definition, Mode};
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Punctuality};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
@@ -67,6 +68,10 @@ impl Dispatcher {
             by_hand: active.priority == Priority::ByHand,
             cancel: cancel.clone(),
         };
+        let punctuality = match active.told_late {
+            true => Punctuality::Unknown,
+            false => punctuality(&definition, active.occurrence.at, now),
+        };
         active.file.clone_from(&definition.file);
         active.text = Arc::clone(&text);
         self.recent.push(now, Arc::clone(&definition));
@@ -80,7 +85,7 @@ impl Dispatcher {
             }
             let run = job.run.clone();
             let made = async {
-                record_launch(&journal, &job, text).await?;
+                record_launch(&journal, &job, text, punctuality).await?;
                 let report = tokio::select! {
                     biased;
                     report = attempt(&*launcher, job) => report,
@@ -131,6 +136,7 @@ impl Dispatcher {
                 active.last = LastAttempt::Claimed { after_interruption: active.last == LastAttempt::Interrupted };
                 active.run = run;
                 active.attempt += 1;
+                active.told_late = true;
                 this.active.set_stage(number, Stage::Waiting { reread: false });
                 this.close_superseded(number);
             }
@@ -156,10 +162,15 @@ impl Dispatcher {
     }
 }
 
-async fn record_launch(journal: &Journal, job: &Job, text: Arc<str>) -> Result<(), JournalError> {
+async fn record_launch(
+    journal: &Journal,
+    job: &Job,
+    text: Arc<str>,
+    punctuality: Punctuality,
+) -> Result<(), JournalError> {
     let Job { run, definition, attempt, late, .. } = job;
     fail_point!(BeforeLaunch);
-    journal.launching(run, text).await?;
+    journal.launching_so(run, text, punctuality).await?;
     tracing::info!(%run, kind = %definition.kind(), id = %definition.id, attempt, late = late.is_some(), "started");
     fail_point!(Launched);
     Ok(())

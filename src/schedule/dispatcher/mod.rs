@@ -69,6 +69,8 @@ pub struct Dispatcher {
     definitions: Definitions,
     active: ActiveOccurrences,
     max_concurrent_runs: usize,
+    /// How many consecutive failures the person is notified of, where a definition does not say.
+    alert_after: u32,
     recent: RecentLaunches,
     cleanups: HashMap<DefinitionId, Cleanup>,
     /// Cuts off every running attempt, whether it listens or not.
@@ -106,6 +108,7 @@ impl Dispatcher {
             definitions: Definitions::default(),
             active: ActiveOccurrences::default(),
             max_concurrent_runs: max_concurrent_runs.max(1),
+            alert_after: 1,
             recent: RecentLaunches::default(),
             cleanups: HashMap::new(),
             cut_off: CancellationToken::new(),

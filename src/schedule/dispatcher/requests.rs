@@ -48,6 +48,7 @@ impl Dispatcher {
             }
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
+            Command::AlertAfter(failures) => self.alert_after = failures.max(1),
             // The caller may have gone away.
             Command::Snapshot(next, reply) => drop(reply.send(self.snapshot(next))),
             Command::Stop(grace) => self.stop(grace),
@@ -86,7 +87,7 @@ impl Dispatcher {
 
     fn fire(&mut self, id: &DefinitionId, firing: Firing) {
         match self.claim_by_hand(id) {
-            Ok(claim) => self.claim(vec![claim], Some(firing)),
+            Ok(claim) => self.claim(vec![claim], Vec::new(), Some(firing)),
             // The caller may have gone away.
             Err(refusal) => drop(firing.send(Err(refusal))),
         }

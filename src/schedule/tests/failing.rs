@@ -35,10 +35,16 @@ async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
         ["mail 01T13:00 failed: no network."],
         "a routine is not tried again unless it says so"
     );
+    let told = world.told();
+    assert_eq!(told.len(), 2, "each once: {told:?}");
+    assert!(
+        told[0].starts_with("routine mail failed: no network. It runs again at 14:00 UTC; `ollim-bot fire mail`"),
+        "{told:?}"
+    );
     assert_eq!(
-        world.told(),
-        ["reminder tea failed: no network. Its file is kept in reminders/failed/; `ollim-bot reminder retry tea` \
-          brings it back."]
+        told[1],
+        "reminder tea failed: no network. Its file is kept in reminders/failed/; `ollim-bot reminder retry tea` brings \
+         it back."
     );
     assert_eq!(world.files_failed(), [("reminders/tea.md".to_owned(), "failed: no network.".to_owned())]);
     assert_eq!(world.files_left(), ["routines/mail.md"]);
@@ -115,10 +121,26 @@ async fn a_recovery_is_told() {
     });
     let life = world.begin(&[routine("mail")]);
     minutes(10 * 60).await;
-    assert_eq!(
-        world.told(),
-        ["routine mail failed 3 times in a row: no network.", "routine mail works again, after 4 failures in a row."]
+    let told = world.told();
+    assert!(told[0].starts_with("routine mail failed: no network. It runs again at 14:00 UTC;"), "{told:?}");
+    assert_eq!(told[1..], ["routine mail works again after 4 failures."]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_or_the_settings_say_which_failure_is_told() {
+    let world = World::new();
+    world.script(|_| vec![fails(FailureClass::ErrorResult)]);
+    let life = world.begin(&[routine("mail"), Definition { alert_after: Some(3), ..routine("web") }]);
+    life.schedule.alert_after(2);
+    minutes(4 * 60 + 10).await;
+    let told = world.told();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].starts_with("routine mail failed 2 times in a row: no network. It runs again at 15:00"),
+        "{told:?}"
     );
+    assert!(told[1].starts_with("routine web failed 3 times in a row: no network. It runs again at 16:00"), "{told:?}");
     life.stop(Duration::ZERO).await;
 }
 
@@ -136,7 +158,9 @@ async fn without_a_login_jobs_wait_and_one_tries() {
     logged_in.store(true, Ordering::SeqCst);
     minutes(8).await;
     assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
-    assert_eq!(world.told()[1..], ["The agent client is logged in again; the jobs that waited go on."]);
+    let told = world.told();
+    assert_eq!(told[1], "The agent client is logged in again; the jobs that waited go on.");
+    assert!(told.len() == 3 && told[2].starts_with("3 jobs did not run at their time:"), "{told:?}");
     let outcomes = world.reader().occurrences(None).unwrap();
     assert!(outcomes.iter().all(|found| found.outcome == Some(crate::journal::RunState::Completed)), "{outcomes:?}");
     assert_eq!(world.files_left(), ["routines/mail.md"]);
@@ -149,17 +173,20 @@ async fn a_missing_login_is_told_once_however_often_the_service_starts() {
     let logged_in = fails_until_it_works(&world, FailureClass::NotLoggedIn);
     let all = [reminder("tea"), at_time(reminder("milk"), march("01T13:05:00"))];
     world.write(&all);
+    let of_the_client =
+        || -> Vec<String> { world.told().into_iter().filter(|text| text.starts_with("The agent client")).collect() };
     for _ in 0..3 {
         let life = world.start(&all);
         minutes(70).await;
         assert!(life.schedule.snapshot(0).await.waiting_for_login.is_some());
         life.crash().await;
-        assert_eq!(world.told().len(), 1, "{:?}", world.told());
+        assert_eq!(of_the_client().len(), 1, "{:?}", world.told());
     }
     logged_in.store(true, Ordering::SeqCst);
     let life = world.start(&all);
     minutes(10).await;
-    assert_eq!(world.told()[1..], ["The agent client is logged in again; the jobs that waited go on."]);
+    assert_eq!(of_the_client()[1..], ["The agent client is logged in again; the jobs that waited go on."]);
+    assert_eq!(world.told().len(), 3, "and that milk is late, once: {:?}", world.told());
     life.stop(Duration::ZERO).await;
 }
 

@@ -67,15 +67,14 @@ async fn what_fails_and_is_cancelled_before_its_next_try_has_failed() {
             seconds(10).await;
         }
         let why = "no network; not tried again: a newer occurrence fell due (on_overlap: cancel)";
+        let told = world.told();
+        assert!(told[0].starts_with(&format!("routine mail failed: {why}. It runs again at 12:")), "{told:?}");
         assert_eq!(
-            world.told(),
-            [
-                format!("routine mail failed 3 times in a row: {why}."),
-                format!(
-                    "routine mail failed 10 times in a row and is paused until `ollim-bot resume mail` or an edit of \
-                     its file. The last failure: {why}."
-                ),
-            ],
+            told[1..],
+            [format!(
+                "routine mail failed 10 times in a row and is paused until `ollim-bot resume mail` or an edit of its \
+                 file. The last failure: {why}."
+            )],
             "restarts: {restarts}"
         );
         let outcomes = world.reader().occurrences(None).unwrap();
@@ -159,7 +158,8 @@ async fn what_fails_as_it_is_cancelled_is_not_tried_again() {
         "the old ones are over"
     );
     let why = "it left; not tried again: a newer occurrence fell due (on_overlap: cancel)";
-    assert_eq!(world.told(), [format!("routine mail failed 3 times in a row: {why}.")]);
+    let told = world.told();
+    assert!(told.len() == 1 && told[0].starts_with(&format!("routine mail failed: {why}. It runs again")), "{told:?}");
     life.stop(Duration::ZERO).await;
 }
 

@@ -47,6 +47,7 @@ fn with(id: &str, trigger: Trigger) -> Definition {
         max_cost_usd: None,
         on_missed: OnMissed::All,
         retry: None,
+        alert_after: None,
         created_by: None,
         body: id.to_owned(),
     }

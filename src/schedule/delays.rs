@@ -1,0 +1,103 @@
+//! What the person is told of occurrences that run late or were missed. Pure.
+
+use chrono::{DateTime, Utc};
+
+use super::missed::{is_late, moment};
+use crate::definition::{Definition, DefinitionId, Kind, OnMissed};
+use crate::journal::{Delay, Folded, NewClaim, Punctuality, Purpose};
+
+/// So many jobs are named in one message.
+const NAMED: usize = 10;
+
+/// The occurrences of one definition that are claimed late, or skipped since they were due before `eligible_since`. `None`:
+/// there are none.
+pub(super) fn missed(
+    definition: &Definition,
+    claims: &[NewClaim],
+    eligible_since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Option<Delay> {
+    let skipped = |claim: &NewClaim| matches!(claim.purpose, Purpose::Skip(_) | Purpose::SkipSince(..));
+    let missed: Vec<&NewClaim> = claims
+        .iter()
+        .filter(|claim| match skipped(claim) {
+            true => claim.occurrence.at < eligible_since.min(now),
+            false => is_late(claim.occurrence.at, now),
+        })
+        .collect();
+    let (first, last) = (missed.first()?, missed.last()?);
+    let from = match &first.purpose {
+        Purpose::SkipSince(from, _) => *from,
+        _ => first.occurrence.at,
+    };
+    let (count, skips) = (missed.len(), missed.iter().copied().filter(|claim| skipped(claim)).count());
+    let more = if from < first.occurrence.at { " or more" } else { "" };
+    let time = |at| moment(at, definition.zone, now);
+    let job = definition.title();
+    let policy = match definition.on_missed {
+        OnMissed::Latest => "`on_missed: latest`",
+        OnMissed::All => "`on_missed: all`",
+        OnMissed::Skip => "`on_missed: skip`",
+    };
+    let text = match (count, skips) {
+        (1, 0) => format!("{job} is late: it was due at {} and runs now", time(from)),
+        (1, _) if more.is_empty() => {
+            format!("{job} was skipped: it was due at {}, when nothing could run ({policy})", time(from))
+        }
+        _ => {
+            let (from, to) = (time(from), time(last.occurrence.at));
+            let what = match count - skips {
+                0 => "all are skipped".to_owned(),
+                1 if skips > 0 => "one runs now, the others are skipped".to_owned(),
+                runs if skips > 0 => format!("{runs} run now, the others are skipped"),
+                _ => "all run now, in turn".to_owned(),
+            };
+            format!("{job} was due {count} times{more} from {from} to {to}, when nothing could run: {what} ({policy})")
+        }
+    };
+    Some(Delay {
+        id: definition.id.clone(),
+        occurrences: u32::try_from(count).unwrap_or(u32::MAX),
+        folds: (definition.kind() == Kind::Routine).then(|| definition.id.clone()),
+        text: format!("{text}."),
+    })
+}
+
+/// One message for all that was missed together.
+pub(super) fn fold(texts: &[String]) -> String {
+    if texts.len() < 2 {
+        return texts.concat();
+    }
+    let mut lines = vec![format!("{} jobs did not run at their time:", texts.len())];
+    lines.extend(texts.iter().take(NAMED).map(|text| format!("- {text}")));
+    let left = texts.len().saturating_sub(NAMED);
+    if left > 0 {
+        lines.push(format!("- and {left} more: `ollim-bot runs` shows them."));
+    }
+    lines.join("\n")
+}
+
+/// How punctual the first attempt at an occurrence is that begins at `now`. A routine's delays are counted by themselves, those
+/// of all reminders together.
+pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: DateTime<Utc>) -> Punctuality {
+    let (id, job, zone) = (definition.id.clone(), definition.title(), definition.zone);
+    let (name, all) = match definition.kind() {
+        Kind::Routine => (id.clone(), format!("{job} is on time again; it was")),
+        Kind::Reminder | Kind::Session => {
+            (DefinitionId::new(""), "reminders are on time again; others were".to_owned())
+        }
+    };
+    if is_late(due, now) {
+        let text = format!(
+            "{job} is late: it was due at {}, had to wait, and runs now. `ollim-bot status` shows what waits; \
+             `max_concurrent_runs` says how many jobs run at once.",
+            moment(due, zone, now)
+        );
+        return Punctuality::Late(Delay { id, occurrences: 1, folds: Some(name), text });
+    }
+    let words = move |folded: Folded| {
+        let times = if folded.occurrences == 1 { "once".to_owned() } else { format!("{} times", folded.occurrences) };
+        format!("{all} late or skipped {times} more since {}.", moment(folded.since, zone, now))
+    };
+    Punctuality::OnTime(name, Box::new(words))
+}

@@ -1,0 +1,79 @@
+//! What is late or missed is told once, together, and counted.
+
+use std::time::Duration;
+
+use super::support::*;
+use crate::definition::{Definition, OnMissed, OnOverlap};
+
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_together_is_told_together_and_once() {
+    let world = World::new();
+    let all = [
+        routine("mail"),
+        Definition { on_missed: OnMissed::Skip, ..with_cron(routine("web"), "30 13 * * *", OnOverlap::Skip) },
+        reminder("tea"),
+    ];
+    let life = world.begin(&all);
+    minutes(10).await;
+    life.crash().await;
+    minutes(200).await;
+    for _ in 0..3 {
+        let life = world.start(&all);
+        minutes(1).await;
+        life.crash().await;
+    }
+    assert_eq!(
+        world.told(),
+        ["3 jobs did not run at their time:\n\
+          - routine mail was due 3 times from 13:00 UTC to 15:00 UTC, when nothing could run: one runs now, the others \
+          are skipped (`on_missed: latest`).\n\
+          - reminder tea is late: it was due at 13:00 UTC and runs now.\n\
+          - routine web was skipped: it was due at 13:30 UTC, when nothing could run (`on_missed: skip`)."]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_late_again_is_counted_until_it_is_on_time() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|job| match job.occurrence.id.as_str() {
+        // Until 13:42.
+        "hog" => vec![Act::Take(Duration::from_secs(12 * 60))],
+        _ => vec![],
+    });
+    let hog = with_cron(routine("hog"), "0,10,20 13 1 3 *", OnOverlap::Queue);
+    let mail = with_cron(routine("mail"), "1,11,21,50 13 1 3 *", OnOverlap::Skip);
+    let life = world.begin(&[hog, mail]);
+    minutes(112).await;
+    let told: Vec<String> = world.told().into_iter().filter(|text| text.starts_with("routine mail")).collect();
+    assert_eq!(
+        told,
+        [
+            "routine mail is late: it was due at 13:01 UTC, had to wait, and runs now. `ollim-bot status` shows what \
+             waits; `max_concurrent_runs` says how many jobs run at once.",
+            "routine mail is on time again; it was late or skipped once more since 13:12 UTC.",
+        ]
+    );
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_in_the_queue_of_a_service_that_died_is_told_when_it_starts() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|job| match job.occurrence.id.as_str() {
+        "tea" => vec![],
+        _ => vec![Act::Hang],
+    });
+    let all = [at_time(reminder("stuck"), march("01T12:59:00")), reminder("tea")];
+    let life = world.begin(&all);
+    minutes(61).await;
+    life.crash().await;
+    world.script(|_| vec![]);
+    let life = world.start(&all);
+    minutes(1).await;
+    let told = world.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("reminder tea is late: it was due at 13:00 UTC, had to wait"), "{told:?}");
+    life.stop(Duration::ZERO).await;
+}
