@@ -242,6 +242,17 @@ pub enum AttemptEnd {
     Cancelled,
 }
 
+/// Which client did a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedClient {
+    /// `claude` or `notify`.
+    pub name: &'static str,
+    /// As it says itself, where it does.
+    pub version: Option<String>,
+    /// Whether it has a model, and so a login.
+    pub is_agent: bool,
+}
+
 /// An attempt's end with what the client reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptReport {
@@ -261,6 +272,8 @@ pub struct AttemptReport {
     pub model: Option<String>,
     /// What it took of it.
     pub tokens: Option<Tokens>,
+    /// Who did it; `None`: nobody was asked.
+    pub client: Option<UsedClient>,
     /// What the person is told in the same commit as the outcome, so that it is told exactly once.
     pub messages: Vec<String>,
 }
@@ -278,6 +291,7 @@ impl AttemptReport {
             turns: None,
             model: None,
             tokens: None,
+            client: None,
             messages: Vec::new(),
         }
     }

@@ -6,6 +6,7 @@
 //! A `claude` never runs bare: a runner (the crate `agent_sandbox`) holds its whole process tree and ends it when the run or the
 //! service ends, keeps the tree in a kernel sandbox, and has each program that its shell starts judged.
 
+mod choice;
 pub mod claude;
 mod client;
 mod notify;
@@ -13,11 +14,12 @@ mod observation;
 pub mod sockets;
 mod tools;
 
-pub use self::notify::Notify;
+pub use self::notify::{NOTIFY, Notify};
+pub use choice::{Always, Clients};
 pub use claude::Claude;
 pub use client::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, RunHost, Sandbox, SessionId,
-    SessionMode, ToolAnswer,
+    SessionMode, ToolAnswer, UsedClient,
 };
 pub use observation::{Observation, Tokens};
 pub use tools::{ServeTools, ToolPipe};

@@ -5,6 +5,9 @@ use futures::FutureExt;
 
 use super::client::{AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request};
 
+/// Its name in the record.
+pub const NOTIFY: &str = "notify";
+
 /// Delivers `Request::message`. A job that only an agent can do ends as failed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notify;
@@ -12,7 +15,7 @@ pub struct Notify;
 #[async_trait]
 impl AgentClient for Notify {
     fn name(&self) -> &'static str {
-        "notify"
+        NOTIFY
     }
 
     fn starts_processes(&self) -> bool {

@@ -125,6 +125,9 @@ pub struct ClientStatus {
     /// What is to be said of this one, where it is none between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
+    /// Why there is no agent, and what to do, where jobs that need one wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
 }
 
 /// The kernel's sandbox around forks.

@@ -7,11 +7,13 @@ use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Each, Occurrence};
 use super::{App, Overdue, budget, runs};
+use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
-use crate::definition::{DefinitionId, Kind, Problem};
+use crate::definition::{Definition, DefinitionId, Kind, Problem};
 use crate::journal::{ConsecutiveFailures, RunRecord};
 use crate::refusal::Refusal;
+use crate::run::runner::needs_agent;
 
 /// How many coming occurrences are named.
 const NEXT: usize = 5;
@@ -25,6 +27,8 @@ pub struct Status {
     pub running: Vec<RunRecord>,
     /// Begun and not running: to be tried again, or left by a service that has ended.
     pub waiting: Vec<RunRecord>,
+    /// Jobs that need an agent, while there is none.
+    pub need_agent: Vec<DefinitionId>,
     /// Fell due while nothing may start.
     pub due: Vec<Overdue>,
     /// The next occurrences.
@@ -87,6 +91,11 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     definitions.retain(|definition| !reminders.contains(&definition.id));
     // What an ended service has left as running does not run any more.
     let is_running = |run: &RunRecord| service.is_some() && !run.outcome.is_over();
+    let missing = service.as_ref().is_some_and(|service| service.client.missing.is_some());
+    let ran = if missing { journal.ran_by_other_than(NOTIFY)? } else { HashSet::new() };
+    let needs = |definition: &Definition| ran.contains(&definition.id) || needs_agent(definition).is_some();
+    let all = loaded.definitions.values().filter(|definition| missing && definition.enabled && needs(definition));
+    let need_agent = all.map(|definition| definition.id.clone()).collect();
     let (running, waiting) = journal.unfinished()?.into_iter().partition(is_running);
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
     upcoming::with_last(&mut next, &journal)?;
@@ -94,6 +103,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         running,
         waiting,
         next,
+        need_agent,
         due,
         service,
         problems: loaded.problems,

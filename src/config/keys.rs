@@ -116,7 +116,7 @@ settings! {
     agent_client: ClientChoice = ClientChoice::Auto, |v: &Value| v.one_of(), plain, {
         shape: Shape::Text, example: "auto",
         details: "`claude` is the agent. `notify` has no model: your own text is delivered to you. `auto` is `claude` where it is \
-                  installed and logged in, else `notify`.",
+                  installed and logged in, else `notify`; a job that needs an agent, or has had one, waits for it then.",
     }
     /// The agent's command: a name on PATH, or a path.
     claude_command: String = "claude".into(), command, plain, {

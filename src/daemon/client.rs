@@ -1,7 +1,7 @@
 //! Which agent client does the work: decided once, at start, and said.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use agent_sandbox::cgroup::Delegated;
 
 use crate::agent::claude::login::LoginSources;
 use crate::agent::claude::{self, Limits, Ready, versions};
-use crate::agent::{AgentClient, Claude, Notify};
+use crate::agent::{AgentClient, Always, Claude, Clients, NOTIFY, Notify};
 use crate::app::ClientStatus;
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
@@ -34,47 +34,114 @@ pub struct Wish<'a> {
     pub groups: Option<Delegated>,
 }
 
-/// The client and what is said of it.
+/// The clients and what is said of them.
 pub struct Chosen {
-    /// Does the work.
-    pub client: Arc<dyn AgentClient>,
-    /// For `status` and the log.
-    pub status: ClientStatus,
+    /// Do the work.
+    pub clients: Arc<dyn Clients>,
+    /// For `status` and the log, as it is now.
+    pub status: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
 }
 
-/// `auto` takes `claude` where it is found and logged in, else `notify`.
+/// `claude` where it is found and logged in when a run begins, else `notify` for what needs no agent. A service must not
+/// hand over other jobs because its login is lost.
+#[derive(Clone)]
+struct Auto {
+    command: String,
+    path: OsString,
+    claude: Claude,
+    /// As far as it is known.
+    version: Option<String>,
+}
+
+impl Auto {
+    /// The agent, and where its login comes from.
+    fn agent(&self) -> Result<(Claude, String), String> {
+        let command = &self.command;
+        let found = claude::find(command, &self.path).ok_or_else(|| {
+            format!(
+                "`{command}` was not found on the service's PATH; install it (`npm install -g \
+                 @anthropic-ai/claude-code`), or say where it is with `claude_command` and start the service again"
+            )
+        })?;
+        let claude = Claude { command: found, ..self.claude.clone() };
+        let login = claude.find_login().ok_or_else(|| {
+            format!(
+                "`{command}` is not logged in; log in with `{command}`, or run `{command} setup-token`, put \
+                 CLAUDE_CODE_OAUTH_TOKEN=… into .env of the data folder and start the service again"
+            )
+        })?;
+        Ok((claude, login.source))
+    }
+
+    fn status(&self) -> ClientStatus {
+        match self.agent() {
+            Ok((_, source)) => of_claude(self.version.clone(), format!("found, login from {source}")),
+            Err(missing) => {
+                let why = missing.split(';').next().unwrap_or_default().to_owned();
+                ClientStatus { name: NOTIFY.into(), why, missing: Some(missing), ..ClientStatus::default() }
+            }
+        }
+    }
+}
+
+impl Clients for Auto {
+    fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, String> {
+        match self.agent() {
+            Ok((claude, _)) => Ok(Arc::new(claude)),
+            Err(missing) if needs_agent => Err(missing),
+            Err(_) => Ok(Arc::new(Notify)),
+        }
+    }
+
+    fn get_ready(&self) {
+        if self.agent().is_ok() {
+            self.claude.get_ready();
+        }
+    }
+}
+
+/// The clients that the settings ask for.
 pub async fn choose(wish: Wish<'_>) -> Chosen {
     let choice = wish.config.agent_client;
     let command = wish.config.claude_command.clone();
-    let path = wish.env.get("PATH").map(String::as_str).unwrap_or_default();
-    let found = claude::find(&command, OsStr::new(path));
-    let claude = claude_at(found.clone().unwrap_or_else(|| PathBuf::from(&command)), wish);
-    let notify = |why: &str| Chosen {
-        client: Arc::new(Notify),
-        status: ClientStatus { name: "notify".into(), why: why.into(), ..ClientStatus::default() },
-    };
-    let why = match (choice, &found) {
-        (ClientChoice::Notify, _) => return notify("configured"),
-        (ClientChoice::Auto, None) => return notify(&format!("`{command}` was not found")),
-        (ClientChoice::Auto, Some(_)) => match claude.find_login() {
-            None => return notify(&format!("`{command}` is not logged in")),
-            Some(login) => format!("found, login from {}", login.source),
-        },
-        (ClientChoice::Claude, _) => "configured".to_owned(),
-    };
+    let path = OsString::from(wish.env.get("PATH").map(String::as_str).unwrap_or_default());
+    if choice == ClientChoice::Notify {
+        let status = ClientStatus { name: NOTIFY.into(), why: "configured".into(), ..ClientStatus::default() };
+        return Chosen { clients: Arc::new(Always(Arc::new(Notify))), status: Arc::new(move || status.clone()) };
+    }
+    let found = claude::find(&command, &path).unwrap_or_else(|| PathBuf::from(&command));
+    let claude = claude_at(found, wish);
+    if choice == ClientChoice::Auto {
+        let mut auto = Auto { command, path, claude, version: None };
+        if auto.agent().is_ok() {
+            auto.version = version(&auto.claude).await;
+        }
+        let shown = auto.clone();
+        return Chosen { clients: Arc::new(auto), status: Arc::new(move || shown.status()) };
+    }
+    let status = of_claude(version(&claude).await, "configured".to_owned());
+    Chosen { clients: Arc::new(Always(Arc::new(claude))), status: Arc::new(move || status.clone()) }
+}
+
+/// What the client says of its version. What is to be said of that is logged.
+async fn version(claude: &Claude) -> Option<String> {
     let version = match claude.version().await {
-        Ok(version) => Some(version),
+        Ok(version) => version,
         Err(failure) => {
             tracing::warn!("{}", failure.message);
-            None
+            return None;
         }
     };
-    let untested = version.as_deref().and_then(versions::untested);
-    if let Some(untested) = &untested {
+    if let Some(untested) = versions::untested(&version) {
         tracing::warn!("{untested}");
     }
+    Some(version)
+}
+
+fn of_claude(version: Option<String>, why: String) -> ClientStatus {
+    let untested = version.as_deref().and_then(versions::untested);
     let tested = versions::TESTED.map(Into::into).to_vec();
-    Chosen { client: Arc::new(claude), status: ClientStatus { name: "claude".into(), version, why, tested, untested } }
+    ClientStatus { name: "claude".into(), version, why, tested, untested, missing: None }
 }
 
 fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {

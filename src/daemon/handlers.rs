@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use super::control::Handler;
 use super::settings::AppInForce;
 use super::wire::Reply;
-use crate::app::{App, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
+use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
@@ -37,6 +37,8 @@ pub struct Handlers {
     pub clock: Clock,
     /// What does not change while it runs.
     pub status: ServiceStatus,
+    /// What is said of the client now.
+    pub client: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
     /// What can be asked, by the settings in force.
     pub app: AppInForce,
     /// What happens.
@@ -76,7 +78,7 @@ impl Handler for Handlers {
         match command {
             ServiceCommand::Status => {
                 let now = self.schedule.snapshot(0).await;
-                let mut status = self.status.clone();
+                let mut status = ServiceStatus { client: (self.client)(), ..self.status.clone() };
                 status.paused = now.paused.map(|at| at.to_rfc3339());
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
                 Ok(ServiceReply::Status(Box::new(status)))

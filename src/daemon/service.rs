@@ -123,7 +123,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     }
     let groups = groups.ok();
     let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone(), groups };
-    let Chosen { client, status: client_status } = client::choose(wish).await;
+    let Chosen { clients, status: client_status } = client::choose(wish).await;
 
     // The watch comes first: what happens from here on is told, what was before is read.
     let own_agents = env.get("HOME").map(|person| agents::user_folder(Path::new(person)));
@@ -156,7 +156,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         clock: clock.clone(),
         journal: journal.clone(),
         settings: Arc::clone(&for_runs),
-        client,
+        clients,
         tokens: tokens.clone(),
         bot: Bot { main: main.clone(), budget: budget.clone() },
         definitions: definitions.clone(),
@@ -170,7 +170,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let status = ServiceStatus {
         pid: std::process::id(),
         since: clock.now().to_rfc3339(),
-        client: client_status,
+        client: client_status(),
         channel: "console".into(),
         sandbox,
         paused: None,
@@ -223,6 +223,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         status,
         app,
         journal: journal.clone(),
+        client: client_status,
         execute,
     };
     let mut tasks = JoinSet::new();
@@ -314,7 +315,8 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> R
     let fired = schedule.fire(id).await;
     if let Ok(run) = &fired {
         while schedule.snapshot(0).await.active.iter().any(|active| active.run == *run) {
-            if activity.changed().await.is_err() {
+            // It would wait for ever. It stays claimed, and runs once there is an agent.
+            if activity.borrow().waiting_for_login || activity.changed().await.is_err() {
                 break;
             }
         }

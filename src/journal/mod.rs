@@ -248,6 +248,14 @@ pub struct RunRecord {
     pub retry_at: Option<DateTime<Utc>>,
     /// A skipped one that stands for all of its definition's occurrences from then on.
     pub covers_from: Option<DateTime<Utc>>,
+    /// Which client did it; `None`: none was asked, or an earlier version of the program recorded it.
+    pub client: Option<String>,
+    /// The client's version, as it says itself.
+    pub client_version: Option<String>,
+    /// How many requests to the model's API the client had to make again.
+    pub api_retries: u32,
+    /// Why, the last time.
+    pub api_fault: Option<String>,
     /// The client's own transcript, where there is one.
     pub transcript: Option<PathBuf>,
     /// The file's text when it fired.

@@ -46,6 +46,30 @@ impl Journal {
         Ok(number)
     }
 
+    /// Records a message unless `key` has a value, and keeps `value` under it, in one commit. Returns whether it did.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn message_once(
+        &self,
+        key: &'static str,
+        value: String,
+        message: NewMessage,
+    ) -> Result<bool, JournalError> {
+        let clock = self.clock.clone();
+        let number = self
+            .writer
+            .commit(move |connection| {
+                let new = connection
+                    .prepare_cached("INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING")?
+                    .execute([key, value.as_str()])?;
+                if new == 0 { Ok(0) } else { insert_message(connection, &message, clock.now()) }
+            })
+            .await?;
+        self.announce(number);
+        Ok(number > 0)
+    }
+
     /// What is still to be delivered, oldest first, at most `limit`.
     ///
     /// # Errors

@@ -57,6 +57,7 @@ pub struct Account {
 
 const RUNS: &str = "
 SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns, r.model, r.tokens,
+  r.client, r.client_version, r.api_retries, r.api_fault,
   r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from,
   CASE WHEN o.retry_at IS NOT NULL AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
     THEN o.retry_at END AS retry_at
@@ -134,6 +135,15 @@ impl JournalReader {
             accounts.entry(id).or_insert_with(|| Account { until, beyond: HashSet::new() }).beyond.extend(at);
         }
         Ok(accounts)
+    }
+
+    /// The definitions that have had a run by another client than `client`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn ran_by_other_than(&self, client: &str) -> Result<HashSet<DefinitionId>, JournalError> {
+        let sql = "SELECT DISTINCT o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.client <> ?1";
+        Ok(self.all(sql, &[&client], |row| row.id("id"))?.into_iter().collect())
     }
 
     /// Every id that something was recorded of, a spawned agent's among them.
@@ -285,6 +295,10 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         error: row.get("error")?,
         retry_at: row.maybe_at("retry_at")?,
         covers_from: row.maybe_at("covers_from")?,
+        client: row.get("client")?,
+        client_version: row.get("client_version")?,
+        api_retries: row.get("api_retries")?,
+        api_fault: row.get("api_fault")?,
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
         definition: row.get("definition")?,
     })

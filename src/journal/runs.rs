@@ -14,6 +14,7 @@ use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, time};
 use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
 use crate::agent::Tokens;
+use crate::definition::DefinitionId;
 
 /// What happens to an occurrence after one of its attempts has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,10 @@ pub struct Finish {
     pub model: Option<String>,
     /// What it took of it.
     pub tokens: Option<Tokens>,
+    /// Which client did it, and its version.
+    pub client: Option<String>,
+    /// See [`Self::client`].
+    pub client_version: Option<String>,
     /// What the person is told.
     pub messages: Vec<NewMessage>,
     /// The definition's failures in a row from now on, where they change.
@@ -73,6 +78,8 @@ impl Finish {
             turns: None,
             model: None,
             tokens: None,
+            client: None,
+            client_version: None,
             messages: Vec::new(),
             consecutive_failures: None,
         }
@@ -130,7 +137,8 @@ impl Journal {
         Ok(())
     }
 
-    /// The run's client is going. `process`: what to end, should the service die; `session`: the client's own id.
+    /// The run's client is going. `process`: what to end, should the service die; `session`: the client's own id;
+    /// `client`: its name.
     /// Called again, it adds what was not known before.
     ///
     /// # Errors
@@ -140,6 +148,7 @@ impl Journal {
         run: &RunId,
         process: Option<ProcessIdentity>,
         session: Option<String>,
+        client: Option<&'static str>,
     ) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
         self.writer
@@ -147,7 +156,8 @@ impl Journal {
                 let changed = connection
                     .prepare_cached(
                         "UPDATE run SET started = coalesce(started, ?2), pid = coalesce(?3, pid),
-                           process = coalesce(?4, process), session = coalesce(?5, session)
+                           process = coalesce(?4, process), session = coalesce(?5, session),
+                           client = coalesce(?6, client)
                          WHERE run = ?1 AND state = 'running'",
                     )?
                     .execute(params![
@@ -156,6 +166,7 @@ impl Journal {
                         process.as_ref().map(|process| process.pid),
                         process.as_ref().map(|process| process.start.as_str()),
                         session,
+                        client,
                     ])?;
                 going(changed, &run)
             })
@@ -193,6 +204,27 @@ impl Journal {
                     )?
                     .query_row([run.as_str()], |row| row.get(0))
                     .optional()?)
+            })
+            .await
+    }
+
+    /// Whether one of these definitions has had a run by another client than `client`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn ran_by_other_than(&self, client: &'static str, ids: Vec<DefinitionId>) -> Result<bool, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let mut query = connection.prepare_cached(
+                    "SELECT 1 FROM occurrence o JOIN run r ON r.occurrence = o.number
+                     WHERE o.id = ?1 AND r.client <> ?2 LIMIT 1",
+                )?;
+                for id in &ids {
+                    if query.exists(params![id.as_str(), client])? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
             })
             .await
     }
@@ -297,7 +329,8 @@ fn close_attempt(
             "UPDATE run SET state = ?2, ended = coalesce(ended, ?3), class = coalesce(?4, class),
                error = coalesce(?5, error), answer = coalesce(?6, answer), session = coalesce(?7, session),
                transcript = coalesce(?8, transcript), cost_usd = coalesce(?9, cost_usd), turns = coalesce(?10, turns),
-               model = coalesce(?11, model), tokens = coalesce(?12, tokens)
+               model = coalesce(?11, model), tokens = coalesce(?12, tokens),
+               client = coalesce(?13, client), client_version = coalesce(?14, client_version)
              WHERE run = ?1",
         )?
         .execute(params![
@@ -313,6 +346,8 @@ fn close_attempt(
             finish.turns,
             finish.model,
             finish.tokens.and_then(|tokens| serde_json::to_string(&tokens).ok()),
+            finish.client,
+            finish.client_version,
         ])?;
     let (outcome, retry_at) = match finish.after {
         After::Closed => (Some(finish.state.as_str()), None),

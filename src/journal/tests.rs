@@ -70,7 +70,7 @@ async fn a_run_is_recorded_from_claim_to_end() {
     tokio::time::advance(std::time::Duration::from_millis(1500)).await;
     let run = one(&journal, due.clone()).await;
     journal.launching(&run, "edited".into()).await.unwrap();
-    journal.started(&run, ProcessIdentity::of(std::process::id()), None).await.unwrap();
+    journal.started(&run, ProcessIdentity::of(std::process::id()), None, None).await.unwrap();
     let denial = Denial {
         tool: "Bash".to_owned(),
         input: serde_json::json!({"command": "rm -rf /"}),
@@ -126,7 +126,7 @@ async fn nothing_has_an_effect_outside_its_run() {
     refused(journal.mark_effect(&run, "Write").await);
     refused(journal.message(ping()).await.map(|_| ()));
     refused(journal.launching(&run, "".into()).await);
-    refused(journal.started(&run, None, None).await);
+    refused(journal.started(&run, None, None, None).await);
     refused(journal.finish(&run, Finish::closed(RunState::Completed, None)).await);
     refused(journal.attempt_again(&run).await.map(|_| ()));
     assert_eq!(desk.reader().messages(None).unwrap(), []);
@@ -143,7 +143,7 @@ async fn what_was_going_is_found_at_the_next_start() {
     for run in &runs[1..] {
         journal.launching(run, "text".into()).await.unwrap();
     }
-    journal.started(&runs[1], ProcessIdentity::of(std::process::id()), None).await.unwrap();
+    journal.started(&runs[1], ProcessIdentity::of(std::process::id()), None, None).await.unwrap();
     journal.mark_effect(&runs[2], "Write").await.unwrap();
     let at = desk.clock.now() + TimeDelta::seconds(30);
     let retry = Finish { after: After::RetryAt(at), ..Finish::closed(RunState::Failed, None) };

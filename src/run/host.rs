@@ -41,6 +41,8 @@ const MOST_LINES: usize = 256;
 /// One run's host.
 pub struct Host {
     pub(super) run: RunId,
+    /// The name of the client that does it.
+    pub(super) client: &'static str,
     pub(super) definition: Arc<Definition>,
     pub(super) policy: Policy,
     /// What its processes may reach; `None`: those of the main session, whatever the service may.
@@ -309,8 +311,8 @@ impl RunHost for Host {
     }
 
     async fn started(&self, pid: u32, session: Option<SessionId>) {
-        let started =
-            self.journal.started(&self.run, ProcessIdentity::of(pid), session.clone().map(|session| session.0));
+        let id = session.clone().map(|session| session.0);
+        let started = self.journal.started(&self.run, ProcessIdentity::of(pid), id, Some(self.client));
         if let Err(error) = started.await {
             error!(run = %self.run, %error, "the start of the client could not be recorded");
         }

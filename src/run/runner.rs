@@ -30,17 +30,18 @@ use super::system_prompt::{Makes, SystemPrompt};
 use super::tokens::{Grant, RunAuthority, Tokens};
 use super::tools::{self, DeliveryState};
 use crate::agent::{
-    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, Sandbox, SessionMode,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, Request, Sandbox,
+    SessionMode, UsedClient,
 };
 use crate::bot::{Bot, budget};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
-use crate::definition::{self, Background, Definition, Kind, Mode, Thinking};
+use crate::definition::{self, Background, Definition, Kind, Mode, Thinking, Trigger};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
 use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
-use crate::schedule::{Job, Launcher, LiveDefinitions, Schedule};
+use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
 
 /// Reports that a turn is given at most; older ones are counted.
 const UPDATES_SHOWN: usize = 10;
@@ -111,8 +112,8 @@ pub struct Runner {
     pub journal: Journal,
     /// The settings in force.
     pub settings: Arc<RwLock<RunSettings>>,
-    /// The client, chosen at start.
-    pub client: Arc<dyn AgentClient>,
+    /// The clients.
+    pub clients: Arc<dyn Clients>,
     /// Where forks' tokens are known.
     pub tokens: Tokens,
     /// The main session and the ping budget.
@@ -128,13 +129,27 @@ pub struct Runner {
 #[async_trait]
 impl Launcher for Runner {
     fn get_ready(&self) {
-        self.client.get_ready();
+        self.clients.get_ready();
+    }
+
+    async fn agent_for(&self, definition: &Definition) -> AgentNeed {
+        match self.client_for(definition).await {
+            Ok(_) => AgentNeed::Met,
+            Err(why) => AgentNeed::Missing(why),
+        }
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {
+        let client = match self.client_for(&job.definition).await {
+            Ok(client) => client,
+            // It was there a moment ago.
+            Err(why) => {
+                return AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::SpawnFailed, why)));
+            }
+        };
         let attempt = match &job.definition.mode {
-            Mode::Background(background) => self.background(&job, background).await,
-            Mode::Foreground => self.foreground(&job).await,
+            Mode::Background(background) => self.background(&job, background, &client).await,
+            Mode::Foreground => self.foreground(&job, &client).await,
         };
         folder::tidy(self.home.runs().join(job.run.as_str())).await;
         attempt.unwrap_or_else(|refusal| {
@@ -144,8 +159,31 @@ impl Launcher for Runner {
 }
 
 impl Runner {
+    /// The client for a job that begins now.
+    ///
+    /// # Errors
+    /// Why there is none that can do it.
+    async fn client_for(&self, definition: &Definition) -> Result<Arc<dyn AgentClient>, String> {
+        let missing = match self.clients.choose(true) {
+            Ok(agent) => return Ok(agent),
+            Err(missing) => missing,
+        };
+        let chain = match &definition.trigger {
+            Trigger::Reminder { chain: Some(chain), .. } => Some(chain.parent.clone()),
+            _ => None,
+        };
+        let ids = std::iter::once(definition.id.clone()).chain(chain).chain(definition.created_by.clone()).collect();
+        let ran = self.journal.ran_by_other_than(NOTIFY, ids).await.map_err(|error| error.to_string())?;
+        if ran || needs_agent(definition).is_some() { Err(missing) } else { self.clients.choose(false) }
+    }
+
     /// A disposable client: a fork of the main session, or a fresh one.
-    async fn background(&self, job: &Job, background: &Background) -> Result<AttemptReport, Refusal> {
+    async fn background(
+        &self,
+        job: &Job,
+        background: &Background,
+        client: &Arc<dyn AgentClient>,
+    ) -> Result<AttemptReport, Refusal> {
         let settings = self.settings();
         let run_dir = self
             .run_dir(job)
@@ -162,12 +200,12 @@ impl Runner {
             self.spawner.setup(&job.definition, spawned.as_ref())?;
         let system_prompt = self.system_prompt(&settings, &policy, agent_prompt);
         let network = background.restrictions.network;
-        let sandbox = match self.client.starts_processes() {
+        let sandbox = match client.starts_processes() {
             true => Some(self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, network)?),
             false => None,
         };
         let limited = sandbox.as_ref().map(|sandbox| sandbox.for_client(true)).unwrap_or_default();
-        let host = self.host(job, policy, sandbox, &settings);
+        let host = self.host(job, policy, sandbox, &settings, client.name());
         if let Some(running) = running {
             running.add(&job.definition.id, &host);
         }
@@ -184,6 +222,7 @@ impl Runner {
         let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
         let deny_rules = &facts.deny_rules;
         let first = Turn {
+            client,
             job,
             host: &host,
             run_dir,
@@ -236,7 +275,7 @@ impl Runner {
     }
 
     /// A turn of the main session; the dispatcher sends its answer to the person.
-    async fn foreground(&self, job: &Job) -> Result<AttemptReport, Refusal> {
+    async fn foreground(&self, job: &Job, client: &Arc<dyn AgentClient>) -> Result<AttemptReport, Refusal> {
         let turn = tokio::select! {
             turn = self.bot.main.turn() => turn,
             () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
@@ -251,18 +290,19 @@ impl Runner {
         let deny_rules = &deny_rules;
         // The person's own session is held by its rules alone, unless these grant some programs and not others. Its agents are held.
         let everything = policy.shell(None).is_none_or(|shell| shell.everything);
-        let sandbox = if !self.client.starts_processes() || everything && granted_to_agents.is_empty() {
+        let sandbox = if !client.starts_processes() || everything && granted_to_agents.is_empty() {
             None
         } else {
             let made = self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, JobNetwork::Internet)?;
             Some(if everything { made.with_plain_shell() } else { made })
         };
         let shell_only = sandbox.as_ref().map(|sandbox| sandbox.for_client(false)).unwrap_or_default();
-        let host = self.host(job, policy, sandbox, &settings);
+        let host = self.host(job, policy, sandbox, &settings, client.name());
         let updates = self.updates().await?;
         let prompt = self.prompt(job, &host, &settings, &updates, None)?;
         let session = SessionMode::Main(turn.session());
         let first = Turn {
+            client,
             job,
             host: &host,
             run_dir,
@@ -299,7 +339,7 @@ impl Runner {
     }
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
-        let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings } = turn;
+        let Turn { client, job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings } = turn;
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), host.clone());
         let grant = |authority| {
             self.tokens
@@ -332,7 +372,12 @@ impl Runner {
             host: host.clone(),
         };
         host.events.prompt(&request.prompt);
-        let mut report = self.client.run(request).await;
+        let mut report = client.run(request).await;
+        report.client.get_or_insert_with(|| UsedClient {
+            name: client.name(),
+            version: None,
+            is_agent: client.starts_processes(),
+        });
         report.messages.append(&mut *host.delivered.lock().await);
         Ok(report)
     }
@@ -384,10 +429,18 @@ impl Runner {
         })
     }
 
-    fn host(&self, job: &Job, policy: Policy, sandbox: Option<JobSandbox>, settings: &RunSettings) -> Arc<Host> {
+    fn host(
+        &self,
+        job: &Job,
+        policy: Policy,
+        sandbox: Option<JobSandbox>,
+        settings: &RunSettings,
+        client: &'static str,
+    ) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             events: RunEvents::new(job.run.clone(), self.journal.clone()),
+            client,
             definition: job.definition.clone(),
             tools: our_tools(&job.definition, &policy),
             limit: DelegationLimit::of(&job.definition, &policy, settings),
@@ -470,6 +523,7 @@ struct Facts {
 /// One client's turn.
 #[derive(Clone)]
 struct Turn<'a> {
+    client: &'a Arc<dyn AgentClient>,
     job: &'a Job,
     host: &'a Arc<Host>,
     run_dir: PathBuf,
@@ -530,7 +584,12 @@ pub fn needs_agent(definition: &Definition) -> Option<String> {
     if let Some(agent) = &background.agent {
         return Some(format!("it runs as the agent `{agent}`"));
     }
+    if background.restrictions.disallowed_tools().is_some_and(|denied| !denied.is_empty()) {
+        return Some("it has the main session's tools (`disallowed_tools`), which only an agent can use".into());
+    }
     let allowed = background.restrictions.allowed_tools()?;
-    let beyond = allowed.iter().find(|pattern| !pattern.tool().starts_with("mcp__discord"))?;
+    let spawns = |tool: &str| tool.ends_with(tools::SPAWN_AGENT) || tool.ends_with(tools::SESSIONS_SPAWN);
+    let beyond = allowed.iter().map(|pattern| (pattern, pattern.tool()));
+    let (beyond, _) = beyond.into_iter().find(|(_, tool)| !tool.starts_with("mcp__discord") || spawns(tool))?;
     Some(format!("it is granted {beyond}, which only an agent can use"))
 }

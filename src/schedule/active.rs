@@ -100,6 +100,8 @@ pub(super) struct ActiveOccurrence {
     pub(super) failure: Option<String>,
     /// Whether any attempt had a side effect.
     pub(super) had_side_effect: bool,
+    /// It waits for an agent, which was missing.
+    pub(super) awaits_agent: bool,
     /// The person knows whether it is late.
     pub(super) told_late: bool,
     /// A newer occurrence replaces it (`on_overlap: cancel`), so it gets no further attempt.
@@ -152,6 +154,7 @@ impl ActiveOccurrence {
             failure: left.failure,
             had_side_effect: left.effect.is_some(),
             told_late,
+            awaits_agent: false,
             superseded: false,
             stage: if claimed { Stage::Waiting { reread: false } } else { Stage::Recording },
             cancellers: Vec::new(),

@@ -49,6 +49,9 @@ pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Fini
     finish.model = report.model.clone();
     finish.tokens = report.tokens;
     finish.turns = report.turns;
+    if let Some(client) = report.client {
+        (finish.client, finish.client_version) = (Some(client.name.to_owned()), client.version);
+    }
     let messages = report.messages.into_iter().map(|text| message(attempted, text));
     finish.messages.splice(0..0, messages);
     finish

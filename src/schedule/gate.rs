@@ -1,6 +1,7 @@
 //! Whether anything may start: not while a person has paused everything, and not while the client is not logged in.
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use super::active::{ActiveOccurrence, Priority};
 
@@ -11,6 +12,8 @@ pub(super) struct Gate {
     pub(super) paused: Option<DateTime<Utc>>,
     /// Since when jobs wait for a login.
     pub(super) waiting_for_login: Option<DateTime<Utc>>,
+    /// Since when jobs that need an agent wait for one, while others go on; and when they look for it again.
+    pub(super) agent_missing: Option<(DateTime<Utc>, Instant)>,
     /// The person was notified that there is no login, by this process or a previous one, and not yet that it is back.
     pub(super) login_notified: bool,
     /// Occurrences due before then were missed.
@@ -19,7 +22,7 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(now: DateTime<Utc>) -> Self {
-        Self { paused: None, waiting_for_login: None, login_notified: false, eligible_since: now }
+        Self { paused: None, waiting_for_login: None, agent_missing: None, login_notified: false, eligible_since: now }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -29,6 +32,7 @@ impl Gate {
     /// Whether an occurrence may start now.
     pub(super) fn admits(&self, active: &ActiveOccurrence) -> bool {
         match active.priority {
+            _ if active.awaits_agent => false,
             Priority::Scheduled => self.is_open(),
             Priority::LoginProbe => self.paused.is_none(),
             Priority::ByHand => true,
@@ -55,6 +59,11 @@ impl Gate {
             self.eligible_since = now;
         }
         waited
+    }
+
+    /// Since when jobs wait for a login or for an agent.
+    pub(super) fn waits_for_login(&self) -> Option<DateTime<Utc>> {
+        self.waiting_for_login.or(self.agent_missing.map(|(since, _)| since))
     }
 
     /// Nothing could run until then.

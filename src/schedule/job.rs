@@ -32,12 +32,25 @@ pub struct Job {
     pub cancel: CancellationToken,
 }
 
+/// Whether a job has the agent that it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentNeed {
+    /// It has, or can do without.
+    Met,
+    /// There is no agent now: why, and what to do, as a sentence without its full stop.
+    Missing(String),
+}
+
 /// Makes attempts. It marks each first effect in the journal before it allows it, and returns when everything that
 /// it started has ended.
 #[async_trait]
 pub trait Launcher: Send + Sync {
     /// Called before an attempt is asked for, to prepare what takes time and depends on no job.
     fn get_ready(&self) {}
+    /// Asked before each attempt. One whose need is not met waits, and is not recorded as begun.
+    async fn agent_for(&self, _definition: &Definition) -> AgentNeed {
+        AgentNeed::Met
+    }
     /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;
 }

@@ -74,6 +74,7 @@ fn a_file_of_every_earlier_schema_is_gone_on_with() {
         let mail = bot.json(["runs", "show", "00000006"]);
         assert_eq!((&mail["cost_usd"], &mail["turns"]), (&0.25.into(), &3.into()), "{mail:#}");
         assert_eq!(mail["denials"][0]["reason"], "not granted", "{mail:#}");
+        assert_eq!(mail["client"], "claude", "it had a session");
         let journal = Connection::open(bot.path("state/journal.db")).unwrap();
         for (sql, expected) in [
             ("SELECT value FROM setting WHERE key = 'a_setting'", "a value"),

@@ -33,6 +33,7 @@ mod hand_over;
 mod impersonation;
 mod isolation;
 mod journal_versions;
+mod lost_login;
 mod main_session;
 mod many;
 mod misbehaving;

@@ -40,7 +40,7 @@ use self::process::Process;
 pub use self::ready::Ready;
 use self::session::{ClientState, End, Turn};
 use super::client::{
-    AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, RunHost, SessionId, SessionMode,
+    AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, RunHost, SessionId, SessionMode, UsedClient,
 };
 use super::tools::ServeTools;
 use crate::clock::Clock;
@@ -347,6 +347,7 @@ impl Claude {
         grace: Duration,
     ) -> AttemptReport {
         let exit = process.end(grace).await;
+        let used = UsedClient { name: self.name(), version: client.version.clone(), is_agent: true };
         let transcript = client.session.as_ref().and_then(|session| transcript(config_dir, session));
         AttemptReport {
             end: outcome::name(termination, &exit, &self.command, request, &client),
@@ -357,6 +358,7 @@ impl Claude {
             turns: client.turns,
             model: client.model,
             tokens: client.tokens,
+            client: Some(used),
             messages: Vec::new(),
         }
     }

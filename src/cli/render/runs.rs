@@ -73,6 +73,8 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     fact("late", late(run));
     fact("took", took(run));
     fact("attempt", if run.attempt > 1 { run.attempt.to_string() } else { String::new() });
+    let version = run.client_version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    fact("client", run.client.as_ref().map(|name| format!("{name}{version}")).unwrap_or_default());
     fact("turns", run.turns.map(|turns| turns.to_string()).unwrap_or_default());
     fact("model", run.model.clone().unwrap_or_default());
     fact("cost", taken(run.cost_usd, run.tokens));
@@ -156,6 +158,8 @@ pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "turns": run.turns,
         "model": run.model,
         "tokens": run.tokens,
+        "client": run.client,
+        "client_version": run.client_version,
         "denials": run.denials,
         "error": run.error,
         "retry_at": time(run.retry_at),

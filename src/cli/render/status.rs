@@ -53,6 +53,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "channel": service.map(|service| &service.channel),
         "sandbox": service.map(|service| &service.sandbox),
         "sockets": status.sockets,
+        "need_agent": status.need_agent,
         "running": status.running.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
         "waiting": status.waiting.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
         "due": waiting::as_json(&status.due),
@@ -74,14 +75,22 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     match &status.service {
         None => fact("service", Cell::new("not running", WARN)),
         Some(service) => {
+            if let Some(missing) = &service.client.missing {
+                if !status.need_agent.is_empty() {
+                    let jobs = match status.need_agent.len() {
+                        1 => "1 job that needs it waits".to_owned(),
+                        jobs => format!("{jobs} jobs that need it wait"),
+                    };
+                    fact("no agent", Cell::new(format!("{jobs}: {missing}"), BAD));
+                }
+            } else if service.waiting_for_login.is_some() {
+                fact("login", Cell::new("jobs wait until the client is logged in", BAD));
+            }
             let since = service.since.parse::<DateTime<Utc>>().map(|at| times::span(now - at));
             let up = since.map(|span| format!(", up {span}")).unwrap_or_default();
             fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD));
             if service.paused.is_some() {
                 fact("paused", Cell::new("nothing starts until `ollim-bot resume`", WARN));
-            }
-            if service.waiting_for_login.is_some() {
-                fact("login", Cell::new("jobs wait until the client is logged in", BAD));
             }
             let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
             fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());

@@ -16,7 +16,7 @@ impl Dispatcher {
         active.had_side_effect |= had_side_effect;
         let Some(active) = self.active.get(number) else { return };
         let Some(running) = active.running() else { return };
-        let login = login(&report.end);
+        let login = login(&report);
         let attempted = Attempted {
             run: &active.run,
             definition: &running.definition,
@@ -179,6 +179,8 @@ impl Dispatcher {
         if self.gate.stop_waiting_for_login(self.clock.now()) {
             self.retry_login_probes();
         }
+        self.gate.agent_missing = None;
+        self.release_for_agent();
         if std::mem::take(&mut self.gate.login_notified) {
             self.note_login_notified(None);
             let text = "The agent client is logged in again; the jobs that waited go on.".to_owned();
@@ -203,9 +205,13 @@ impl Dispatcher {
 }
 
 /// Whether an end shows that the client is logged in, or that it is not. `None`: it shows nothing.
-fn login(end: &AttemptEnd) -> Option<bool> {
+fn login(report: &AttemptReport) -> Option<bool> {
     use FailureClass::{ErrorResult, Garbage, NotLoggedIn, Overloaded, SurfaceMismatch};
-    match end {
+    // A client without a model has no login.
+    if report.client.as_ref().is_some_and(|client| !client.is_agent) {
+        return None;
+    }
+    match &report.end {
         AttemptEnd::Completed => Some(true),
         AttemptEnd::Failed(failure) => match failure.class {
             NotLoggedIn => Some(false),

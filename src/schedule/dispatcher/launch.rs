@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::active::{LastAttempt, Priority, Running, Stage};
 use super::super::delays::punctuality;
-use super::super::job::{Job, attempt};
+use super::super::job::{AgentNeed, Job, attempt};
 use super::super::missed::late_line;
 use super::Dispatcher;
 use super::pre_launch::Verdict;
@@ -19,6 +19,12 @@ use crate::journal::{Journal, JournalError, Punctuality};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+
+/// Why an attempt was not begun.
+enum NotBegun {
+    FileChanged,
+    AgentMissing(String),
+}
 
 impl Dispatcher {
     /// Launches what waits, in due order, as long as there are slots. Turns of the main session have a slot of their own,
@@ -81,7 +87,10 @@ impl Dispatcher {
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
         let task = async move {
             if !check.await {
-                return None;
+                return Err(NotBegun::FileChanged);
+            }
+            if let AgentNeed::Missing(why) = launcher.agent_for(&job.definition).await {
+                return Err(NotBegun::AgentMissing(why));
             }
             let run = job.run.clone();
             let made = async {
@@ -93,12 +102,13 @@ impl Dispatcher {
                 };
                 Ok((report, journal.effect(&run).await?.is_some()))
             };
-            Some(made.await)
+            Ok(made.await)
         };
         self.spawn(task, move |this, made| {
             match made {
-                None => this.on_file_changed(number),
-                Some(made) => {
+                Err(NotBegun::FileChanged) => this.on_file_changed(number),
+                Err(NotBegun::AgentMissing(why)) => this.on_agent_missing(number, &why),
+                Ok(made) => {
                     if let Some((report, had_side_effect)) = this.unless_lost(number, made)? {
                         this.on_ended(number, report, had_side_effect);
                     }

@@ -1,5 +1,6 @@
 //! The dispatcher: its state and its loop. How it reacts to each event is in the files beside this one.
 
+mod agent;
 mod cleanup;
 mod clock_jumps;
 mod due;
@@ -127,6 +128,7 @@ impl Dispatcher {
                 self.claim_due();
             }
             self.begin_due_retries();
+            self.look_for_agent();
             self.clean_up_due();
             self.launch_waiting();
             self.announce();
@@ -196,7 +198,8 @@ impl Dispatcher {
     fn next_wake(&self) -> Option<Instant> {
         let retries = self.active.retries().next().filter(|_| self.phase.is_running()).map(|(at, _)| at);
         let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);
-        retries.into_iter().chain(cleanups).chain(self.phase.deadline()).min()
+        let agents = self.gate.agent_missing.filter(|_| self.phase.is_running()).map(|(_, again)| again);
+        retries.into_iter().chain(cleanups).chain(agents).chain(self.phase.deadline()).min()
     }
 
     fn announce(&self) {
@@ -206,7 +209,7 @@ impl Dispatcher {
                 active: self.active.len() + self.definitions.claiming.len(),
                 next: self.definitions.next_due(),
                 paused: self.gate.paused.is_some(),
-                waiting_for_login: self.gate.waiting_for_login.is_some(),
+                waiting_for_login: self.gate.waits_for_login().is_some(),
             };
             std::mem::replace(last, now) != now
         });

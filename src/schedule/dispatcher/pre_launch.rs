@@ -71,19 +71,24 @@ impl Dispatcher {
         // What the file says was reported before this event was.
         self.obey_waiting();
         let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
-        self.recent.retract(&running.definition);
         let cause = running.cause;
-        self.active.set_stage(number, Stage::Waiting { reread: true });
+        self.recent.retract(&running.definition);
+        self.waits_again(number, cause, true);
+        self.launch_waiting();
+        if self.active.get(number).is_some_and(|active| matches!(active.stage, Stage::Waiting { .. })) {
+            // It has to wait, so the file may change again.
+            self.active.set_stage(number, Stage::Waiting { reread: false });
+        }
+    }
+
+    /// It was not begun, and waits as before, unless it was ended meanwhile.
+    pub(super) fn waits_again(&mut self, number: u64, cause: Option<Cause>, reread: bool) {
+        self.active.set_stage(number, Stage::Waiting { reread });
         match cause {
             Some(Cause::Person) => self.close_by_hand(number),
             Some(Cause::Overlap) => self.close_superseded(number),
             // What only waits is left to the next process.
             Some(Cause::Stopping) | None => {}
-        }
-        self.launch_waiting();
-        if self.active.get(number).is_some_and(|active| matches!(active.stage, Stage::Waiting { .. })) {
-            // It has to wait, so the file may change again.
-            self.active.set_stage(number, Stage::Waiting { reread: false });
         }
     }
 

@@ -45,6 +45,7 @@ impl Dispatcher {
                 self.gate.resume(self.clock.now());
                 self.record_pause(reply);
                 self.retry_login_probes();
+                self.release_for_agent();
             }
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
@@ -146,7 +147,7 @@ impl Dispatcher {
             next: self.definitions.upcoming(next),
             recent: self.recent.at(self.clock.now()),
             paused: self.gate.paused,
-            waiting_for_login: self.gate.waiting_for_login,
+            waiting_for_login: self.gate.waits_for_login(),
         }
     }
 }

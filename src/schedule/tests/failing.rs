@@ -224,3 +224,31 @@ async fn a_run_by_hand_that_does_well_ends_a_pause_and_brings_no_backlog() {
     assert_eq!(outcomes.len(), 12, "{outcomes:?}");
     life.stop(Duration::ZERO).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn without_an_agent_only_what_needs_one_waits() {
+    let world = World::new();
+    world.agent_is_missing.store(true, Ordering::SeqCst);
+    let all = [reminder("agent"), routine("agents"), with_cron(routine("plain"), "30 * * * *", OnOverlap::Skip)];
+    world.write(&all);
+    for hours in 1..=3 {
+        let life = world.start(&all);
+        minutes(61).await;
+        assert_eq!(world.starts().len(), hours, "{:?}", world.started());
+        assert!(hours == 1 || life.schedule.snapshot(0).await.waiting_for_login.is_some());
+        life.crash().await;
+    }
+    let told = world.told();
+    let waits = told.iter().filter(|text| text.starts_with("Jobs that need the agent wait until it is there")).count();
+    assert_eq!(waits, 1, "once, however often it starts: {told:?}");
+    let spent = |line: &&String| line.contains("failed") || line.contains("interrupted");
+    assert_eq!(world.attempts().iter().filter(spent).count(), 0, "{:?}", world.attempts());
+    let life = world.start(&all);
+    minutes(1).await;
+    world.agent_is_missing.store(false, Ordering::SeqCst);
+    minutes(6).await;
+    assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
+    assert_eq!(world.told().iter().filter(|text| text.contains("is logged in again")).count(), 1, "{:?}", world.told());
+    assert_eq!(world.files_left(), ["routines/agents.md", "routines/plain.md"]);
+    life.stop(Duration::ZERO).await;
+}

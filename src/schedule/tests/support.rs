@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::super::command::Command;
-use super::super::{Activity, Dispatcher, Files, Job, Launcher, Loaded, Removal, Schedule, ScheduleError};
-use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
+use super::super::{Activity, AgentNeed, Dispatcher, Files, Job, Launcher, Loaded, Removal, Schedule, ScheduleError};
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, UsedClient};
 use crate::clock::Clock;
 use crate::definition::{Background, Definition, DefinitionId, Mode, OnMissed, OnOverlap, Trigger};
 use crate::journal::{Journal, JournalReader, RunFilter, RunRecord};
@@ -116,6 +116,8 @@ pub(super) struct World {
     script: Arc<Mutex<Script>>,
     pub(super) files: Arc<Disk>,
     pub(super) slots: usize,
+    /// There is no agent for what needs one: jobs whose id begins with `agent`.
+    pub(super) agent_is_missing: Arc<AtomicBool>,
 }
 
 /// One life of the service.
@@ -131,10 +133,18 @@ struct Hand {
     starts: Arc<Mutex<Vec<Start>>>,
     effects: Effects,
     script: Arc<Mutex<Script>>,
+    agent_is_missing: Arc<AtomicBool>,
 }
 
 #[async_trait]
 impl Launcher for Hand {
+    async fn agent_for(&self, definition: &Definition) -> AgentNeed {
+        match definition.id.as_str().starts_with("agent") && self.agent_is_missing.load(Ordering::SeqCst) {
+            true => AgentNeed::Missing("no login".to_owned()),
+            false => AgentNeed::Met,
+        }
+    }
+
     async fn launch(&self, job: Job) -> AttemptReport {
         let now = self.clock.now();
         let early = now < job.occurrence.at && !job.by_hand;
@@ -148,9 +158,11 @@ impl Launcher for Hand {
             cut_off: job.cut_off,
             body: job.definition.body.clone(),
         });
-        self.journal.started(&job.run, None, None).await.unwrap();
+        self.journal.started(&job.run, None, None, None).await.unwrap();
         let acts = (self.script.lock().unwrap())(&job);
+        let is_agent = !job.occurrence.id.as_str().starts_with("plain");
         let mut report = AttemptReport {
+            client: Some(UsedClient { name: "test", version: None, is_agent }),
             answer: Some(format!("{} is done", job.occurrence.id)),
             ..AttemptReport::bare(AttemptEnd::Completed)
         };
@@ -329,6 +341,7 @@ impl World {
             script: Arc::new(Mutex::new(Box::new(|_| Vec::new()))),
             files: Arc::new(files),
             slots: 4,
+            agent_is_missing: Arc::default(),
         }
     }
 
@@ -350,6 +363,7 @@ impl World {
             starts: Arc::clone(&self.starts),
             effects: Arc::clone(&self.effects),
             script: Arc::clone(&self.script),
+            agent_is_missing: Arc::clone(&self.agent_is_missing),
         };
         let files: Arc<dyn Files> = Arc::clone(&self.files) as _;
         let (schedule, inbox) = Schedule::channel(self.slots);

@@ -1,0 +1,52 @@
+//! Jobs that need an agent while there is none: they wait, and others go on.
+
+use tokio::time::Instant;
+
+use super::super::conclusion::LOGIN_PROBE;
+use super::Dispatcher;
+use super::recovery::NO_LOGIN;
+use crate::journal::NewMessage;
+
+impl Dispatcher {
+    /// It needs an agent, and there is none: it waits, and the person is told once.
+    pub(super) fn on_agent_missing(&mut self, number: u64, why: &str) {
+        let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
+        let cause = running.cause;
+        self.recent.retract(&running.definition);
+        if let Some(active) = self.active.get_mut(number) {
+            active.awaits_agent = true;
+        }
+        self.waits_again(number, cause, false);
+        let now = self.clock.now();
+        // Whether there is an agent is found out without an attempt from now on.
+        self.gate.stop_waiting_for_login(now);
+        self.gate.agent_missing.get_or_insert((now, Instant::now() + LOGIN_PROBE));
+        if !std::mem::replace(&mut self.gate.login_notified, true) {
+            let text = format!(
+                "Jobs that need the agent wait until it is there, and others go on: {why}. `ollim-bot status` shows what waits."
+            );
+            let (journal, since) = (self.journal.clone(), now.to_rfc3339());
+            let message = NewMessage { run: None, id: None, text };
+            self.note(async move { journal.message_once(NO_LOGIN, since, message).await.map(drop) });
+        }
+    }
+
+    /// Lets those that wait for an agent look for it again, when it is time.
+    pub(super) fn look_for_agent(&mut self) {
+        if self.gate.agent_missing.is_some_and(|(_, again)| again <= Instant::now()) {
+            let waits = self.active.iter().any(|(_, active)| active.awaits_agent);
+            let next = Instant::now() + LOGIN_PROBE;
+            self.gate.agent_missing = self.gate.agent_missing.filter(|_| waits).map(|(since, _)| (since, next));
+            self.release_for_agent();
+        }
+    }
+
+    /// Lets those that wait for an agent look for it at once.
+    pub(super) fn release_for_agent(&mut self) {
+        for number in self.active.numbers(|active| active.awaits_agent) {
+            if let Some(active) = self.active.get_mut(number) {
+                active.awaits_agent = false;
+            }
+        }
+    }
+}
