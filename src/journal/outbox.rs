@@ -1,7 +1,7 @@
 //! What the person is to be told: kept here until the channel has delivered it, so that no crash loses a word.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::watch;
 
 use super::events::{EventKind, NewEvent, insert_event};
@@ -70,6 +70,24 @@ impl Journal {
         Ok(number > 0)
     }
 
+    /// Counts a message that was held back for an empty budget. The next message that is recorded says how many were.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn hold_back(&self) -> Result<(), JournalError> {
+        self.writer
+            .commit(|connection| {
+                connection
+                    .prepare_cached(
+                        "INSERT INTO setting (key, value) VALUES (?1, '1')
+                         ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1",
+                    )?
+                    .execute([HELD_BACK])?;
+                Ok(())
+            })
+            .await
+    }
+
     /// What is still to be delivered, oldest first, at most `limit`.
     ///
     /// # Errors
@@ -126,16 +144,38 @@ pub(super) fn newest(connection: &Connection) -> Result<i64, JournalError> {
     Ok(connection.query_row("SELECT coalesce(max(number), 0) FROM message", [], |row| row.get(0))?)
 }
 
+/// The setting that counts messages that were held back since the last one.
+const HELD_BACK: &str = "held_back";
+
+/// What the next message says of those that were held back before it. They are forgotten.
+fn held_back(connection: &Connection) -> Result<Option<String>, JournalError> {
+    let found: Option<i64> = connection
+        .prepare_cached("SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1")?
+        .query_row([HELD_BACK], |row| row.get(0))
+        .optional()?;
+    if found.is_some() {
+        connection.prepare_cached("DELETE FROM setting WHERE key = ?1")?.execute([HELD_BACK])?;
+    }
+    Ok(found.map(|count| match count {
+        1 => "1 message was held back: budget".to_owned(),
+        count => format!("{count} messages were held back: budget"),
+    }))
+}
+
 pub(super) fn insert_message(
     connection: &Connection,
     message: &NewMessage,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
+    let text = match held_back(connection)? {
+        Some(held) => format!("{}\n\n{held}", message.text.trim_end()),
+        None => message.text.clone(),
+    };
     connection.prepare_cached("INSERT INTO message (at, run, id, text) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
         ms(now),
         message.run.as_ref().map(RunId::as_str),
         message.id.as_ref().map(DefinitionId::as_str),
-        message.text,
+        text,
     ])?;
     let number = connection.last_insert_rowid();
     let (run, id) = (message.run.as_ref().map(RunId::as_str), message.id.as_ref().map(DefinitionId::as_str));

@@ -239,7 +239,12 @@ fn one_message_a_run_unless_it_is_critical() {
 fn an_empty_budget_lets_only_critical_messages_through() {
     // Critical messages count: five of them leave nothing.
     let spends: Vec<Reply> = (1..=5).map(|n| critical(&format!("word {n}"))).collect();
-    let api = scripts(&[("spends", spends), ("finds-none", vec![ping("too much"), critical("urgent"), ping("more")])]);
+    let api = scripts(&[
+        ("spends", spends),
+        ("finds-none", vec![ping("too much"), critical("urgent"), ping("more")]),
+        ("too", vec![ping("as well"), ping("again")]),
+        ("tells", vec![critical("fire")]),
+    ]);
     let bot = bot(&api);
     let service = bot.start();
     live(&bot, &service, "spends", "update_main_session: freely\n");
@@ -247,8 +252,15 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     // It is kept in the journal: another service finds it as it was.
     service.stop();
     let service = bot.start();
-    live(&bot, &service, "finds-none", "update_main_session: freely\n");
+    let run = live(&bot, &service, "finds-none", "update_main_session: freely\n");
+    live(&bot, &service, "too", "update_main_session: freely\n");
+    live(&bot, &service, "tells", "update_main_session: freely\n");
     service.stop();
+    let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
+    let held: Vec<&Value> = shown["denials"].as_array().unwrap().iter().collect();
+    assert_eq!(held.len(), 1, "{shown:#}");
+    assert_eq!((&held[0]["tool"], &held[0]["layer"]), (&json!(PING), &json!("budget")), "{shown:#}");
+    assert!(held[0]["input"].to_string().contains("too much"), "{shown:#}");
     let seen = Seen::of(&api, "finds-none");
     let prompt = seen.prompt();
     assert!(
@@ -263,8 +275,9 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     sent(&results[1]);
     refused(&results[2], "You have already sent a message");
     let told = inbox(&bot);
-    assert_eq!(told.len(), 6, "{told:?}");
-    assert_eq!(told[5], "[bg] urgent");
+    assert_eq!(told.len(), 7, "{told:?}");
+    assert_eq!(told[5], "[bg] urgent\n\n1 message was held back: budget");
+    assert_eq!(told[6], "[bg] fire\n\n2 messages were held back: budget");
 }
 
 #[test]

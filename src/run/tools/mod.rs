@@ -58,20 +58,20 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
 async fn ping(host: &Host, arguments: Value) -> Result<String, String> {
     let PingUser { message, critical } = read(PING_USER, arguments)?;
     let message = filled(PING_USER, &message)?;
-    send(host, format!("[bg] {message}"), critical).await
+    send(host, PING_USER, format!("[bg] {message}"), critical).await
 }
 
 async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
     let message: DiscordEmbed = read(DISCORD_EMBED, arguments)?;
     embed::check(&message)?;
     if host.definition.background().is_some() {
-        return send(host, embed::as_text(&message, "bg"), message.critical).await;
+        return send(host, DISCORD_EMBED, embed::as_text(&message, "bg"), message.critical).await;
     }
     record(host, embed::as_text(&message, &host.bot_name)).await.map(|()| "Sent.".into())
 }
 
-/// Sends a background job's one message, if nothing stands against it.
-async fn send(host: &Host, text: String, critical: bool) -> Result<String, String> {
+/// Sends a background job's one message, if nothing stands against it. `tool`: the one that was called.
+async fn send(host: &Host, tool: &str, text: String, critical: bool) -> Result<String, String> {
     if host.definition.background().is_some_and(|background| !background.restrictions.allow_ping) {
         return Err("This job may not reach the user (allow_ping: false). Finish without a message.".into());
     }
@@ -87,7 +87,19 @@ async fn send(host: &Host, text: String, critical: bool) -> Result<String, Strin
     let taken =
         host.bot.budget.take(host.clock.now()).await.map_err(|error| format!("The message was not sent: {error}."))?;
     if !taken && !critical {
-        return Err(format!("The message budget is empty. {instead}"));
+        let reason = "The message budget is empty.";
+        let held = Denial {
+            tool: format!("mcp__discord__{tool}"),
+            input: serde_json::json!({ "message": text }),
+            layer: "budget".into(),
+            rule: None,
+            reason: reason.into(),
+        };
+        host.record(held).await;
+        if let Err(error) = host.journal.hold_back().await {
+            tracing::error!(run = %host.run, %error, "a message that was held back could not be counted");
+        }
+        return Err(format!("{reason} {instead}"));
     }
     record(host, text).await?;
     delivery.sent = true;
