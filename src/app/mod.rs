@@ -184,6 +184,14 @@ impl App {
         }
     }
 
+    /// What the service says of itself; `None`: it does not run.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn service_status(&self) -> Result<Option<ServiceStatus>, Refusal> {
+        service::status(self)
+    }
+
     /// The time now.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {

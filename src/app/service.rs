@@ -62,6 +62,9 @@ pub enum ServiceReply {
         id: DefinitionId,
         /// The run that was started.
         run: RunId,
+        /// Everything is paused; the run starts all the same.
+        #[serde(default)]
+        paused: bool,
     },
     /// [`ServiceCommand::CancelRun`].
     RunEnded {
@@ -108,6 +111,9 @@ pub struct ServiceStatus {
     pub paused: Option<String>,
     /// Since when jobs wait for the client to be logged in, RFC 3339.
     pub waiting_for_login: Option<String>,
+    /// It starts nothing more, and ends when what is going has ended.
+    #[serde(default)]
+    pub ending: bool,
 }
 
 /// Which agent client does the work.

@@ -12,6 +12,7 @@ pub mod fork;
 pub mod help;
 mod log;
 pub mod output;
+mod promise;
 pub mod render;
 mod run;
 mod watch;
@@ -91,7 +92,14 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
     let Cli { global, command } = cli;
     let view = View::of(app, global.json).on_terminal();
     match command::typed(command, Some(folder))? {
-        Typed::App(command) => render::render(app.execute(command)?, &view, output),
+        Typed::App(command) => {
+            let outcome = app.execute(command)?;
+            let promises = promise::is_promise(&outcome);
+            render::render(outcome, &view, output);
+            if promises {
+                promise::warn(app, global.home.as_deref(), output);
+            }
+        }
         Typed::Own(own) => match own {
             Own::SetBudget(left) => {
                 app.execute(Command::Service(ServiceCommand::SetBudget { left }))?;

@@ -80,11 +80,15 @@ impl Handler for Handlers {
                 let now = self.schedule.snapshot(0).await;
                 let mut status = ServiceStatus { client: (self.client)(), ..self.status.clone() };
                 status.paused = now.paused.map(|at| at.to_rfc3339());
+                status.ending = now.ending;
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
                 Ok(ServiceReply::Status(Box::new(status)))
             }
             ServiceCommand::Fire { id } => match self.schedule.fire(id.clone()).await {
-                Ok(run) => Ok(ServiceReply::Fired { id, run }),
+                Ok(run) => {
+                    let paused = self.schedule.snapshot(0).await.paused.is_some();
+                    Ok(ServiceReply::Fired { id, run, paused })
+                }
                 Err(error) => Err(refused(&error)),
             },
             ServiceCommand::CancelRun { run } => match self.schedule.cancel_run(run.clone()).await {

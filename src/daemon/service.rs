@@ -175,6 +175,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         sandbox,
         paused: None,
         waiting_for_login: None,
+        ending: false,
     };
     let control = Control::open(&home, tokens.clone()).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;

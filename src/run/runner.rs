@@ -355,7 +355,10 @@ impl Runner {
             run_dir,
             work_dir: self.home.work(),
             prompt,
-            message: job.definition.body.trim_end().to_owned(),
+            message: match &job.late {
+                Some(late) => format!("{late}\n\n{}", job.definition.body.trim_end()),
+                None => job.definition.body.trim_end().to_owned(),
+            },
             needs_agent: needs_agent(&job.definition),
             session,
             options,

@@ -168,6 +168,8 @@ pub struct Snapshot {
     pub paused: Option<DateTime<Utc>>,
     /// Since when jobs wait for the client to be logged in.
     pub waiting_for_login: Option<DateTime<Utc>>,
+    /// It is stopping: nothing starts any more.
+    pub ending: bool,
 }
 
 /// A summary of the schedule that can be watched.

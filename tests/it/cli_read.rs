@@ -229,6 +229,9 @@ fn what_is_coming() {
     Fri 2 May 2098 08:30 EDT in SPAN routine triage Sort the mail
     Sun 4 May 2098 09:00 CEST in SPAN reminder dentist Call the dentist [31mnow.
     Mon 5 May 2098 08:30 EDT in SPAN routine triage Sort the mail
+    -- stderr
+    warning: the service is not running, so nothing fires
+    hint: start it: `ollim-bot run`
     ");
     insta::assert_snapshot!(serde_json::to_string_pretty(&bot.json(span)).unwrap(), @r#"
     [

@@ -175,6 +175,12 @@ fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
     service
         .until("it says that it ends", || service.said().contains("ending: runs that are going have 1h").then_some(()));
     assert_eq!(bot.runs("job")[0]["outcome"], "running");
+    // Whoever asks meanwhile is not told that all is well.
+    assert_eq!(bot.json(["status"])["daemon"]["ending"], true);
+    let words = bot.ok(["status"]);
+    assert!(words.contains("ending (pid ") && words.contains("nothing starts any more"), "{words}");
+    let added = bot.run(["reminder", "add", "--in", "1h", "-m", "Tea."]);
+    assert!(added.code == 0 && added.stderr.contains("warning: the service is ending, so nothing fires"), "{added:?}");
     let (status, said) = service.stop();
     assert!(status.success(), "{said}");
     assert_eq!(bot.runs("job")[0]["outcome"], "interrupted", "{said}");
@@ -266,6 +272,23 @@ fn nothing_starts_while_it_is_paused() {
     service.until("it is known", || (bot.run(["fire", "far"]).code == 0).then_some(()));
     service.until_ended("far", 1);
     assert!(bot.runs("tea").iter().all(|run| run["ended"].is_null()));
+    // Whoever is asked says the same.
+    bot.write("reminders/later.md", &reminder(now() + TimeDelta::days(300), "", "Later."));
+    let fired = service.until("it is known", || Some(bot.run(["fire", "later"])).filter(|fired| fired.code == 0));
+    assert!(fired.stderr.contains("the service is paused; this run starts all the same"), "{fired:?}");
+    bot.write("reminders/last.md", &reminder(now() + TimeDelta::days(300), "", "Last."));
+    let next = bot.run(["next"]);
+    assert!(next.stderr.contains("warning: the service is paused, so nothing fires by itself"), "{next:?}");
+    assert!(next.stderr.contains("`ollim-bot resume`"), "{next:?}");
+    let status = bot.run(["status"]);
+    assert!(
+        status.stdout.contains("nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still"),
+        "{status:?}"
+    );
+    assert_eq!(
+        bot.ok(["pause"]),
+        "paused: nothing starts by itself until `ollim-bot resume`; `ollim-bot fire ID` still runs a job\n"
+    );
     bot.ok(["resume"]);
     assert_eq!(service.until_ended("tea", 1)[0]["outcome"], "completed");
     insta::assert_snapshot!(shown(&bot, &bot.run(["resume", "tea"])), @"
@@ -278,6 +301,48 @@ fn nothing_starts_while_it_is_paused() {
     -- stderr
     error: run 0badcafe is not going
     ");
+}
+
+#[test]
+fn a_time_that_is_promised_without_a_service_comes_with_a_warning() {
+    let bot = TestBot::new();
+    let commands: [&[&str]; 4] = [
+        &["reminder", "add", "--in", "1h", "-m", "Tea."],
+        &["routine", "add", "--cron", "@daily", "-m", "Mail."],
+        &["next"],
+        &["status"],
+    ];
+    for command in commands {
+        let ran = bot.run(command);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(
+            ran.stderr, "warning: the service is not running, so nothing fires\nhint: start it: `ollim-bot run`\n",
+            "{command:?}"
+        );
+    }
+    let home = bot.home().display().to_string();
+    let named = bot.run(["--home", &home, "--json", "next"]);
+    assert!(named.stderr.contains(&format!("`ollim-bot --home {home} run`")), "{named:?}");
+    serde_json::from_str::<serde_json::Value>(&named.stdout).unwrap();
+    let service = bot.start();
+    service.until("it answers", || (!bot.json(["status"])["daemon"].is_null()).then_some(()));
+    for command in commands {
+        assert_eq!(bot.run(command).stderr, "", "{command:?}");
+    }
+}
+
+#[test]
+fn a_late_message_says_so() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea.md", &reminder(now() - TimeDelta::minutes(5), "", "Tea is ready."));
+    let service = bot.start();
+    service.until_ended("tea", 1);
+    service.stop();
+    let inbox = bot.json(["inbox"]);
+    let texts: Vec<&str> = inbox.as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap()).collect();
+    let late = texts.iter().find(|text| text.contains("Tea is ready.")).unwrap();
+    assert!(late.starts_with("[late: was scheduled for ") && late.ends_with("]\n\nTea is ready."), "{texts:?}");
+    assert_eq!(texts.iter().filter(|text| text.starts_with("reminder tea is late: ")).count(), 1, "{texts:?}");
 }
 
 #[test]

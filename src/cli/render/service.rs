@@ -11,12 +11,15 @@ use crate::journal::RunState;
 /// A sentence, and how to see what becomes of it.
 pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
     let done = match reply {
-        ServiceReply::Fired { id, run } => {
+        ServiceReply::Fired { id, run, paused } => {
             if view.json {
                 output.json(&json!({ "id": id, "run": run }));
             } else {
                 output.line(format!("fired {}: run {run}", paint(STRONG, &plain(id.as_str()))));
                 output.note(paint(FAINT, &format!("`ollim-bot runs show {run}` tells how it ends")));
+            }
+            if *paused {
+                output.note("the service is paused; this run starts all the same, since you fired it");
             }
             return;
         }
@@ -31,7 +34,9 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         }
         ServiceReply::RunEnded { run, state: RunState::Cancelled } => format!("run {run} is cancelled"),
         ServiceReply::RunEnded { run, state } => format!("run {run} has ended: {state}"),
-        ServiceReply::Paused => "paused: nothing starts until `ollim-bot resume`".into(),
+        ServiceReply::Paused => {
+            "paused: nothing starts by itself until `ollim-bot resume`; `ollim-bot fire ID` still runs a job".into()
+        }
         ServiceReply::Resumed { id: None } => "resumed".into(),
         ServiceReply::Resumed { id: Some(id) } => format!("routine {id} is resumed"),
         ServiceReply::SessionPatched { session } => {

@@ -48,6 +48,7 @@ fn as_json(status: &Status, view: &View) -> Value {
             "since": service.since,
             "paused": service.paused,
             "waiting_for_login": service.waiting_for_login,
+            "ending": service.ending,
         })),
         "client": service.map(|service| &service.client),
         "channel": service.map(|service| &service.channel),
@@ -88,9 +89,21 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
             }
             let since = service.since.parse::<DateTime<Utc>>().map(|at| times::span(now - at));
             let up = since.map(|span| format!(", up {span}")).unwrap_or_default();
-            fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD));
+            match service.ending {
+                true => fact(
+                    "service",
+                    Cell::new(format!("ending (pid {}{up}): nothing starts any more", service.pid), WARN),
+                ),
+                false => fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD)),
+            }
             if service.paused.is_some() {
-                fact("paused", Cell::new("nothing starts until `ollim-bot resume`", WARN));
+                fact(
+                    "paused",
+                    Cell::new(
+                        "nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still runs a job",
+                        WARN,
+                    ),
+                );
             }
             let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
             fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());

@@ -148,6 +148,7 @@ impl Dispatcher {
             recent: self.recent.at(self.clock.now()),
             paused: self.gate.paused,
             waiting_for_login: self.gate.waits_for_login(),
+            ending: self.phase.is_stopping(),
         }
     }
 }

@@ -1,0 +1,42 @@
+//! What a time that was promised depends on: a service that runs and starts things.
+
+use super::output::{HINT, Output, WARN, paint};
+use crate::app::{App, Outcome, ServiceStatus};
+use crate::channel::terminal::plain;
+
+/// Whether an outcome says that something will fire.
+pub(super) fn is_promise(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Scheduled(recorded) => recorded.job.next.is_some(),
+        Outcome::Upcoming(upcoming) => !upcoming.occurrences.is_empty(),
+        Outcome::Status(status) => status.service.is_none(),
+        _ => false,
+    }
+}
+
+/// Says beside the data what keeps it from firing, and the command that mends it. `home`: as it was typed.
+pub(super) fn warn(app: &App, home: Option<&std::path::Path>, output: &mut Output) {
+    let command = |rest: &str| match home {
+        Some(home) => format!("`ollim-bot --home {} {rest}`", home.display()),
+        None => format!("`ollim-bot {rest}`"),
+    };
+    let (what, hint) = match app.service_status() {
+        Ok(None) => ("the service is not running, so nothing fires", format!("start it: {}", command("run"))),
+        Ok(Some(ServiceStatus { ending: true, .. })) => {
+            ("the service is ending, so nothing fires", format!("start it again: {}", command("run")))
+        }
+        Ok(Some(ServiceStatus { paused: Some(_), .. })) => {
+            ("the service is paused, so nothing fires by itself", format!("end the pause: {}", command("resume")))
+        }
+        Ok(Some(ServiceStatus { waiting_for_login: Some(_), .. })) => {
+            ("jobs wait for the agent client", format!("see why: {}", command("status")))
+        }
+        Ok(Some(_)) => return,
+        Err(refusal) => {
+            output.note(format!("{}: {}", paint(WARN, "warning"), plain(&refusal.to_string())));
+            return;
+        }
+    };
+    output.note(format!("{}: {what}", paint(WARN, "warning")));
+    output.note(format!("{}: {}", paint(HINT, "hint"), plain(&hint)));
+}
