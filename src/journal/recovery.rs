@@ -39,6 +39,8 @@ pub struct Unfinished {
     pub failures: u32,
     /// Why the last of those failed.
     pub failure: Option<String>,
+    /// Why the last attempt ended, if it failed.
+    pub error: Option<String>,
     /// How many of its attempts were cut off.
     pub interruptions: u32,
     /// What its first effect was, in whichever attempt; `None`: it had none.
@@ -153,7 +155,7 @@ impl Journal {
 }
 
 const UNFINISHED: &str = "
-SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.claimed, o.retry_at, t.text, r.run, r.attempt, r.state,
+SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.claimed, o.retry_at, t.text, r.run, r.attempt, r.state, r.error,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
      AND class IS NOT 'not_logged_in') AS failures,
   (SELECT error FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
@@ -211,6 +213,7 @@ fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
         retry_at: row.maybe_at("retry_at")?,
         failures: row.get("failures")?,
         failure: row.get("failure")?,
+        error: row.get("error")?,
         interruptions: row.get("interruptions")?,
         effect: row.get("effect")?,
     })

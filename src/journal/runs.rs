@@ -208,6 +208,22 @@ impl Journal {
             .await
     }
 
+    /// Counts a request to the model's API that the run's client makes again. `fault`: what the API did.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn api_retry(&self, run: &RunId, fault: String) -> Result<(), JournalError> {
+        let run = run.clone();
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached("UPDATE run SET api_retries = api_retries + 1, api_fault = ?2 WHERE run = ?1")?
+                    .execute(params![run.as_str(), fault])?;
+                Ok(())
+            })
+            .await
+    }
+
     /// Whether one of these definitions has had a run by another client than `client`.
     ///
     /// # Errors

@@ -332,6 +332,12 @@ impl RunHost for Host {
         self.record(Denial { tool, input, layer: "client".into(), rule: None, reason }).await;
     }
 
+    async fn api_retry(&self, fault: String) {
+        if let Err(error) = self.journal.api_retry(&self.run, fault).await {
+            error!(run = %self.run, %error, "a request that the client makes again could not be recorded");
+        }
+    }
+
     async fn deliver(&self, mut text: String) -> Result<(), String> {
         if self.next_check.is_open() {
             let next = self.schedule_check(self.notify_delay).await?;

@@ -98,6 +98,8 @@ pub(super) struct ActiveOccurrence {
     /// How many attempts failed, and why the last of them did.
     pub(super) failures: u32,
     pub(super) failure: Option<String>,
+    /// Why the last attempt failed, one that found no login included.
+    pub(super) last_error: Option<String>,
     /// Whether any attempt had a side effect.
     pub(super) had_side_effect: bool,
     /// It waits for an agent, which was missing.
@@ -127,6 +129,7 @@ impl ActiveOccurrence {
             retry_at: None,
             failures: 0,
             failure: None,
+            error: None,
             interruptions: 0,
             effect: None,
         })
@@ -152,6 +155,7 @@ impl ActiveOccurrence {
             priority: if left.by_hand { Priority::ByHand } else { Priority::Scheduled },
             failures: left.failures,
             failure: left.failure,
+            last_error: left.error,
             had_side_effect: left.effect.is_some(),
             told_late,
             awaits_agent: false,

@@ -39,6 +39,14 @@ pub(super) const LOGIN_PROBE: Duration = Duration::from_secs(300);
 
 const BY_A_PERSON: &str = "a person ended it";
 
+/// Why an occurrence was cancelled. `failure`: why its last attempt had failed.
+pub(super) fn ended_by_a_person(failure: Option<&str>) -> String {
+    match failure {
+        Some(failure) => format!("{}; not tried again: {BY_A_PERSON}", failure.trim_end_matches(['.', ' ', '\n'])),
+        None => BY_A_PERSON.to_owned(),
+    }
+}
+
 /// What is recorded of an attempt.
 pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Finish {
     let mut finish = by_end(attempted, report.end);
@@ -101,7 +109,9 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
     };
     match (pause, attempted.cause) {
         // Whoever has cancelled it wants no other attempt, though it failed at the same moment.
-        (Some(_), Some(Cause::Person)) => Finish::closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned())),
+        (Some(_), Some(Cause::Person)) => {
+            Finish::closed(RunState::Cancelled, Some(ended_by_a_person(Some(&failure.message))))
+        }
         (Some(pause), _) => recorded(After::RetryAt(attempted.now + pause)),
         (None, _) => {
             let mut finish = recorded(After::Closed);

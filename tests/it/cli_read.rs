@@ -547,7 +547,7 @@ async fn what_ran_and_what_was_said() {
     insta::assert_snapshot!(format!("{keys:?}"), @r#"["agent", "answer", "created", "error", "kind", "prompt", "run", "session", "spawnToolPolicy", "spawned_by", "spawned_by_run", "state"]"#);
     let json = bot.json(["runs"]);
     let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{keys:?}"), @r#"["attempt", "client", "client_version", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "model", "outcome", "retry_at", "run", "scheduled", "started", "tokens", "turns"]"#);
+    insta::assert_snapshot!(format!("{keys:?}"), @r#"["api_fault", "api_retries", "attempt", "client", "client_version", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "model", "outcome", "retry_at", "run", "scheduled", "started", "tokens", "turns"]"#);
     assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
 }
 

@@ -5,6 +5,7 @@ mod support;
 
 mod agent_jobs;
 mod agents;
+mod api_retries;
 mod architecture;
 mod chains;
 mod claude;

@@ -34,11 +34,16 @@ pub(super) fn name(
 ) -> AttemptEnd {
     let end = match termination {
         Termination::Cancelled => AttemptEnd::Cancelled,
-        Termination::TimedOut(limit) => timed_out(limit),
+        Termination::TimedOut(limit) => {
+            let limit = humantime::format_duration(limit);
+            unreached(client, &format!("{limit} were over (`timeout`)")).unwrap_or_else(|| timed_out_after(&limit))
+        }
         Termination::Panicked => panicked(),
         Termination::Ended(End::Silent(limit)) => {
             let limit = humantime::format_duration(limit);
-            AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
+            unreached(client, &format!("it was silent for {limit} (`inactivity_timeout`)")).unwrap_or_else(|| {
+                AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
+            })
         }
         Termination::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
         Termination::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
@@ -56,6 +61,17 @@ pub(super) fn name(
         }
         AttemptEnd::Cancelled => AttemptEnd::Cancelled,
     }
+}
+
+/// The end of a turn that was cut off while the client waited for an API that did not answer: that is its cause.
+fn unreached(client: &ClientState, until: &str) -> Option<AttemptEnd> {
+    let fault = client.api.fault.as_ref()?;
+    let tries = match client.api.retries {
+        1 => "once more".to_owned(),
+        tries => format!("{tries} times more"),
+    };
+    let message = format!("{fault}; the agent client tried {tries}, until {until}");
+    Some(AttemptEnd::Failed(Failure::new(FailureClass::Overloaded, message)))
 }
 
 /// What came to no end: tasks that were cut off, calls that nobody could judge any more.
@@ -186,7 +202,11 @@ fn of_result(result: &TurnResult, resumed: bool) -> AttemptEnd {
 }
 
 pub(super) fn timed_out(limit: Duration) -> AttemptEnd {
-    AttemptEnd::TimedOut(format!("it took longer than {} (`timeout`)", humantime::format_duration(limit)))
+    timed_out_after(&humantime::format_duration(limit))
+}
+
+fn timed_out_after(limit: &humantime::FormattedDuration) -> AttemptEnd {
+    AttemptEnd::TimedOut(format!("it took longer than {limit} (`timeout`)"))
 }
 
 pub(super) fn panicked() -> AttemptEnd {

@@ -48,10 +48,20 @@ pub(super) struct ClientState {
     pub version: Option<String>,
     pub model: Option<String>,
     pub tokens: Option<Tokens>,
+    /// Requests to the API that it makes again.
+    pub api: ApiTrouble,
     /// What it has started and not ended.
     pub tasks: Tasks,
     /// Calls that it asked for when its input was closed: they did not run.
     pub asked_too_late: u32,
+}
+
+/// Requests to the API that the client made again by itself.
+#[derive(Debug, Default)]
+pub(super) struct ApiTrouble {
+    pub retries: u32,
+    /// What the API did the last time; `None`: it has answered since, or never failed.
+    pub fault: Option<String>,
 }
 
 /// How a turn came to its end.
@@ -202,8 +212,14 @@ impl<'a> Turn<'a> {
                     (self.held.is_some() && !self.client.tasks.any()).then(|| Instant::now() + self.limits.leave);
             }
             Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
-            Incoming::ApiRetry { status } => self.request.host.observe(Observation::ApiRetry { status }),
-            Incoming::Assistant(blocks) => self.said(blocks),
+            Incoming::ApiRetry { status } => {
+                self.request.host.observe(Observation::ApiRetry { status });
+                self.retries(status);
+            }
+            Incoming::Assistant(blocks) => {
+                self.client.api.fault = None;
+                self.said(blocks);
+            }
             Incoming::User(blocks) => self.results(blocks),
             Incoming::Result(result) => return self.ended(result),
             Incoming::Request { id, request } => self.asked(&id, request, pipe),
@@ -248,6 +264,18 @@ impl<'a> Turn<'a> {
         self.client.session = Some(session.clone());
         let (host, pid) = (self.request.host.clone(), self.pid);
         self.tell(async move { host.started(pid, Some(session)).await });
+    }
+
+    fn retries(&mut self, status: Option<u16>) {
+        tracing::debug!(?status, "the agent client tries its request again");
+        let fault = match status {
+            Some(status) => format!("the API does not answer as it should ({status})"),
+            None => "the API cannot be reached".to_owned(),
+        };
+        self.client.api.retries += 1;
+        self.client.api.fault = Some(fault.clone());
+        let host = self.request.host.clone();
+        self.tell(async move { host.api_retry(fault).await });
     }
 
     fn said(&mut self, blocks: Vec<Block>) {

@@ -75,6 +75,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     fact("attempt", if run.attempt > 1 { run.attempt.to_string() } else { String::new() });
     let version = run.client_version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     fact("client", run.client.as_ref().map(|name| format!("{name}{version}")).unwrap_or_default());
+    fact("API", retries(run));
     fact("turns", run.turns.map(|turns| turns.to_string()).unwrap_or_default());
     fact("model", run.model.clone().unwrap_or_default());
     fact("cost", taken(run.cost_usd, run.tokens));
@@ -158,6 +159,8 @@ pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "turns": run.turns,
         "model": run.model,
         "tokens": run.tokens,
+        "api_retries": run.api_retries,
+        "api_fault": run.api_fault,
         "client": run.client,
         "client_version": run.client_version,
         "denials": run.denials,
@@ -208,6 +211,13 @@ fn style(run: &RunRecord) -> anstyle::Style {
         RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Cancelled => WARN,
         RunState::Claimed | RunState::Running | RunState::Skipped => anstyle::Style::new(),
     }
+}
+
+/// What the client's own retries were for; empty: there were none.
+pub(super) fn retries(run: &RunRecord) -> String {
+    let Some(fault) = run.api_fault.as_ref().filter(|_| run.api_retries > 0) else { return String::new() };
+    let times = if run.api_retries == 1 { "once".to_owned() } else { format!("{} times", run.api_retries) };
+    format!("{fault}; the client tried again {times}")
 }
 
 /// Below a second a run is on time.

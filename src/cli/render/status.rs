@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{View, budget_json, run_json, upcoming, waiting};
+use super::{View, budget_json, run_json, runs, upcoming, waiting};
 use crate::app::{Overview, ServiceState, Status, times};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
@@ -135,6 +135,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
                 Cell::new(run.run.as_str(), STRONG),
                 format!("{} {}", run.kind, run.id).into(),
                 Cell::new(since, FAINT),
+                Cell::new(runs::retries(run), WARN),
             ]
         };
         output.table(&running.iter().map(row).collect::<Vec<_>>());

@@ -111,6 +111,7 @@ impl Dispatcher {
         match finish.after {
             After::RetryAt(at) => {
                 active.last = LastAttempt::Failed(finish.state);
+                active.last_error.clone_from(&finish.error);
                 // One that found no login has not failed at its own work.
                 if finish.class != Some("not_logged_in") {
                     active.failures += 1;

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::super::active::{ActiveOccurrence, Cause, Stage};
 use super::super::command::{ActiveView, CancelError, Command, Decided, FireError, Snapshot, StageView};
+use super::super::conclusion::ended_by_a_person;
 use super::super::definitions::due_at;
 use super::Dispatcher;
 use super::due::Firing;
@@ -135,9 +136,10 @@ impl Dispatcher {
         }
     }
 
-    /// Closes an idle occurrence because a person says so.
+    /// Closes an idle occurrence because a person says so. One that has failed keeps why.
     pub(super) fn close_by_hand(&mut self, number: u64) {
-        self.record(number, Finish::closed(RunState::Cancelled, Some("a person ended it".to_owned())));
+        let failure = self.active.get(number).and_then(|active| active.last_error.as_deref());
+        self.record(number, Finish::closed(RunState::Cancelled, Some(ended_by_a_person(failure))));
     }
 
     fn snapshot(&self, next: usize) -> Snapshot {
