@@ -33,16 +33,6 @@ pub enum FireError {
         /// Its run.
         run: RunId,
     },
-    /// It has failed, and another attempt follows by itself.
-    #[error("{id} failed and is tried again {} (run {run})", in_words(.left))]
-    Retrying {
-        /// Which.
-        id: DefinitionId,
-        /// Its last run.
-        run: RunId,
-        /// In how long.
-        left: Duration,
-    },
     /// An occurrence of it is being claimed.
     #[error("{0} is falling due at this moment")]
     FallingDue(DefinitionId),
@@ -57,14 +47,6 @@ pub enum FireError {
     /// The service is ending, or its journal failed.
     #[error("the service is ending")]
     Stopping,
-}
-
-/// The time left, in whole seconds.
-fn in_words(left: &Duration) -> String {
-    match left.as_secs() {
-        0 => "at once".to_owned(),
-        seconds => format!("in {}", humantime::format_duration(Duration::from_secs(seconds))),
-    }
 }
 
 /// Why a run cannot be cancelled.
@@ -232,7 +214,8 @@ impl Schedule {
         self.send(Command::LookAgain(file));
     }
 
-    /// Runs a definition now, even a paused or disabled one. A reminder's own occurrence is brought forward: when it
+    /// Runs a definition now, even a paused or disabled one. One that waits for another attempt, for `resume`, for a login or
+    /// for an agent waits no longer. A reminder's own occurrence is brought forward: when it
     /// completes, its file is removed as usual. A routine's run by hand is an occurrence of its own.
     ///
     /// # Errors

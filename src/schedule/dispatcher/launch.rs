@@ -12,6 +12,7 @@ use super::super::delays::punctuality;
 use super::super::job::{AgentNeed, Job, attempt};
 use super::super::missed::late_line;
 use super::Dispatcher;
+use super::due::Firing;
 use super::pre_launch::Verdict;
 use crate::agent::{AttemptEnd, AttemptReport};
 use crate::definition::{Definition, Mode};
@@ -123,12 +124,12 @@ impl Dispatcher {
         if self.phase.is_running() {
             let now = Instant::now();
             let due: Vec<_> = self.active.retries().take_while(|(at, _)| *at <= now).collect();
-            due.into_iter().for_each(|(_, number)| self.begin_next_attempt(number));
+            due.into_iter().for_each(|(_, number)| self.begin_next_attempt(number, None));
         }
     }
 
-    /// Has the journal record another attempt, which then waits for its slot.
-    pub(super) fn begin_next_attempt(&mut self, number: u64) {
+    /// Has the journal record another attempt, which then waits for its slot. `firing`: who has asked for it.
+    pub(super) fn begin_next_attempt(&mut self, number: u64, firing: Option<Firing>) {
         let Some(active) = self.active.get(number) else { return };
         let (journal, last, occurrence) = (self.journal.clone(), active.run.clone(), active.occurrence.clone());
         self.active.expect(&occurrence);
@@ -145,6 +146,8 @@ impl Dispatcher {
             if let (Some(run), Some(active)) = (run, this.active.get_mut(number)) {
                 active.last = LastAttempt::Claimed { after_interruption: active.last == LastAttempt::Interrupted };
                 active.run = run;
+                // The caller may have gone away.
+                let _gone = firing.map(|firing| firing.send(Ok(active.run.clone())));
                 active.attempt += 1;
                 active.told_late = true;
                 this.active.set_stage(number, Stage::Waiting { reread: false });

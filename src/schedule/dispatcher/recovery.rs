@@ -122,7 +122,7 @@ impl Dispatcher {
         let number = self.active.insert(ActiveOccurrence::unfinished(left));
         match (state, given_up) {
             (RunState::Claimed, _) => {}
-            (RunState::Interrupted, None) => self.begin_next_attempt(number),
+            (RunState::Interrupted, None) => self.begin_next_attempt(number, None),
             (RunState::Interrupted, Some(why)) => self.give_up(number, why),
             _ => {
                 let at = retry_at.map_or_else(Instant::now, |at| self.retry_instant(at));

@@ -4,7 +4,7 @@ use chrono::DateTime;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::super::active::{ActiveOccurrence, Cause, Stage};
+use super::super::active::{ActiveOccurrence, Cause, Priority, Stage};
 use super::super::command::{ActiveView, CancelError, Command, Decided, FireError, Snapshot, StageView};
 use super::super::conclusion::ended_by_a_person;
 use super::super::definitions::due_at;
@@ -88,11 +88,35 @@ impl Dispatcher {
     }
 
     fn fire(&mut self, id: &DefinitionId, firing: Firing) {
+        if !self.phase.is_stopping()
+            && let Some(number) = self.held_back(id)
+            && let Some(active) = self.active.get_mut(number)
+        {
+            (active.priority, active.awaits_agent) = (Priority::ByHand, false);
+            if matches!(active.stage, Stage::RetryAt(_)) {
+                self.begin_next_attempt(number, Some(firing));
+            } else {
+                // The caller may have gone away.
+                let _gone = firing.send(Ok(active.run.clone()));
+            }
+            return;
+        }
         match self.claim_by_hand(id) {
             Ok(claim) => self.claim(vec![claim], Vec::new(), Some(firing)),
             // The caller may have gone away.
             Err(refusal) => drop(firing.send(Err(refusal))),
         }
+    }
+
+    /// An occurrence that waits for its next attempt, or may not start yet.
+    fn held_back(&self, id: &DefinitionId) -> Option<u64> {
+        let (number, active) = self.active.of(id).next()?;
+        let waits = match active.stage {
+            Stage::RetryAt(_) => true,
+            Stage::Waiting { .. } => !self.gate.admits(active),
+            _ => false,
+        };
+        waits.then_some(number)
     }
 
     fn claim_by_hand(&mut self, id: &DefinitionId) -> Result<NewClaim, FireError> {
@@ -103,11 +127,7 @@ impl Dispatcher {
             return Err(FireError::FallingDue(id.clone()));
         }
         if let Some((_, active)) = self.active.of(id).next() {
-            let (id, run) = (id.clone(), active.run.clone());
-            return Err(match view(active).stage {
-                StageView::RetryIn(left) => FireError::Retrying { id, run, left },
-                _ => FireError::Going { id, run },
-            });
+            return Err(FireError::Going { id: id.clone(), run: active.run.clone() });
         }
         let not_found = || FireError::NotFound(id.clone());
         let entry = self.definitions.get_mut(id).ok_or_else(not_found)?;

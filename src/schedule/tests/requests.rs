@@ -1,5 +1,7 @@
 //! By hand: fire, cancel, pause, stop.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::super::{CancelError, FireError, LONGEST_END, StageView};
@@ -53,21 +55,69 @@ async fn a_routine_fired_by_hand_keeps_its_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_tried_again_by_itself_is_not_fired_meanwhile() {
+async fn what_waits_for_its_next_try_is_fired_at_once() {
     let world = World::new();
-    world.script(|_| vec![fails(FailureClass::Overloaded)]);
+    world.script(|job| if job.attempt < 3 { vec![fails(FailureClass::Overloaded)] } else { vec![] });
     let life = world.begin(&[reminder("tea")]);
     // Two attempts have failed by then; the third follows after a minute at least.
     minutes(61).await;
-    let refused = life.schedule.fire(DefinitionId::new("tea")).await.unwrap_err();
-    assert!(matches!(refused, FireError::Retrying { .. }), "{refused:?}");
-    assert!(refused.to_string().starts_with("tea failed and is tried again in "), "{refused}");
     let runs = world.reader().unfinished().unwrap();
     assert_eq!(runs.iter().map(|run| (run.outcome, run.attempt)).collect::<Vec<_>>(), [(RunState::Failed, 2)]);
     // Only the last attempt waits for another one.
     let runs = world.reader().runs(&RunFilter::default()).unwrap();
     assert_eq!(runs.iter().map(|run| run.retry_at.is_some()).collect::<Vec<_>>(), [true, false]);
+    let fired = world.clock.now();
+    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    seconds(1).await;
+    let third = world.reader().run(&run).unwrap().unwrap();
+    assert_eq!((third.attempt, third.outcome), (3, RunState::Completed), "{third:?}");
+    assert_eq!(world.starts()[2].at, fired, "it did not wait");
+    minutes(20).await;
+    assert_eq!(world.starts().len(), 3, "the pending try is superseded");
+    assert_eq!(world.reader().occurrences(None).unwrap().len(), 1);
     life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_login_or_for_resume_is_fired_at_once() {
+    let world = World::new();
+    let logged_in = Arc::new(AtomicBool::new(false));
+    let repaired = Arc::clone(&logged_in);
+    world.script(move |_| match repaired.load(Ordering::SeqCst) {
+        true => vec![],
+        false => vec![fails(FailureClass::NotLoggedIn)],
+    });
+    let life = world.begin(&[reminder("tea")]);
+    minutes(61).await;
+    logged_in.store(true, Ordering::SeqCst);
+    let fired = world.clock.now();
+    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    seconds(1).await;
+    assert_eq!(world.reader().run(&run).unwrap().unwrap().outcome, RunState::Completed);
+    assert_eq!(world.starts().last().unwrap().at, fired, "it did not wait");
+    assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cancels_before_the_next_try_keeps_why_it_failed() {
+    for (class, restarts) in [(FailureClass::Overloaded, false), (FailureClass::NotLoggedIn, true)] {
+        let world = World::new();
+        world.script(move |_| vec![fails(class)]);
+        let mut life = world.begin(&[reminder("tea")]);
+        minutes(60).await;
+        seconds(5).await;
+        if restarts {
+            life.crash().await;
+            life = world.start(&[reminder("tea")]);
+            seconds(1).await;
+        }
+        let run = life.schedule.snapshot(0).await.active.remove(0).run;
+        assert_eq!(life.schedule.cancel_run(run.clone()).await, Ok(RunState::Cancelled));
+        let record = world.reader().run(&run).unwrap().unwrap();
+        assert_eq!(record.error.as_deref(), Some("no network; not tried again: a person ended it"), "{class:?}");
+        life.stop(Duration::ZERO).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
