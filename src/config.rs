@@ -5,6 +5,7 @@
 //! with them.
 
 mod keys;
+pub mod secrets;
 mod values;
 
 pub use keys::{Config, KEYS, Key, Shape};

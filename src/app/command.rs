@@ -185,6 +185,11 @@ pub enum Command {
         /// The time from now.
         delay: Duration,
     },
+    /// Whether everything that jobs depend on is as it should be.
+    Doctor {
+        /// Repair what is safe to repair.
+        fix: bool,
+    },
     /// Make the data folder.
     Init {
         /// Also in a folder that has something in it.

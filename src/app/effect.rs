@@ -58,6 +58,8 @@ impl Command {
             Self::FileOf { .. }
             | Self::Replace { .. }
             | Self::ProlongChain { .. }
+            // It says where the login comes from, and runs programs of the person's.
+            | Self::Doctor { .. }
             | Self::Init { .. }
             | Self::Fire { .. }
             | Self::Service(_) => Effect::Controls,

@@ -55,7 +55,15 @@ pub fn make_home(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBu
 /// # Errors
 /// When the disk says no.
 pub fn make_folders(home: &Home) -> Result<(), Refusal> {
-    let all = [
+    for path in folders(home) {
+        DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| cannot("make", &path, &error))?;
+    }
+    Ok(())
+}
+
+/// The folders that the service needs.
+pub(super) fn folders(home: &Home) -> [PathBuf; 8] {
+    [
         home.root().to_owned(),
         home.routines(),
         home.reminders(),
@@ -64,11 +72,7 @@ pub fn make_folders(home: &Home) -> Result<(), Refusal> {
         home.tools(),
         home.state(),
         home.runs(),
-    ];
-    for path in all {
-        DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| cannot("make", &path, &error))?;
-    }
-    Ok(())
+    ]
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Refusal {

@@ -15,6 +15,7 @@ mod change;
 mod check;
 mod command;
 mod costs;
+mod doctor;
 mod dry_run;
 mod edit;
 mod effect;
@@ -49,6 +50,7 @@ use chrono_tz::Tz;
 pub use check::Checked;
 pub use command::{Command, FieldChange, FieldChanges, When};
 pub use costs::{Costs, CostsBy, CostsRow};
+pub use doctor::{Diagnosis, Finding, Health};
 pub use dry_run::DryRun;
 pub use effect::Effect;
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_program};
@@ -177,6 +179,7 @@ impl App {
             Command::Restore { run, when } => restore::restore(&run, when.as_ref(), self).map(Outcome::Scheduled),
             Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
             Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
+            Command::Doctor { fix } => Ok(Outcome::Diagnosis(doctor::doctor(fix, self))),
             Command::Init { force } => init::init(force, self).map(Outcome::Made),
             Command::Spawn(request) => sessions::spawn(request, self).map(Outcome::Service),
             Command::Fire { id } => service::fire(&id, self),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    Checked, Costs, DryRun, Explanation, Job, JobList, JobPolicy, Overview, RunDetails, ServiceReply, Session,
-    SessionList, Status, Upcoming,
+    Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview, RunDetails, ServiceReply,
+    Session, SessionList, Status, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
@@ -21,6 +21,8 @@ pub enum Outcome {
     ExternalCommands(Vec<String>),
     /// What is wrong with definitions.
     Checked(Checked),
+    /// How everything is that jobs depend on.
+    Diagnosis(Diagnosis),
     /// How the service is doing.
     Status(Box<Status>),
     /// The coming occurrences.

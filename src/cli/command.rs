@@ -98,6 +98,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
         Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count: at_most(count) },
         Some(args::Command::Status) => Command::Status,
+        Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
         Some(args::Command::Config) => Command::Config,
         Some(args::Command::Init { force }) => Command::Init { force },
         Some(args::Command::Check { files }) => Command::Check { files, folder: folder.map(Path::to_owned) },

@@ -14,7 +14,6 @@ pub mod lock;
 mod maintenance;
 mod problems;
 mod runtime_files;
-mod secrets;
 pub mod service;
 pub mod settings;
 mod supervisor;

@@ -6,6 +6,7 @@
 //! [`Journal`] is the daemon's handle: everything it is asked in one moment is one commit, and an answer means
 //! that it is on the disk. [`JournalReader`] reads beside it, or without any daemon.
 
+mod check;
 mod claims;
 mod delays;
 mod error;

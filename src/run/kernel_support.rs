@@ -7,6 +7,8 @@ use agent_sandbox::SandboxStatus;
 pub struct KernelSupport {
     /// Whether it enforces domains at all.
     pub enforced: bool,
+    /// Whether it enforces all that a domain says.
+    pub whole: bool,
     /// What it enforces, for a person.
     pub words: &'static str,
 }
@@ -15,13 +17,14 @@ pub struct KernelSupport {
 #[must_use]
 pub fn kernel_support() -> KernelSupport {
     match agent_sandbox::probe() {
-        SandboxStatus::Whole => KernelSupport { enforced: true, words: "Landlock, seccomp" },
+        SandboxStatus::Whole => KernelSupport { enforced: true, whole: true, words: "Landlock, seccomp" },
         SandboxStatus::Partly => KernelSupport {
             enforced: true,
+            whole: false,
             words: "Landlock, an older one, which does not hold signals to other processes; seccomp",
         },
         SandboxStatus::Not => {
-            KernelSupport { enforced: false, words: "none: this kernel has no Landlock, or it is off" }
+            KernelSupport { enforced: false, whole: false, words: "none: this kernel has no Landlock, or it is off" }
         }
     }
 }

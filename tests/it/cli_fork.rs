@@ -157,6 +157,7 @@ fn what_is_the_persons_alone_is_refused() {
         &["budget", "--set", "5"][..],
         &["fire", "x"],
         &["init", "--force"],
+        &["doctor", "--fix"],
         &["run"],
         &["pause"],
         &["resume"],
@@ -167,7 +168,7 @@ fn what_is_the_persons_alone_is_refused() {
         assert!(shown.starts_with("exit: 1\n-- stderr\nerror: `ollim-bot "), "{args:?}: {shown}");
         assert!(shown.contains("is the person's alone, and a job may not do it"), "{args:?}: {shown}");
     }
-    assert_eq!(socket.record.denials.lock().unwrap().len(), 8, "each is in the run's record");
+    assert_eq!(socket.record.denials.lock().unwrap().len(), 9, "each is in the run's record");
     assert_eq!(in_fork(&bot, socket.grant.token(), &["budget"]), "exit: 0\n-- stdout\n5 of 5 pings left\n");
 }
 

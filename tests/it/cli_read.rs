@@ -552,7 +552,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 43] = [
+const COMMANDS: [(&str, Option<&str>); 44] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     ("budget", Some("budget")),
@@ -562,6 +562,8 @@ const COMMANDS: [(&str, Option<&str>); 43] = [
     ("completions", None),
     ("config", Some("config")),
     ("costs", Some("costs")),
+    // The person's alone, and its JSON is in `doctor`.
+    ("doctor", None),
     ("fire", Some("fire triage --dry-run")),
     ("follow-up-chain", None),
     ("help", Some("help")),

@@ -25,6 +25,7 @@ mod delivery;
 mod disk;
 mod docs_policy;
 mod docs_reference;
+mod doctor;
 mod events;
 mod first_start;
 mod following;

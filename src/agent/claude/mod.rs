@@ -120,6 +120,30 @@ pub fn find(command: &str, path: &OsStr) -> Option<PathBuf> {
     candidates.into_iter().find(|file| runs(file)).and_then(|file| std::path::absolute(file).ok())
 }
 
+/// What the client at `command` says of its version, e.g. `2.1.197`, with this `PATH`.
+///
+/// # Errors
+/// It cannot be started, or does not answer within ten seconds.
+pub async fn version(command: &Path, path: &str) -> Result<String, Failure> {
+    let failed = |why: String| Failure::new(FailureClass::SpawnFailed, outcome::cannot_start(command, &why));
+    let output = tokio::process::Command::new(command)
+        .arg("--version")
+        .env_clear()
+        .envs([("PATH", path), ("DISABLE_AUTOUPDATER", "1")])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = timeout(Duration::from_secs(10), output)
+        .await
+        .map_err(|_| failed("`--version` does not answer within 10 seconds".into()))?
+        .map_err(|error| failed(error.to_string()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.split_whitespace().next() {
+        Some(version) if output.status.success() => Ok(version.to_string()),
+        _ => Err(failed(format!("`--version` ended with {}", output.status))),
+    }
+}
+
 impl Claude {
     /// The login that a run would be started with now.
     #[must_use]
@@ -127,29 +151,13 @@ impl Claude {
         find_login(&self.login, self.clock.now())
     }
 
-    /// What the client says of its version, e.g. `2.1.197`.
+    /// See [`version`].
     ///
     /// # Errors
-    /// It cannot be started, or does not answer within ten seconds.
+    /// As there.
     pub async fn version(&self) -> Result<String, Failure> {
-        let failed = |why: String| Failure::new(FailureClass::SpawnFailed, outcome::cannot_start(&self.command, &why));
         let path = self.client_environment.own.get("PATH").cloned().unwrap_or_default();
-        let output = tokio::process::Command::new(&self.command)
-            .arg("--version")
-            .env_clear()
-            .envs([("PATH", path.as_str()), ("DISABLE_AUTOUPDATER", "1")])
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let output = timeout(Duration::from_secs(10), output)
-            .await
-            .map_err(|_| failed("`--version` does not answer within 10 seconds".into()))?
-            .map_err(|error| failed(error.to_string()))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        match text.split_whitespace().next() {
-            Some(version) if output.status.success() => Ok(version.to_string()),
-            _ => Err(failed(format!("`--version` ended with {}", output.status))),
-        }
+        version(&self.command, &path).await
     }
 
     /// The client's configuration folder in this run.

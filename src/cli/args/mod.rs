@@ -107,6 +107,13 @@ pub enum Command {
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Whether all that jobs depend on is in order, and what to do
+    #[command(after_help = super::help::DOCTOR)]
+    Doctor {
+        /// Repair what is safe to repair: permissions of secrets, a stale socket, missing folders
+        #[arg(long)]
+        fix: bool,
+    },
     /// How the service is doing
     Status,
     /// The coming occurrences

@@ -4,6 +4,7 @@ mod agents;
 mod check;
 mod config;
 mod costs;
+mod doctor;
 mod dry_run;
 mod events;
 mod jobs;
@@ -70,6 +71,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Overview(overview) => status::overview(overview.as_ref(), view, output),
         Outcome::ExternalCommands(names) => names.iter().for_each(|name| output.line(name)),
         Outcome::Checked(checked) => check::checked(&checked, view, output),
+        Outcome::Diagnosis(diagnosis) => doctor::diagnosis(&diagnosis, view, output),
         Outcome::Status(status) => status::status(&status, view, output),
         Outcome::Upcoming(upcoming) => upcoming::upcoming(&upcoming, view, output),
         Outcome::Runs { runs, filter } => runs::list(&runs, &filter, view, output),

@@ -1,0 +1,74 @@
+//! The agent client: where it is, which version, and whether it is logged in.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::{Finding, Health};
+use crate::agent::claude::login::{LoginSources, find_login};
+use crate::agent::claude::{self, versions};
+use crate::app::App;
+use crate::config::{ClientChoice, secrets};
+
+const INSTALL: &str = "install it: `npm install -g @anthropic-ai/claude-code`";
+
+/// The client, its version, its login.
+pub(super) fn agent(app: &App) -> Vec<Finding> {
+    // What is wrong with the settings is said elsewhere.
+    let Ok(config) = app.config() else { return Vec::new() };
+    if config.agent_client == ClientChoice::Notify {
+        return vec![Finding::ok(
+            "client",
+            "`agent_client: notify`: jobs are delivered as they are written, without a model",
+        )];
+    }
+    // Without a client `auto` still delivers; `claude` does nothing.
+    let missing = if config.agent_client == ClientChoice::Claude { Health::Wrong } else { Health::Look };
+    let path = app.env.text("PATH").unwrap_or_default();
+    let command = &config.claude_command;
+    let mut found = Vec::new();
+    match claude::find(command, OsStr::new(path)) {
+        None => found.push(
+            Finding::of("client", missing, format!("`{command}` is in no folder of PATH ({path})"))
+                .step(INSTALL)
+                .step("or say where it is: `claude_command: /path/to/claude` in config.yaml"),
+        ),
+        Some(command) => found.push(version(&command, path)),
+    }
+    found.push(login(app, missing));
+    found
+}
+
+fn version(command: &Path, path: &str) -> Finding {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let version = match runtime.map(|runtime| runtime.block_on(claude::version(command, path))) {
+        Ok(Ok(version)) => version,
+        Ok(Err(failure)) => {
+            let first = failure.message.lines().next().unwrap_or_default().to_owned();
+            return Finding::wrong("client", first).step(INSTALL);
+        }
+        Err(error) => {
+            return Finding::wrong("client", format!("it cannot be asked for its version: {error}")).step("try again");
+        }
+    };
+    let at = command.display();
+    match versions::untested(&version) {
+        None => {
+            Finding::ok("client", format!("claude {version} at {at}; tested with {}", versions::TESTED.join(" and ")))
+        }
+        Some(untested) => Finding::look("client", format!("{untested} ({at})"))
+            .step("runs go on; if one fails oddly, install a tested version"),
+    }
+}
+
+fn login(app: &App, missing: Health) -> Finding {
+    let Ok(variables) = secrets::read(&app.home, &app.env.texts()) else {
+        return Finding::wrong("login", "it cannot be looked for, since .env cannot be used").step("mend .env first");
+    };
+    let credentials = app.env.path("HOME").map(|home| home.join(".claude/.credentials.json"));
+    match find_login(&LoginSources { variables, credentials }, app.now()) {
+        Some(login) => Finding::ok("login", format!("from {}", login.source)),
+        None => Finding::of("login", missing, "there is none, or it has ended")
+            .step("log in: `claude` and then `/login`")
+            .step("or, for a service that nobody sits at: `claude setup-token`, and CLAUDE_CODE_OAUTH_TOKEN=… in .env"),
+    }
+}

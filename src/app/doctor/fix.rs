@@ -1,0 +1,40 @@
+//! Repairs what cannot be wrong to repair: permissions of secrets, a socket that nobody listens at, missing folders.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::Finding;
+use super::folder::{missing, open_to_others, relative};
+use super::running::socket_is_stale;
+use crate::app::{App, make_folders, service};
+
+/// What was repaired, and what could not be.
+pub(super) fn fix(app: &App) -> (Vec<String>, Vec<Finding>) {
+    let (mut fixed, mut failed) = (Vec::new(), Vec::new());
+    // A data folder is made by `init`: a misspelled name must not become one.
+    if !app.home.root().is_dir() {
+        return (fixed, failed);
+    }
+    for path in open_to_others(app) {
+        let private = |mode: u32| fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o700));
+        let name = relative(&path, app);
+        match fs::metadata(&path).and_then(|facts| private(facts.permissions().mode())) {
+            Ok(()) => fixed.push(format!("made {name} readable by you alone")),
+            Err(error) => failed.push(Finding::wrong("fix", format!("{name} cannot be made private: {error}"))),
+        }
+    }
+    let absent = missing(app);
+    if !absent.is_empty() {
+        match make_folders(&app.home) {
+            Ok(()) => fixed.extend(absent.iter().map(|path| format!("made {}/", relative(path, app)))),
+            Err(refusal) => failed.push(Finding::wrong("fix", refusal.to_string())),
+        }
+    }
+    if matches!(service::status(app), Ok(None)) && socket_is_stale(app) {
+        match fs::remove_file(app.home.socket()) {
+            Ok(()) => fixed.push("removed state/control.sock, which nobody listened at".into()),
+            Err(error) => failed.push(Finding::wrong("fix", format!("state/control.sock cannot be removed: {error}"))),
+        }
+    }
+    (fixed, failed)
+}

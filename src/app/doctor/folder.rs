@@ -1,0 +1,155 @@
+//! The data folder: what is there, who can read it, how much room it has, whether the journal is whole.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use bytesize::ByteSize;
+
+use super::Finding;
+use crate::app::{App, init};
+use crate::config::secrets;
+use crate::journal::{JournalError, JournalReader};
+
+/// With less room than this the journal may soon refuse a claim.
+const LITTLE: u64 = 64 << 20;
+/// With less than this it is time to tidy up.
+const SCARCE: u64 = 1 << 30;
+
+/// Whether there is a data folder, and all that belongs in it.
+pub(super) fn folder(app: &App) -> Vec<Finding> {
+    let root = app.home.root();
+    if !root.is_dir() {
+        return vec![
+            Finding::wrong("data folder", format!("there is none at {}", root.display()))
+                .step("make it: `ollim-bot init`")
+                .step("or name another: `--home DIR`, or OLLIM_HOME"),
+        ];
+    }
+    let owner = fs::metadata(root).map(|facts| facts.uid()).ok();
+    if owner.is_some_and(|owner| owner != rustix::process::getuid().as_raw()) {
+        return vec![
+            Finding::wrong("data folder", format!("{} belongs to another user", root.display()))
+                .step("run ollim-bot as that user, or give the folder to this one: `chown -R`"),
+        ];
+    }
+    let missing = missing(app);
+    if missing.is_empty() {
+        return vec![Finding::ok("data folder", root.display().to_string())];
+    }
+    let names: Vec<String> = missing.iter().map(|path| relative(path, app)).collect();
+    vec![
+        Finding::look("data folder", format!("{} has no {}", root.display(), names.join(", ")))
+            .step("the service makes them when it starts; `ollim-bot doctor --fix` does it now"),
+    ]
+}
+
+/// Folders that belong into the data folder and are not there.
+pub(super) fn missing(app: &App) -> Vec<PathBuf> {
+    init::folders(&app.home).into_iter().filter(|path| !path.is_dir()).collect()
+}
+
+/// A path as it stands in the data folder.
+pub(super) fn relative(path: &Path, app: &App) -> String {
+    path.strip_prefix(app.home.root()).unwrap_or(path).display().to_string()
+}
+
+/// Whether secrets are the person's alone, and can be read.
+pub(super) fn secrets(app: &App) -> Vec<Finding> {
+    let mut found: Vec<Finding> = open_to_others(app)
+        .into_iter()
+        .map(|path| {
+            Finding::wrong("permissions", format!("{} can be read by others", relative(&path, app)))
+                .step(format!("make it private: `chmod go= {}`, or `ollim-bot doctor --fix`", path.display()))
+        })
+        .collect();
+    let open = found.iter().any(|finding| finding.detail.starts_with(".env"));
+    match secrets::read(&app.home, &app.env.texts()) {
+        Err(error) if !open => {
+            found.push(
+                Finding::wrong("secrets", error.to_string())
+                    .step("mend that file: without it the service does not start"),
+            );
+        }
+        _ if found.is_empty() => found.push(Finding::ok("permissions", ".env and state/ are readable by you alone")),
+        _ => {}
+    }
+    found
+}
+
+/// What holds secrets and can be read by others.
+pub(super) fn open_to_others(app: &App) -> Vec<PathBuf> {
+    let home = &app.home;
+    let secret = [home.env_file(), home.state(), home.journal(), home.user_token()];
+    let open = |path: &PathBuf| fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o077 != 0);
+    secret.into_iter().filter(open).collect()
+}
+
+/// How much room there is for the journal and for runs.
+pub(super) fn disk(app: &App) -> Vec<Finding> {
+    let root = app.home.root();
+    if !root.is_dir() {
+        return Vec::new();
+    }
+    let facts = match rustix::fs::statvfs(root) {
+        Ok(facts) => facts,
+        Err(error) => {
+            return vec![
+                Finding::look("disk", format!("how much room there is cannot be told: {error}"))
+                    .step("look yourself: `df -h`"),
+            ];
+        }
+    };
+    let room = facts.f_bavail.saturating_mul(facts.f_frsize);
+    let text = format!("{} free at {}", ByteSize(room), root.display());
+    // Some file systems do not count their files.
+    let files = if facts.f_files == 0 { u64::MAX } else { facts.f_favail };
+    vec![match (room, files) {
+        (_, 0) => Finding::wrong("disk", format!("{text}, and no more files can be made")).step("remove some files"),
+        (room, _) if room < LITTLE => Finding::wrong("disk", text).step("make room: without it nothing new starts"),
+        (room, _) if room < SCARCE => {
+            Finding::look("disk", text).step("make room soon; `journal_retention` keeps less")
+        }
+        _ => Finding::ok("disk", text),
+    }]
+}
+
+/// Whether the journal is whole, and of a version that is known.
+pub(super) fn journal(app: &App) -> Vec<Finding> {
+    let path = app.home.journal();
+    if !path.exists() {
+        let none = "there is none yet: nothing has run";
+        return if app.home.root().is_dir() { vec![Finding::ok("journal", none)] } else { Vec::new() };
+    }
+    let kept_aside = kept_aside(app);
+    let aside = (!kept_aside.is_empty()).then(|| {
+        Finding::look("journal", format!("damaged ones were kept aside: {}", kept_aside.join(", ")))
+            .step("what ran before is in them: `sqlite3 FILE .recover` may read it; else remove them")
+    });
+    let whole = match JournalReader::open(&path).and_then(|journal| journal.damage()) {
+        Ok(damage) if damage.is_empty() => Finding::ok("journal", "whole"),
+        Ok(damage) => damaged(&damage[0]),
+        Err(JournalError::Damaged(error)) => damaged(&error.to_string()),
+        Err(error @ JournalError::Newer { .. }) => Finding::wrong("journal", error.to_string())
+            .step("use the newer program: this one would not understand its records"),
+        Err(error) => {
+            Finding::wrong("journal", error.to_string()).step(format!("look at its file: `ls -l {}`", path.display()))
+        }
+    };
+    std::iter::once(whole).chain(aside).collect()
+}
+
+fn damaged(how: &str) -> Finding {
+    Finding::wrong("journal", format!("it is damaged: {how}"))
+        .step("restore a backup into another folder: `ollim-bot --home DIR restore FILE`")
+        .step("or start the service again: it keeps the damaged file aside and begins a new one")
+}
+
+fn kept_aside(app: &App) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(app.home.state()) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut kept: Vec<String> =
+        names.filter(|name| name.contains(".damaged-") && !name.ends_with("-wal") && !name.ends_with("-shm")).collect();
+    kept.sort();
+    kept.into_iter().map(|name| format!("state/{name}")).collect()
+}

@@ -1,0 +1,103 @@
+//! Definitions with mistakes, jobs that failed, and jobs that should have run and never did.
+
+use std::collections::HashSet;
+use std::fs;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Finding;
+use crate::app::suppressed::Suppressed;
+use crate::app::{App, runs, times};
+use crate::definition::{self, Definition, DefinitionId, Kind};
+use crate::schedule::occurrences;
+
+/// So long after its time a job that has no record is missed.
+const LATE: TimeDelta = TimeDelta::minutes(5);
+/// So many are named.
+const NAMED: usize = 5;
+
+/// What is wrong with files.
+pub(super) fn definitions(app: &App) -> Vec<Finding> {
+    let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
+    let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
+    let warnings = loaded.problems.len() - errors;
+    let good = loaded.definitions.len();
+    let see = "see where: `ollim-bot check`";
+    vec![match (errors, warnings) {
+        (0, 0) => Finding::ok("definitions", format!("{good} in order")),
+        (0, _) => Finding::look("definitions", format!("{good} in order, {}", counted(warnings, "warning"))).step(see),
+        _ => {
+            let detail = format!("{good} in order, {} in files that do not count", counted(errors, "error"));
+            Finding::wrong("definitions", detail).step(see)
+        }
+    }]
+}
+
+/// Jobs that failed last, and jobs that never ran.
+pub(super) fn outcomes(app: &App) -> Vec<Finding> {
+    let (Ok(loaded), Ok(journal)) = (app.load_without_settings(), runs::open(app)) else { return Vec::new() };
+    let mut found = Vec::new();
+    for failing in journal.consecutive_failures().unwrap_or_default() {
+        let id = &failing.id;
+        if failing.failures == 0 || !loaded.definitions.contains_key(id) {
+            continue;
+        }
+        let detail = format!("{id} failed {}", counted(failing.failures as usize, "time"));
+        found.push(match failing.paused {
+            Some(_) => Finding::wrong("jobs", format!("{detail} in a row and is paused"))
+                .step(format!("see why: `ollim-bot runs {id} --failed`; then `ollim-bot resume {id}`")),
+            None => Finding::wrong("jobs", format!("{detail} in a row"))
+                .step(format!("see why: `ollim-bot runs {id} --failed`")),
+        });
+    }
+    let kept = app.defaults().ok().and_then(|defaults| definition::failed_reminders(&app.home, &defaults).ok());
+    let kept = kept.map_or(0, |kept| kept.len());
+    if kept > 0 {
+        found.push(
+            Finding::look("jobs", format!("{} in reminders/failed/", counted(kept, "reminder")))
+                .step("see which: `ollim-bot reminder list`; bring one back: `ollim-bot reminder retry ID`"),
+        );
+    }
+    let suppressed = Suppressed::known_to(&journal, &loaded, app);
+    let known: HashSet<DefinitionId> = journal.ids().unwrap_or_default().into_iter().collect();
+    let candidates = suppressed.others(loaded.definitions.values().cloned());
+    let never: Vec<(Arc<Definition>, DateTime<Utc>)> = candidates
+        .into_iter()
+        .filter(|definition| definition.enabled && !known.contains(&definition.id))
+        .filter_map(|definition| Some((Arc::clone(&definition), was_due(&definition, app)?)))
+        .collect();
+    for (definition, at) in never.iter().take(NAMED) {
+        let at = times::local(*at, app.now(), app.zone_of_records());
+        found.push(
+            Finding::wrong("jobs", format!("{} was due {at} and has never run", definition.title()))
+                .step(format!("try it: `ollim-bot fire {}`", definition.id)),
+        );
+    }
+    if never.len() > NAMED {
+        found.push(
+            Finding::wrong("jobs", format!("{} more have never run", never.len() - NAMED))
+                .step("see what is due: `ollim-bot status`"),
+        );
+    }
+    if found.is_empty() {
+        found.push(Finding::ok("jobs", "none has failed last, and none was left out"));
+    }
+    found
+}
+
+/// Its first time since its file was written, if that has passed.
+fn was_due(definition: &Definition, app: &App) -> Option<DateTime<Utc>> {
+    let since = match definition.kind() {
+        Kind::Routine => {
+            let written = fs::metadata(app.home.root().join(&definition.file)).and_then(|facts| facts.modified());
+            DateTime::<Utc>::from(written.ok()?)
+        }
+        Kind::Reminder | Kind::Session => DateTime::<Utc>::MIN_UTC,
+    };
+    occurrences(definition, since).next().filter(|at| *at + LATE <= app.now())
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

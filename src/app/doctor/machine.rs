@@ -1,0 +1,79 @@
+//! The machine: its zone and clock, what its kernel holds, and what leads around that.
+
+use chrono::TimeDelta;
+
+use super::Finding;
+use crate::agent::sockets;
+use crate::app::{App, times};
+use crate::config::Origin;
+use crate::journal::JournalReader;
+use crate::run::kernel_support::kernel_support;
+
+/// Clocks of a machine and of a program that writes beside it may differ by this.
+const SLACK: TimeDelta = TimeDelta::minutes(2);
+
+/// In which zone times without one are read.
+pub(super) fn zone(app: &App) -> Vec<Finding> {
+    let config = match app.config() {
+        Ok(config) => config,
+        Err(refusal) => {
+            let finding = Finding::wrong("settings", refusal.to_string());
+            return vec![refusal.hints.iter().fold(finding, |finding, hint| finding.step(hint.clone()))];
+        }
+    };
+    let zone = config.timezone.name();
+    let bad = app.env.text("TZ").filter(|name| name.trim_start_matches(':').parse::<chrono_tz::Tz>().is_err());
+    let found = match (config.origin("timezone"), bad) {
+        (Origin::Default, _) => Finding::look("zone", format!("the machine names none, so times are in {zone}"))
+            .step("name yours in config.yaml: `timezone: Europe/Vienna`"),
+        (Origin::System, Some(name)) => Finding::look("zone", format!("TZ={name} is no zone, so times are in {zone}"))
+            .step("set TZ to a name such as Europe/Vienna, or `timezone` in config.yaml"),
+        (origin, _) => Finding::ok("zone", format!("{zone} ({origin})")),
+    };
+    vec![found]
+}
+
+/// Whether the clock has gone back behind what was recorded.
+pub(super) fn clock(app: &App) -> Vec<Finding> {
+    let now = app.now();
+    let shown = times::local(now, now, app.zone_of_records());
+    let last = JournalReader::open(&app.home.journal()).ok().and_then(|journal| journal.last_claim().ok().flatten());
+    vec![match last {
+        Some(last) if last > now + SLACK => {
+            let last = times::local(last, now, app.zone_of_records());
+            Finding::wrong("clock", format!("it shows {shown}, and something has run at {last} already"))
+                .step("set it: `timedatectl set-ntp true`")
+        }
+        _ => Finding::ok("clock", shown),
+    }]
+}
+
+/// What holds jobs: tried, not guessed.
+pub(super) fn sandbox(app: &App) -> Vec<Finding> {
+    let support = kernel_support();
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let detail = format!("{} (Linux {release})", support.words);
+    let required = app.config().is_ok_and(|config| config.require_sandbox);
+    vec![match (support.enforced, support.whole, required) {
+        (true, true, _) => Finding::ok("sandbox", detail),
+        (true, false, true) => Finding::wrong("sandbox", detail)
+            .step("`require_sandbox` is set, so no background job starts: use Linux 6.12 or newer, or unset it"),
+        (true, false, false) => Finding::look("sandbox", detail).step("Linux 6.12 or newer holds all of it"),
+        (false, ..) => Finding::wrong("sandbox", detail)
+            .step("jobs with Bash rules are refused: use Linux 5.13 or newer with Landlock on (`lsm=landlock,…`)")
+            .step("or let them run unheld: `sandbox: none` in config.yaml"),
+    }]
+}
+
+/// Sockets of other programs that a job could reach.
+pub(super) fn sockets(app: &App) -> Vec<Finding> {
+    let found = sockets::answering(|name| app.env.text(name), &app.places().user_home);
+    if found.is_empty() {
+        return vec![Finding::ok("sockets", "none that is known to lead around the sandbox answers")];
+    }
+    let of = |socket: sockets::PathSocket| {
+        Finding::look("sockets", format!("{} answers at {}", socket.what, socket.path.display()))
+            .step("a job that connects there acts outside of its sandbox: stop that program, or run ollim-bot as another user")
+    };
+    found.into_iter().map(of).collect()
+}

@@ -1,0 +1,48 @@
+//! How everything is that jobs depend on.
+
+use serde_json::json;
+
+use super::View;
+use crate::app::{Diagnosis, Finding, Health};
+use crate::channel::terminal::plain;
+use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, WARN, paint};
+
+/// The widest word of [`mark`], and the widest name of a check.
+const INDENT: usize = 7 + 13;
+
+/// A line for each thing, what to do below it, and a summary. Exit 1 if anything is wrong.
+pub(super) fn diagnosis(diagnosis: &Diagnosis, view: &View, output: &mut Output) {
+    if diagnosis.is_wrong() {
+        output.exit = 1;
+    }
+    if view.json {
+        output.json(&json!({ "fixed": diagnosis.fixed, "findings": diagnosis.findings, "ok": !diagnosis.is_wrong() }));
+        return;
+    }
+    for fixed in &diagnosis.fixed {
+        output.line(format!("{}  {}", paint(GOOD, "fixed"), plain(fixed)));
+    }
+    diagnosis.findings.iter().for_each(|finding| line(finding, output));
+    let (wrong, look) = (diagnosis.count(Health::Wrong), diagnosis.count(Health::Look));
+    output.line("");
+    output.line(match (wrong, look) {
+        (0, 0) => paint(GOOD, "Everything is in order."),
+        (0, _) => format!("Nothing is wrong; {look} to look at."),
+        _ => paint(BAD, &format!("{wrong} wrong, {look} to look at.")),
+    });
+}
+
+fn line(finding: &Finding, output: &mut Output) {
+    let (mark, style) = match finding.health {
+        Health::Ok => ("ok", GOOD),
+        Health::Look => ("look", WARN),
+        Health::Wrong => ("wrong", BAD),
+    };
+    let blanks = " ".repeat(7 - mark.len());
+    let check = paint(FAINT, finding.check);
+    let after = " ".repeat(13 - finding.check.len());
+    output.line(format!("{}{blanks}{check}{after}{}", paint(style, mark), plain(&finding.detail)));
+    for step in &finding.steps {
+        output.line(format!("{}{} {}", " ".repeat(INDENT), paint(HINT, "->"), plain(step)));
+    }
+}

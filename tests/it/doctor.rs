@@ -1,0 +1,203 @@
+//! `ollim-bot doctor`: what is wrong is said with a way out, and what is safe is repaired.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+
+use chrono::TimeDelta;
+use serde_json::Value;
+
+use crate::support::bot::{Ran, TestBot, now, reminder};
+use crate::support::client;
+
+/// What it says, as JSON; its exit code must agree.
+#[track_caller]
+fn doctor(bot: &TestBot, flags: &[&str]) -> Value {
+    let ran = bot.run(["doctor", "--json"].iter().chain(flags));
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
+    let wrong = findings(&found).iter().any(|finding| finding["health"] == "wrong");
+    assert_eq!((ran.code, &found["ok"]), (i32::from(wrong), &Value::Bool(!wrong)), "{found:#}");
+    found
+}
+
+fn findings(found: &Value) -> &Vec<Value> {
+    found["findings"].as_array().unwrap()
+}
+
+/// How one thing is, and in what words: the worst first.
+#[track_caller]
+fn of(found: &Value, check: &str) -> (String, String) {
+    let rank = |finding: &&Value| ["wrong", "look", "ok"].iter().position(|word| finding["health"] == *word);
+    let one = findings(found).iter().filter(|finding| finding["check"] == check).min_by_key(rank);
+    let one = one.unwrap_or_else(|| panic!("nothing is said of {check}: {found:#}"));
+    assert!(
+        one["health"] == "ok" || one["do"].as_array().is_some_and(|steps| !steps.is_empty()),
+        "no way out: {one:#}"
+    );
+    (one["health"].as_str().unwrap().to_owned(), one["detail"].as_str().unwrap().to_owned())
+}
+
+fn mode(bot: &TestBot, path: &str) -> u32 {
+    fs::metadata(bot.path(path)).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_running_service_in_order_is_in_order() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let found = doctor(&bot, &[]);
+    for check in
+        ["data folder", "permissions", "disk", "journal", "zone", "clock", "client", "service", "definitions", "jobs"]
+    {
+        assert_eq!(of(&found, check).0, "ok", "{check}: {found:#}");
+    }
+    assert_eq!(of(&found, "service").1, format!("running (pid {})", service.pid()));
+    let text = bot.ok(["doctor"]);
+    assert!(text.contains("ok     journal      whole\n"), "{text}");
+    bot.ok(["pause"]);
+    assert_eq!(of(&doctor(&bot, &[]), "service"), ("look".into(), "it is paused: nothing starts".into()));
+    service.stop();
+    let found = doctor(&bot, &[]);
+    assert_eq!(of(&found, "service"), ("wrong".into(), "it does not run, so nothing fires".into()));
+}
+
+#[test]
+fn what_is_safe_is_repaired_and_said() {
+    let bot = TestBot::new();
+    fs::create_dir(bot.path("state")).unwrap();
+    bot.write(".env", "SOME_TOKEN=hunter2\n");
+    fs::set_permissions(bot.path(".env"), Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(bot.path("state"), Permissions::from_mode(0o755)).unwrap();
+    fs::remove_dir(bot.path("work")).unwrap();
+    drop(UnixListener::bind(bot.path("state/control.sock")).unwrap());
+
+    let found = doctor(&bot, &[]);
+    assert_eq!(of(&found, "permissions"), ("wrong".into(), ".env can be read by others".into()));
+    assert!(of(&found, "data folder").1.ends_with("has no work, tools, state/runs"), "{found:#}");
+    assert_eq!(of(&found, "socket").0, "look");
+    assert_eq!(mode(&bot, ".env"), 0o644, "without --fix nothing is changed");
+
+    let found = doctor(&bot, &["--fix"]);
+    let fixed: Vec<&str> = found["fixed"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    assert_eq!(
+        fixed,
+        [
+            "made .env readable by you alone",
+            "made state readable by you alone",
+            "made work/",
+            "made tools/",
+            "made state/runs/",
+            "removed state/control.sock, which nobody listened at",
+        ]
+    );
+    assert_eq!((mode(&bot, ".env"), mode(&bot, "state")), (0o600, 0o700));
+    assert!(bot.path("work").is_dir() && !bot.path("state/control.sock").exists());
+    for check in ["permissions", "data folder"] {
+        assert_eq!(of(&found, check).0, "ok");
+    }
+    assert_eq!(doctor(&bot, &["--fix"])["fixed"], serde_json::json!([]), "once is enough");
+    assert!(!found.to_string().contains("hunter2"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_not_made() {
+    let bot = TestBot::bare();
+    let found = doctor(&bot, &["--fix"]);
+    assert_eq!(of(&found, "data folder").0, "wrong");
+    assert!(!bot.home().exists());
+}
+
+#[test]
+fn the_socket_of_a_running_service_is_left_alone() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    assert_eq!(doctor(&bot, &["--fix"])["fixed"], serde_json::json!([]));
+    assert!(bot.ok(["status"]).contains("running"));
+    service.stop();
+}
+
+#[test]
+fn files_settings_and_a_damaged_journal_are_told_with_their_place() {
+    let bot = TestBot::new();
+    bot.write("routines/a.md", "---\ncron: never\n---\nx\n");
+    assert_eq!(
+        of(&doctor(&bot, &[]), "definitions"),
+        ("wrong".into(), "0 in order, 1 error in files that do not count".into())
+    );
+    bot.write("config.yaml", "timezon: UTC\n");
+    assert_eq!(
+        of(&doctor(&bot, &[]), "settings"),
+        ("wrong".into(), "unknown setting `timezon` (config.yaml:1:1)".into())
+    );
+    fs::create_dir_all(bot.path("state")).unwrap();
+    bot.write("state/journal.db", &"no database ".repeat(1000));
+    let (health, detail) = of(&doctor(&bot, &[]), "journal");
+    assert!(health == "wrong" && detail.starts_with("it is damaged: "), "{detail}");
+    bot.write(".env", "nonsense\n");
+    fs::set_permissions(bot.path(".env"), Permissions::from_mode(0o600)).unwrap();
+    assert!(of(&doctor(&bot, &[]), "secrets").1.ends_with(".env line 1: write `NAME=value`"));
+}
+
+#[test]
+fn the_client_its_version_and_its_login_are_looked_at() {
+    let none = TestBot::new().env("OLLIM_AGENT_CLIENT", "claude").env("OLLIM_CLAUDE", "no-such-client");
+    let found = doctor(&none, &[]);
+    assert_eq!(of(&found, "client").0, "wrong");
+    assert_eq!(of(&found, "login"), ("wrong".into(), "there is none, or it has ended".into()));
+
+    for (version, health, words) in [
+        ("2.1.250", "ok", "claude 2.1.250 at "),
+        ("2.1.1", "look", "2.1.1 is older"),
+        ("99.0.0", "look", "99.0.0 is newer"),
+    ] {
+        let bot = TestBot::new();
+        let program = bot.path("bin/client");
+        client::executable(&program, &format!("#!/bin/sh\necho '{version} (Claude Code)'\n"));
+        let bot = bot.client(&program, "http://127.0.0.1:9");
+        let found = doctor(&bot, &[]);
+        let (is, detail) = of(&found, "client");
+        assert!(is == health && detail.starts_with(words), "{detail}");
+        assert_eq!(of(&found, "login"), ("ok".into(), "from ANTHROPIC_API_KEY".into()));
+        assert!(!found.to_string().contains("sk-test"), "a login is never shown");
+    }
+    let broken = TestBot::new();
+    let program = broken.path("bin/client");
+    client::executable(&program, "#!/bin/sh\nexit 3\n");
+    let found = doctor(&broken.client(&program, "http://127.0.0.1:9"), &[]);
+    assert_eq!(of(&found, "client").0, "wrong");
+}
+
+#[test]
+fn jobs_that_failed_or_never_ran_are_named() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea.md", &reminder(now() - TimeDelta::hours(1), "", "Tea."));
+    bot.write("reminders/soon.md", &reminder(now() + TimeDelta::hours(1), "", "Soon."));
+    let (health, detail) = of(&doctor(&bot, &[]), "jobs");
+    assert!(health == "wrong" && detail.starts_with("reminder tea was due "), "{detail}");
+    assert!(detail.ends_with(" and has never run"), "{detail}");
+    // Under `notify` a job with tools has nobody who could do it.
+    bot.write("routines/mail.md", "---\ncron: '0 0 1 1 *'\nbackground: true\nallowed_tools: [Read]\n---\nSort.\n");
+    let service = bot.start();
+    service.until_ended("tea", 1);
+    bot.ok(["fire", "mail"]);
+    let outcome = service.until_ended("mail", 1).remove(0)["outcome"].clone();
+    let (health, detail) = of(&doctor(&bot, &[]), "jobs");
+    assert_eq!((outcome, health, detail), ("failed".into(), "wrong".into(), "mail failed 1 time in a row".to_owned()));
+    service.stop();
+}
+
+#[test]
+fn it_ends_with_a_summary() {
+    let bot = TestBot::new();
+    let Ran { code, stdout, .. } = bot.run(["doctor"]);
+    assert_eq!(code, 1);
+    let service = stdout.lines().skip_while(|line| !line.starts_with("wrong  service")).take(2).collect::<Vec<_>>();
+    assert_eq!(
+        service,
+        [
+            "wrong  service      it does not run, so nothing fires",
+            "                    -> start it: `ollim-bot service install`, or here: `ollim-bot run`",
+        ]
+    );
+    assert!(stdout.lines().last().unwrap().starts_with("1 wrong, "), "{stdout}");
+}
