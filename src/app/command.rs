@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{CostsBy, Each, ServiceCommand};
+use super::{CostsBy, Each, ServiceCommand, UnitCommand};
 use crate::definition::fields::Field;
 use crate::definition::{Draft, FieldValue, Kind};
 use crate::journal::RunFilter;
@@ -190,6 +190,8 @@ pub enum Command {
         /// Repair what is safe to repair.
         fix: bool,
     },
+    /// The service as a unit of systemd.
+    Unit(UnitCommand),
     /// Make the data folder.
     Init {
         /// Also in a folder that has something in it.

@@ -96,6 +96,7 @@ pub(super) fn doctor(fix: bool, app: &App) -> Diagnosis {
     findings.extend(machine::sockets(app));
     findings.extend(agent::agent(app));
     findings.extend(running::service(app));
+    findings.extend(running::unit(app));
     findings.extend(jobs::definitions(app));
     findings.extend(jobs::outcomes(app));
     Diagnosis { fixed, findings }

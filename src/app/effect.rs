@@ -60,6 +60,7 @@ impl Command {
             | Self::ProlongChain { .. }
             // It says where the login comes from, and runs programs of the person's.
             | Self::Doctor { .. }
+            | Self::Unit(_)
             | Self::Init { .. }
             | Self::Fire { .. }
             | Self::Service(_) => Effect::Controls,

@@ -37,6 +37,7 @@ mod status;
 mod suppressed;
 pub mod times;
 mod transcript;
+mod unit;
 mod upcoming;
 mod when;
 
@@ -67,6 +68,7 @@ pub use service::{
 };
 pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};
+pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, log_command};
 pub use upcoming::{Each, Occurrence, Upcoming};
 
 use crate::agents::known_agents;
@@ -180,6 +182,7 @@ impl App {
             Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
             Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
             Command::Doctor { fix } => Ok(Outcome::Diagnosis(doctor::doctor(fix, self))),
+            Command::Unit(command) => unit::unit(&command, self).map(Outcome::Unit),
             Command::Init { force } => init::init(force, self).map(Outcome::Made),
             Command::Spawn(request) => sessions::spawn(request, self).map(Outcome::Service),
             Command::Fire { id } => service::fire(&id, self),

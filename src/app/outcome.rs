@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{
     Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview, RunDetails, ServiceReply,
-    Session, SessionList, Status, Upcoming,
+    Session, SessionList, Status, UnitOutcome, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
@@ -92,6 +92,8 @@ pub enum Outcome {
     Made(Vec<PathBuf>),
     /// The service does not run, so it cannot fire this definition.
     NotRunning(DefinitionId),
+    /// What became of the service's unit.
+    Unit(UnitOutcome),
     /// What the service did.
     Service(ServiceReply),
 }

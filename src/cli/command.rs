@@ -60,6 +60,8 @@ pub enum Own {
     FollowInbox(u32),
     /// Is the service.
     Run(args::RunArgs),
+    /// Becomes the program that shows the service's log.
+    ServiceLogs(args::Logs),
     /// Becomes a command of the person's own.
     External(Vec<std::ffi::OsString>),
 }
@@ -98,6 +100,8 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
         Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count: at_most(count) },
         Some(args::Command::Status) => Command::Status,
+        Some(args::Command::Service(args::Service::Logs(logs))) => return Ok(Typed::Own(Own::ServiceLogs(logs))),
+        Some(args::Command::Service(service)) => service.command(),
         Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
         Some(args::Command::Config) => Command::Config,
         Some(args::Command::Init { force }) => Command::Init { force },

@@ -115,7 +115,8 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
             | Own::Run(_)
             | Own::Follow(_)
             | Own::FollowInbox(_)
-            | Own::Logs { .. },
+            | Own::Logs { .. }
+            | Own::ServiceLogs(_),
         ) => {
             return Err(alone());
         }

@@ -16,6 +16,16 @@ Examples:
 
 Exit code 1 if something is wrong.";
 
+/// Examples of `service`.
+pub(super) const SERVICE: &str = "\
+Examples:
+  ollim-bot service install
+  ollim-bot service logs -f
+
+The unit is your own manager's (systemctl --user). It starts when you log in and ends when you log
+out, unless you linger: `loginctl enable-linger`. With --system it is the machine's, runs as the
+owner of the data folder, and starts at boot.";
+
 const HELP: &str = "\
 ollim-bot: runs jobs written as markdown files, on time, with only the tools each file allows
 
@@ -70,6 +80,8 @@ The service
   run               ollim-bot run                              (--until-idle, --for 10m)
   pause             ollim-bot pause
   resume            ollim-bot resume
+  service install   ollim-bot service install                  (by systemd; --print: show it)
+  service status    ollim-bot service status                   (uninstall, restart, logs -f)
   doctor            ollim-bot doctor                           (--fix repairs what is safe)
   config            ollim-bot config
   completions       ollim-bot completions bash
@@ -161,7 +173,7 @@ mod tests {
         let listed: Vec<&str> = HELP
             .lines()
             .filter_map(|line| line.strip_prefix("  ")?.split("  ").next())
-            .chain(["routine enable"])
+            .chain(["routine enable", "service uninstall", "service restart", "service logs"])
             .collect();
         for command in &commands {
             assert!(listed.contains(&command.as_str()), "`{command}` is not in the help");

@@ -15,6 +15,7 @@ pub mod output;
 mod promise;
 pub mod render;
 mod run;
+mod service_logs;
 mod watch;
 
 use std::ffi::OsString;
@@ -113,6 +114,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
                 render::render(app.execute(Command::Inbox { count })?, &view, output);
                 watch::inbox(app, &view, global.color, output)?;
             }
+            Own::ServiceLogs(logs) => return Err(service_logs::become_log(&logs, global.json, app)),
             Own::Run(args) => run::run(&args, global.color, app)?,
             Own::External(words) => {
                 refuse_json(global.json)?;

@@ -552,7 +552,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 44] = [
+const COMMANDS: [(&str, Option<&str>); 49] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     ("budget", Some("budget")),
@@ -594,6 +594,12 @@ const COMMANDS: [(&str, Option<&str>); 44] = [
     ("runs", Some("runs")),
     ("runs follow", None),
     ("runs show", Some("runs show RUN")),
+    // The person's alone, and their JSON is in `service_unit`.
+    ("service install", None),
+    ("service logs", None),
+    ("service restart", None),
+    ("service status", None),
+    ("service uninstall", None),
     ("sessions list", Some("sessions list")),
     ("sessions patch", None),
     ("sessions show", Some("sessions show spawn-1f0c9a2b")),

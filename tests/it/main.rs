@@ -45,6 +45,7 @@ mod reloading;
 mod restrictions;
 mod samples;
 mod sandbox;
+mod service_unit;
 mod shell_fuzz;
 mod shutdown;
 mod skills;

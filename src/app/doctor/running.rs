@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 
 use super::Finding;
-use crate::app::{App, service};
+use crate::app::{App, service, unit};
 
 /// Whether it runs, and does what it should.
 pub(super) fn service(app: &App) -> Vec<Finding> {
@@ -47,6 +47,49 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
             Finding::look("service", format!("it delivers jobs without an agent: {}", status.client.why))
                 .step("mend that, then start it anew: `ollim-bot service restart`"),
         );
+    }
+    found
+}
+
+/// Whether something starts it at boot.
+pub(super) fn unit(app: &App) -> Vec<Finding> {
+    if !app.home.root().is_dir() {
+        return Vec::new();
+    }
+    let Some((status, path)) = unit::known(app) else {
+        return vec![if unit::is_systemd_there() {
+            Finding::look("unit", "none is installed: after a restart of the machine nothing starts the service")
+                .step("`ollim-bot service install`")
+        } else {
+            Finding::ok("unit", "no systemd runs on this machine")
+        }];
+    };
+    let again = "write it anew, where all is found: `ollim-bot service install`";
+    let command = app.config().map(|config| config.claude_command.clone()).ok();
+    let name = &status.unit;
+    let mut found = Vec::new();
+    if status.active == "failed" {
+        found.push(Finding::wrong("unit", format!("{name} has failed")).step("see why: `ollim-bot service logs`"));
+    }
+    if !status.enabled {
+        found.push(Finding::look("unit", format!("{name} is not started at boot")).step("`ollim-bot service install`"));
+    }
+    if let (Some(path), Some(command)) = (path, command)
+        && unit::finds_client(app.env.text("PATH").unwrap_or_default(), &command)
+        && !unit::finds_client(&path, &command)
+    {
+        found.push(
+            Finding::wrong("unit", format!("`{command}` is found here, and not in the PATH of {name}")).step(again),
+        );
+    }
+    if status.lingers == Some(false) {
+        found.push(
+            Finding::look("unit", format!("{name} ends when you log out, and starts when you log in"))
+                .step("have it run from boot on: `loginctl enable-linger`"),
+        );
+    }
+    if found.is_empty() {
+        found.push(Finding::ok("unit", format!("{name} is {}, and started at boot", status.active)));
     }
     found
 }

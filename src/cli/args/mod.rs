@@ -3,6 +3,7 @@
 mod agents;
 mod fields;
 mod jobs;
+mod service;
 mod values;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use agents::{Agents, Sessions, SpawnArgs, ToolArgs};
 pub use fields::FieldFlags;
 pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd};
+pub use service::{Logs, Service, UnitFlags};
 pub(super) use values::list;
 use values::{minutes, span};
 
@@ -114,6 +116,9 @@ pub enum Command {
         #[arg(long)]
         fix: bool,
     },
+    /// Have systemd run the service
+    #[command(subcommand, after_help = super::help::SERVICE)]
+    Service(Service),
     /// How the service is doing
     Status,
     /// The coming occurrences

@@ -14,6 +14,7 @@ mod runs;
 mod service;
 mod sessions;
 mod status;
+mod unit;
 mod upcoming;
 mod waiting;
 
@@ -101,6 +102,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::FollowUp(text) => output.line(text),
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),
+        Outcome::Unit(done) => unit::outcome(&done, view, output),
         Outcome::Service(reply) => service::reply(&reply, view, output),
     }
 }

@@ -1,0 +1,399 @@
+//! The service as a unit of systemd: of the person's own manager, or of the machine's.
+
+mod systemd;
+mod text;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{App, Environment, service};
+use crate::agent::claude::{self, login};
+use crate::config::{ClientChoice, secrets};
+use crate::home::Home;
+use crate::refusal::Refusal;
+use systemd::Manager;
+use text::Facts;
+
+/// What is to be done with the unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitCommand {
+    /// The machine's manager instead of the person's own.
+    pub system: bool,
+    /// What to do.
+    pub act: UnitAct,
+}
+
+/// See [`UnitCommand`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnitAct {
+    /// Show the unit that `Install` would write.
+    Print,
+    /// Write it, have it started at boot, and start it.
+    Install,
+    /// Stop it, and remove it.
+    Uninstall,
+    /// How it is.
+    Status,
+    /// End it in order, and start it again.
+    Restart,
+}
+
+/// What came of a [`UnitCommand`].
+#[derive(Debug)]
+pub enum UnitOutcome {
+    /// The unit's text, and what to know of it.
+    Printed {
+        /// Where it belongs.
+        file: PathBuf,
+        /// The text.
+        text: String,
+        /// What a person should know, each with what to do.
+        notes: Vec<String>,
+    },
+    /// It runs.
+    Installed {
+        /// How it is.
+        status: UnitStatus,
+        /// Whether its file was written, or was there just so.
+        written: bool,
+        /// See [`UnitOutcome::Printed`].
+        notes: Vec<String>,
+    },
+    /// It was stopped, and its file is gone.
+    Uninstalled {
+        /// The file.
+        file: PathBuf,
+    },
+    /// How it is.
+    Status {
+        /// How it is.
+        status: UnitStatus,
+        /// See [`UnitOutcome::Printed`].
+        notes: Vec<String>,
+    },
+    /// It was started again.
+    Restarted(UnitStatus),
+}
+
+/// How the unit is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnitStatus {
+    /// Its name.
+    pub unit: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// Whether it belongs to the machine's manager.
+    pub system: bool,
+    /// Whether its file is there.
+    pub installed: bool,
+    /// Whether it is started at boot (of the person's own manager: when that starts).
+    pub enabled: bool,
+    /// systemd's word: `active`, `activating`, `failed`, `inactive`, …
+    pub active: String,
+    /// Its main process.
+    pub pid: Option<u32>,
+    /// How often systemd has started it anew after a failure.
+    pub restarts: u32,
+    /// What the service says of itself.
+    pub says: String,
+    /// Whether the person's own manager starts at boot and outlives a log-out; `None`: it is the machine's.
+    pub lingers: Option<bool>,
+}
+
+impl UnitStatus {
+    /// Whether it runs and is ready.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        matches!(self.active.as_str(), "active" | "reloading")
+    }
+}
+
+/// Does what is to be done with the unit.
+pub(super) fn unit(command: &UnitCommand, app: &App) -> Result<UnitOutcome, Refusal> {
+    let unit = Unit::of(command.system, app)?;
+    match command.act {
+        UnitAct::Print => {
+            let manager = Manager { system: command.system, env: &app.env };
+            let text = unit.text(manager.version().unwrap_or(text::NEWEST))?;
+            Ok(UnitOutcome::Printed { file: unit.file.clone(), text, notes: unit.notes() })
+        }
+        UnitAct::Install => unit.install(),
+        UnitAct::Uninstall => unit.uninstall(),
+        UnitAct::Status => {
+            let status = unit.status(&unit.manager()?)?;
+            let notes = if status.installed { unit.lingering(&status).into_iter().collect() } else { Vec::new() };
+            Ok(UnitOutcome::Status { status, notes })
+        }
+        UnitAct::Restart => {
+            let manager = unit.installed()?;
+            manager.act(&["restart", &unit.name])?;
+            unit.status(&manager).map(UnitOutcome::Restarted)
+        }
+    }
+}
+
+/// The command that shows the service's log: `journalctl …`.
+///
+/// # Errors
+/// When no unit is installed.
+pub fn log_command(system: bool, more: &[String], app: &App) -> Result<std::process::Command, Refusal> {
+    let unit = Unit::of(system, app)?;
+    unit.installed()?;
+    let mut command = std::process::Command::new("journalctl");
+    command.arg(if system { "--unit" } else { "--user-unit" }).arg(&unit.name).args(more);
+    Ok(command)
+}
+
+/// How the unit of a data folder is, and the `PATH` that its file sets; `None`: this machine has no systemd, or nothing is installed.
+pub(super) fn known(app: &App) -> Option<(UnitStatus, Option<String>)> {
+    [false, true].into_iter().find_map(|system| {
+        let unit = Unit::of(system, app).ok()?;
+        let text = fs::read_to_string(&unit.file).ok()?;
+        let status = unit.status(&unit.manager().ok()?).ok()?;
+        Some((status, text::path_in(&text)))
+    })
+}
+
+/// Whether this machine was started by systemd.
+pub(super) fn is_systemd_there() -> bool {
+    Path::new(systemd::BOOTED).is_dir()
+}
+
+/// The unit of one data folder.
+struct Unit<'a> {
+    system: bool,
+    name: String,
+    file: PathBuf,
+    app: &'a App,
+}
+
+impl<'a> Unit<'a> {
+    fn of(system: bool, app: &'a App) -> Result<Self, Refusal> {
+        let name = name(&app.home, &app.env);
+        let folder = match (system, app.env.path("XDG_CONFIG_HOME"), app.env.path("HOME")) {
+            (true, ..) => PathBuf::from("/etc/systemd/system"),
+            (false, Some(config), _) => config.join("systemd/user"),
+            (false, None, Some(home)) => home.join(".config/systemd/user"),
+            (false, None, None) => {
+                return Err(Refusal::user("cannot tell where units belong: neither XDG_CONFIG_HOME nor HOME is set")
+                    .hint("set HOME, or use `--system`"));
+            }
+        };
+        Ok(Self { system, file: folder.join(&name), name, app })
+    }
+
+    fn manager(&self) -> Result<Manager<'a>, Refusal> {
+        let manager = Manager { system: self.system, env: &self.app.env };
+        manager.is_there()?;
+        Ok(manager)
+    }
+
+    /// The manager, of a unit that is there.
+    fn installed(&self) -> Result<Manager<'a>, Refusal> {
+        let manager = self.manager()?;
+        if self.file.is_file() {
+            return Ok(manager);
+        }
+        let absent = Refusal::user(format!("the service is not installed: there is no {}", self.file.display()));
+        let other = Unit::of(!self.system, self.app).ok().filter(|other| other.file.is_file());
+        Err(match other {
+            Some(_) if self.system => absent.hint("it is your own manager's: leave out `--system`"),
+            Some(_) => absent.hint("it is the machine's: add `--system`"),
+            None => absent.hint("install it: `ollim-bot service install`"),
+        })
+    }
+
+    fn text(&self, version: u32) -> Result<String, Refusal> {
+        let program = std::env::current_exe()
+            .map_err(|error| Refusal::environment(format!("cannot tell where our own program is: {error}")))?;
+        let path = std::env::join_paths(self.path()).unwrap_or_default().to_string_lossy().into_owned();
+        let mut variables = vec![("PATH".to_owned(), path)];
+        variables.extend(carried(&self.app.env));
+        let user = if self.system { Some(owner(self.app.home.root())?) } else { None };
+        text::unit(&Facts { program: &program, home: self.app.home.root(), variables: &variables, user, version })
+    }
+
+    /// The folders of `PATH` that are there, each once.
+    fn path(&self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for folder in self.app.env.search_path() {
+            if folder.is_dir() && !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
+    fn install(&self) -> Result<UnitOutcome, Refusal> {
+        let app = self.app;
+        // What is wrong with the settings keeps the service from starting: said here, not in a log.
+        app.config()?;
+        app.require_home()?;
+        let manager = self.manager()?;
+        if self.system && !rustix::process::getuid().is_root() {
+            return Err(Refusal::user("only root may install a service of the machine")
+                .hint(format!("`sudo ollim-bot --home {} service install --system`", app.home.root().display()))
+                .hint("or install it for yourself: without `--system`"));
+        }
+        let text = self.text(manager.version().unwrap_or(text::NEWEST))?;
+        let before = self.status(&manager)?;
+        if let (false, Some(running)) = (before.is_active(), service::status(app)?) {
+            return Err(Refusal::user(format!(
+                "the service is already running (pid {}), and not by this unit",
+                running.pid
+            ))
+            .hint(format!("end it first: `kill {}`, or Ctrl-C where it was started", running.pid)));
+        }
+        let there = match fs::read_to_string(&self.file) {
+            Ok(there) => Some(there),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(cannot("read", &self.file, &error)),
+        };
+        if there.as_deref().is_some_and(|there| !text::is_ours(there, app.home.root())) {
+            return Err(Refusal::user(format!(
+                "{} is there, and is not the unit of this data folder",
+                self.file.display()
+            ))
+            .hint("look at it; if nobody needs it, remove it and install again"));
+        }
+        let written = there.as_deref() != Some(&text);
+        if written {
+            write(&self.file, &text)?;
+            manager.act(&["daemon-reload"])?;
+        }
+        manager.act(&["enable", &self.name])?;
+        // Of one that runs already, another text counts from its next start.
+        let start = if before.is_active() && written { "restart" } else { "start" };
+        manager.act(&[start, &self.name])?;
+        let status = self.status(&manager)?;
+        let mut notes = self.notes();
+        notes.extend(self.lingering(&status));
+        Ok(UnitOutcome::Installed { status, written, notes })
+    }
+
+    fn uninstall(&self) -> Result<UnitOutcome, Refusal> {
+        let manager = self.installed()?;
+        manager.act(&["disable", "--now", &self.name])?;
+        fs::remove_file(&self.file).map_err(|error| cannot("remove", &self.file, &error))?;
+        manager.act(&["daemon-reload"])?;
+        Ok(UnitOutcome::Uninstalled { file: self.file.clone() })
+    }
+
+    fn status(&self, manager: &Manager) -> Result<UnitStatus, Refusal> {
+        let facts = manager.show(&self.name)?;
+        let fact = |name: &str| facts.get(name).cloned().unwrap_or_default();
+        Ok(UnitStatus {
+            unit: self.name.clone(),
+            file: self.file.clone(),
+            system: self.system,
+            installed: self.file.is_file(),
+            enabled: matches!(fact("UnitFileState").as_str(), "enabled" | "enabled-runtime"),
+            active: fact("ActiveState"),
+            pid: fact("MainPID").parse().ok().filter(|pid| *pid != 0),
+            restarts: fact("NRestarts").parse().unwrap_or_default(),
+            says: fact("StatusText"),
+            lingers: (!self.system).then(|| systemd::lingers(&self.app.env)),
+        })
+    }
+
+    /// What a person should know of the service as this unit would start it.
+    fn notes(&self) -> Vec<String> {
+        let Ok(config) = self.app.config() else { return Vec::new() };
+        if config.agent_client == ClientChoice::Notify {
+            return Vec::new();
+        }
+        let mut notes = Vec::new();
+        let path = std::env::join_paths(self.path()).unwrap_or_default();
+        if claude::find(&config.claude_command, &path).is_none() {
+            notes.push(format!(
+                "`{}` is in no folder of this PATH: start this command where it is found, or set `claude_command` in config.yaml",
+                config.claude_command
+            ));
+        }
+        // The service does not have this shell's variables.
+        let sources = |env: &Environment| login::LoginSources {
+            variables: secrets::read(&self.app.home, &env.texts()).unwrap_or_default(),
+            credentials: self.app.env.path("HOME").map(|home| home.join(".claude/.credentials.json")),
+        };
+        let now = self.app.now();
+        match (
+            login::find_login(&sources(&self.app.env), now),
+            login::find_login(&sources(&Environment::default()), now),
+        ) {
+            (Some(here), None) => notes.push(format!(
+                "the login is known here only, by {}: put that line into {} and make it private, `chmod 600`",
+                here.source,
+                self.app.home.env_file().display()
+            )),
+            (None, None) => notes.push("the agent client is not logged in: `claude`, then `/login`".into()),
+            _ => {}
+        }
+        notes
+    }
+
+    fn lingering(&self, status: &UnitStatus) -> Option<String> {
+        (status.lingers == Some(false)).then(|| {
+            "without lingering your services start when you log in and end when you log out; to have this one from boot on: \
+             `loginctl enable-linger`"
+                .to_owned()
+        })
+    }
+}
+
+/// `ollim-bot.service`, of another data folder than the usual one with the folder's path in it.
+fn name(home: &Home, env: &Environment) -> String {
+    let usual = env.path("HOME").map(|person| person.join(".ollim-bot"));
+    let usual = usual.map(|usual| usual.canonicalize().unwrap_or(usual));
+    if usual.as_deref() == Some(home.root()) {
+        return "ollim-bot.service".to_owned();
+    }
+    let path = home.root().to_string_lossy();
+    let tame = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+    let words: String = path.trim_matches('/').chars().map(tame).collect();
+    // A file's name has 255 bytes at most; the end of a path tells more than its beginning.
+    let from = words.len().saturating_sub(150);
+    format!("ollim-bot-{}.service", &words[from..])
+}
+
+/// Settings that this environment makes, and the zone: without them the service would not do what is seen here.
+fn carried(env: &Environment) -> Vec<(String, String)> {
+    let of_settings = crate::config::KEYS.iter().map(|key| format!("OLLIM_{}", key.name.to_uppercase()));
+    let names = ["TZ".to_owned(), "OLLIM_CLAUDE".to_owned()].into_iter().chain(of_settings);
+    names.filter_map(|name| Some((name.clone(), env.text(&name)?.to_owned()))).collect()
+}
+
+/// The name of the user whom a data folder belongs to.
+fn owner(root: &Path) -> Result<String, Refusal> {
+    let failed = |why: String| Refusal::environment(format!("cannot tell whose {} is: {why}", root.display()));
+    let uid = fs::metadata(root).map_err(|error| failed(error.to_string()))?.uid();
+    let output = std::process::Command::new("id").args(["-nu", &uid.to_string()]).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if name.is_empty() { Err(failed(format!("there is no user {uid}"))) } else { Ok(name) }
+}
+
+/// Whole or not at all: systemd may read it at any moment.
+fn write(file: &Path, text: &str) -> Result<(), Refusal> {
+    let failed = |error: io::Error| cannot("write", file, &error);
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    io::Write::write_all(&mut fresh, text.as_bytes()).map_err(failed)?;
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    fresh.as_file().set_permissions(readable).map_err(failed)?;
+    fresh.persist(file).map(drop).map_err(|error| cannot("write", file, &error.error))
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> Refusal {
+    Refusal::environment(format!("cannot {what} {}: {error}", path.display()))
+}
+
+/// Whether the client is found in a unit's `PATH`.
+pub(super) fn finds_client(path: &str, command: &str) -> bool {
+    claude::find(command, OsStr::new(path)).is_some()
+}

@@ -1,0 +1,190 @@
+//! The unit's text.
+
+use std::path::Path;
+
+use crate::refusal::Refusal;
+
+/// Where the version is not known, the newest is taken.
+pub(super) const NEWEST: u32 = u32::MAX;
+/// `Type=notify-reload` came with this one.
+const NOTIFY_RELOAD: u32 = 253;
+
+/// What a unit depends on.
+pub(super) struct Facts<'a> {
+    /// Our own program.
+    pub(super) program: &'a Path,
+    /// The data folder.
+    pub(super) home: &'a Path,
+    /// The service's environment; `PATH` is in it.
+    pub(super) variables: &'a [(String, String)],
+    /// Whom the machine's manager runs it as; `None`: it is the person's own manager.
+    pub(super) user: Option<String>,
+    /// Of systemd.
+    pub(super) version: u32,
+}
+
+/// What holds in both managers: none of it needs a mount namespace, which a person's own manager may not make everywhere.
+///
+/// Left out on purpose: `RestrictSUIDSGID` (it takes `openat2` away, by which the sandbox opens what it grants; tried with systemd 252:
+/// no client could be started), `MemoryDenyWriteExecute` (the agent client compiles as it runs), `RestrictNamespaces` and
+/// `SystemCallFilter` (programs of jobs may need what they take away), `ProtectControlGroups` (each run has a group of its own).
+const HARDENING: &str = "NoNewPrivileges=yes
+RestrictRealtime=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+UMask=0077
+";
+
+/// What the machine's manager can hold besides.
+const SYSTEM_HARDENING: &str = "ProtectSystem=full
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectClock=yes
+ProtectHostname=yes
+PrivateTmp=yes
+PrivateDevices=yes
+CapabilityBoundingSet=
+";
+
+/// The whole unit.
+pub(super) fn unit(facts: &Facts) -> Result<String, Refusal> {
+    let Facts { program, home, variables, user, version } = facts;
+    let path = |path: &Path| path.to_str().map(quoted).ok_or_else(|| not_text(path));
+    let (program, home_word) = (path(program)?, path(home)?);
+    let exec = |word: &str| word.replace('$', "$$");
+    let kind = if *version >= NOTIFY_RELOAD {
+        "Type=notify-reload\n"
+    } else {
+        // It waits for READY=1 all the same, and a reload is the same signal.
+        "Type=notify\nExecReload=/bin/kill -HUP $MAINPID\n"
+    };
+    let mut environment = String::new();
+    for (name, value) in *variables {
+        if value.contains(['\n', '\r']) {
+            return Err(Refusal::user(format!("the variable {name} has more than one line, which a unit cannot hold"))
+                .hint("unset it, or put the setting into config.yaml"));
+        }
+        environment += &format!("Environment={}\n", quoted(&format!("{name}={value}")));
+    }
+    let (order, user, hardening, wanted) = match user {
+        Some(user) => (
+            "Wants=network-online.target\nAfter=network-online.target time-sync.target\n",
+            format!("User={user}\n"),
+            SYSTEM_HARDENING,
+            "multi-user.target",
+        ),
+        None => ("", String::new(), "", "default.target"),
+    };
+    Ok(format!(
+        "{HEAD}{}
+[Unit]
+Description=ollim-bot on {}
+{order}# It is tried again for as long as it takes.
+StartLimitIntervalSec=0
+
+[Service]
+{kind}ExecStart={} --home {} run
+{environment}{user}Restart=on-failure
+RestartSec=10
+TimeoutStartSec=180
+WatchdogSec=60
+# The service itself ends its jobs, after their grace; what is left then is killed.
+KillMode=mixed
+# Each run has a control group of its own; a job that takes too much memory does not end the service.
+Delegate=yes
+OOMPolicy=continue
+{HARDENING}{hardening}
+[Install]
+WantedBy={wanted}
+",
+        home.display(),
+        home.display().to_string().replace('%', "%%"),
+        exec(&program),
+        exec(&home_word),
+    ))
+}
+
+/// The first line of a unit; the data folder follows.
+const HEAD: &str =
+    "# Written by `ollim-bot service install`, which writes it anew: for changes, `systemctl edit`.\n# Data folder: ";
+
+/// Whether a unit was written by [`unit`] for this data folder.
+pub(super) fn is_ours(text: &str, home: &Path) -> bool {
+    text.strip_prefix(HEAD).and_then(|rest| rest.lines().next()) == home.to_str()
+}
+
+/// The `PATH` that a unit of ours sets.
+pub(super) fn path_in(text: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Environment=\"PATH=")?.strip_suffix('"'))?;
+    Some(line.replace("%%", "%").replace("\\\"", "\"").replace("\\\\", "\\"))
+}
+
+/// A word as a unit has it: `%` names a specifier there, and a backslash escapes.
+fn quoted(word: &str) -> String {
+    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
+}
+
+fn not_text(path: &Path) -> Refusal {
+    Refusal::user(format!("{} is not UTF-8, which a unit cannot hold", path.display())).hint("give it another name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(home: &str, user: Option<&str>, version: u32) -> String {
+        let variables = [("PATH".to_owned(), "/usr/bin:/opt/50%/\"x\"".to_owned())];
+        let program = Path::new("/opt/ollim bot/ollim-bot");
+        let user = user.map(str::to_owned);
+        unit(&Facts { program, home: Path::new(home), variables: &variables, user, version }).unwrap()
+    }
+
+    #[test]
+    fn what_a_unit_gives_a_meaning_to_is_escaped() {
+        let text = made("/srv/a $b%c", None, 253);
+        let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
+        assert_eq!(line("ExecStart="), r#"ExecStart="/opt/ollim bot/ollim-bot" --home "/srv/a $$b%%c" run"#);
+        assert_eq!(line("Environment="), r#"Environment="PATH=/usr/bin:/opt/50%%/\"x\"""#);
+        assert_eq!(path_in(&text).unwrap(), "/usr/bin:/opt/50%/\"x\"");
+        assert!(is_ours(&text, Path::new("/srv/a $b%c")) && !is_ours(&text, Path::new("/srv/a")));
+        let lines = [("TZ".to_owned(), "a\nExecStartPre=/bin/x".to_owned())];
+        let facts =
+            Facts { program: Path::new("/x"), home: Path::new("/h"), variables: &lines, user: None, version: 1 };
+        assert!(unit(&facts).unwrap_err().to_string().contains("more than one line"));
+    }
+
+    #[test]
+    fn an_older_systemd_gets_the_type_that_it_knows() {
+        assert!(made("/h", None, 253).contains("\nType=notify-reload\n"));
+        let older = made("/h", None, 252);
+        assert!(
+            older.contains("\nType=notify\nExecReload=/bin/kill -HUP $MAINPID\n") && !older.contains("notify-reload")
+        );
+    }
+
+    #[test]
+    fn only_the_machines_has_a_user_and_mounts() {
+        let (own, system) = (made("/h", None, 255), made("/h", Some("ada"), 255));
+        assert!(!own.contains("User=") && !own.contains("Protect") && own.contains("WantedBy=default.target"));
+        assert!(system.contains("\nUser=ada\n") && system.contains("WantedBy=multi-user.target"));
+        for text in [own, system] {
+            assert!(
+                text.contains("NoNewPrivileges=yes")
+                    && text.contains("Delegate=yes")
+                    && text.contains("KillMode=mixed")
+            );
+            // What would break the agent client, the sandbox of jobs, or their control groups.
+            for word in [
+                "RestrictSUIDSGID",
+                "MemoryDenyWriteExecute",
+                "RestrictNamespaces",
+                "SystemCallFilter",
+                "ProtectControlGroups",
+            ] {
+                assert!(!text.contains(word), "{word}");
+            }
+        }
+    }
+}
