@@ -14,6 +14,7 @@ pub mod failpoints;
 
 pub mod clock;
 pub mod config;
+pub mod heartbeat;
 pub mod home;
 pub mod refusal;
 

@@ -172,6 +172,11 @@ settings! {
     }
     /// How long ended runs are kept.
     journal_retention: Duration = minutes(90 * 24 * 60), |v: &Value| v.span(minutes(60)), span, { example: "90d", }
+    /// A monitor such as healthchecks.io that is told every minute that the service lives.
+    heartbeat_url: Option<String> = None, |v: &Value| optional(v, |v| v.web_address()), plain, {
+        shape: Shape::Text, unset: "none", example: "https://hc-ping.com/0f3c5d0e-…",
+        details: "`URL/start` at the start, `URL` each minute, `URL/fail` when nothing can fire, `URL/log` when it was told to end.",
+    }
     /// What the bot calls you, in prompts.
     user_name: Option<String> = None, |v: &Value| optional(v, name), plain, {
         shape: Shape::Text, unset: "none", example: "Ada",

@@ -52,6 +52,7 @@ fn nothing_needs_to_be_set() {
     sandbox = "kernel" (default)
     limits = {"cpus":null,"disk":"4.0GiB","memory":"8.0GiB","processes":1024} (default)
     journal_retention = "90d" (default)
+    heartbeat_url = null (default)
     user_name = null (default)
     bot_name = "ollim-bot" (default)
     "#);
@@ -73,7 +74,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
     assert_eq!(lines.iter().map(|line| line.split_once(':').unwrap().0).collect::<Vec<_>>(), listed);
     let uncommented = load(&lines.join("\n"), &[]);
     for (setting, default) in uncommented.settings().iter().zip(config.settings()) {
-        if !["timezone", "model", "main_tools", "tools", "user_name"].contains(&setting.key) {
+        if !["timezone", "model", "main_tools", "tools", "heartbeat_url", "user_name"].contains(&setting.key) {
             assert_eq!(setting.value, default.value, "{}", setting.key);
         }
     }
@@ -110,6 +111,7 @@ fn the_file_says() {
     sandbox = "kernel" (default)
     limits = {"cpus":null,"disk":"4.0GiB","memory":"8.0GiB","processes":1024} (default)
     journal_retention = "365d6h" (config.yaml:18)
+    heartbeat_url = null (default)
     user_name = "Ada" (config.yaml:19)
     bot_name = "Ollie" (config.yaml:20)
     "#);

@@ -10,6 +10,7 @@ pub mod delivery;
 pub mod ending;
 mod files;
 pub mod handlers;
+mod heartbeat;
 pub mod lock;
 mod maintenance;
 mod problems;

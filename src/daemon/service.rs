@@ -13,6 +13,7 @@ use super::delivery;
 use super::ending::{self, Ending, Hangups, Until};
 use super::files::HomeFiles;
 use super::handlers::{ExecuteLine, Handlers};
+use super::heartbeat;
 use super::lock::{Lock, LockError};
 use super::maintenance::Maintenance;
 use super::problems::Problems;
@@ -24,6 +25,7 @@ use crate::app::{App, Sandbox, ServiceStatus};
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
 use crate::config::secrets::{self, SecretsError};
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
+use crate::heartbeat::Heartbeats;
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::refusal::Refusal;
@@ -148,6 +150,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         schedule: schedule.clone(),
         running: tokio::sync::Mutex::default(),
     });
+    let hearts = Heartbeats::default();
     let runner = Runner {
         home: home.clone(),
         user_home,
@@ -162,6 +165,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         definitions: definitions.clone(),
         schedule: schedule.clone(),
         spawner: spawner.clone(),
+        hearts: hearts.clone(),
     };
     let files = HomeFiles { home: home.clone(), definitions: definitions.clone() };
     let dispatcher = Dispatcher::new(inbox, &clock, journal.clone(), Arc::new(runner), Arc::new(files));
@@ -239,14 +243,20 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     tasks.spawn(async move { control.serve(Arc::new(handlers)).await });
     tasks.spawn(runtime_files::watch(Arc::clone(&lock), home.clone(), schedule.clone(), journal.trouble()));
     tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
+    if only.is_none() {
+        tasks.spawn(heartbeat::beat(hearts.clone(), schedule.clone(), current.clone(), journal.trouble()));
+    }
     tasks.spawn(supervisor.clone().pulse(schedule.clone()));
     tasks.spawn(supervisor.clone().status(schedule.clone()));
     tasks.spawn(ending.watch(serve_hangups(hangups, in_force, supervisor)));
+    let (of_service, last_settings) = (only.is_none(), current.clone());
     let firing = only.map(|id| tokio::spawn(fire_only(id, schedule.clone(), current)));
     let ended = dispatcher.run().await;
     fail_point!(ScheduleEnded);
 
     tasks.shutdown().await;
+    let fault = ended.as_ref().err().map(ToString::to_string);
+    heartbeat::last(&hearts, &last_settings, fault, of_service).await;
     housekeeping.stop().await;
     delivery::last_words(&journal, &show).await;
     journal.close().await;

@@ -58,7 +58,7 @@ impl Settings {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 17] = [
+const LIVE: [&str; 18] = [
     "timezone",
     "model",
     "thinking",
@@ -74,6 +74,7 @@ const LIVE: [&str; 17] = [
     "sandbox",
     "limits",
     "journal_retention",
+    "heartbeat_url",
     "user_name",
     "bot_name",
 ];

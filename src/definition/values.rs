@@ -169,6 +169,19 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A web address that can be called.
+    pub(crate) fn web_address(&self) -> Result<String, Fault> {
+        let text = self.letters()?;
+        let rest = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+        let plain = |c: char| !c.is_whitespace() && !c.is_control();
+        if rest
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || c == '[') && rest.chars().all(plain))
+        {
+            return Ok(text.into_owned());
+        }
+        Err(self.must_be("a web address", format!("write `{}: https://…`", self.name)))
+    }
+
     /// A span of time: `90s`, `10m`, `1h30m`.
     pub(crate) fn span(&self, least: Duration) -> Result<Duration, Fault> {
         let hint = || format!("write `{}: 10m`, `90s` or `1h30m`", self.name);

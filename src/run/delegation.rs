@@ -127,6 +127,10 @@ impl DelegationLimit {
                 )),
             };
         }
+        // The service calls it, whatever network the job has.
+        if self.place != Place::Main && draft.heartbeat_url.is_some() && draft.heartbeat_url != self.own.heartbeat_url {
+            return Err(Refusal::denied("only the person chooses whom the service calls; leave `--heartbeat-url` out"));
+        }
         self.narrow_tools(draft)?;
         draft.isolated |= self.isolated;
         if let Some(own) = &self.agent

@@ -37,6 +37,7 @@ use crate::bot::{Bot, budget};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
 use crate::definition::{self, Background, Definition, Kind, Mode, Thinking, Trigger};
+use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
 use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
@@ -124,6 +125,8 @@ pub struct Runner {
     pub schedule: Schedule,
     /// Starts agents.
     pub spawner: Arc<Spawner>,
+    /// Tells monitors how runs go.
+    pub hearts: Heartbeats,
 }
 
 #[async_trait]
@@ -140,21 +143,38 @@ impl Launcher for Runner {
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {
-        let client = match self.client_for(&job.definition).await {
-            Ok(client) => client,
-            // It was there a moment ago.
-            Err(why) => {
-                return AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::SpawnFailed, why)));
+        let heart = job.definition.heartbeat_url.as_deref().map(|url| self.hearts.of(url, job.definition.id.as_str()));
+        if let Some(heart) = &heart {
+            heart.beat(Beat::Start);
+        }
+        let failed = |class, why| AttemptReport::bare(AttemptEnd::Failed(Failure::new(class, why)));
+        let report = match self.client_for(&job.definition).await {
+            Ok(client) => {
+                let attempt = match &job.definition.mode {
+                    Mode::Background(background) => self.background(&job, background, &client).await,
+                    Mode::Foreground => self.foreground(&job, &client).await,
+                };
+                folder::tidy(self.home.runs().join(job.run.as_str())).await;
+                attempt.unwrap_or_else(|refusal| failed(FailureClass::Internal, refusal.to_string()))
             }
+            // It was there a moment ago.
+            Err(why) => failed(FailureClass::SpawnFailed, why),
         };
-        let attempt = match &job.definition.mode {
-            Mode::Background(background) => self.background(&job, background, &client).await,
-            Mode::Foreground => self.foreground(&job, &client).await,
-        };
-        folder::tidy(self.home.runs().join(job.run.as_str())).await;
-        attempt.unwrap_or_else(|refusal| {
-            AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::Internal, refusal.to_string())))
-        })
+        if let (Some(heart), Some(beat)) = (heart, last_beat(&report.end, &job)) {
+            heart.beat(beat);
+        }
+        report
+    }
+}
+
+/// What a monitor is told of an attempt's end: no word of what the job is about. One that was cancelled has neither worked nor
+/// failed.
+fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
+    match end {
+        AttemptEnd::Completed => Some(Beat::Success),
+        AttemptEnd::Failed(_) => Some(Beat::Fail(format!("failed, run {}", job.run))),
+        AttemptEnd::TimedOut(_) => Some(Beat::Fail(format!("timed out, run {}", job.run))),
+        AttemptEnd::Cancelled => None,
     }
 }
 

@@ -199,6 +199,7 @@ fn a_job_makes_jobs_that_have_no_more_than_it_has() {
         refused(&["--background", "--created-by", "other"]),
         refused(&["--background", "--skills", "money"]),
         refused(&["--background", "--agent", "Nobody"]),
+        refused(&["--background", "--heartbeat-url", "https://example.org/x"]),
     ];
     insta::assert_snapshot!(said.join("\n"), @"
     a job can make background jobs only: the main session has more than it; add `--background`
@@ -211,6 +212,7 @@ fn a_job_makes_jobs_that_have_no_more_than_it_has() {
     a chain's links and makers are noted by ollim-bot itself
     routine triage has no skill `money` itself; leave it out
     there is no agent `Nobody`
+    only the person chooses whom the service calls; leave `--heartbeat-url` out
     ");
     assert!(bot.names("reminders").is_empty());
     assert!(socket.record.effects.lock().unwrap().len() <= 1, "what is refused is no effect");

@@ -32,6 +32,7 @@ mod following;
 mod foreground;
 mod fork_isolation;
 mod hand_over;
+mod heartbeat;
 mod impersonation;
 mod isolation;
 mod journal_versions;

@@ -227,6 +227,13 @@ fields! {
         on: On::Routine, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
         details: "You are told once for each series of failures, and when the routine works again. A reminder that fails is always told.",
     }
+    /// A monitor such as healthchecks.io that is told how its runs go
+    heartbeat_url as heartbeat_url: Option<String> = None, |v: &V| v.web_address(), {
+        unset: "none", example: "https://hc-ping.com/0f3c5d0e-…", flags: &[takes("heartbeat-url", "URL")],
+        details: "Each attempt calls `URL/start` when it begins, then `URL` when it has done its work or `URL/fail` when it has not. \
+                  One that is cancelled calls nothing more. No job waits for it.",
+        limit: Limit::Other("What a job makes has the job's own or none."),
+    }
     /// How many follow-ups the agent may schedule
     max_chain: u32 = 0, |v: &V| v.count(0), {
         on: On::Reminder, example: "3", flags: &[takes("max-chain", "N")],
