@@ -190,6 +190,18 @@ pub enum Command {
         /// Repair what is safe to repair.
         fix: bool,
     },
+    /// Write the data folder into one file.
+    Backup {
+        /// The file, which must not be there yet.
+        file: PathBuf,
+        /// Secrets too.
+        secrets: bool,
+    },
+    /// Make the data folder from a backup, or say how it differs.
+    RestoreBackup {
+        /// The backup.
+        file: PathBuf,
+    },
     /// The service as a unit of systemd.
     Unit(UnitCommand),
     /// Make the data folder.

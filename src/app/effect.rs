@@ -60,6 +60,8 @@ impl Command {
             | Self::ProlongChain { .. }
             // It says where the login comes from, and runs programs of the person's.
             | Self::Doctor { .. }
+            | Self::Backup { .. }
+            | Self::RestoreBackup { .. }
             | Self::Unit(_)
             | Self::Init { .. }
             | Self::Fire { .. }

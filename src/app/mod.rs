@@ -9,6 +9,7 @@
 
 mod add;
 mod agents;
+mod backup;
 mod budget;
 mod chains;
 mod change;
@@ -48,6 +49,7 @@ use std::sync::{Arc, OnceLock};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
+pub use backup::{BackedUp, Differences, Restored};
 pub use check::Checked;
 pub use command::{Command, FieldChange, FieldChanges, When};
 pub use costs::{Costs, CostsBy, CostsRow};
@@ -182,6 +184,8 @@ impl App {
             Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
             Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
             Command::Doctor { fix } => Ok(Outcome::Diagnosis(doctor::doctor(fix, self))),
+            Command::Backup { file, secrets } => backup::backup(&file, secrets, self).map(Outcome::BackedUp),
+            Command::RestoreBackup { file } => backup::restore(&file, self).map(Outcome::Restored),
             Command::Unit(command) => unit::unit(&command, self).map(Outcome::Unit),
             Command::Init { force } => init::init(force, self).map(Outcome::Made),
             Command::Spawn(request) => sessions::spawn(request, self).map(Outcome::Service),

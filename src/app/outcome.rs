@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview, RunDetails, ServiceReply,
-    Session, SessionList, Status, UnitOutcome, Upcoming,
+    BackedUp, Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview, Restored, RunDetails,
+    ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
@@ -92,6 +92,10 @@ pub enum Outcome {
     Made(Vec<PathBuf>),
     /// The service does not run, so it cannot fire this definition.
     NotRunning(DefinitionId),
+    /// The data folder was written into a file.
+    BackedUp(BackedUp),
+    /// What came of a backup.
+    Restored(Restored),
     /// What became of the service's unit.
     Unit(UnitOutcome),
     /// What the service did.

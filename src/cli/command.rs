@@ -1,6 +1,6 @@
 //! What was typed, as a command of the application.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -100,6 +100,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
         Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count: at_most(count) },
         Some(args::Command::Status) => Command::Status,
+        // Inside a fork there is no folder, and both are refused.
+        Some(args::Command::Backup { file, secrets }) => Command::Backup { file: absolute(file, folder), secrets },
+        Some(args::Command::Restore { file }) => Command::RestoreBackup { file: absolute(file, folder) },
         Some(args::Command::Service(args::Service::Logs(logs))) => return Ok(Typed::Own(Own::ServiceLogs(logs))),
         Some(args::Command::Service(service)) => service.command(),
         Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
@@ -135,6 +138,10 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Reminder(reminder)) => return of_reminder(reminder),
     };
     Ok(Typed::App(app))
+}
+
+fn absolute(file: PathBuf, folder: Option<&Path>) -> PathBuf {
+    folder.map_or(file.clone(), |folder| folder.join(file))
 }
 
 fn of_routine(routine: args::Routine) -> Result<Typed, Refusal> {

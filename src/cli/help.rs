@@ -16,6 +16,23 @@ Examples:
 
 Exit code 1 if something is wrong.";
 
+/// Examples of `backup`.
+pub(super) const BACKUP: &str = "\
+Examples:
+  ollim-bot backup /media/usb/bot-$(date +%F).tar
+  ollim-bot backup --secrets /root/bot.tar
+
+The file is readable by you alone. It is a tar archive: `tar tvf FILE` lists it.";
+
+/// Examples of `restore`.
+pub(super) const RESTORE: &str = "\
+Examples:
+  ollim-bot restore /media/usb/bot-2027-01-31.tar
+  ollim-bot --home /tmp/look restore bot.tar
+
+Nothing that is there is overwritten. End the service on the old machine first: two bots with the
+same jobs would each fire every one.";
+
 /// Examples of `service`.
 pub(super) const SERVICE: &str = "\
 Examples:
@@ -80,6 +97,8 @@ The service
   run               ollim-bot run                              (--until-idle, --for 10m)
   pause             ollim-bot pause
   resume            ollim-bot resume
+  backup            ollim-bot backup bot.tar                   (--secrets: .env and tools/ too)
+  restore           ollim-bot restore bot.tar                  (into an empty folder)
   service install   ollim-bot service install                  (by systemd; --print: show it)
   service status    ollim-bot service status                   (uninstall, restart, logs -f)
   doctor            ollim-bot doctor                           (--fix repairs what is safe)

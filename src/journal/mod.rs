@@ -6,6 +6,7 @@
 //! [`Journal`] is the daemon's handle: everything it is asked in one moment is one commit, and an answer means
 //! that it is on the disk. [`JournalReader`] reads beside it, or without any daemon.
 
+mod backup;
 mod check;
 mod claims;
 mod delays;
@@ -42,6 +43,7 @@ use crate::agent::Tokens;
 use crate::clock::Clock;
 use crate::definition::{DefinitionId, Kind};
 
+pub use backup::copy_journal;
 pub use claims::{Claim, NewClaim, Purpose};
 pub use delays::{Delay, Folded, Punctuality};
 pub use error::JournalError;

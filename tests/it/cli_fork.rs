@@ -158,6 +158,8 @@ fn what_is_the_persons_alone_is_refused() {
         &["fire", "x"],
         &["init", "--force"],
         &["doctor", "--fix"],
+        &["backup", "x.tar"],
+        &["restore", "x.tar"],
         &["service", "install"],
         &["service", "logs"],
         &["run"],
@@ -170,7 +172,7 @@ fn what_is_the_persons_alone_is_refused() {
         assert!(shown.starts_with("exit: 1\n-- stderr\nerror: `ollim-bot "), "{args:?}: {shown}");
         assert!(shown.contains("is the person's alone, and a job may not do it"), "{args:?}: {shown}");
     }
-    assert_eq!(socket.record.denials.lock().unwrap().len(), 11, "each is in the run's record");
+    assert_eq!(socket.record.denials.lock().unwrap().len(), 13, "each is in the run's record");
     assert_eq!(in_fork(&bot, socket.grant.token(), &["budget"]), "exit: 0\n-- stdout\n5 of 5 pings left\n");
 }
 

@@ -554,9 +554,11 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 49] = [
+const COMMANDS: [(&str, Option<&str>); 51] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
+    // The person's alone, and their JSON is in `backup`.
+    ("backup", None),
     ("budget", Some("budget")),
     ("cancel-run", None),
     ("check", Some("check")),
@@ -584,6 +586,7 @@ const COMMANDS: [(&str, Option<&str>); 49] = [
     ("reminder retry", None),
     ("reminder show", Some("reminder show dentist")),
     ("reminder snooze", None),
+    ("restore", None),
     ("resume", None),
     ("routine add", None),
     ("routine cancel", None),

@@ -7,6 +7,7 @@ mod agent_jobs;
 mod agents;
 mod api_retries;
 mod architecture;
+mod backup;
 mod chains;
 mod claude;
 mod cli;

@@ -116,6 +116,21 @@ pub enum Command {
         #[arg(long)]
         fix: bool,
     },
+    /// Write the data folder into one file, also while the service runs
+    #[command(after_help = super::help::BACKUP)]
+    Backup {
+        /// A new file, a tar archive
+        file: PathBuf,
+        /// Take .env, tools/ and logins along
+        #[arg(long)]
+        secrets: bool,
+    },
+    /// Make the data folder from a backup; where there is one, say how it differs
+    #[command(after_help = super::help::RESTORE)]
+    Restore {
+        /// The backup
+        file: PathBuf,
+    },
     /// Have systemd run the service
     #[command(subcommand, after_help = super::help::SERVICE)]
     Service(Service),

@@ -1,6 +1,7 @@
 //! Renders outcomes: text for a person, or one JSON document with the keys that others build on.
 
 mod agents;
+mod backup;
 mod check;
 mod config;
 mod costs;
@@ -102,6 +103,8 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::FollowUp(text) => output.line(text),
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),
+        Outcome::BackedUp(backup) => backup::written(&backup, view, output),
+        Outcome::Restored(restored) => backup::restored(&restored, view, output),
         Outcome::Unit(done) => unit::outcome(&done, view, output),
         Outcome::Service(reply) => service::reply(&reply, view, output),
     }

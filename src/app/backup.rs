@@ -1,0 +1,84 @@
+//! The data folder as one file, taken while the service runs, and made a folder again elsewhere.
+
+mod read;
+mod write;
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub(super) use read::restore;
+pub use read::{Differences, Restored};
+pub use write::BackedUp;
+pub(super) use write::backup;
+
+/// The first entry of a backup: what it is.
+const MANIFEST: &str = "ollim-bot-backup.json";
+
+/// See [`MANIFEST`].
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    /// The version of ollim-bot that wrote it.
+    version: String,
+    /// When, RFC 3339.
+    made: String,
+    /// Whether secrets are in it.
+    secrets: bool,
+}
+
+/// What a path of the data folder is for a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// It belongs in.
+    Kept,
+    /// It is, or may be, a secret.
+    Secret,
+    /// It belongs to the running service, or is a companion of the journal.
+    Passing,
+    /// The journal, which is copied by itself.
+    Journal,
+}
+
+/// Paths relative to the data folder, and what they and all below them are.
+const PARTS: &[(&str, Part)] = &[
+    (".env", Part::Secret),
+    ("tools", Part::Secret),
+    ("state/journal.db", Part::Journal),
+    ("state/journal.db-wal", Part::Passing),
+    ("state/journal.db-shm", Part::Passing),
+    ("state/lock", Part::Passing),
+    ("state/control.sock", Part::Passing),
+    ("state/user.token", Part::Passing),
+    ("state/edits", Part::Passing),
+];
+
+/// Where the agent client keeps a login, in whatever folder.
+const CREDENTIALS: &str = ".credentials.json";
+
+/// What a path, relative to the data folder, is.
+fn part(path: &Path) -> Part {
+    if path.file_name().is_some_and(|name| name == CREDENTIALS) {
+        return Part::Secret;
+    }
+    PARTS.iter().find(|(known, _)| path == Path::new(known)).map_or(Part::Kept, |(_, part)| *part)
+}
+
+/// Whether a path in an archive stays in the folder that it is unpacked to.
+fn is_inside(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+/// A path for a person: relative ones with their folder's slash.
+fn shown(path: &Path, folder: bool) -> String {
+    let slash = if folder { "/" } else { "" };
+    format!("{}{slash}", path.display())
+}
+
+fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> crate::refusal::Refusal {
+    crate::refusal::Refusal::environment(format!("cannot {what} {}: {error}", path.display()))
+}
+
+/// The paths relative to `root`, sorted.
+fn relative(root: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(root).unwrap_or(path).to_owned()
+}

@@ -1,0 +1,84 @@
+//! Backups: written, and read again.
+
+use bytesize::ByteSize;
+use serde_json::json;
+
+use super::View;
+use crate::app::{BackedUp, Differences, Restored};
+use crate::channel::terminal::plain;
+use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
+
+/// So many paths of a kind are named; JSON has all.
+const NAMED: usize = 10;
+
+/// What is in it, and what is not.
+pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(backup);
+        return;
+    }
+    let BackedUp { file, bytes, files, left_out } = backup;
+    let file = plain(&file.display().to_string());
+    output.line(format!("{} {file}: {files} files, {}", paint(GOOD, "wrote"), ByteSize(*bytes)));
+    if !left_out.is_empty() {
+        let left_out = plain(&left_out.join(", "));
+        output.note(format!(
+            "{} {left_out} not in it: secrets are left out; `--secrets` takes them",
+            paint(WARN, "note:")
+        ));
+    }
+    output.note(paint(FAINT, "back again: `ollim-bot --home DIR restore FILE`"));
+}
+
+/// The data folder, or how it differs; exit 1 where nothing was written.
+pub(super) fn restored(restored: &Restored, view: &View, output: &mut Output) {
+    match restored {
+        Restored::Done { files, made, journal, secrets } => {
+            if view.json {
+                let home = &view.home;
+                output.json(
+                    &json!({ "home": home, "files": files, "made": made, "journal": journal, "secrets": secrets }),
+                );
+                return;
+            }
+            let home = plain(&view.home.display().to_string());
+            output.line(format!("{} {home}: {files} files, as of {made}", paint(GOOD, "restored")));
+            if let Some(damage) = journal {
+                output.note(format!("{} the journal in it cannot be used: {}", paint(BAD, "error:"), plain(damage)));
+                output.exit = 1;
+            }
+            if !secrets {
+                output.note(format!(
+                    "{} secrets were not in it: write .env and what tools/ held anew",
+                    paint(WARN, "note:")
+                ));
+            }
+            output.note(format!("{} look at it: `ollim-bot doctor`; then start the service", paint(HINT, "hint:")));
+        }
+        Restored::Differs(differences) => differs(differences, view, output),
+    }
+}
+
+fn differs(differences: &Differences, view: &View, output: &mut Output) {
+    output.exit = 1;
+    if view.json {
+        output.json(&json!({ "differs": differences }));
+        return;
+    }
+    let Differences { made, same, changed, missing, added } = differences;
+    let home = plain(&view.home.display().to_string());
+    output.line(format!("{same} files are the same as in the backup of {made}."));
+    for (words, list) in [("differ", changed), ("in the backup alone", missing), ("in the folder alone", added)] {
+        if list.is_empty() {
+            continue;
+        }
+        output.line(paint(STRONG, &format!("{} {words}", list.len())));
+        list.iter().take(NAMED).for_each(|path| output.line(format!("  {}", plain(path))));
+        if list.len() > NAMED {
+            output.line(paint(FAINT, &format!("  and {} more", list.len() - NAMED)));
+        }
+    }
+    output.note(format!("{} {home} has something in it, so nothing was written", paint(BAD, "error:")));
+    let hint = "move that folder away, or restore into another: `ollim-bot --home DIR restore FILE`";
+    output.note(format!("{} {hint}", paint(HINT, "hint:")));
+}

@@ -1,0 +1,38 @@
+//! A copy of the journal while it is being written.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::JournalError;
+use super::open::open_reader;
+
+/// A writer that holds the file longer than this is stuck.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Copies the journal at `path` into a new file, as it is at one moment. Whether there was one.
+///
+/// # Errors
+/// When it cannot be read, or the copy cannot be written.
+pub fn copy_journal(path: &Path, copy: &Path) -> Result<bool, JournalError> {
+    let Some(from) = open_reader(path)? else { return Ok(false) };
+    let mut to = Connection::open(copy)?;
+    let backup = Backup::new(&from, &mut to)?;
+    let start = Instant::now();
+    // All pages in one step: a writer goes on beside it, and does not make it begin anew.
+    loop {
+        match backup.step(-1)? {
+            StepResult::Done => break,
+            _ if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            _ => {
+                let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                return Err(rusqlite::Error::SqliteFailure(code, None).into());
+            }
+        }
+    }
+    drop(backup);
+    to.close().map_err(|(_, error)| error)?;
+    Ok(true)
+}

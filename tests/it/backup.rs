@@ -1,0 +1,163 @@
+//! `backup` and `restore`: a person moves to another machine, or gets back what was lost.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::support::bot::{Ran, TestBot, now, reminder};
+
+/// A bot that has run something, with secrets in every place that may have them.
+fn lived() -> TestBot {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "user_name: Ada\n");
+    bot.write("routines/mail.md", "---\ncron: '0 0 1 1 *'\n---\nSort.\n");
+    bot.write("work/notes/a.txt", "notes");
+    bot.write(".env", "SOME_TOKEN=hunter2\n");
+    fs::set_permissions(bot.path(".env"), Permissions::from_mode(0o600)).unwrap();
+    bot.write("tools/gmail/token.json", "hunter2");
+    bot.write("state/main/.credentials.json", "hunter2");
+    bot.command_of_ones_own("cal", "#!/bin/sh\n");
+    std::os::unix::fs::symlink("../elsewhere", bot.path("work/link")).unwrap();
+    bot
+}
+
+/// Restores into a folder of its own; what was said, and the folder.
+fn restored(bot: &TestBot, file: &Path, name: &str) -> (Ran, PathBuf) {
+    let home = bot.person().join(name);
+    let ran = bot.run(["--home".as_ref(), home.as_os_str(), "restore".as_ref(), file.as_os_str()]);
+    (ran, home)
+}
+
+#[test]
+fn what_runs_is_backed_up_and_is_the_same_elsewhere() {
+    let bot = lived();
+    let service = bot.start();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
+    let run = service.until_ended("tea", 1).remove(0);
+    let file = bot.person().join("bot.tar");
+    let ran = bot.run(["backup", "bot.tar"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(ran.stderr.contains(".env, state/main/.credentials.json, tools/ not in it"), "{ran:#?}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let all = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+    assert!(!all.contains("hunter2"), "no secret is in it");
+    assert!(!all.contains(bot.read("state/user.token").unwrap().trim()), "nor the token of the service");
+
+    let (ran, home) = restored(&bot, &file, "elsewhere");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(fs::read_to_string(home.join("config.yaml")).unwrap(), "user_name: Ada\n");
+    assert_eq!(fs::read_to_string(home.join("work/notes/a.txt")).unwrap(), "notes");
+    assert_eq!(fs::read_link(home.join("work/link")).unwrap(), Path::new("../elsewhere"));
+    let mode = |path: &str| fs::metadata(home.join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("bin/ollim-bot-cal") & 0o100, mode("state")), (0o100, 0o700));
+    for absent in [".env", "tools/gmail", "state/lock", "state/control.sock", "state/user.token"] {
+        assert!(!home.join(absent).exists(), "{absent}");
+    }
+    let known = bot.run(["--home".as_ref(), home.as_os_str(), "--json".as_ref(), "runs".as_ref()]);
+    let known: serde_json::Value = serde_json::from_str(&known.stdout).unwrap();
+    assert_eq!(known[0]["run"], run["run"]);
+    service.stop();
+}
+
+#[test]
+fn secrets_go_along_when_they_are_asked_for() {
+    let bot = lived();
+    let made = bot.json(["backup", "--secrets", "bot.tar"]);
+    assert_eq!(made["left_out"], serde_json::json!([]));
+    let (ran, home) = restored(&bot, &bot.person().join("bot.tar"), "elsewhere");
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    for secret in ["tools/gmail/token.json", "state/main/.credentials.json"] {
+        assert_eq!(fs::read_to_string(home.join(secret)).unwrap(), "hunter2", "{secret}");
+    }
+    assert_eq!(fs::metadata(home.join(".env")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn nothing_that_is_there_is_overwritten() {
+    let bot = lived();
+    bot.ok(["backup", "bot.tar"]);
+    let again = bot.run(["backup", "bot.tar"]);
+    assert!(again.code == 1 && again.stderr.contains("is there already"), "{again:#?}");
+    let inside = bot.run(["backup".as_ref(), bot.path("work/bot.tar").as_os_str()]);
+    assert!(inside.code == 1 && inside.stderr.contains("would be in the data folder itself"), "{inside:#?}");
+
+    bot.write("config.yaml", "user_name: Eve\n");
+    fs::remove_file(bot.path("work/notes/a.txt")).unwrap();
+    bot.write("routines/new.md", "---\ncron: '@daily'\n---\nNew.\n");
+    let ran = bot.run(["--json", "restore", "bot.tar"]);
+    let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(ran.code, 1);
+    assert_eq!(found["differs"]["changed"], serde_json::json!(["config.yaml"]));
+    assert_eq!(found["differs"]["missing"], serde_json::json!(["work/notes/a.txt"]));
+    let added = found["differs"]["added"].as_array().unwrap();
+    assert!(added.contains(&"routines/new.md".into()) && added.contains(&".env".into()), "{added:?}");
+    assert_eq!(bot.read("config.yaml").as_deref(), Some("user_name: Eve\n"));
+    let text = bot.run(["restore", "bot.tar"]);
+    assert!(
+        text.stdout.contains("1 differ\n  config.yaml\n") && text.stderr.contains("nothing was written"),
+        "{text:#?}"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_whole_backup_makes_nothing() {
+    let bot = lived();
+    bot.ok(["backup", "bot.tar"]);
+    let whole = fs::read(bot.person().join("bot.tar")).unwrap();
+    for (name, bytes) in
+        [("cut.tar", &whole[..whole.len() / 2]), ("other.tar", b"nothing of ours".as_slice()), ("none.tar", b"")]
+    {
+        let file = bot.person().join(name);
+        fs::write(&file, bytes).unwrap();
+        let (ran, home) = restored(&bot, &file, "elsewhere");
+        assert!(ran.code == 1 && ran.stderr.contains("backup") && !home.exists(), "{name}: {ran:#?}");
+    }
+}
+
+/// Somebody who can change the file must not write beside the folder by it.
+#[test]
+fn an_entry_that_leads_out_of_the_folder_is_refused() {
+    let bot = lived();
+    bot.ok(["backup", "bot.tar"]);
+    let whole = fs::read(bot.person().join("bot.tar")).unwrap();
+    let hostile = |entries: &[(&str, Option<&str>)]| {
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut first = tar::Archive::new(whole.as_slice());
+        let mut first = first.entries().unwrap().next().unwrap().unwrap();
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut first, &mut text).unwrap();
+        archive.append(&first.header().clone(), text.as_slice()).unwrap();
+        for (name, link) in entries {
+            let mut header = tar::Header::new_old();
+            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_mode(0o644);
+            match link {
+                Some(target) => {
+                    header.set_entry_type(tar::EntryType::Symlink);
+                    header.set_link_name(target).unwrap();
+                    header.set_size(0);
+                }
+                None => {
+                    header.set_entry_type(tar::EntryType::Regular);
+                    header.set_size(1);
+                }
+            }
+            header.set_cksum();
+            archive.append(&header, if link.is_some() { b"".as_slice() } else { b"x" }).unwrap();
+        }
+        let file = bot.person().join("hostile.tar");
+        fs::write(&file, archive.into_inner().unwrap()).unwrap();
+        restored(&bot, &file, "elsewhere")
+    };
+    let person = bot.person().to_str().unwrap().to_owned();
+    for entries in [
+        &[("../stolen", None)][..],
+        &[("/tmp/../stolen", None)],
+        &[("work/../../stolen", None)],
+        &[("out", Some(person.as_str())), ("out/stolen", None)],
+    ] {
+        let (ran, home) = hostile(entries);
+        assert!(ran.code == 1 && ran.stderr.contains("do not use it"), "{entries:?}: {ran:#?}");
+        assert!(!home.exists() && !bot.person().join("stolen").exists(), "{entries:?}");
+    }
+}
