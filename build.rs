@@ -1,4 +1,4 @@
-//! Links `ollim-shell` statically where the C library can be. It is started twice for each program of a job, and without the dynamic
+//! Says which commit this is, and links `ollim-shell` statically where the C library can be. It is started twice for each program of a job, and without the dynamic
 //! linker's work a start takes 1.1 ms instead of 1.8 (measured on 2 cores).
 //!
 //! Cargo can set `crt-static` for a whole target only, and the service needs the dynamic C library (name resolution). So the linker is
@@ -19,6 +19,42 @@ const INSTEAD: &[(&str, &str)] = &[
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=OLLIM_BUILT_FROM={}", built_from());
+    link_the_shell();
+}
+
+/// What `--version` says behind the number: ` (COMMIT DATE)`. Empty where there is neither a repository nor a package that names its
+/// commit.
+///
+/// Only of a release. Everything is compiled anew when it changes, which would be at each commit.
+fn built_from() -> String {
+    if env::var("PROFILE").as_deref() != Ok("release") {
+        return " (development build)".into();
+    }
+    // What a commit changes: where HEAD leads, and what it leads to.
+    for file in ["HEAD", "logs/HEAD"] {
+        if let Some(path) = git(&["rev-parse", "--git-path", file]) {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    // A package that was published is in no repository, or in somebody else's.
+    let packaged = fs::read_to_string(".cargo_vcs_info.json").ok();
+    let commit = packaged.and_then(|text| Some(text.split_once("\"sha1\": \"")?.1.get(..12)?.to_owned()));
+    match commit {
+        Some(commit) => format!(" ({commit})"),
+        None => git(&["log", "-1", "--format= (%h %cs)", "--abbrev=12"])
+            .map(|said| format!(" {}", said.trim()))
+            .unwrap_or_default(),
+    }
+}
+
+fn git(words: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(words).output().ok().filter(|output| output.status.success())?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    Some(said.trim().to_owned()).filter(|said| !said.is_empty())
+}
+
+fn link_the_shell() {
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|own| own == value);
     let native = env::var("HOST") == env::var("TARGET");
     if !(native && is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu")) {

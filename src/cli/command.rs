@@ -31,6 +31,8 @@ pub enum Own {
     Help(Vec<String>),
     /// A completion script.
     Completions(clap_complete::Shell),
+    /// The manual pages, into a folder.
+    Man(Option<PathBuf>),
     /// Sets the budget, and shows it.
     SetBudget(u32),
     /// Opens an editor.
@@ -76,6 +78,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         None => return Ok(Typed::Own(Own::Short)),
         Some(args::Command::Help { command }) => return Ok(Typed::Own(Own::Help(command))),
         Some(args::Command::Completions { shell }) => return Ok(Typed::Own(Own::Completions(shell))),
+        Some(args::Command::Man { folder }) => return Ok(Typed::Own(Own::Man(folder))),
         Some(args::Command::Run(args)) => return Ok(Typed::Own(Own::Run(args))),
         Some(args::Command::External(words)) => return Ok(Typed::Own(Own::External(words))),
         Some(args::Command::Fire { id, wait, dry_run: false }) => return Ok(Typed::Own(Own::Fire { id, wait })),

@@ -11,7 +11,7 @@ use super::args::Cli;
 use super::command::{self, Own, Typed};
 use super::output::Output;
 use super::render::{self, View};
-use super::{edit, external, help};
+use super::{complete, edit, external, help};
 use crate::app::{App, Effect, another_answer};
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request};
@@ -99,7 +99,7 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
         Typed::App(command) => render::render(app.execute(command)?, &view, output),
         Typed::Own(Own::Short) => help::short(&app, &view, output)?,
         Typed::Own(Own::Help(topic)) => help::help(&topic, &app, &view, output)?,
-        Typed::Own(Own::Completions(shell)) => help::completions(shell, output),
+        Typed::Own(Own::Completions(shell)) => output.stdout.push_str(&complete::script(shell)?),
         Typed::Own(Own::Edit { kind, id }) => edit::edit(kind, &id, &app, &view, output)?,
         Typed::Own(Own::External(typed)) => {
             super::refuse_json(json)?;
@@ -116,7 +116,8 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
             | Own::Follow(_)
             | Own::FollowInbox(_)
             | Own::Logs { .. }
-            | Own::ServiceLogs(_),
+            | Own::ServiceLogs(_)
+            | Own::Man(_),
         ) => {
             return Err(alone());
         }

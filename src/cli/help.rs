@@ -16,6 +16,14 @@ Examples:
 
 Exit code 1 if something is wrong.";
 
+/// Examples of `completions`.
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  source <(ollim-bot completions bash)     in ~/.bashrc
+  ollim-bot completions fish > ~/.config/fish/completions/ollim-bot.fish
+
+The shell asks ollim-bot at each Tab: jobs, runs and agents are offered as they are now.";
+
 /// Examples of `backup`.
 pub(super) const BACKUP: &str = "\
 Examples:
@@ -155,13 +163,6 @@ pub(super) fn short(app: &App, view: &View, output: &mut Output) -> Result<(), R
     Ok(())
 }
 
-/// A completion script.
-pub(super) fn completions(shell: clap_complete::Shell, output: &mut Output) {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "ollim-bot", &mut script);
-    output.stdout.push_str(&String::from_utf8_lossy(&script));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +184,7 @@ mod tests {
             if under.peek().is_none() || command.get_name() == "runs" {
                 found.push(path.to_owned());
             }
-            for sub in under {
+            for sub in under.filter(|sub| !sub.is_hide_set()) {
                 leaves(sub, format!("{path} {}", sub.get_name()).trim(), found);
             }
         }

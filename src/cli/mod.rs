@@ -5,12 +5,14 @@
 
 pub mod args;
 pub mod command;
+mod complete;
 mod edit;
 pub mod external;
 mod fire;
 pub mod fork;
 pub mod help;
 mod log;
+mod man;
 pub mod output;
 mod promise;
 pub mod render;
@@ -37,6 +39,9 @@ use crate::daemon::wire::RUN_TOKEN;
 use crate::home::Home;
 use crate::refusal::Refusal;
 
+/// `0.1.0 (5a91c0de12 2027-01-31)`: the commit that a release was built from, and its date (see `build.rs`).
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("OLLIM_BUILT_FROM"));
+
 /// The whole program: reads what was typed, does it, prints, and gives the exit code.
 #[must_use]
 pub fn main(argv: Vec<OsString>) -> ExitCode {
@@ -58,6 +63,11 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
     let flag = typed.as_ref().ok().and_then(|cli| cli.global.home.as_deref());
     // Set to nothing, or to what is no text, it is still there: whoever has it is a fork, and not the person.
     let token = env.as_it_is(RUN_TOKEN).map(|token| token.to_string_lossy().into_owned());
+    if let (Some(shell), None) = (env.as_it_is(complete::ASKED_BY), &token) {
+        let home = app::home(complete::home_in(argv), &env, &folder)?;
+        output.stdout = complete::answer(shell, argv, &folder, &for_person(home, env.clone()));
+        return Ok(());
+    }
     // A fork's `--home` is not looked at here: the service sees it, and refuses it.
     let home = app::home(flag.filter(|_| token.is_none()), &env, &folder)?;
     let app = for_person(home, env);
@@ -123,7 +133,8 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
             }
             Own::Short => help::short(app, &view, output)?,
             Own::Help(topic) => help::help(&topic, app, &view, output)?,
-            Own::Completions(shell) => help::completions(shell, output),
+            Own::Completions(shell) => output.stdout.push_str(&complete::script(shell)?),
+            Own::Man(folder) => man::man(folder.as_deref(), output)?,
         },
     }
     Ok(())

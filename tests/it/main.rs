@@ -18,6 +18,7 @@ mod cli_service;
 mod cli_waiting;
 mod cli_write;
 mod client_contract;
+mod completions;
 mod crash;
 mod cron_reference;
 mod default_build;

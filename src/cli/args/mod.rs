@@ -25,7 +25,7 @@ use crate::bot::budget::CAPACITY;
 #[derive(Debug, Parser)]
 #[command(
     name = "ollim-bot",
-    version,
+    version = super::VERSION,
     about = "A background job scheduler for a personal bot",
     disable_help_subcommand = true,
     max_term_width = 100
@@ -233,9 +233,16 @@ pub enum Command {
     /// The settings in force and where each came from
     Config,
     /// A completion script for your shell
+    #[command(after_help = super::help::COMPLETIONS)]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one a command
+    #[command(hide = true)]
+    Man {
+        /// A folder; without one, the first page is printed
+        folder: Option<PathBuf>,
     },
     /// Any other name: `ollim-bot-NAME`
     #[command(external_subcommand)]

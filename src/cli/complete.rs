@@ -1,0 +1,190 @@
+//! Completion. The shell asks this program at each Tab, so what it offers are the jobs, runs and agents that there are, and commands
+//! of one's own too.
+//!
+//! The scripts that clap writes ahead of time know none of these, and bash's offers nothing after the first word of a program with
+//! global flags (clap#6421).
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::builder::StyledStr;
+use clap::{Arg, CommandFactory as _};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, SubcommandCandidates};
+use clap_complete::env::Shells;
+
+use super::args::Cli;
+use crate::app::{App, Command, Outcome};
+use crate::channel::terminal::plain;
+use crate::definition::Kind;
+use crate::definition::fields::{FIELDS, Shape};
+use crate::journal::RunFilter;
+use crate::refusal::Refusal;
+
+/// Set by the script: which shell asks.
+pub(super) const ASKED_BY: &str = "OLLIM_COMPLETE";
+
+/// So many runs are offered.
+const RUNS: u32 = 50;
+
+/// What a value names.
+#[derive(Clone, Copy, Debug)]
+enum Names {
+    Jobs,
+    Of(Kind),
+    Failed,
+    Runs,
+    Going,
+    Agents,
+    Sessions,
+    Skills,
+    Zones,
+}
+
+/// The beginning of a command's path, one of its arguments, and what that names. The first that fits counts.
+const PLACES: &[(&str, &str, Names)] = &[
+    ("reminder retry", "id", Names::Failed),
+    ("reminder restore", "run", Names::Runs),
+    ("reminder", "id", Names::Of(Kind::Reminder)),
+    ("routine", "id", Names::Of(Kind::Routine)),
+    ("resume", "id", Names::Of(Kind::Routine)),
+    ("fire", "id", Names::Jobs),
+    ("runs", "id", Names::Jobs),
+    ("runs show", "run", Names::Runs),
+    ("cancel-run", "run", Names::Going),
+    ("next", "ids", Names::Jobs),
+    ("check", "files", Names::Jobs),
+    ("follow-up-chain", "chain", Names::Of(Kind::Reminder)),
+    ("policy", "definition", Names::Jobs),
+    ("agents show", "name", Names::Agents),
+    ("sessions", "session", Names::Sessions),
+    ("", "agent", Names::Agents),
+    ("", "skills", Names::Skills),
+    ("", "timezone", Names::Zones),
+];
+
+/// The script that makes a shell ask.
+///
+/// # Errors
+/// When there is none for this shell.
+pub(super) fn script(shell: clap_complete::Shell) -> Result<String, Refusal> {
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    let completer = shells.completer(&shell.to_string());
+    let completer = completer.ok_or_else(|| Refusal::user(format!("there is no completion for {shell}")))?;
+    completer
+        .write_registration(ASKED_BY, "ollim-bot", "ollim-bot", "ollim-bot", &mut script)
+        .map_err(|error| Refusal::environment(format!("cannot write the script: {error}")))?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
+}
+
+/// What a shell is told that asks: `argv` is `ollim-bot -- WORD…`, as its script calls us. Nothing where there is nothing to say: a
+/// line that is being typed must not be torn by an error.
+pub(super) fn answer(shell: &OsStr, argv: &[OsString], folder: &Path, app: &App) -> String {
+    let shells = Shells::builtins();
+    let Some(completer) = shell.to_str().and_then(|shell| shells.completer(shell)) else { return String::new() };
+    let words: Vec<OsString> = argv.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
+    let mut command = offering(Cli::command(), "", &Arc::new(app.clone()));
+    let known = app.clone();
+    command = command.add(SubcommandCandidates::new(move || {
+        known.external_commands().into_iter().map(CompletionCandidate::new).collect()
+    }));
+    command.build();
+    let mut answer = Vec::new();
+    if words.is_empty() || completer.write_complete(&mut command, words, Some(folder), &mut answer).is_err() {
+        return String::new();
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The data folder that the words name by `--home`.
+pub(super) fn home_in(argv: &[OsString]) -> Option<&Path> {
+    let named = argv.windows(2).find(|pair| pair[0] == "--home").map(|pair| Path::new(&pair[1]));
+    named.or_else(|| argv.iter().find_map(|word| word.to_str()?.strip_prefix("--home=").map(Path::new)))
+}
+
+/// The command, whose arguments know what they name.
+fn offering(command: clap::Command, path: &str, app: &Arc<App>) -> clap::Command {
+    let command = command.mut_args(|arg| match names(path, &arg) {
+        Some(offered) => {
+            let app = Arc::clone(app);
+            arg.add(ArgValueCandidates::new(move || offered(&app)))
+        }
+        None => arg,
+    });
+    command.mut_subcommands(|sub| {
+        let path = format!("{path} {}", sub.get_name());
+        offering(sub, path.trim(), app)
+    })
+}
+
+type Offer = Box<dyn Fn(&App) -> Vec<CompletionCandidate> + Send + Sync>;
+
+fn names(path: &str, arg: &Arg) -> Option<Offer> {
+    let below = |start: &str| {
+        start.is_empty() || path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    if let Some((.., names)) = PLACES.iter().find(|(start, id, _)| below(start) && arg.get_id() == *id) {
+        return Some(Box::new(|app| candidates(*names, app).unwrap_or_default()));
+    }
+    // A field whose values are words.
+    let long = arg.get_long()?;
+    let field = FIELDS.iter().find(|field| field.flags.iter().any(|flag| flag.long == long))?;
+    match field.shape {
+        Shape::Word(words) if arg.get_action().takes_values() => {
+            Some(Box::new(move |_| words().iter().map(CompletionCandidate::new).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// What there is; nothing where it cannot be read.
+fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
+    let candidate = |name: String, help: &str| {
+        let help = (!help.is_empty()).then(|| StyledStr::from(plain(help)));
+        CompletionCandidate::new(name).help(help)
+    };
+    let of = |kind| match app.execute(Command::List(kind)) {
+        Ok(Outcome::Jobs(list)) => Some(list),
+        _ => None,
+    };
+    let jobs = |kind| -> Option<Vec<CompletionCandidate>> {
+        let jobs = of(kind)?.jobs.into_iter();
+        Some(jobs.map(|job| candidate(job.definition.id.to_string(), &job.definition.description)).collect())
+    };
+    let runs = |keep: fn(&crate::journal::RunRecord) -> bool| -> Option<Vec<CompletionCandidate>> {
+        let filter = RunFilter { limit: Some(RUNS), ..RunFilter::default() };
+        let Ok(Outcome::Runs { runs, .. }) = app.execute(Command::Runs(filter)) else { return None };
+        let runs = runs.into_iter().filter(keep);
+        Some(runs.map(|run| candidate(run.run.to_string(), &format!("{} {}", run.id, run.outcome))).collect())
+    };
+    match names {
+        Names::Of(kind) => jobs(kind),
+        Names::Jobs => Some(jobs(Kind::Routine)?.into_iter().chain(jobs(Kind::Reminder)?).collect()),
+        Names::Failed => {
+            let failed = of(Kind::Reminder)?.failed.into_iter();
+            Some(failed.map(|failed| candidate(failed.id.to_string(), &failed.reason.unwrap_or_default())).collect())
+        }
+        Names::Runs => runs(|_| true),
+        Names::Going => runs(|run| !run.outcome.is_over()),
+        Names::Agents => match app.execute(Command::Agents) {
+            Ok(Outcome::Agents(agents)) => {
+                Some(agents.usable().map(|agent| candidate(agent.name.clone(), &agent.description)).collect())
+            }
+            _ => None,
+        },
+        Names::Sessions => match app.execute(Command::Sessions) {
+            Ok(Outcome::Sessions(sessions)) => {
+                let children = sessions.children.into_iter().map(|child| candidate(child.record.id.to_string(), ""));
+                Some(children.chain([candidate("main".into(), "")]).collect())
+            }
+            _ => None,
+        },
+        Names::Skills => {
+            let folders = std::fs::read_dir(app.home.skills()).ok()?.flatten();
+            let named = folders.filter(|entry| entry.path().join("SKILL.md").is_file());
+            Some(named.map(|entry| CompletionCandidate::new(entry.file_name())).collect())
+        }
+        Names::Zones => Some(chrono_tz::TZ_VARIANTS.iter().map(|zone| CompletionCandidate::new(zone.name())).collect()),
+    }
+}
