@@ -39,7 +39,9 @@ pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output
         output.json(&render::run_json(&run, view.zone));
         return Ok(());
     }
-    let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    let waits =
+        (run.outcome == RunState::Claimed).then(|| ": it waits, and a running service goes on with it".to_owned());
+    let why = run.error.as_ref().map(|error| format!(": {error}")).or(waits).unwrap_or_default();
     output.line(format!("{} {}{why}", run.id, render::state(run.outcome).replace('_', " ")));
     Ok(())
 }

@@ -35,7 +35,7 @@ use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
 use crate::schedule::{
-    Dispatcher, FireError, Housekeeping, HousekeepingError, LiveDefinitions, Schedule, ScheduleError,
+    Dispatcher, FireError, Housekeeping, HousekeepingError, LiveDefinitions, Schedule, ScheduleError, StageView,
 };
 use agent_sandbox::cgroup::Delegated;
 
@@ -325,9 +325,12 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> R
     let _ended = activity.wait_for(|now| now.loaded).await.is_err();
     let fired = schedule.fire(id).await;
     if let Ok(run) = &fired {
-        while schedule.snapshot(0).await.active.iter().any(|active| active.run == *run) {
-            // It would wait for ever. It stays claimed, and runs once there is an agent.
-            if activity.borrow().waiting_for_login || activity.changed().await.is_err() {
+        loop {
+            let now = schedule.snapshot(0).await;
+            let Some(active) = now.active.iter().find(|active| active.run == *run) else { break };
+            // It might wait for ever. It stays open, and a service goes on with it once there is an agent.
+            let waits = matches!(active.stage, StageView::Waiting | StageView::RetryIn(_));
+            if waits && now.waiting_for_login.is_some() || activity.changed().await.is_err() {
                 break;
             }
         }

@@ -107,3 +107,16 @@ fn a_chain_that_an_agent_began_waits_where_the_client_is_not_found() {
     assert!(!inbox(&bot).iter().any(|text| text.contains("Is the build green")), "{:?}", inbox(&bot));
     service.stop();
 }
+
+#[test]
+fn what_is_fired_without_a_service_does_not_wait_for_ever() {
+    let bot = TestBot::new().env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "/nowhere/claude");
+    bot.write(
+        "routines/listed.md",
+        "---\ncron: \"@yearly\"\nbackground: true\nallowed_tools: [Read]\n---\nRead the list.\n",
+    );
+    let fired = bot.run(["fire", "listed"]);
+    assert_eq!(fired.code, 1, "{fired:?}");
+    assert!(fired.stdout.contains("`/nowhere/claude` was not found"), "{fired:?}");
+    assert!(fired.stdout.ends_with("listed claimed: it waits, and a running service goes on with it\n"), "{fired:?}");
+}
