@@ -56,4 +56,5 @@ mod spawning;
 mod storm;
 mod system_prompt;
 mod turn_ends;
+mod unprivileged;
 mod wrapper;

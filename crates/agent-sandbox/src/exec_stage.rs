@@ -56,7 +56,7 @@ fn become_client(runner: &str) -> (u8, String) {
     if let Err(error) = setsid() {
         return (CANNOT_START, format!("no session of its own: {error}"));
     }
-    let (launch, stdin) = match receive_launch() {
+    let (launch, stdin, _until_then) = match receive_launch() {
         Ok(launch) => launch,
         Err(error) => return (CANNOT_START, format!("did not receive what to start: {error}")),
     };
@@ -75,12 +75,14 @@ fn become_client(runner: &str) -> (u8, String) {
     (CANNOT_START, format!("cannot start {}: {error}", launch.program.display()))
 }
 
-fn receive_launch() -> io::Result<(Launch, OwnedFd)> {
+/// What to start, its standard input, and the socket over which both came: it closes when the client is there, which the runner sees.
+fn receive_launch() -> io::Result<(Launch, OwnedFd, UnixStream)> {
     descriptors::close_inherited()?;
     // It holds the login for a moment; nobody of the same user may look into it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    let (line, stdin) = launch::receive(&mut UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))?;
-    Ok((launch::read(&line)?, stdin))
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (line, stdin) = launch::receive(&mut socket)?;
+    Ok((launch::read(&line)?, stdin, socket))
 }
 
 /// A pipe that holds the secret, for the client alone to inherit.

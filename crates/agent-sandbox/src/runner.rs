@@ -19,7 +19,7 @@ use std::time::Duration;
 use rustix::process::{
     DumpableBehavior, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior, wait,
 };
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -134,9 +134,11 @@ async fn serve(
     let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
     // One that has ended shows by its exit code.
     let _ = launch::hand_on(&mut stage, &line, stdin);
-    drop((stage, line));
+    drop(line);
+    stage.set_nonblocking(true)?;
+    let stage = tokio::net::UnixStream::from_std(stage)?;
     let mut answers = BufReader::new(from_service).lines();
-    let exceeded = exceeded(bounds.as_ref());
+    let exceeded = exceeded(bounds.as_ref(), stage);
     tokio::pin!(exceeded);
     loop {
         // It may have ended before its end could be signalled.
@@ -186,12 +188,14 @@ fn end_all(client: u32) -> io::Result<Option<WaitStatus>> {
     }
 }
 
-/// Waits until the run takes more than it may.
-async fn exceeded(bounds: Option<&Bounds>) -> String {
-    match bounds {
-        Some(bounds) => watch::exceeded(bounds).await,
-        None => std::future::pending().await,
-    }
+/// Waits until the run takes more than it may. `stage`: the exec stage's socket. It lets nobody look at it until it is the
+/// client, when the socket closes; before that there is nothing else to look at.
+async fn exceeded(bounds: Option<&Bounds>, mut stage: tokio::net::UnixStream) -> String {
+    let Some(bounds) = bounds else { return std::future::pending().await };
+    // Nothing is ever sent. An error is the end of it, too.
+    let _ = stage.read(&mut [0]).await;
+    drop(stage);
+    watch::exceeded(bounds).await
 }
 
 /// Sends the broker's questions to the service, until an empty one.

@@ -52,9 +52,9 @@ pub(crate) fn numbers_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
     Ok(below(root, &all).into_iter().map(|process| (process.pid, process.threads.max(1))).collect())
 }
 
-/// Whether a process has not ended.
-pub(crate) fn is_going(pid: u32) -> bool {
-    matches!(read(pid), Ok(Some(Process { ended: false, .. })))
+/// When a process started, in clock ticks since boot: with its number that names one process for ever. `None`: it has ended.
+pub(crate) fn start_of(pid: u32) -> Option<u64> {
+    read(pid).ok().flatten().filter(|process| !process.ended).map(|process| process.started)
 }
 
 /// Stops, then kills every process below `root`, whichever can be reached. Gives how many were seen; zombies are not counted. What

@@ -57,47 +57,53 @@ fn kilobytes(file: &str, names: &[&str]) -> io::Result<u64> {
     Ok(fields.sum::<u64>() * 1024)
 }
 
-/// Why the files that the processes of a run hold open cannot be counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Uncounted {
-    /// There are more descriptors than would be looked at in good time.
-    TooMany,
-    /// This process does not let itself be looked at: the file that it executes cannot be read.
-    Closed(u32),
+/// What the processes of a run hold open.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// Bytes of the files that have no name any more, or never had one (memfd_create(2)).
+    pub(crate) nameless: u64,
+    /// Processes that did not let themselves be looked at, by number and start: those that execute a file that cannot be read, and
+    /// every other one for the moment in which it becomes another program.
+    pub(crate) closed: BTreeSet<(u32, u64)>,
 }
 
-/// Bytes of the files that processes below `root` hold open and that have no name any more, or never had one (memfd_create(2)).
-/// `most`: how many descriptors are looked at.
+/// There are more descriptors than would be looked at in good time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
+
+/// What the processes below `root` hold open. `most`: how many descriptors are looked at.
 ///
 /// # Errors
-/// [`Uncounted`].
-pub(crate) fn nameless_files_below(root: u32, most: usize) -> Result<u64, Uncounted> {
+/// [`TooMany`].
+pub(crate) fn open_below(root: u32, most: usize) -> Result<Open, TooMany> {
     let mut seen = BTreeSet::new();
-    let (mut bytes, mut descriptors) = (0, 0);
+    let (mut found, mut descriptors) = (Open::default(), 0);
     for (pid, _) in tree::numbers_below(root).unwrap_or_default() {
         let open = match fs::read_dir(format!("/proc/{pid}/fd")) {
             Ok(open) => open,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tree::is_going(pid) => {
-                return Err(Uncounted::Closed(pid));
+            Err(error) => {
+                if error.kind() == io::ErrorKind::PermissionDenied {
+                    found.closed.extend(tree::start_of(pid).map(|start| (pid, start)));
+                }
+                // Otherwise it has ended.
+                continue;
             }
-            // It has ended.
-            Err(_) => continue,
         };
         for descriptor in open.flatten() {
             descriptors += 1;
             if descriptors > most {
-                return Err(Uncounted::TooMany);
+                return Err(TooMany);
             }
             if let Ok(file) = fs::metadata(descriptor.path())
                 && file.is_file()
                 && file.nlink() == 0
                 && seen.insert((file.dev(), file.ino()))
             {
-                bytes += file.blocks() * 512;
+                found.nameless += file.blocks() * 512;
             }
         }
     }
-    Ok(bytes)
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -124,8 +130,8 @@ mod tests {
         let file = folder.path().join("file");
         let script = format!("exec 5>{0} 6>&5; head -c 3M /dev/zero >&5; rm {0}", file.display());
         while_it_waits(&script, |root| {
-            assert_eq!(nameless_files_below(root, 2), Err(Uncounted::TooMany));
-            let bytes = nameless_files_below(root, 1000).unwrap();
+            assert_eq!(open_below(root, 2), Err(TooMany));
+            let bytes = open_below(root, 1000).unwrap().nameless;
             assert!((3 << 20..6 << 20).contains(&bytes), "{bytes}");
         });
     }
@@ -144,7 +150,7 @@ mod tests {
     fn a_process_that_nobody_waits_for_takes_a_number() {
         while_it_waits("for i in {1..20}; do sleep 0.2 & done; echo; exec sleep 60", |root| {
             let going =
-                || tree::numbers_below(root).unwrap().into_iter().filter(|(pid, _)| tree::is_going(*pid)).count();
+                || tree::numbers_below(root).unwrap().into_iter().filter(|(pid, _)| tree::start_of(*pid).is_some()).count();
             while going() > 1 {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }

@@ -1,5 +1,6 @@
 //! Looks whether a run has taken more than it may.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +13,7 @@ use tokio::time::Interval;
 
 use crate::cgroup;
 use crate::limits::Limits;
-use crate::usage::{self, Uncounted, Usage};
+use crate::usage::{self, TooMany, Usage};
 
 /// Between two looks at the processes.
 const PROCESSES: Duration = Duration::from_millis(500);
@@ -64,21 +65,31 @@ async fn processes_exceeded(bounds: &Bounds) -> String {
 
 async fn files_exceeded(bounds: &Bounds) -> String {
     let mut ticks = every(FILES);
+    let mut closed = BTreeSet::new();
     loop {
         ticks.tick().await;
         let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
-        let look = move || match usage::nameless_files_below(std::process::id(), MOST_OPEN) {
-            Ok(bytes) => too_much(&folder, bytes, most),
-            Err(Uncounted::TooMany) => Some(format!("it had more than {MOST_OPEN} descriptors open at once")),
-            Err(Uncounted::Closed(pid)) => Some(format!(
-                "process {pid} of it executes a file that cannot be read, so what it takes cannot be counted"
-            )),
+        let look = move || match usage::open_below(std::process::id(), MOST_OPEN) {
+            Ok(open) => (too_much(&folder, open.nameless, most), open.closed),
+            Err(TooMany) => (Some(format!("it had more than {MOST_OPEN} descriptors open at once")), BTreeSet::new()),
         };
         // A panic in there would be one of the standard library.
-        if let Ok(Some(what)) = tokio::task::spawn_blocking(look).await {
+        let Ok((what, closed_now)) = tokio::task::spawn_blocking(look).await else { continue };
+        if let Some(what) = what.or_else(|| still_closed(&closed, &closed_now)) {
             return what;
         }
+        closed = closed_now;
     }
+}
+
+/// Whether a process is closed at two looks, one after the other. At one look many an honest one is: while it becomes a program.
+fn still_closed(before: &BTreeSet<(u32, u64)>, now: &BTreeSet<(u32, u64)>) -> Option<String> {
+    before.intersection(now).next().map(|(pid, _)| {
+        format!(
+            "process {pid} of it executes a file that cannot be read, so what it takes cannot be counted; let the service's user \
+             read the file"
+        )
+    })
 }
 
 fn every(period: Duration) -> Interval {
@@ -166,6 +177,16 @@ mod tests {
         for (nameless, most) in [(0, 50_000), (950_000, 1_000_000), (2_000_000, 1_000_000)] {
             assert!(too_much(folder.path(), nameless, most).unwrap().contains("limits.disk"));
         }
+    }
+
+    #[test]
+    fn a_process_that_is_closed_for_a_moment_ends_no_run() {
+        let seen = |processes: &[(u32, u64)]| processes.iter().copied().collect();
+        let check = |before: &[(u32, u64)], now: &[(u32, u64)]| still_closed(&seen(before), &seen(now));
+        for (before, now) in [(&[][..], &[(7, 1)][..]), (&[(7, 1)], &[]), (&[(7, 1)], &[(8, 1)]), (&[(7, 1)], &[(7, 2)])] {
+            assert_eq!(check(before, now), None, "{before:?} {now:?}");
+        }
+        assert!(check(&[(7, 1), (8, 1)], &[(6, 1), (8, 1)]).unwrap().contains("process 8 of it"));
     }
 
     #[test]

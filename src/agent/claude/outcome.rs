@@ -134,7 +134,8 @@ fn of_exit(exit: &Exit, command: &Path, resumed: bool) -> AttemptEnd {
 
 /// Its processes took more than they may; the sentence says of what.
 pub(super) fn exceeded(what: &str) -> Failure {
-    let message = format!("the run was ended, since {what}; raise it in config.yaml if the job needs more");
+    let raise = if what.contains("`limits.") { "; raise it in config.yaml if the job needs more" } else { "" };
+    let message = format!("the run was ended, since {what}{raise}");
     Failure::new(FailureClass::LimitExceeded, message)
 }
 

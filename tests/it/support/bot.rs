@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,12 @@ pub struct TestBot {
     person: TempDir,
     home: PathBuf,
     env: Vec<(String, String)>,
+    /// As whom it runs; `None`: as whoever runs the tests.
+    user: Option<u32>,
 }
+
+/// Who owns nothing on most systems.
+const NOBODY: u32 = 65534;
 
 /// What one command did.
 #[derive(Debug)]
@@ -36,7 +42,7 @@ impl TestBot {
     pub fn bare() -> Self {
         let person = TempDir::with_prefix("ollim-test-").unwrap();
         let home = person.path().canonicalize().unwrap().join("bot");
-        Self { person, home, env: Vec::new() }
+        Self { person, home, env: Vec::new(), user: None }
     }
 
     /// An empty data folder, no agent client: `agent_client: notify`.
@@ -58,7 +64,7 @@ impl TestBot {
         for folder in ["routines", "reminders", "work", "bin"] {
             fs::create_dir_all(home.join(folder)).unwrap();
         }
-        Self { person, home, env: Vec::new() }
+        Self { person, home, env: Vec::new(), user: None }
     }
 
     /// See [`Self::with_client`].
@@ -67,6 +73,34 @@ impl TestBot {
             .env("OLLIM_CLAUDE", client.to_str().unwrap())
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "sk-test-not-a-key")
+    }
+
+    /// Everything is run by a user that is not root, as most people run it. `None`: this machine cannot do that with the
+    /// agent client `client`; standard error says why.
+    pub fn unprivileged(mut self, client: &Path) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return Some(self);
+        }
+        for program in [Path::new(env!("CARGO_BIN_EXE_ollim-bot")), client] {
+            let tried = Command::new(program).arg("--version").current_dir("/").uid(NOBODY).gid(NOBODY).output();
+            if !tried.as_ref().is_ok_and(|output| output.status.success()) {
+                eprintln!("skipped: {} cannot be run as user {NOBODY} here: {tried:?}", program.display());
+                return None;
+            }
+        }
+        self.user = Some(NOBODY);
+        for folder in [self.person().to_path_buf(), self.home.clone()] {
+            self.own(&folder);
+            fs::read_dir(folder).unwrap().for_each(|entry| self.own(&entry.unwrap().path()));
+        }
+        Some(self)
+    }
+
+    /// Gives a file to who runs the bot.
+    fn own(&self, path: &Path) {
+        if self.user.is_some() {
+            std::os::unix::fs::chown(path, self.user, self.user).unwrap();
+        }
     }
 
     /// Sets a variable of the environment.
@@ -98,6 +132,7 @@ impl TestBot {
         fs::create_dir_all(folder).unwrap();
         let mut file = tempfile::NamedTempFile::new_in(folder).unwrap();
         std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        self.own(file.path());
         file.persist(path).unwrap();
     }
 
@@ -135,6 +170,9 @@ impl TestBot {
             .env("IS_SANDBOX", "1")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command
     }
 
