@@ -90,6 +90,52 @@ fn what_a_granted_command_starts_sees_neither_state_nor_the_persons_home() {
     assert_eq!(bot.read("config.yaml").as_deref(), Some("user_name: xyzzy\n"));
 }
 
+/// A job with a wide shell writes code where it likes. In a command of the person's it would have that command's login and sockets.
+#[test]
+fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
+    let code = "import os; print('CODE', open(os.environ['OLLIM_HOME'] + '/tools/gmail/token').read())";
+    let plant = format!("echo \"{code}\" > $TMPDIR/sitecustomize.py; mkdir -p $TMPDIR/d notes; ");
+    for fields in ["", "disallowed_tools: [\"Bash(ollim-bot cal *)\"]\n", "allowed_tools: [Bash]\n"] {
+        let api = api(&[
+            &format!("{plant} ollim-bot gmail unread"),
+            &format!("{plant} PYTHONPATH=$TMPDIR ollim-bot gmail unread"),
+            &format!("{plant} HOME=$TMPDIR ollim-bot gmail unread"),
+            &format!("{plant} cd $TMPDIR/d && ollim-bot gmail unread"),
+            &format!("{plant} cd notes && ollim-bot gmail unread"),
+        ]);
+        let bot = TestBot::with_client(&client::real(), api.url());
+        bot.write("tools/gmail/token", "xyzzy");
+        bot.write("bin/letters.py", "words = 'LETTERS'\n");
+        bot.command_of_ones_own("cal", "#!/bin/sh\necho CAL\n");
+        client::executable(&bot.path("bin/help-gmail"), "#!/bin/sh\necho helped\n");
+        bot.command_of_ones_own(
+            "gmail",
+            "#!/usr/bin/python3\n\
+             import os, subprocess, letters\n\
+             print(letters.words, os.getcwd().endswith('/work'), 'LANG' in os.environ, 'OLLIM_RUN_TOKEN' in os.environ, flush=True)\n\
+             home = os.environ['OLLIM_HOME']\n\
+             subprocess.run([home + '/bin/help-gmail'])\n\
+             try: subprocess.run([home + '/bin/ollim-bot-cal', 'today'])\n\
+             except OSError as error: print(type(error).__name__)\n",
+        );
+        bot.live(fields);
+        let results = api.last().results();
+        // Another command starts by way of `ollim-bot` alone, which asks for it.
+        assert_eq!(
+            results[0].text.trim(),
+            "LETTERS True True True\nhelped\nPermissionError",
+            "{fields}{:?}",
+            results[0]
+        );
+        for result in &results[1..] {
+            assert!(result.is_error && !result.text.contains("LETTERS"), "{fields}{result:?}");
+        }
+        for result in &results {
+            assert!(!result.text.contains("CODE") && !result.text.contains("xyzzy"), "{fields}{result:?}");
+        }
+    }
+}
+
 #[test]
 fn the_login_and_the_persons_variables_do_not_reach_what_the_agent_starts() {
     let api = api(&["ollim-bot gmail env"]);

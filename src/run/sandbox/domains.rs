@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
@@ -238,7 +239,9 @@ impl SandboxPlan {
                     domain.execute.push(resolved(command));
                 }
                 domain.write.push(kept);
-                domain.execute.push(self.home.bin());
+                // It reads what lies beside it, and executes there what is no command: those start by way of the broker.
+                domain.read.push(self.home.bin());
+                domain.execute.extend(files_in(&self.home.bin()).filter(|file| !is_command(file)));
             }
         }
         Ok((tidy(domain), env))
@@ -319,6 +322,16 @@ impl SandboxPlan {
         let own = [self.home.work(), self.temporary(), self.shell_binary.clone()];
         agent_sandbox::without(&trees, guarded).into_iter().chain(own).collect()
     }
+}
+
+/// Whether a file is `ollim-bot` or a command of one's own, by its name.
+fn is_command(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ollim-bot"))
+}
+
+/// What lies in a folder; nothing where it cannot be listed.
+fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 fn joined(path: &[PathBuf]) -> String {

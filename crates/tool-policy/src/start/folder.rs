@@ -16,6 +16,8 @@ pub(super) enum FolderScope {
     BelowWork,
     /// There, in `$TMPDIR`, and in folders that `Read` rules open.
     InOpenFolders,
+    /// Everywhere.
+    Anywhere,
 }
 
 /// How many arguments are followed to where they lead, and how many bytes of them. Of a program that changes what they name, more
@@ -35,6 +37,7 @@ pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &R
     match holds {
         FolderScope::InWork => all(&|path| roots.work.contains(path)),
         FolderScope::BelowWork => all(&below_work),
+        FolderScope::Anywhere => true,
         FolderScope::InOpenFolders => {
             all(&|path| roots.is_temporary(path) || below_work(path))
                 || lists.grants_for("Read").any(|rule| grants_path(rule, &resolved, Access::Search, roots))

@@ -80,7 +80,7 @@ impl fmt::Display for Refusal {
                 let folder = clipped(&folder.to_string_lossy());
                 match holds {
                     FolderScope::InWork => {
-                        write!(f, "its rule holds in `work/` itself, and its folder is `{folder}`; run it in `work/`")
+                        write!(f, "it is granted in `work/` itself only, and its folder is `{folder}`; run it in `work/`")
                     }
                     _ => write!(f, "its folder is `{folder}`, outside of what is granted; run it in `work/`"),
                 }
@@ -110,12 +110,16 @@ pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Conte
 
 fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
     let own = start.own.as_deref().map(|words| Rights::own(words, context.application));
-    let wide = || Location::Outside(own.clone().unwrap_or_else(Rights::wide));
-    if lists.allow.is_none() {
-        return Ok(Grant { rule: None, location: wide() });
-    }
-    if let Some(rule) = lists.grants_for("Bash").find(|rule| rule.is_all()) {
-        return Ok(Grant { rule: Some(rule), location: wide() });
+    let everything = lists.grants_for("Bash").find(|rule| rule.is_all());
+    if lists.allow.is_none() || everything.is_some() {
+        let rights = own.unwrap_or_else(Rights::wide);
+        // With more rights than the shell that starts it has, it must not become another program by what that shell sets.
+        if !Rights::wide().covers(&rights)
+            && let Some(why) = unfit_surroundings(lists, FolderScope::Anywhere, start, context)
+        {
+            return Err(why);
+        }
+        return Ok(Grant { rule: everything, location: Location::Outside(rights) });
     }
     let mut best: Option<(&Rule, Rights)> = None;
     let mut refusal = None;
@@ -161,6 +165,19 @@ fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, context: &Context<'_>)
         }
         (false, _) => FolderScope::InOpenFolders,
     };
+    unfit_surroundings(lists, holds, start, context)
+}
+
+/// Why a start is refused for its folder or a variable. `holds`: where the rule holds. A command of the person's own starts in
+/// `work/`, whatever grants it: some programs take settings and code from their folder.
+fn unfit_surroundings(
+    lists: &RuleSet,
+    holds: FolderScope,
+    start: &Start<'_>,
+    context: &Context<'_>,
+) -> Option<Refusal> {
+    let extends = start.own.as_deref().is_some_and(|words| context.application.extension(words).is_some());
+    let holds = if extends { FolderScope::InWork } else { holds };
     if !folder::fits(&start.folder, holds, lists, context.roots) {
         return Some(Refusal::Folder { folder: start.folder.clone(), holds });
     }

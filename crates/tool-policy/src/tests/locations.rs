@@ -73,6 +73,59 @@ fn rights_follow_from_the_program_and_the_rule() {
     assert!(helpers.contains(&"gzip"));
 }
 
+/// A program that gets more than the shell that starts it has is not turned into another one by what that shell sets.
+#[test]
+fn what_has_more_than_its_shell_takes_no_variable_or_folder_that_could_change_it() {
+    const STEERING: &[&str] = &[
+        "PYTHONPATH",
+        "NODE_OPTIONS",
+        "PERL5OPT",
+        "RUBYOPT",
+        "JAVA_TOOL_OPTIONS",
+        "GCONV_PATH",
+        "OPENSSL_CONF",
+        "HOME",
+        "TMPDIR",
+        "XDG_CONFIG_HOME",
+        "UV_INDEX_URL",
+        "DENO_DIR",
+        "DOCKER_HOST",
+        "npm_config_prefix",
+        "https_proxy",
+        "FOO",
+    ];
+    let lists = [
+        ("no list", policy(None, None)),
+        ("a denylist", denying(&["Bash(git push *)", "Bash(bot cal *)"])),
+        ("a bare Bash", allowing(&["Bash"])),
+        ("everything", allowing(&["*"])),
+        ("narrow rules", allowing(&["Bash(bot *)", "Bash(docker *)", "Bash(git log *)"])),
+    ];
+    for (list, policy) in lists {
+        let place = |line: &str, folder: &str, env: &[(&str, &str)]| start_in(&policy, line, folder, env).location;
+        let mut more = 0;
+        for line in ["bot gmail unread", "bot next", "bot reminder list", "docker ps", "git log"] {
+            let Location::Outside(rights) = place(line, WORK, &[]) else { panic!("{list}: {line}") };
+            assert_eq!(place(line, WORK, &[("LC_ALL", "C"), ("TZ", "UTC"), ("since", "today")]), Location::Outside(rights.clone()));
+            if Rights::wide().covers(&rights) {
+                continue;
+            }
+            more += 1;
+            for name in STEERING {
+                assert_eq!(place(line, WORK, &[(name, "x")]), Location::Nowhere, "{list}: {name} {line}");
+            }
+        }
+        assert!(more >= 3, "{list}");
+        let temporary = "/home/u/.bot/state/runs/r1/tmp";
+        for folder in [temporary, "/home/u/.bot/work/notes", "/usr/share", "/"] {
+            assert_eq!(place("bot gmail unread", folder, &[]), Location::Nowhere, "{list}: {folder}");
+        }
+        assert!(matches!(place("bot next", temporary, &[]), Location::Outside(_)), "{list}");
+    }
+    // What has no more than its shell takes what that shell sets.
+    assert!(matches!(start_in(&denying(&["Bash(git push *)"]), "git log", "/", &[("FOO", "1")]).location, Location::Outside(_)));
+}
+
 #[test]
 fn a_filter_or_wrapper_that_its_rule_does_not_cover_runs_without_power() {
     let policy = allowing(&["Bash(sed -n *)", "Bash(sort *)", "Bash(bash notes/x.sh)", "Bash(cat today)"]);
