@@ -6,7 +6,7 @@
 
 use crate::fetch;
 use crate::programs::{self, Class, Effect, Guarded, Harmless, Options, Program, Syntax, git};
-use crate::start::{is_name, is_word};
+use crate::start::{changes_no_program, is_word};
 use crate::wildcard::STAR;
 
 /// An option that a rule must spell, found among words.
@@ -85,18 +85,18 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     })
 }
 
-/// Variables among the operands of a program that takes some: one that is more than a word is code, and one that names a program may name any. Each
-/// must be spelled by its name.
+/// Variables among the operands of a program that takes some, and that hands them to all that it starts: one that is more than a
+/// word is code, and any name that is not known to be harmless may be read by some program. Each must be spelled by its name.
 fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
-    const RESERVED: &[&str] = &["GNUMAKEFLAGS", "MAKE", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES", "SHELL"];
     let more = |word: &String| {
         let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
         let name = name.trim_end_matches([':', '+', '?']);
         let value = value.split(STAR).next().unwrap_or_default();
-        let runs = programs::named(value).runs_anything();
-        let plain = is_word(value) && !value.contains('/') && !runs;
+        let plain = is_word(value) && !value.contains('/') && !programs::named(value).runs_anything();
+        // By custom it makes the output long.
+        let verbose = name == "V" && value.bytes().all(|byte| byte.is_ascii_digit());
         let shown = format!("{name}=*");
-        let harmless = plain && is_name(name) && !RESERVED.contains(&name);
+        let harmless = plain && (verbose || changes_no_program(name, value));
         (!harmless || word.contains(STAR)).then(|| GivenOption { id: shown.clone(), shown, effect: Effect::Leads })
     };
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
@@ -254,7 +254,39 @@ mod tests {
         check("install -s --strip-program=x a b", &["strip-program"]);
         check("make test CC=sh", &["CC=*"]);
         check("make test cc=/x/y", &["cc=*"]);
-        check("make test V=1 TESTS=unit env=staging", &[]);
+        check("make test V=1 CI=true NODE_ENV=test TZ=UTC env=staging", &[]);
+    }
+
+    /// It hands them to all that it starts, which reads more names than anybody knows.
+    #[test]
+    fn a_variable_of_make_that_some_program_may_read_must_be_spelled() {
+        for name in [
+            "BASH_ENV",
+            "CC",
+            "GIT_DIR",
+            "HOME",
+            "LD_LIBRARY_PATH",
+            "LD_PRELOAD",
+            "MAKEFLAGS",
+            "NODE_OPTIONS",
+            "NODE_PATH",
+            "OLLIM_RUN_TOKEN",
+            "PATH",
+            "PERL5LIB",
+            "PYTHON",
+            "PYTHONPATH",
+            "SHELL",
+            "TESTS",
+            "VPATH",
+            "npm_config_prefix",
+            "https_proxy",
+            "x!",
+        ] {
+            for sign in ["=", ":=", "+=", "?=", "::="] {
+                check(&format!("make test {name}{sign}notes"), &[&format!("{name}=*")]);
+            }
+        }
+        check("make test V=rm", &["V=*"]);
     }
 
     #[test]

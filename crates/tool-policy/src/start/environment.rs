@@ -26,6 +26,11 @@ pub(crate) fn is_word(value: &str) -> bool {
 
 /// Whether a program is what it was with a variable of this value.
 pub(super) fn is_harmless(name: &str, value: &str, application: &Application) -> bool {
+    !is_reserved(name, application) && changes_no_program(name, value)
+}
+
+/// The same for an application that reserves no variables.
+pub(crate) fn changes_no_program(name: &str, value: &str) -> bool {
     const WORDS: &[&str] = &[
         "CARGO_TERM_COLOR",
         "CI",
@@ -53,7 +58,7 @@ pub(super) fn is_harmless(name: &str, value: &str, application: &Application) ->
         "GIT_COMMITTER_EMAIL",
         "GIT_COMMITTER_NAME",
     ];
-    if is_reserved(name, application) || !is_name(name) {
+    if !is_name(name) {
         return false;
     }
     // make puts a variable into the lines of its shell, and a shell evaluates one in arithmetic.

@@ -80,7 +80,10 @@ impl fmt::Display for Refusal {
                 let folder = clipped(&folder.to_string_lossy());
                 match holds {
                     FolderScope::InWork => {
-                        write!(f, "it is granted in `work/` itself only, and its folder is `{folder}`; run it in `work/`")
+                        write!(
+                            f,
+                            "it is granted in `work/` itself only, and its folder is `{folder}`; run it in `work/`"
+                        )
                     }
                     _ => write!(f, "its folder is `{folder}`, outside of what is granted; run it in `work/`"),
                 }

@@ -315,7 +315,7 @@ fn a_star_behind_code_that_is_named_leads_to_no_other_code() {
     grants(
         &named,
         &[
-            "make test -j4 -k ENV=prod V:=1",
+            "make test -j4 -k CI=true env=prod V:=1",
             "make out X=a␣b",
             "npm run build -- --prefix x",
             "cargo test -q --release -- --config x",
@@ -334,6 +334,10 @@ fn a_star_behind_code_that_is_named_leads_to_no_other_code() {
             "make test X=notes/../../x",
             "make test X=$(shell␣id)",
             "make test X!=id",
+            "make test PYTHONPATH=notes",
+            "make test env=prod PATH=notes",
+            "make test LD_LIBRARY_PATH=notes LD_PRELOAD=ev.so",
+            "make test BOT_RUN_TOKEN=forged",
             "make test X=a␣b",
             "make test .SHELLFLAGS=x",
             "make out X=a SHELL=x",

@@ -106,7 +106,10 @@ fn what_has_more_than_its_shell_takes_no_variable_or_folder_that_could_change_it
         let mut more = 0;
         for line in ["bot gmail unread", "bot next", "bot reminder list", "docker ps", "git log"] {
             let Location::Outside(rights) = place(line, WORK, &[]) else { panic!("{list}: {line}") };
-            assert_eq!(place(line, WORK, &[("LC_ALL", "C"), ("TZ", "UTC"), ("since", "today")]), Location::Outside(rights.clone()));
+            assert_eq!(
+                place(line, WORK, &[("LC_ALL", "C"), ("TZ", "UTC"), ("since", "today")]),
+                Location::Outside(rights.clone())
+            );
             if Rights::wide().covers(&rights) {
                 continue;
             }
@@ -123,7 +126,10 @@ fn what_has_more_than_its_shell_takes_no_variable_or_folder_that_could_change_it
         assert!(matches!(place("bot next", temporary, &[]), Location::Outside(_)), "{list}");
     }
     // What has no more than its shell takes what that shell sets.
-    assert!(matches!(start_in(&denying(&["Bash(git push *)"]), "git log", "/", &[("FOO", "1")]).location, Location::Outside(_)));
+    assert!(matches!(
+        start_in(&denying(&["Bash(git push *)"]), "git log", "/", &[("FOO", "1")]).location,
+        Location::Outside(_)
+    ));
 }
 
 #[test]
