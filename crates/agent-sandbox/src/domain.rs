@@ -108,14 +108,24 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// Enters the domain with the calling thread and all that it starts, and gives up root's privileges. Must be called in a
-    /// process of one thread.
+    /// Enters the domain with the calling thread and all that it starts, and gives up root's privileges. Within it further domains
+    /// can be entered. Must be called in a process of one thread.
     ///
     /// # Errors
     /// [`DomainError`]; the process must then not go on.
     pub fn enter(&self) -> Result<SandboxStatus, DomainError> {
         let more = Self { required: self.required, ..Self::default() };
-        Prepared::new(self)?.enter(&more)
+        Prepared::new(self)?.restrict(&more)
+    }
+
+    /// The same, where no further domain is entered.
+    ///
+    /// # Errors
+    /// As [`Self::enter`].
+    pub(crate) fn enter_last(&self) -> Result<SandboxStatus, DomainError> {
+        let status = self.enter()?;
+        seccomp::no_more_domains()?;
+        Ok(status)
     }
 
     /// Adds a rule for each place.
@@ -150,9 +160,15 @@ impl Prepared {
         Ok(Self { rules: domain.add_to(ruleset(domain.network)?)?, unprivileged })
     }
 
-    /// Enters the domain, with the files that `more` names besides. Of its other fields only `required` counts: network and
-    /// attributes are those that were prepared.
-    pub(crate) fn enter(self, more: &Domain) -> Result<SandboxStatus, DomainError> {
+    /// Enters the domain, with the files that `more` names besides, as the last one. Of its other fields only `required` counts:
+    /// network and attributes are those that were prepared.
+    pub(crate) fn enter_last(self, more: &Domain) -> Result<SandboxStatus, DomainError> {
+        let status = self.restrict(more)?;
+        seccomp::no_more_domains()?;
+        Ok(status)
+    }
+
+    fn restrict(self, more: &Domain) -> Result<SandboxStatus, DomainError> {
         let mut status = restrict(more.add_to(self.rules)?)?;
         if !self.unprivileged && status == SandboxStatus::Whole {
             status = SandboxStatus::Partly;
@@ -294,6 +310,20 @@ mod tests {
         check(&["/usr/no/such"], &["/bin", "/etc", "/home", "/opt", "/root", "/tmp"]);
         // A home of `/`, as some containers have it.
         check(&["/", "/tmp/bot"], &["/bin", "/etc", "/home", "/opt", "/root", "/tmp/a", "/usr"]);
+    }
+
+    /// What Landlock is told is memory that nobody counts.
+    #[test]
+    fn in_the_last_domain_there_is_no_landlock() {
+        // A domain belongs to a thread and what it starts.
+        let within = |enter: fn(&Domain) -> Result<SandboxStatus, DomainError>| {
+            let entering = std::thread::spawn(move || (enter(&Domain::default()).unwrap(), probe()));
+            entering.join().unwrap()
+        };
+        let (status, further) = within(Domain::enter);
+        assert_eq!(further, status, "a client starts shells, which enter theirs");
+        let (status, further) = within(Domain::enter_last);
+        assert_eq!((status, further), (probe(), SandboxStatus::Not));
     }
 
     #[test]

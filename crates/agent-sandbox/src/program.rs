@@ -80,7 +80,7 @@ fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::
     umask(Mode::from_raw_mode(spec.umask));
     let _kept = in_their_places(&spec.descriptors, handed, broker)?;
     spec.limits.apply()?;
-    prepared.enter(&spec.domain).map_err(io::Error::other)?;
+    prepared.enter_last(&spec.domain).map_err(io::Error::other)?;
     Ok(Some(become_program(spec.program, &request.argv, &spec.env)))
 }
 

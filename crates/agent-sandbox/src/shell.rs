@@ -75,7 +75,7 @@ fn start(args: &[OsString]) -> io::Result<()> {
     }
     let _held = at_its_number(socket)?;
     spec.limits.apply()?;
-    spec.domain.enter().map_err(io::Error::other)?;
+    spec.domain.enter_last().map_err(io::Error::other)?;
     let mut line = spelled(&spec).into_bytes();
     line.extend_from_slice(script.as_bytes());
     Err(Command::new(&spec.bash)
