@@ -149,8 +149,9 @@ mod tests {
     #[test]
     fn a_process_that_nobody_waits_for_takes_a_number() {
         while_it_waits("for i in {1..20}; do sleep 0.2 & done; echo; exec sleep 60", |root| {
-            let going =
-                || tree::numbers_below(root).unwrap().into_iter().filter(|(pid, _)| tree::start_of(*pid).is_some()).count();
+            let going = || {
+                tree::numbers_below(root).unwrap().into_iter().filter(|(pid, _)| tree::start_of(*pid).is_some()).count()
+            };
             while going() > 1 {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }

@@ -1,13 +1,14 @@
 //! Looks whether a run has taken more than it may.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytesize::ByteSize;
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, access, chmod, open, openat2, statat};
 use serde::{Deserialize, Serialize};
 use tokio::time::Interval;
 
@@ -129,40 +130,60 @@ fn too_much(folder: &Path, mut bytes: u64, most: u64) -> Option<String> {
         return Some(too_many_bytes());
     }
     let mut files = 0;
-    let mut folders = vec![folder.to_path_buf()];
+    let Ok(root) = open(folder, OFlags::PATH | FOLDER, Mode::empty()) else { return None };
+    let mut folders = vec![PathBuf::from(".")];
     while let Some(folder) = folders.pop() {
         if folder.as_os_str().len() > LONGEST_PATH {
             return Some("it made folders in its own folder that lie deeper than anything can reach".into());
         }
-        let listed = fs::read_dir(&folder).or_else(|error| match error.kind() {
-            // Closed by its mode, which would hide what is in it from us alone.
-            io::ErrorKind::PermissionDenied => {
-                fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).and_then(|()| fs::read_dir(&folder))
+        // Otherwise it is gone.
+        let Ok(mut entries) = listed(&root, &folder) else { continue };
+        while let Some(Ok(entry)) = entries.read() {
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
             }
-            _ => Err(error),
-        });
-        // It is gone.
-        let Ok(entries) = listed else { continue };
-        for entry in entries.flatten() {
-            let Ok(facts) = entry.metadata() else { continue };
+            let facts = entries.fd().and_then(|folder| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));
+            let Ok(facts) = facts else { continue };
             files += 1;
-            bytes += facts.blocks() * 512;
+            bytes += u64::try_from(facts.st_blocks).unwrap_or_default() * 512;
             if bytes > most {
                 return Some(too_many_bytes());
             }
             if files > MOST_FILES {
                 return Some(format!("it made more than {MOST_FILES} files in its own folder"));
             }
-            if facts.is_dir() {
-                folders.push(entry.path());
+            if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
+                folders.push(folder.join(OsStr::from_bytes(name.to_bytes())));
             }
         }
     }
     None
 }
 
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// What lies in a folder below `root`. The job may put another file or a link in the place of any of them meanwhile: nothing of
+/// the path is a link, and what is done is done to the folder that was found.
+fn listed(root: &OwnedFd, folder: &Path) -> rustix::io::Result<Dir> {
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let found = openat2(root, folder, OFlags::PATH | FOLDER, Mode::empty(), beneath)?;
+    let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+    // Closed by its mode, which would hide what is in it from us alone.
+    if access(&itself, Access::READ_OK | Access::EXEC_OK).is_err() {
+        chmod(&itself, Mode::RWXU)?;
+    }
+    Dir::new(open(&itself, OFlags::RDONLY | FOLDER, Mode::empty())?)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use rustix::process::geteuid;
+    use rustix::thread::{Uid, set_thread_res_uid};
+
     use super::*;
 
     #[test]
@@ -172,18 +193,75 @@ mod tests {
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("file"), vec![1; 100_000]).unwrap();
         // What a link leads to lies elsewhere.
-        std::os::unix::fs::symlink("/usr", deep.join("usr")).unwrap();
+        symlink("/usr", deep.join("usr")).unwrap();
         assert_eq!(too_much(folder.path(), 0, 1_000_000), None);
         for (nameless, most) in [(0, 50_000), (950_000, 1_000_000), (2_000_000, 1_000_000)] {
             assert!(too_much(folder.path(), nameless, most).unwrap().contains("limits.disk"));
         }
     }
 
+    /// A user that is not root, who alone is held by modes, for the calling thread.
+    fn as_nobody(folder: &Path) {
+        if geteuid().is_root() {
+            let nobody = Uid::from_raw(65534);
+            std::os::unix::fs::chown(folder, Some(65534), None).unwrap();
+            set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_closed_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let found = std::thread::spawn(move || {
+            as_nobody(&path);
+            [0o000, 0o400, 0o100].map(|mode| {
+                let closed = path.join(format!("{mode:o}"));
+                fs::create_dir(&closed).unwrap();
+                fs::write(closed.join("file"), vec![1; 100_000]).unwrap();
+                fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
+                let found = too_much(&path, 0, 50_000);
+                fs::remove_dir_all(&closed).unwrap();
+                (mode, found.is_some())
+            })
+        });
+        assert_eq!(found.join().unwrap(), [(0o000, true), (0o400, true), (0o100, true)]);
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_folder_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let modes = std::thread::spawn(move || {
+            as_nobody(&path);
+            let [own, precious] = ["own", "precious"].map(|name| path.join(name));
+            fs::create_dir(&own).unwrap();
+            fs::create_dir_all(precious.join("below")).unwrap();
+            symlink(&precious, own.join("swapped")).unwrap();
+            for folder in [precious.join("below"), precious.clone()] {
+                fs::set_permissions(folder, fs::Permissions::from_mode(0o200)).unwrap();
+            }
+            let root = open(&own, OFlags::PATH | FOLDER, Mode::empty()).unwrap();
+            for name in ["swapped", "swapped/below", "../precious", "/usr"] {
+                assert!(listed(&root, Path::new(name)).is_err(), "{name}");
+            }
+            let mode = fs::metadata(&precious).unwrap().permissions().mode() & 0o777;
+            fs::set_permissions(&precious, fs::Permissions::from_mode(0o700)).unwrap();
+            let below = precious.join("below");
+            let below_mode = fs::metadata(&below).unwrap().permissions().mode() & 0o777;
+            fs::set_permissions(&below, fs::Permissions::from_mode(0o700)).unwrap();
+            [mode, below_mode]
+        });
+        assert_eq!(modes.join().unwrap(), [0o200; 2]);
+    }
+
     #[test]
     fn a_process_that_is_closed_for_a_moment_ends_no_run() {
         let seen = |processes: &[(u32, u64)]| processes.iter().copied().collect();
         let check = |before: &[(u32, u64)], now: &[(u32, u64)]| still_closed(&seen(before), &seen(now));
-        for (before, now) in [(&[][..], &[(7, 1)][..]), (&[(7, 1)], &[]), (&[(7, 1)], &[(8, 1)]), (&[(7, 1)], &[(7, 2)])] {
+        for (before, now) in
+            [(&[][..], &[(7, 1)][..]), (&[(7, 1)], &[]), (&[(7, 1)], &[(8, 1)]), (&[(7, 1)], &[(7, 2)])]
+        {
             assert_eq!(check(before, now), None, "{before:?} {now:?}");
         }
         assert!(check(&[(7, 1), (8, 1)], &[(6, 1), (8, 1)]).unwrap().contains("process 8 of it"));
