@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Class, Effect, Options, Program, Syntax, base_name, executes, writes};
+use super::{Class, Effect, Names, Options, Program, Syntax, base_name, contains, executes, writes};
 use crate::options::{GivenOption, scan};
 use crate::wildcard::STAR;
 
@@ -271,21 +271,30 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
     let mut out: Vec<GivenOption> =
         others.into_iter().map(|option| option.split([STAR, '=']).next().unwrap_or_default()).map(executes).collect();
     let Some((subcommand, rest)) = arguments.get(at..).and_then(<[String]>::split_first) else { return out };
-    let word = |texts: &[&str]| rest.iter().any(|word| texts.contains(&word.as_str()));
     match subcommand.as_str() {
         "config" if config_reads(rest) => {}
         "config" => out.push(GivenOption { effect: Effect::Writes, ..executes("config") }),
         // Any other name can be an alias, which runs what the repository says.
         name if !name.contains(STAR) && entry(Some(name)).must_be_named() => out.push(executes(name)),
-        "bisect" if word(&["run"]) => out.push(executes("bisect run")),
-        "submodule" if word(&["foreach"]) => out.push(executes("submodule foreach")),
-        _ => {}
+        name => out.extend(leads_on(name, rest).map(|word| executes(&format!("{name} {word}")))),
     }
     out.extend(scan(options(Some(subcommand)), rest));
     out.extend(
         rest.iter().filter(|word| word.starts_with("ext::") || word.starts_with("fd::")).map(|_| executes("ext::")),
     );
     out
+}
+
+/// The word of a call behind which stands another program, or another call of git: of these subcommands every word but a few, since
+/// what stands behind it is not read.
+fn leads_on<'a>(subcommand: &str, arguments: &'a [String]) -> Option<&'a str> {
+    const FINAL: &[(&str, Names)] = &[
+        ("bisect", "bad good log new next old replay reset skip start terms"),
+        ("submodule", "absorbgitdirs add deinit init set-branch set-url status summary sync update"),
+    ];
+    let (_, words) = FINAL.iter().find(|(name, _)| *name == subcommand)?;
+    let word = arguments.iter().find(|word| !word.starts_with('-'))?;
+    (!word.contains(STAR) && !contains(words, word)).then_some(word)
 }
 
 /// Whether `git config` only reads: it says so before the first word that is no option, since behind a name the same words are
@@ -408,6 +417,15 @@ mod tests {
             ("config -f --get a.b c", "config"),
             ("checkout-index -a --pref=.git/", "prefix"),
             ("bisect run x", "bisect run"),
+            ("bisect visualize git -c alias.x=!y x", "bisect visualize"),
+            ("bisect view rebase -x y", "bisect view"),
+            ("bisect --quiet visualise", "bisect visualise"),
+            ("bisect start --term-old=fast", ""),
+            ("bisect good HEAD~3", ""),
+            ("bisect", ""),
+            ("submodule --quiet foreach x", "submodule foreach"),
+            ("submodule --quiet update --init", ""),
+            ("submodule", ""),
             ("submodule foreach x", "submodule foreach"),
             ("difftool -x y", "difftool"),
             ("commit -am x", ""),
