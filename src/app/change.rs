@@ -53,6 +53,7 @@ pub(super) fn retry(id: &str, app: &App) -> Result<Recorded, Refusal> {
     let id = DefinitionId::new(id);
     may_bring_back(&id, app)?;
     restore::require_absent(&id, app)?;
+    let _making = app.one_more()?;
     let at = restore::unused(&id, now.with_nanosecond(0).unwrap_or(now), &runs::open(app)?)?;
     let at = at.with_timezone(&app.zone()?).fixed_offset();
     match definition::restore_failed(&app.home, &id, at, &app.defaults()?) {

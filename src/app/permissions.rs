@@ -11,19 +11,30 @@ use crate::run::delegation::MADE_AT_MOST;
 use crate::run::tokens::RunAuthority;
 
 impl App {
-    /// Narrows a draft that is about to be written to what its maker has. The caller keeps the guard until the file is written:
-    /// runs make one job at a time, so that the count holds.
+    /// Narrows a draft that is about to be written to what its maker has. The caller keeps the guard until the file is written.
     ///
     /// # Errors
     /// When it asks for more, or there are too many jobs that runs have made.
     pub(super) fn narrow(&self, draft: &mut Draft) -> Result<Option<MutexGuard<'static, ()>>, Refusal> {
-        static MAKING: Mutex<()> = Mutex::new(());
         let Caller::Run(run) = &self.caller else { return Ok(None) };
         if draft.chain_depth > 0 || draft.chain_parent.is_some() || draft.created_by.is_some() {
             return Err(Refusal::denied("a chain's links and makers are noted by ollim-bot itself")
                 .hint("`ollim-bot follow-up-chain` makes the next link of a chain"));
         }
         run.limit.narrow(draft)?;
+        let making = self.one_more()?;
+        begin(run, "makes a job")?;
+        Ok(making)
+    }
+
+    /// Whether a run may have one more job of those that runs have made. The caller keeps the guard until the file is written: one
+    /// is written at a time, so that the count holds.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub(super) fn one_more(&self) -> Result<Option<MutexGuard<'static, ()>>, Refusal> {
+        static MAKING: Mutex<()> = Mutex::new(());
+        let Caller::Run(run) = &self.caller else { return Ok(None) };
         let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         if run.limit.is_counted() {
             let made = self.load()?.definitions.values().filter(|known| known.created_by.is_some()).count();
@@ -34,7 +45,6 @@ impl App {
                 .hint("report it: the person can cancel some"));
             }
         }
-        begin(run, "makes a job")?;
         Ok(Some(making))
     }
 

@@ -35,6 +35,7 @@ pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Recor
             )));
         }
     }
+    let _making = app.one_more()?;
     let zone = read.as_ref().map_or(defaults.zone, |read| read.zone);
     let now = app.now();
     let run_at = match when {

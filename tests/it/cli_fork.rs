@@ -327,18 +327,37 @@ fn a_job_changes_only_what_it_has_made_itself() {
 #[test]
 fn the_jobs_that_jobs_make_are_bounded() {
     let bot = TestBot::new();
+    let now = crate::support::bot::now();
+    // Two that are not there any more: one has fired, one has failed.
+    let own = "background: true\nallowed_tools: []\ntimeout: 5m\ncreated_by: triage\nretry: 0\n";
+    bot.write("reminders/fired.md", &crate::support::bot::reminder(now, own, "x"));
+    let service = bot.start();
+    let fired = service.until_ended("fired", 1)[0]["run"].as_str().unwrap().to_owned();
+    service.until("its file is gone", || bot.read("reminders/fired.md").is_none().then_some(()));
+    service.stop();
+    bot.write(
+        "reminders/failed/failed.md",
+        &crate::support::bot::reminder(now, &format!("{own}failed_reason: x\n"), "x"),
+    );
     let socket = serve(&bot, "cal");
-    let far = crate::support::bot::now() + chrono::TimeDelta::days(9);
+    let far = now + chrono::TimeDelta::days(9);
     for n in 0..ollim_bot::run::delegation::MADE_AT_MOST {
         bot.write(
             &format!("reminders/{n}.md"),
             &crate::support::bot::reminder(far, "background: true\ncreated_by: x\n", "x"),
         );
     }
-    let words = ["reminder", "add", "--in", "1h", "-m", "x", "--background"];
-    assert!(in_fork(&bot, socket.grant.token(), &words).contains("no more may be"));
-    bot.ok(["reminder", "cancel", "7"]);
-    assert!(in_fork(&bot, socket.grant.token(), &words).starts_with("exit: 0"));
+    let adds = ["reminder", "add", "--in", "1h", "-m", "x", "--background"];
+    let ways = [&adds[..], &["reminder", "restore", &fired, "--in", "9h"], &["reminder", "retry", "failed"]];
+    for words in ways {
+        let shown = in_fork(&bot, socket.grant.token(), words);
+        assert!(shown.contains("no more may be"), "{words:?}: {shown}");
+    }
+    for (n, words) in ways.iter().enumerate() {
+        bot.ok(["reminder", "cancel", &n.to_string()]);
+        let shown = in_fork(&bot, socket.grant.token(), words);
+        assert!(shown.starts_with("exit: 0"), "{words:?}: {shown}");
+    }
 }
 
 #[test]
