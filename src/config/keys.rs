@@ -149,7 +149,11 @@ settings! {
     /// The longest the agent may be silent in a run.
     inactivity_timeout: Duration = minutes(10), |v: &Value| v.span(SECOND), span, { example: "10m", }
     /// How many background runs go at once. More that fall due wait in their order.
-    max_concurrent_runs: usize = 4, |v: &Value| v.count(1).map(|n| n as usize), plain, { example: "4", }
+    max_concurrent_runs: usize = 4, |v: &Value| v.count(1).map(|n| n as usize), plain, {
+        example: "4",
+        details: "Agents that were spawned, and jobs that jobs have made, take at most half of it, rounded up; the rest is for the \
+                  jobs that you wrote. One that you fire by hand waits for no more than a free one.",
+    }
     /// How long runs may go on when the service is told to stop.
     shutdown_grace: Duration = Duration::from_secs(30), |v: &Value| v.span(Duration::ZERO), span, { example: "30s", }
     /// How many failures in a row of a routine you are told of, where its file does not say.

@@ -129,6 +129,12 @@ impl Definition {
         }
     }
 
+    /// Whether a run has made it, or may have: a spawned agent, or a job of a job's.
+    #[must_use]
+    pub fn is_made_by_run(&self) -> bool {
+        self.kind() == Kind::Session || self.created_by.is_some()
+    }
+
     /// The background settings; `None` for a foreground job.
     #[must_use]
     pub fn background(&self) -> Option<&Background> {

@@ -207,6 +207,8 @@ pub(super) struct ActiveOccurrences {
     retries: BTreeSet<(Instant, u64)>,
     /// How many attempts run in the background.
     background: usize,
+    /// How many of these are of what runs have made.
+    made_by_runs: usize,
     /// How many attempts run as turns of the main session.
     foreground: usize,
     /// Occurrences that will wait once the journal has recorded a claim or another attempt.
@@ -241,14 +243,20 @@ impl ActiveOccurrences {
             Stage::Waiting { .. } => _ = self.waiting.remove(&(due, number)),
             Stage::RetryAt(at) => _ = self.retries.remove(&(*at, number)),
             Stage::Running(Running { foreground: true, .. }) => self.foreground -= 1,
-            Stage::Running(_) => self.background -= 1,
+            Stage::Running(running) => {
+                self.background -= 1;
+                self.made_by_runs -= usize::from(running.definition.is_made_by_run());
+            }
             Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
         }
         match &stage {
             Stage::Waiting { .. } => _ = self.waiting.insert((due, number)),
             Stage::RetryAt(at) => _ = self.retries.insert((*at, number)),
             Stage::Running(Running { foreground: true, .. }) => self.foreground += 1,
-            Stage::Running(_) => self.background += 1,
+            Stage::Running(running) => {
+                self.background += 1;
+                self.made_by_runs += usize::from(running.definition.is_made_by_run());
+            }
             Stage::FindingFile | Stage::FileInvalid | Stage::Recording => {}
         }
         active.stage = stage;
@@ -302,6 +310,11 @@ impl ActiveOccurrences {
     /// How many attempts run as turns of the main session, or in the background.
     pub(super) fn running(&self, foreground: bool) -> usize {
         if foreground { self.foreground } else { self.background }
+    }
+
+    /// How many attempts of what runs have made run in the background.
+    pub(super) fn running_made_by_runs(&self) -> usize {
+        self.made_by_runs
     }
 
     /// Whether it must wait for another occurrence of its definition: one that is running or being recorded or, of a

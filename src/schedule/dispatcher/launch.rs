@@ -47,11 +47,18 @@ impl Dispatcher {
         if !background && !foreground {
             return None;
         }
+        // The rest is for the person's own, which one job could otherwise hold up for as long as it likes.
+        let made_by_runs = self.active.running_made_by_runs() < self.max_concurrent_runs.div_ceil(2);
         let next = self.active.waiting().find(|(number, active)| {
             let id = &active.occurrence.id;
-            let needs_main =
-                self.definitions.definition(id).is_some_and(|definition| definition.mode == Mode::Foreground);
-            (if needs_main { foreground } else { background })
+            let has_slot = match self.definitions.definition(id) {
+                Some(definition) if definition.mode == Mode::Foreground => foreground,
+                Some(definition) if definition.is_made_by_run() && active.priority != Priority::ByHand => {
+                    background && made_by_runs
+                }
+                _ => background,
+            };
+            has_slot
                 && self.gate.admits(active)
                 && !self.active.is_behind(*number, id)
                 // A newer occurrence may supersede this one.

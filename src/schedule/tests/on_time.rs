@@ -7,7 +7,7 @@ use chrono::{TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
 use super::support::*;
-use crate::definition::{Definition, Mode, OnMissed, OnOverlap};
+use crate::definition::{Definition, DefinitionId, Mode, OnMissed, OnOverlap};
 
 #[tokio::test(start_paused = true)]
 async fn a_reminder_fires_at_its_time_and_its_file_goes() {
@@ -220,4 +220,50 @@ async fn the_real_clock_is_followed() {
     life.stop(Duration::from_secs(30)).await;
     assert_eq!(world.starts().len(), 1);
     assert_eq!(world.files_left(), [""; 0]);
+}
+
+/// One job can make as much as it likes; what the person wrote has its slots all the same.
+#[tokio::test(start_paused = true)]
+async fn what_runs_have_made_leaves_slots_for_the_persons_own() {
+    for (slots, made_at_once) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+        let mut world = World::new();
+        world.slots = slots;
+        world.script(|job| match job.definition.is_made_by_run() {
+            true => vec![Act::Take(Duration::from_secs(3600))],
+            false => Vec::new(),
+        });
+        let mut all: Vec<Definition> = (0..8)
+            .map(|n| Definition { created_by: Some(DefinitionId::new("mail")), ..reminder(&format!("made-{n}")) })
+            .map(|made| at_time(made, march("01T12:01:00")))
+            .collect();
+        all.push(at_time(reminder("own"), march("01T12:02:00")));
+        let life = world.begin(&all);
+        minutes(3).await;
+        let started = world.started();
+        assert_eq!(
+            started.iter().filter(|line| line.starts_with("made-")).count(),
+            made_at_once,
+            "{slots}: {started:?}"
+        );
+        assert_eq!(started.contains(&"own 01T12:02:00".to_owned()), slots > 1, "{slots}: {started:?}");
+        minutes(10 * 60).await;
+        let outcomes = world.reader().occurrences(None).unwrap();
+        assert_eq!(outcomes.iter().filter(|found| found.outcome.is_some()).count(), 9, "{slots}: {outcomes:?}");
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+/// A person who fires such a job waits for no more than a slot.
+#[tokio::test(start_paused = true)]
+async fn what_a_run_has_made_and_a_person_fires_has_a_slot() {
+    let mut world = World::new();
+    world.slots = 2;
+    world.script(|_| vec![Act::Hang]);
+    let made = |id: &str| Definition { created_by: Some(DefinitionId::new("mail")), ..reminder(id) };
+    let life = world.begin(&[at_time(made("first"), march("01T12:01:00")), made("second")]);
+    minutes(2).await;
+    life.schedule.fire(DefinitionId::new("second")).await.unwrap();
+    seconds(1).await;
+    assert_eq!(world.started(), ["first 01T12:01:00", "second 01T12:02:00"]);
+    life.stop(Duration::ZERO).await;
 }
