@@ -131,7 +131,7 @@ fn an_agent_that_is_not_there_or_broken_is_a_located_problem() {
     assert!(bot.names("reminders").is_empty());
     let plan = add("Plan");
     assert!(plan.code == 0 && plan.stderr.contains("the job can neither reach you nor report"), "{plan:?}");
-    assert_eq!(add("general-purpose").stderr, "");
+    assert!(!add("general-purpose").stderr.contains("can neither reach you"));
     let list = bot.json(["reminder", "list"]);
     let mut agents: Vec<&str> = list.as_array().unwrap().iter().map(|one| one["agent"].as_str().unwrap()).collect();
     agents.sort_unstable();

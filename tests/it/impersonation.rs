@@ -80,7 +80,7 @@ say() {
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
-s.sendall((json.dumps({"token": sys.argv[2]}) + "\n" + sys.argv[3] + "\n").encode())
+s.sendall((json.dumps({"token": sys.argv[2], "protocol": 2}) + "\n" + sys.argv[3] + "\n").encode())
 print(s.makefile().readline().strip())
 END
 }
