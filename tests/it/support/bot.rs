@@ -77,6 +77,7 @@ impl TestBot {
 
     /// Everything is run by a user that is not root, as most people run it. `None`: this machine cannot do that with the
     /// agent client `client`; standard error says why.
+    #[expect(clippy::print_stderr, reason = "a test says what it could not show")]
     pub fn unprivileged(mut self, client: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             return Some(self);
