@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 /// Lets a routine fire, or keeps it from firing.
 pub(super) fn set_enabled(id: &str, enabled: bool, app: &App) -> Result<Outcome, Refusal> {
     let loaded = app.load()?;
-    let found = jobs::named(id, Kind::Routine, &loaded)?;
+    let found = jobs::find(id, Some(Kind::Routine), &loaded)?;
     if found.enabled == enabled {
         return Ok(Outcome::Unchanged { id: found.id.clone(), enabled });
     }
@@ -27,7 +27,7 @@ pub(super) fn set_enabled(id: &str, enabled: bool, app: &App) -> Result<Outcome,
 /// Deletes a definition's file.
 pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Job, Refusal> {
     let loaded = app.load()?;
-    let found = jobs::named(id, kind, &loaded)?;
+    let found = jobs::find(id, Some(kind), &loaded)?;
     app.may_change([&*found])?;
     if !definition::remove(&app.home, &found.file)? {
         return Err(Refusal::user(format!("{} is gone already", found.file.display())));
@@ -38,7 +38,7 @@ pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Job, Refusal> {
 /// Lets a reminder fire so long from now instead. Its file keeps everything else.
 pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<Recorded, Refusal> {
     let loaded = app.load()?;
-    let found = jobs::named(id, Kind::Reminder, &loaded)?;
+    let found = jobs::find(id, Some(Kind::Reminder), &loaded)?;
     app.may_change([&*found])?;
     let run_at = whole_second(add::later(app.now(), span, found.zone)?);
     let value = Some(FieldValue::Text(run_at.to_rfc3339()));

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 /// Sets what was asked for.
 pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Result<Recorded, Refusal> {
     let loaded = app.load()?;
-    let found = jobs::named(id, kind, &loaded)?;
+    let found = jobs::find(id, Some(kind), &loaded)?;
     app.may_change([&*found])?;
     not_together(&changes.fields)?;
     if let Some(body) = &changes.message {
@@ -120,7 +120,7 @@ fn path_of(kind: Kind, id: &str, loaded: &Loaded) -> Result<PathBuf, Refusal> {
     files.sort();
     files.dedup();
     match files[..] {
-        [] => Ok(jobs::named(id, kind, loaded)?.file.clone()),
+        [] => Ok(jobs::find(id, Some(kind), loaded)?.file.clone()),
         [one] => Ok(one.clone()),
         _ => {
             let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

@@ -118,17 +118,6 @@ pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Ar
     }
 }
 
-/// The definition of just this id: what changes something takes no beginnings of names.
-///
-/// # Errors
-/// When there is none, or its file has an error.
-pub(super) fn named(id: &str, kind: Kind, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
-    match loaded.definitions.get(&DefinitionId::new(id)) {
-        Some(definition) if definition.kind() == kind => Ok(Arc::clone(definition)),
-        _ => Err(not_found(id, Some(kind), loaded)),
-    }
-}
-
 fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
     let what = kind.map_or_else(|| "job".to_owned(), |kind| kind.to_string());
     let broken = |problem: &&Problem| {

@@ -190,7 +190,7 @@ impl App {
             Command::Init { force } => init::init(force, self).map(Outcome::Made),
             Command::Spawn(request) => sessions::spawn(request, self).map(Outcome::Service),
             Command::Fire { id } => service::fire(&id, self),
-            Command::Service(command) => service::ask(command, self).map(Outcome::Service),
+            Command::Service(command) => service::ask(service::named(command, self)?, self).map(Outcome::Service),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{App, Outcome, jobs};
+use super::{App, Outcome, jobs, runs};
 use crate::bot::budget::PingBudget;
 use crate::definition::DefinitionId;
 use crate::journal::{Event, EventFilter, RunId, RunState};
@@ -167,6 +167,19 @@ pub trait Service: Send + Sync {
 pub(super) fn ask(command: ServiceCommand, app: &App) -> Result<ServiceReply, Refusal> {
     app.require_home()?;
     app.service.ask(command)?.ok_or_else(not_running)
+}
+
+/// The same with the whole ids of what it names: the beginning of one is enough, and what nobody knows is said as such.
+pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand, Refusal> {
+    Ok(match command {
+        ServiceCommand::Resume { id: Some(id) } => {
+            ServiceCommand::Resume { id: Some(jobs::find(id.as_str(), None, &app.load()?)?.id.clone()) }
+        }
+        ServiceCommand::CancelRun { run } => {
+            ServiceCommand::CancelRun { run: runs::named(run.as_str(), &runs::open(app)?)?.run }
+        }
+        other => other,
+    })
 }
 
 /// Runs a definition now.

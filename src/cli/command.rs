@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::args::{self, Changes, ExplainArgs, ReminderAdd, SpawnArgs, ToolArgs};
+use super::args::{self, Changes, ExplainArgs, ReminderAdd, RoutineAdd, SpawnArgs, ToolArgs};
 use crate::app::{Command, Each, FieldChange, FieldChanges, LogFilter, ServiceCommand, When};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
@@ -95,13 +95,13 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             }),
         },
         Some(args::Command::Inbox { count, follow: true }) => {
-            return Ok(Typed::Own(Own::FollowInbox(at_most(count))));
+            return Ok(Typed::Own(Own::FollowInbox(count)));
         }
         Some(args::Command::Logs { about, follow, since, count }) => {
             return Ok(Typed::Own(Own::Logs { filter: LogFilter { about, since, count }, follow }));
         }
         Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
-        Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count: at_most(count) },
+        Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count },
         Some(args::Command::Status) => Command::Status,
         // Inside a fork there is no folder, and both are refused.
         Some(args::Command::Backup { file, secrets }) => Command::Backup { file: absolute(file, folder), secrets },
@@ -137,8 +137,8 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         }
         Some(args::Command::FollowUpChain { chain: None, delay }) => Command::FollowUp { delay },
         Some(args::Command::FollowUpChain { chain: Some(chain), delay }) => Command::ProlongChain { chain, delay },
-        Some(args::Command::Routine(routine)) => return of_routine(routine),
-        Some(args::Command::Reminder(reminder)) => return of_reminder(reminder),
+        Some(args::Command::Routine(routine)) => return of_routine(routine, folder),
+        Some(args::Command::Reminder(reminder)) => return of_reminder(reminder, folder),
     };
     Ok(Typed::App(app))
 }
@@ -147,14 +147,15 @@ fn absolute(file: PathBuf, folder: Option<&Path>) -> PathBuf {
     folder.map_or(file.clone(), |folder| folder.join(file))
 }
 
-fn of_routine(routine: args::Routine) -> Result<Typed, Refusal> {
+fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Refusal> {
     use args::Routine;
     let kind = Kind::Routine;
     Ok(Typed::App(match routine {
         Routine::List => Command::List(kind),
         Routine::Show { id } => Command::Show { kind, id },
         Routine::Add(args) => {
-            let draft = Box::new(FieldChange::draft(kind, args.message, &args.fields.0)?);
+            let RoutineAdd { text, message, fields } = *args;
+            let draft = Box::new(FieldChange::draft(kind, body(text.or(message), folder)?, &fields.0)?);
             Command::Add { draft, when: None }
         }
         Routine::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
@@ -164,16 +165,16 @@ fn of_routine(routine: args::Routine) -> Result<Typed, Refusal> {
     }))
 }
 
-fn of_reminder(reminder: args::Reminder) -> Result<Typed, Refusal> {
+fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed, Refusal> {
     use args::Reminder;
     let kind = Kind::Reminder;
     Ok(Typed::App(match reminder {
         Reminder::List => Command::List(kind),
         Reminder::Show { id } => Command::Show { kind, id },
         Reminder::Add(args) => {
-            let ReminderAdd { message, delay, span, at, fields } = *args;
+            let ReminderAdd { text, message, delay, span, at, fields } = *args;
             let minutes = |minutes: u32| Duration::from_secs(u64::from(minutes) * 60);
-            let draft = Box::new(FieldChange::draft(kind, message, &fields.0)?);
+            let draft = Box::new(FieldChange::draft(kind, body(text.or(message), folder)?, &fields.0)?);
             Command::Add { draft, when: when(span.or(delay.map(minutes)), at) }
         }
         Reminder::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
@@ -192,6 +193,19 @@ fn edit(kind: Kind, id: String, changes: Changes) -> Typed {
     }
     let changes = FieldChanges { message, when: when(span, at), fields: fields.0 };
     Typed::App(Command::Edit { kind, id, changes: Box::new(changes) })
+}
+
+/// The prompt as it was given; `-`: from standard input, which only the person's own process has.
+fn body(given: Option<String>, folder: Option<&Path>) -> Result<String, Refusal> {
+    match given {
+        Some(dash) if dash == "-" && folder.is_some() => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| Refusal::user(format!("standard input cannot be read: {error}"))),
+        Some(dash) if dash == "-" => {
+            Err(Refusal::user("a job has no standard input to hand on").hint("give the text itself"))
+        }
+        Some(text) => Ok(text),
+        None => Ok(String::new()),
+    }
 }
 
 fn when(span: Option<Duration>, at: Option<String>) -> Option<When> {

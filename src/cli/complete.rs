@@ -8,12 +8,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::Arg;
 use clap::builder::StyledStr;
-use clap::{Arg, CommandFactory as _};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, SubcommandCandidates};
 use clap_complete::env::Shells;
 
-use super::args::Cli;
+use super::examples;
 use crate::app::{App, Command, Outcome};
 use crate::channel::terminal::plain;
 use crate::definition::Kind;
@@ -84,7 +84,7 @@ pub(super) fn answer(shell: &OsStr, argv: &[OsString], folder: &Path, app: &App)
     let shells = Shells::builtins();
     let Some(completer) = shell.to_str().and_then(|shell| shells.completer(shell)) else { return String::new() };
     let words: Vec<OsString> = argv.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
-    let mut command = offering(Cli::command(), "", &Arc::new(app.clone()));
+    let mut command = offering(examples::command(), "", &Arc::new(app.clone()));
     let known = app.clone();
     command = command.add(SubcommandCandidates::new(move || {
         known.external_commands().into_iter().map(CompletionCandidate::new).collect()

@@ -4,14 +4,12 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use clap::Parser as _;
 use tokio::runtime::Handle;
 
-use super::args::Cli;
 use super::command::{self, Own, Typed};
 use super::output::Output;
 use super::render::{self, View};
-use super::{complete, edit, external, help};
+use super::{complete, edit, examples, external, help};
 use crate::app::{App, Effect, another_answer};
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request};
@@ -78,7 +76,7 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
     if decision.verdict == Verdict::Deny {
         return Err(Refusal::denied(decision.reason));
     }
-    let cli = match Cli::try_parse_from(words) {
+    let cli = match examples::parse(words) {
         Ok(cli) => cli,
         Err(error) => {
             super::usage(&error, output);

@@ -1,55 +1,10 @@
 //! `help`: every command with an example each. This is what an agent reads, so it is plain and short.
 
-use clap::CommandFactory as _;
-
-use super::args::Cli;
+use super::examples;
 use super::output::Output;
 use super::render::{self, View};
 use crate::app::{App, Command, Outcome};
 use crate::refusal::Refusal;
-
-/// Examples of `doctor`.
-pub(super) const DOCTOR: &str = "\
-Examples:
-  ollim-bot doctor --fix
-  ollim-bot doctor --json | jq '.findings[] | select(.health == \"wrong\")'
-
-Exit code 1 if something is wrong.";
-
-/// Examples of `completions`.
-pub(super) const COMPLETIONS: &str = "\
-Examples:
-  source <(ollim-bot completions bash)     in ~/.bashrc
-  ollim-bot completions fish > ~/.config/fish/completions/ollim-bot.fish
-
-The shell asks ollim-bot at each Tab: jobs, runs and agents are offered as they are now.";
-
-/// Examples of `backup`.
-pub(super) const BACKUP: &str = "\
-Examples:
-  ollim-bot backup /media/usb/bot-$(date +%F).tar
-  ollim-bot backup --secrets /root/bot.tar
-
-The file is readable by you alone. It is a tar archive: `tar tvf FILE` lists it.";
-
-/// Examples of `restore`.
-pub(super) const RESTORE: &str = "\
-Examples:
-  ollim-bot restore /media/usb/bot-2027-01-31.tar
-  ollim-bot --home /tmp/look restore bot.tar
-
-Nothing that is there is overwritten. End the service on the old machine first: two bots with the
-same jobs would each fire every one.";
-
-/// Examples of `service`.
-pub(super) const SERVICE: &str = "\
-Examples:
-  ollim-bot service install
-  ollim-bot service logs -f
-
-The unit is your own manager's (systemctl --user). It starts when you log in and ends when you log
-out, unless you linger: `loginctl enable-linger`. With --system it is the machine's, runs as the
-owner of the data folder, and starts at boot.";
 
 const HELP: &str = "\
 ollim-bot: runs jobs written as markdown files, on time, with only the tools each file allows
@@ -135,7 +90,7 @@ pub(super) fn help(topic: &[String], app: &App, view: &View, output: &mut Output
         }
         return Ok(());
     }
-    let mut root = Cli::command();
+    let mut root = examples::command();
     root.build();
     let mut command = &mut root;
     for word in topic {
@@ -189,7 +144,7 @@ mod tests {
             }
         }
         let mut commands = Vec::new();
-        leaves(&Cli::command(), "", &mut commands);
+        leaves(&examples::command(), "", &mut commands);
         let listed: Vec<&str> = HELP
             .lines()
             .filter_map(|line| line.strip_prefix("  ")?.split("  ").next())
@@ -200,22 +155,8 @@ mod tests {
         }
         for line in HELP.lines().filter_map(|line| line.split_once(" ollim-bot ")) {
             let example = line.1.split("  ").next().unwrap();
-            let words = words(example);
-            Cli::command().try_get_matches_from(std::iter::once("ollim-bot".to_owned()).chain(words)).unwrap();
+            let words = examples::words(example);
+            examples::command().try_get_matches_from(std::iter::once("ollim-bot".to_owned()).chain(words)).unwrap();
         }
-    }
-
-    /// Words with single quotes.
-    fn words(line: &str) -> Vec<String> {
-        let mut words = vec![String::new()];
-        let mut quoted = false;
-        for c in line.chars() {
-            match c {
-                '\'' => quoted = !quoted,
-                ' ' if !quoted => words.push(String::new()),
-                c => words.last_mut().unwrap().push(c),
-            }
-        }
-        words
     }
 }

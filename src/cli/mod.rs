@@ -7,6 +7,7 @@ pub mod args;
 pub mod command;
 mod complete;
 mod edit;
+pub mod examples;
 pub mod external;
 mod fire;
 pub mod fork;
@@ -25,7 +26,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Cli, Color};
 use command::{Own, Typed};
@@ -45,7 +47,7 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("OLLIM_BUILT_F
 /// The whole program: reads what was typed, does it, prints, and gives the exit code.
 #[must_use]
 pub fn main(argv: Vec<OsString>) -> ExitCode {
-    let typed = Cli::try_parse_from(&argv);
+    let typed = examples::parse(&argv);
     let color = typed.as_ref().map_or(Color::Auto, |cli| cli.global.color);
     let mut output = Output::to_stdout(color);
     if let Err(refusal) = start(&argv, typed, &mut output) {
@@ -142,9 +144,9 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
 
 /// What clap says of a line that it cannot read, or of `--help` and `--version`, in our own form.
 fn usage(error: &clap::Error, output: &mut Output) {
-    let text = error.render().ansi().to_string();
-    if !error.use_stderr() {
-        output.stdout.push_str(&text);
+    // A group alone lists its commands.
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        output.stdout.push_str(&error.render().ansi().to_string());
         return;
     }
     let plain = error.render().to_string();
@@ -160,6 +162,11 @@ fn usage(error: &clap::Error, output: &mut Output) {
         } else if !line.is_empty() && !line.starts_with("For more information") {
             message.push(line.strip_prefix("error: ").unwrap_or(line).to_owned());
         }
+    }
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(meant) = examples::meant(word)
+    {
+        hints.insert(0, format!("did you mean `{meant}`?"));
     }
     let failed = hints.into_iter().fold(Refusal::user(message.join(" ")), Refusal::hint);
     output.fail(&failed);

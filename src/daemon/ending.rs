@@ -83,7 +83,10 @@ impl Ending {
         tokio::select! {
             () = self.signals.next() => {
                 let grace = self.settings.borrow().shutdown_grace;
-                tracing::info!("ending: runs that are going have {} to finish", humantime::format_duration(grace));
+                tracing::info!(
+                    "ending: runs that are going have {} to finish; a second signal (Ctrl-C) ends them at once",
+                    humantime::format_duration(grace)
+                );
             }
             () = span(self.until.after) => tracing::info!("ending: the time is over"),
             () = idle(self.schedule.activity(), self.clock), if self.until.idle => {

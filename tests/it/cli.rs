@@ -44,7 +44,7 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
     exit: 1
     -- stderr
     error: the argument '--in <SPAN>' cannot be used with '--delay <MINUTES>'
-    hint: usage: ollim-bot reminder add --message <TEXT> --in <SPAN>
+    hint: usage: ollim-bot reminder add --message <TEXT> --in <SPAN> [TEXT]
     ");
     insta::assert_snapshot!(typed(&bot, &["runs", "--wrong"]), @"
     exit: 1
@@ -87,7 +87,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
 
     Options:
       -m, --message <TEXT>              What the agent is to do: the prompt
-          --in <SPAN>                   A reminder's time from now: `20m`, `1h30m`
+          --in <SPAN>                   A reminder's time from now: `20m`, `1h30m`, `90` (minutes)
           --at <WHEN>                   A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
       -d, --description <TEXT>          One line for lists
           --cron <EXPR>                 Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
@@ -120,6 +120,12 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --home <DIR>    The data folder [default: $OLLIM_HOME, else ~/.ollim-bot]
           --json          Print one JSON document instead of text
           --color <WHEN>  When to colour: auto, always, never [default: auto]
+
+    Examples:
+      ollim-bot reminder edit 1f0c9a2b
+      ollim-bot reminder edit 1f0c9a2b --at 'friday 18:30'
+
+    An empty value takes the field out of the file.
     ");
 }
 
@@ -168,4 +174,51 @@ fn colour_is_for_those_who_ask_for_it() {
     assert!(!bot.run(["statsu"]).stderr.contains('\u{1b}'));
     assert!(bot.run(["--color", "always", "statsu"]).stderr.contains('\u{1b}'));
     assert!(bot.run(["statsu", "--color", "always"]).stderr.contains("did you mean"));
+}
+
+#[test]
+fn a_group_alone_lists_its_commands() {
+    let bot = TestBot::new();
+    for group in ["routine", "reminder", "policy", "agents", "sessions", "service"] {
+        let listed = bot.run([group]);
+        assert_eq!(listed.code, 0, "{listed:?}");
+        assert!(listed.stdout.contains("Commands:") && listed.stdout.contains("Examples:"), "{listed:?}");
+    }
+}
+
+#[test]
+fn words_of_other_tools_are_understood() {
+    let bot = TestBot::new();
+    for (words, meant) in [
+        (&["rm"][..], "cancel"),
+        (&["start"], "run` or `service install"),
+        (&["reminder", "delete", "x"], "cancel"),
+        (&["routine", "ls"], "list"),
+    ] {
+        let refused = bot.run(words);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains(&format!("did you mean `{meant}`?")), "{words:?}: {refused:?}");
+    }
+    assert_eq!(bot.run(["inbox", "-n", "0"]).code, 1, "nothing is no number of messages");
+}
+
+#[test]
+fn a_text_comes_as_an_argument_or_by_standard_input() {
+    let bot = TestBot::new();
+    bot.ok(["reminder", "add", "Check the oven", "--in", "90"]);
+    let mut command = bot.command(["reminder", "add", "-", "--in", "2h"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"Two lines\nof text.\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let list = bot.json(["reminder", "list"]);
+    let mut texts: Vec<&str> =
+        list.as_array().unwrap().iter().map(|one| one["message"].as_str().unwrap().trim()).collect();
+    texts.sort_unstable();
+    assert_eq!(texts, ["Check the oven", "Two lines\nof text."]);
+    // The beginning of an id is enough, where it is no other's.
+    let id = list[0]["id"].as_str().unwrap();
+    bot.ok(["reminder", "snooze", &id[..6], "30"]);
+    bot.ok(["reminder", "cancel", &id[..6]]);
+    assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), 1);
+    assert!(bot.run(["reminder", "add", "--in", "1h"]).stderr.contains("TEXT"));
 }

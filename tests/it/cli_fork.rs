@@ -455,7 +455,7 @@ fn a_chains_next_link_is_scheduled_through_the_service() {
     insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["follow-up-chain", "--in", "0"]), @"
     exit: 1
     -- stderr
-    error: invalid value '0' for '--in <MINUTES>': the next check must be later than now
+    error: invalid value '0' for '--in <MINUTES>': a span of time must be longer than nothing
     ");
     insta::assert_snapshot!(shown(&bot, &bot.run(["follow-up-chain", "--in", "30"])), @"
     exit: 1

@@ -294,12 +294,14 @@ fn nothing_starts_while_it_is_paused() {
     insta::assert_snapshot!(shown(&bot, &bot.run(["resume", "tea"])), @"
     exit: 1
     -- stderr
-    error: tea is not paused
+    error: there is no job `tea`
+    hint: `ollim-bot next`, `ollim-bot routine list` and `ollim-bot reminder list` show them
     ");
     insta::assert_snapshot!(shown(&bot, &bot.run(["cancel-run", "0badcafe"])), @"
     exit: 1
     -- stderr
-    error: run 0badcafe is not going
+    error: there is no run `0badcafe`
+    hint: `ollim-bot runs` lists them
     ");
 }
 

@@ -310,12 +310,13 @@ fn a_routine_is_disabled_and_enabled_in_its_own_file() {
     let enabled = typed(&bot, &["routine", "enable", "plants"]);
     assert!(enabled.starts_with("exit: 0\n-- stdout\nscheduled plants: at "), "{enabled}");
     assert_eq!(bot.read("routines/plants.md").as_deref(), Some(text));
-    insta::assert_snapshot!(typed(&bot, &["routine", "disable", "plant"]), @"
+    insta::assert_snapshot!(typed(&bot, &["routine", "disable", "plabts"]), @"
     exit: 1
     -- stderr
-    error: there is no routine `plant`
+    error: there is no routine `plabts`
     hint: did you mean `plants`?
     ");
+    assert_eq!(bot.ok(["routine", "disable", "plan"]), "disabled plants\n", "the beginning of one id");
 }
 
 #[test]

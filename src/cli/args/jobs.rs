@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::fields::{Edit, FieldFlags, NewReminder, NewRoutine};
-use super::values::span;
+use super::values::minutes;
 
 /// `routine …`.
 #[derive(Debug, Subcommand)]
@@ -73,8 +73,8 @@ pub enum Reminder {
     Snooze {
         /// Its id
         id: String,
-        /// A time from now: `20m`, `1h30m`, `2days`
-        #[arg(value_parser = span)]
+        /// A time from now: `20m`, `1h30m`, `2days`, `90` (minutes)
+        #[arg(value_parser = minutes)]
         span: Duration,
     },
     /// Write a reminder that has fired into reminders/ again, as it fired
@@ -82,7 +82,7 @@ pub enum Reminder {
         /// The run that it fired as, as `runs` shows it
         run: String,
         /// When it is to fire, where its own time has passed: a time from now
-        #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = span, group = "when")]
+        #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
         span: Option<Duration>,
         /// The same as a time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
         #[arg(long, value_name = "WHEN", group = "when")]
@@ -98,9 +98,12 @@ pub enum Reminder {
 /// `routine add`.
 #[derive(Debug, Args)]
 pub struct RoutineAdd {
-    /// What the agent is to do: the prompt
-    #[arg(short, long, value_name = "TEXT")]
-    pub message: String,
+    /// What the agent is to do: the prompt; `-`: standard input
+    #[arg(value_name = "TEXT", required_unless_present = "message")]
+    pub text: Option<String>,
+    /// The same as a flag
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "text")]
+    pub message: Option<String>,
     /// The fields of its file.
     #[command(flatten)]
     pub fields: FieldFlags<NewRoutine>,
@@ -109,14 +112,17 @@ pub struct RoutineAdd {
 /// `reminder add`.
 #[derive(Debug, Args)]
 pub struct ReminderAdd {
-    /// What the agent is to do: the prompt
-    #[arg(short, long, value_name = "TEXT")]
-    pub message: String,
+    /// What the agent is to do: the prompt; `-`: standard input
+    #[arg(value_name = "TEXT", required_unless_present = "message")]
+    pub text: Option<String>,
+    /// The same as a flag
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "text")]
+    pub message: Option<String>,
     /// Minutes from now
     #[arg(long, value_name = "MINUTES", group = "when")]
     pub delay: Option<u32>,
-    /// A time from now: `20m`, `1h30m`, `2days`
-    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = span, group = "when")]
+    /// A time from now: `20m`, `1h30m`, `2days`, `90` (minutes)
+    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
     pub span: Option<Duration>,
     /// A time: `2026-11-22T09:00+01:00`, `tomorrow 9am`, `friday 18:30`
     #[arg(long, value_name = "WHEN", group = "when")]
@@ -132,8 +138,8 @@ pub struct Changes {
     /// What the agent is to do: the prompt
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
-    /// A reminder's time from now: `20m`, `1h30m`
-    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = span, group = "when")]
+    /// A reminder's time from now: `20m`, `1h30m`, `90` (minutes)
+    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
     pub span: Option<Duration>,
     /// A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
     #[arg(long, value_name = "WHEN", group = "when")]

@@ -110,14 +110,12 @@ pub enum Command {
         files: Vec<PathBuf>,
     },
     /// Whether all that jobs depend on is in order, and what to do
-    #[command(after_help = super::help::DOCTOR)]
     Doctor {
         /// Repair what is safe to repair: permissions of secrets, a stale socket, missing folders
         #[arg(long)]
         fix: bool,
     },
     /// Write the data folder into one file, also while the service runs
-    #[command(after_help = super::help::BACKUP)]
     Backup {
         /// A new file, a tar archive
         file: PathBuf,
@@ -126,13 +124,12 @@ pub enum Command {
         secrets: bool,
     },
     /// Make the data folder from a backup; where there is one, say how it differs
-    #[command(after_help = super::help::RESTORE)]
     Restore {
         /// The backup
         file: PathBuf,
     },
     /// Have systemd run the service
-    #[command(subcommand, after_help = super::help::SERVICE)]
+    #[command(subcommand)]
     Service(Service),
     /// How the service is doing
     Status,
@@ -194,8 +191,8 @@ pub enum Command {
     /// What the bot said
     Inbox {
         /// How many messages, newest last
-        #[arg(short = 'n', default_value_t = 20)]
-        count: usize,
+        #[arg(short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+        count: u32,
         /// Show those that come, too
         #[arg(short, long)]
         follow: bool,
@@ -233,7 +230,6 @@ pub enum Command {
     /// The settings in force and where each came from
     Config,
     /// A completion script for your shell
-    #[command(after_help = super::help::COMPLETIONS)]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,

@@ -14,7 +14,7 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
 /// Bare minutes, or a span of time.
 pub(super) fn minutes(text: &str) -> Result<Duration, String> {
     match text.parse::<u32>() {
-        Ok(0) => Err("the next check must be later than now".into()),
+        Ok(0) => Err("a span of time must be longer than nothing".into()),
         Ok(minutes) => Ok(Duration::from_secs(u64::from(minutes) * 60)),
         Err(_) => span(text),
     }

@@ -1,0 +1,262 @@
+//! Two examples for each command, which end its `--help` and its manual page. One table.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use super::args::Cli;
+
+/// A command's path, its examples, and what else its help says.
+const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
+    ("run", ["ollim-bot run", "ollim-bot run --until-idle"], ""),
+    ("init", ["ollim-bot init", "ollim-bot --home ~/bots/home init"], ""),
+    ("check", ["ollim-bot check", "ollim-bot check routines/morning-mail.md"], "Exit code 1 if a file is wrong."),
+    (
+        "doctor",
+        ["ollim-bot doctor --fix", "ollim-bot doctor --json | jq '.findings[] | select(.health == \"wrong\")'"],
+        "Exit code 1 if something is wrong.",
+    ),
+    (
+        "backup",
+        ["ollim-bot backup /media/usb/bot-2027-01-31.tar", "ollim-bot backup --secrets /root/bot.tar"],
+        "The file is readable by you alone. It is a tar archive: `tar tvf FILE` lists it.",
+    ),
+    (
+        "restore",
+        ["ollim-bot restore /media/usb/bot-2027-01-31.tar", "ollim-bot --home /tmp/look restore bot.tar"],
+        "Nothing that is there is overwritten. End the service on the old machine first: two bots with the\nsame jobs would each fire every one.",
+    ),
+    (
+        "service",
+        ["ollim-bot service install", "ollim-bot service logs -f"],
+        "The unit is your own manager's (systemctl --user). It starts when you log in and ends when you log\nout, unless you linger: `loginctl enable-linger`. With --system it is the machine's, runs as the\nowner of the data folder, and starts at boot.",
+    ),
+    (
+        "completions",
+        [
+            "source <(ollim-bot completions bash)     in ~/.bashrc",
+            "ollim-bot completions fish > ~/.config/fish/completions/ollim-bot.fish",
+        ],
+        "The shell asks ollim-bot at each Tab: jobs, runs and agents are offered as they are now.",
+    ),
+    ("service install", ["ollim-bot service install", "ollim-bot service install --print"], ""),
+    ("service uninstall", ["ollim-bot service uninstall", "ollim-bot service uninstall --system"], ""),
+    ("service status", ["ollim-bot service status", "ollim-bot service status --json"], ""),
+    ("service restart", ["ollim-bot service restart", "ollim-bot service restart --system"], ""),
+    ("service logs", ["ollim-bot service logs", "ollim-bot service logs -f"], ""),
+    ("status", ["ollim-bot status", "ollim-bot status --json | jq .running"], ""),
+    ("next", ["ollim-bot next", "ollim-bot next morning-mail -n 5"], ""),
+    (
+        "routine add",
+        [
+            "ollim-bot routine add 'Sort the mail' --cron '30 8 * * 1-5' --background",
+            "ollim-bot routine add 'Tidy notes/' --cron @weekly --background --allowed-tools 'Edit(notes/**)'",
+        ],
+        "",
+    ),
+    ("routine list", ["ollim-bot routine list", "ollim-bot routine list --json | jq '.[].id'"], ""),
+    ("routine show", ["ollim-bot routine show morning-mail", "ollim-bot routine show morning-mail --json"], ""),
+    (
+        "routine edit",
+        ["ollim-bot routine edit morning-mail", "ollim-bot routine edit morning-mail --cron '0 9 * * *' --model ''"],
+        "An empty value takes the field out of the file.",
+    ),
+    ("routine enable", ["ollim-bot routine enable morning-mail", "ollim-bot routine enable morning-mail --json"], ""),
+    (
+        "routine disable",
+        ["ollim-bot routine disable morning-mail", "ollim-bot routine disable morning-mail --json"],
+        "",
+    ),
+    ("routine cancel", ["ollim-bot routine cancel morning-mail", "ollim-bot routine cancel morning-mail --json"], ""),
+    (
+        "reminder add",
+        [
+            "ollim-bot reminder add 'Check the oven' --in 20m",
+            "ollim-bot reminder add 'Call the dentist' --at 'tomorrow 9am'",
+        ],
+        "",
+    ),
+    ("reminder list", ["ollim-bot reminder list", "ollim-bot reminder list --json | jq '.[].id'"], ""),
+    ("reminder show", ["ollim-bot reminder show 1f0c9a2b", "ollim-bot reminder show 1f0c --json"], ""),
+    (
+        "reminder edit",
+        ["ollim-bot reminder edit 1f0c9a2b", "ollim-bot reminder edit 1f0c9a2b --at 'friday 18:30'"],
+        "An empty value takes the field out of the file.",
+    ),
+    ("reminder cancel", ["ollim-bot reminder cancel 1f0c9a2b", "ollim-bot reminder cancel 1f0c"], ""),
+    (
+        "reminder snooze",
+        ["ollim-bot reminder snooze 1f0c9a2b 20m", "ollim-bot reminder snooze 1f0c 90"],
+        "A bare number is minutes.",
+    ),
+    (
+        "reminder restore",
+        ["ollim-bot reminder restore 5a91c0de --in 1h", "ollim-bot reminder restore 5a91c0de --at 'tomorrow 9am'"],
+        "",
+    ),
+    ("reminder retry", ["ollim-bot reminder retry 1f0c9a2b", "ollim-bot reminder retry 1f0c"], ""),
+    ("fire", ["ollim-bot fire morning-mail --wait", "ollim-bot fire morning-mail --dry-run"], ""),
+    ("runs", ["ollim-bot runs", "ollim-bot runs morning-mail --failed"], ""),
+    ("runs show", ["ollim-bot runs show 5a91c0de", "ollim-bot runs show 5a91 --transcript"], ""),
+    (
+        "runs follow",
+        ["ollim-bot runs follow morning-mail", "ollim-bot runs follow --json"],
+        "Exit code 1 if the run does not do its work.",
+    ),
+    ("cancel-run", ["ollim-bot cancel-run 5a91c0de", "ollim-bot cancel-run 5a91c0de --json"], ""),
+    ("pause", ["ollim-bot pause", "ollim-bot pause --json"], ""),
+    ("resume", ["ollim-bot resume", "ollim-bot resume morning-mail"], ""),
+    ("follow-up-chain", ["ollim-bot follow-up-chain --in 30", "ollim-bot follow-up-chain --for oven --in 1h30m"], ""),
+    (
+        "policy",
+        ["ollim-bot policy show morning-mail", "ollim-bot policy explain morning-mail --command 'git push'"],
+        "",
+    ),
+    (
+        "policy explain",
+        [
+            "ollim-bot policy explain morning-mail --command 'git push'",
+            "ollim-bot policy explain morning-mail --tool Read --input '{\"file_path\": \"notes/a.md\"}'",
+        ],
+        "",
+    ),
+    ("policy show", ["ollim-bot policy show morning-mail", "ollim-bot policy show routines/morning-mail.md"], ""),
+    ("agents", ["ollim-bot agents list", "ollim-bot agents show Explore"], ""),
+    ("agents list", ["ollim-bot agents list", "ollim-bot agents list --json"], ""),
+    ("agents show", ["ollim-bot agents show Explore", "ollim-bot agents show Plan --json"], ""),
+    (
+        "spawn",
+        [
+            "ollim-bot spawn -m 'Read the logs' --agent Explore",
+            "ollim-bot spawn -m 'Sum up notes/' --allow 'Read(notes/**)'",
+        ],
+        "",
+    ),
+    ("sessions", ["ollim-bot sessions list", "ollim-bot sessions show main"], ""),
+    ("sessions list", ["ollim-bot sessions list", "ollim-bot sessions list --json"], ""),
+    ("sessions show", ["ollim-bot sessions show main", "ollim-bot sessions show spawn-1f0c9a2b"], ""),
+    (
+        "sessions patch",
+        [
+            "ollim-bot sessions patch spawn-1f0c9a2b --deny WebFetch",
+            "ollim-bot sessions patch spawn-1f0c9a2b --allow Read Grep",
+        ],
+        "",
+    ),
+    ("inbox", ["ollim-bot inbox -n 5", "ollim-bot inbox --follow"], ""),
+    ("logs", ["ollim-bot logs morning-mail --since 2h", "ollim-bot logs --follow"], ""),
+    ("costs", ["ollim-bot costs --since 30d", "ollim-bot costs --by day"], ""),
+    ("budget", ["ollim-bot budget", "ollim-bot budget --set 5"], ""),
+    ("config", ["ollim-bot config", "ollim-bot config --json"], ""),
+    ("routine", ["ollim-bot routine list", "ollim-bot routine show morning-mail"], ""),
+    ("reminder", ["ollim-bot reminder list", "ollim-bot reminder add 'Check the oven' --in 20m"], ""),
+    ("help", ["ollim-bot help", "ollim-bot help reminder add"], ""),
+];
+
+/// What other tools call a command, and how it is called here.
+const MEANT: &[(&str, &str)] = &[
+    ("rm", "cancel"),
+    ("remove", "cancel"),
+    ("delete", "cancel"),
+    ("del", "cancel"),
+    ("new", "add"),
+    ("create", "add"),
+    ("ls", "list"),
+    ("log", "logs"),
+    ("start", "run` or `service install"),
+    ("stop", "pause` or `service uninstall"),
+    ("restart", "service restart"),
+    ("daemon", "run"),
+    ("ps", "status"),
+    ("history", "runs"),
+    ("kill", "cancel-run"),
+    ("trigger", "fire"),
+    ("messages", "inbox"),
+    ("settings", "config"),
+    ("version", "--version"),
+];
+
+/// What somebody means who types the word of another tool.
+#[must_use]
+pub fn meant(word: &str) -> Option<&'static str> {
+    MEANT.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours)
+}
+
+/// All commands, with their examples.
+#[must_use]
+pub fn command() -> clap::Command {
+    with_examples(Cli::command(), "")
+}
+
+/// What was typed, the program's name first.
+///
+/// # Errors
+/// What clap says of a line that is none of ours, or of `--help` and `--version`.
+pub fn parse(words: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches_from(words)?;
+    Cli::from_arg_matches(&matches)
+}
+
+fn with_examples(command: clap::Command, path: &str) -> clap::Command {
+    let example = EXAMPLES.iter().find(|(of, _, _)| *of == path);
+    let command = match example {
+        Some((_, [first, second], more)) => {
+            let more = if more.is_empty() { String::new() } else { format!("\n\n{more}") };
+            command.after_help(format!("Examples:\n  {first}\n  {second}{more}"))
+        }
+        None => command,
+    };
+    command.mut_subcommands(|sub| {
+        let path = format!("{path} {}", sub.get_name());
+        with_examples(sub, path.trim())
+    })
+}
+
+/// The words of a line with single quotes.
+#[cfg(test)]
+pub(super) fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            let path = format!("{path} {}", sub.get_name()).trim().to_owned();
+            paths(sub, &path, found);
+            found.push(path);
+        }
+    }
+
+    #[test]
+    fn every_command_has_its_examples_and_nothing_else_has() {
+        let mut commands = Vec::new();
+        paths(&Cli::command(), "", &mut commands);
+        let mut listed: Vec<String> = EXAMPLES.iter().map(|(path, _, _)| (*path).to_owned()).collect();
+        commands.sort();
+        listed.sort();
+        assert_eq!(listed, commands);
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_can_be_read() {
+        for line in EXAMPLES.iter().flat_map(|(_, lines, _)| lines) {
+            // What the shell does with the rest is its own.
+            let Some(typed) = line.strip_prefix("ollim-bot ") else { continue };
+            let typed = typed.split(" | ").next().unwrap().split(" > ").next().unwrap();
+            let parsed = parse(std::iter::once("ollim-bot".to_owned()).chain(words(typed)));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+}
