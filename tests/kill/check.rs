@@ -220,7 +220,7 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     wrong.extend(expect(
         "state/",
         &state,
-        &["journal.db", "lock", "program-farm", "program-farm-judged", "program-farm.stamp", "runs"],
+        &["journal.db", "lock", "log", "program-farm", "program-farm-judged", "program-farm.stamp", "runs"],
     ));
 
     let mut kept: Vec<(PathBuf, String)> = names(&failed_folder)
