@@ -285,11 +285,12 @@ impl Journal {
             .writer
             .commit(move |connection| {
                 let now = clock.now();
-                close_attempt(connection, &id, &finish, now)?;
                 let mut newest = 0;
                 for message in &finish.messages {
                     newest = insert_message(connection, message, now)?;
                 }
+                // Whoever follows a run reads no further than its end.
+                close_attempt(connection, &id, &finish, now)?;
                 if let Some(consecutive_failures) = &finish.consecutive_failures {
                     save_consecutive_failures(connection, consecutive_failures)?;
                 }

@@ -166,3 +166,14 @@ fn the_log_is_kept_and_shown() {
     assert!(line["at"].is_string() && line["level"].is_string(), "{line}");
     assert!(bot.run(["logs", "nothing"]).stderr.contains("nothing was logged"));
 }
+
+#[test]
+fn what_a_run_tells_the_person_comes_before_its_end() {
+    let bot = TestBot::new();
+    bot.write("routines/tea.md", "---\ncron: '@yearly'\n---\nTea.\n");
+    let service = bot.start();
+    let shown = bot.ok(["fire", "tea", "--wait"]);
+    let (message, end) = (shown.find("message   Tea."), shown.find("ended     completed"));
+    assert!(message.is_some() && message < end, "{shown}");
+    service.stop();
+}
