@@ -27,6 +27,11 @@ impl Home {
     pub fn env_file(&self) -> PathBuf {
         self.0.join(".env")
     }
+    /// A path as it stands in the data folder; one elsewhere stays as it is.
+    #[must_use]
+    pub fn relative<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.0).unwrap_or(path)
+    }
     /// `routines/*.md`: recurring definitions.
     #[must_use]
     pub fn routines(&self) -> PathBuf {

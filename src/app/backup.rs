@@ -3,7 +3,7 @@
 mod read;
 mod write;
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -72,13 +72,4 @@ fn is_inside(path: &Path) -> bool {
 fn shown(path: &Path, folder: bool) -> String {
     let slash = if folder { "/" } else { "" };
     format!("{}{slash}", path.display())
-}
-
-fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> crate::refusal::Refusal {
-    crate::refusal::Refusal::environment(format!("cannot {what} {}: {error}", path.display()))
-}
-
-/// The paths relative to `root`, sorted.
-fn relative(root: &Path, path: &Path) -> PathBuf {
-    path.strip_prefix(root).unwrap_or(path).to_owned()
 }

@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use chrono::TimeDelta;
-
 use super::{App, runs};
 use crate::agent::Tokens;
-use crate::journal::RunFilter;
 use crate::refusal::Refusal;
 
 /// What costs are summed up by.
@@ -46,10 +43,9 @@ pub struct CostsRow {
 /// Sums up what runs cost that were scheduled in the last `since`.
 pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<Costs, Refusal> {
     let zone = app.zone_of_records();
-    let from = since.map(|since| app.now() - TimeDelta::from_std(since).unwrap_or(TimeDelta::MAX));
+    let from = since.map(|since| app.ago(since));
     let mut sums: BTreeMap<String, CostsRow> = BTreeMap::new();
-    for run in runs::open(app)?.runs(&RunFilter::default())? {
-        let (Some(cost), true) = (run.cost_usd, from.is_none_or(|from| run.scheduled >= from)) else { continue };
+    for run in runs::open(app)?.costs(from)? {
         let key = match by {
             CostsBy::Job => run.id.to_string(),
             CostsBy::Day => run.scheduled.with_timezone(&zone).format("%Y-%m-%d").to_string(),
@@ -57,8 +53,8 @@ pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<C
         };
         let row = sums.entry(key.clone()).or_insert_with(|| CostsRow { key, ..CostsRow::default() });
         row.runs += 1;
-        row.cost_usd += cost;
-        row.tokens = row.tokens + run.tokens.unwrap_or_default();
+        row.cost_usd += run.cost_usd;
+        row.tokens = row.tokens + run.tokens;
     }
     let mut rows: Vec<CostsRow> = sums.into_values().collect();
     if by != CostsBy::Day {

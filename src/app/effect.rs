@@ -71,13 +71,21 @@ impl Command {
 }
 
 impl App {
+    /// Refuses a run.
+    pub(super) fn require_person(&self) -> Result<(), Refusal> {
+        match self.caller {
+            Caller::Person => Ok(()),
+            Caller::Run(_) => Err(Refusal::denied("this is the person's alone, and a job may not do it")
+                .hint("report what you wanted to do instead")),
+        }
+    }
+
     /// Refuses what the caller may not ask for at all.
     pub(super) fn permit(&self, command: &Command) -> Result<(), Refusal> {
         let Caller::Run(run) = &self.caller else { return Ok(()) };
         match (command.effect(), &run.agent) {
             (Effect::Reads, _) => Ok(()),
-            (Effect::Controls, _) => Err(Refusal::denied("this is the person's alone, and a job may not do it")
-                .hint("report what you wanted to do instead")),
+            (Effect::Controls, _) => self.require_person(),
             // What it makes would have what the job has.
             (Effect::Makes | Effect::Spawns | Effect::FollowsUp, Some(agent)) => Err(Refusal::denied(format!(
                 "the agent {agent} was called by another one, and makes and changes no jobs"

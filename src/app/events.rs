@@ -1,5 +1,7 @@
 //! What happens, as it happens: the past from the journal, the rest from the running service.
 
+use std::collections::VecDeque;
+
 use super::{App, Caller, Events, jobs, runs};
 use crate::definition::DefinitionId;
 use crate::journal::{Event, EventFilter, EventKind, JournalReader, RunFilter, RunId, RunRecord};
@@ -19,10 +21,10 @@ impl App {
     /// # Errors
     /// When there is none, or the service is needed and cannot be asked.
     pub fn watch(&self, target: Option<&str>) -> Result<Watched, Refusal> {
-        self.for_person()?;
+        self.require_person()?;
         let journal = runs::open(self)?;
         let Some(target) = target else {
-            let events = self.follow(None, EventFilter::default())?.ok_or_else(super::service::not_running)?;
+            let events = self.service.follow(None, EventFilter::default())?.ok_or_else(super::service::not_running)?;
             return Ok(Watched { run: None, events });
         };
         let run = self.run_of(target, &journal)?.run;
@@ -30,13 +32,13 @@ impl App {
         Ok(Watched { events: until_ended(self.since(0, filter)?), run: Some(run) })
     }
 
-    /// Messages to the person after the newest `count` of them, as they come.
+    /// Messages to the person from now on, as they come.
     ///
     /// # Errors
     /// When the service does not run or cannot be asked.
     pub fn watch_messages(&self) -> Result<Events, Refusal> {
-        self.for_person()?;
-        self.follow(None, EventFilter { run: None, messages: true })?.ok_or_else(super::service::not_running)
+        self.require_person()?;
+        self.service.follow(None, EventFilter { run: None, messages: true })?.ok_or_else(super::service::not_running)
     }
 
     /// What is recorded of a run, in its order. A run is shown nothing of others: what they said is the person's.
@@ -44,13 +46,6 @@ impl App {
         match self.caller {
             Caller::Person => recorded(journal, 0, &EventFilter { run: Some(run.clone()), messages: false }),
             Caller::Run(_) => Ok(Vec::new()),
-        }
-    }
-
-    fn for_person(&self) -> Result<(), Refusal> {
-        match self.caller {
-            Caller::Person => Ok(()),
-            Caller::Run(_) => Err(Refusal::denied("what happens is shown to the person alone")),
         }
     }
 
@@ -70,31 +65,32 @@ impl App {
         latest(id.clone())?.ok_or_else(|| Refusal::user(format!("{id} has not run yet")).hint(hint))
     }
 
-    fn follow(&self, after: Option<i64>, filter: EventFilter) -> Result<Option<Events>, Refusal> {
-        self.service.follow(after, filter)
-    }
-
     /// What was recorded after an event; then, where the service runs, what it tells of; then what it recorded last.
     fn since(&self, after: i64, filter: EventFilter) -> Result<Events, Refusal> {
-        let past = recorded(&runs::open(self)?, after, &filter)?;
-        let after = past.last().map_or(after, |event| event.number);
-        let Some(live) = self.follow(Some(after), filter.clone())? else {
-            return Ok(Box::new(past.into_iter().map(Ok)));
-        };
+        let mut past: VecDeque<Event> = recorded(&runs::open(self)?, after, &filter)?.into();
+        let mut newest = past.back().map_or(after, |event| event.number);
+        let mut live = self.service.follow(Some(newest), filter.clone())?;
         let journal = self.home.journal();
-        let newest = std::rc::Rc::new(std::cell::Cell::new(after));
-        let seen = std::rc::Rc::clone(&newest);
-        let live = live.inspect(move |event| seen.set(event.as_ref().map_or(seen.get(), |event| event.number)));
-        // The service has ended: its last words are in the journal.
-        let last = std::iter::once_with(move || {
-            let journal = JournalReader::open(&journal)?;
-            recorded(&journal, newest.get(), &filter)
-        });
-        let last = last.flat_map(|events| match events {
-            Ok(events) => events.into_iter().map(Ok).collect(),
-            Err(refusal) => vec![Err(refusal)],
-        });
-        Ok(Box::new(past.into_iter().map(Ok).chain(live).chain(last)))
+        Ok(Box::new(std::iter::from_fn(move || {
+            loop {
+                if let Some(event) = past.pop_front() {
+                    return Some(Ok(event));
+                }
+                match live.as_mut()?.next() {
+                    Some(event) => {
+                        newest = event.as_ref().map_or(newest, |event| event.number);
+                        return Some(event);
+                    }
+                    // The service has ended: its last words are in the journal.
+                    None => live = None,
+                }
+                let last = JournalReader::open(&journal).map_err(Refusal::from);
+                match last.and_then(|journal| recorded(&journal, newest, &filter)) {
+                    Ok(events) => past = events.into(),
+                    Err(refusal) => return Some(Err(refusal)),
+                }
+            }
+        })))
     }
 }
 

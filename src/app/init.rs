@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::App;
+use super::refusals::cannot;
 use crate::config::commented;
 use crate::definition::samples::{FAR_OFF, samples};
 use crate::home::Home;
@@ -44,7 +45,7 @@ pub fn make_home(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBu
     let mut made = Vec::new();
     for (path, text) in files {
         if write_new(&path, &text).map_err(|error| cannot("write", &path, &error))? {
-            made.push(path.strip_prefix(home.root()).unwrap_or(&path).to_owned());
+            made.push(home.relative(&path).to_owned());
         }
     }
     Ok(made)
@@ -73,10 +74,6 @@ pub(super) fn folders(home: &Home) -> [PathBuf; 8] {
         home.state(),
         home.runs(),
     ]
-}
-
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Refusal {
-    Refusal::environment(format!("cannot {what} {}: {error}", path.display()))
 }
 
 /// Whether it was written: a file that is there stays.

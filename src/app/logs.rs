@@ -6,13 +6,12 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{App, runs};
 use crate::definition::DefinitionId;
-use crate::journal::RunFilter;
 use crate::refusal::Refusal;
 
 /// How often a followed log is looked at.
@@ -75,9 +74,10 @@ impl App {
     /// # Errors
     /// When there is no data folder, or its journal cannot be read.
     pub fn log(&self, filter: &LogFilter) -> Result<Log, Refusal> {
+        self.require_person()?;
         self.require_home()?;
         let words = Words::of(filter.about.as_deref(), self)?;
-        let from = filter.since.map(|since| self.now() - TimeDelta::from_std(since).unwrap_or(TimeDelta::MAX));
+        let from = filter.since.map(|since| self.ago(since));
         let mut tail = Tail::of(&self.home.log());
         let mut lines = std::collections::VecDeque::new();
         while let Some(line) = tail.line() {
@@ -98,8 +98,7 @@ struct Words(Option<(String, HashSet<String>)>);
 impl Words {
     fn of(about: Option<&str>, app: &App) -> Result<Self, Refusal> {
         let Some(about) = about else { return Ok(Self(None)) };
-        let filter = RunFilter { id: Some(DefinitionId::new(about)), limit: Some(RUNS), ..RunFilter::default() };
-        let runs = runs::open(app)?.runs(&filter)?.into_iter().map(|run| run.run.to_string());
+        let runs = runs::open(app)?.latest(&DefinitionId::new(about), RUNS)?.into_iter().map(|run| run.to_string());
         Ok(Self(Some((about.to_owned(), runs.chain([about.to_owned()]).collect()))))
     }
 

@@ -45,8 +45,9 @@ mod when;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 pub use backup::{BackedUp, Differences, Restored};
@@ -192,6 +193,12 @@ impl App {
             Command::Fire { id } => service::fire(&id, self),
             Command::Service(command) => service::ask(service::named(command, self)?, self).map(Outcome::Service),
         }
+    }
+
+    /// So long ago; the beginning of time where that is longer.
+    fn ago(&self, span: Duration) -> DateTime<Utc> {
+        let span = TimeDelta::from_std(span).ok();
+        span.and_then(|span| self.now().checked_sub_signed(span)).unwrap_or(DateTime::<Utc>::MIN_UTC)
     }
 
     /// What the service says of itself; `None`: it does not run.

@@ -1,10 +1,18 @@
 //! Errors of the layers below, as whoever asked reads them.
 
+use std::fmt::Display;
+use std::path::Path;
+
 use super::NO_HOME;
 use crate::config::ConfigError;
 use crate::definition::{DefinitionError, Problem};
 use crate::journal::JournalError;
 use crate::refusal::Refusal;
+
+/// Something of the disk's: `cannot write FILE: …`.
+pub(super) fn cannot(what: &str, path: &Path, error: &dyn Display) -> Refusal {
+    Refusal::environment(format!("cannot {what} {}: {error}", path.display()))
+}
 
 /// The first problem is the reason; the others and their hints follow.
 fn of_problems(problems: Vec<Problem>, with_place: bool) -> Refusal {

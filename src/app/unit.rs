@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::refusals::cannot;
 use super::{App, Environment, service};
 use crate::agent::claude::{self, login};
 use crate::config::{ClientChoice, secrets};
@@ -316,9 +317,10 @@ impl<'a> Unit<'a> {
             ));
         }
         // The service does not have this shell's variables.
-        let sources = |env: &Environment| login::LoginSources {
-            variables: secrets::read(&self.app.home, &env.texts()).unwrap_or_default(),
-            credentials: self.app.env.path("HOME").map(|home| home.join(".claude/.credentials.json")),
+        let person = self.app.env.path("HOME");
+        let sources = |env: &Environment| {
+            let variables = secrets::read(&self.app.home, &env.texts()).unwrap_or_default();
+            login::LoginSources::of(variables, person)
         };
         let now = self.app.now();
         match (
@@ -387,10 +389,6 @@ fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     fresh.as_file().set_permissions(readable).map_err(failed)?;
     fresh.persist(file).map(drop).map_err(|error| cannot("write", file, &error.error))
-}
-
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Refusal {
-    Refusal::environment(format!("cannot {what} {}: {error}", path.display()))
 }
 
 /// Whether the client is found in a unit's `PATH`.

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::lock::Lock;
-use super::wire::{self, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
+use super::wire::{Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
 use crate::app::{Events, Service, ServiceCommand, ServiceReply, another_answer, make_folders};
 use crate::bot::budget::SharedBudget;
 use crate::clock::Clock;
@@ -140,7 +140,7 @@ impl Connection {
     /// # Errors
     /// [`CallError`].
     pub fn open(home: &Home, token: &str) -> Result<Self, CallError> {
-        let (path, _folder) = wire::reachable(&home.socket()).map_err(absent)?;
+        let (path, _folder) = agent_sandbox::reachable(&home.socket()).map_err(absent)?;
         let stream = UnixStream::connect(path).map_err(absent)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(CallError::Io)?;

@@ -149,10 +149,7 @@ fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
         command,
         main_config: wish.home.main_session(),
         client_environment: client_environment(wish.config, wish.home, wish.env, &wish.own_binary),
-        login: LoginSources {
-            variables: wish.secrets,
-            credentials: wish.env.get("HOME").map(|home| Path::new(home).join(".claude/.credentials.json")),
-        },
+        login: LoginSources::of(wish.secrets, wish.env.get("HOME").map(Path::new)),
         shell_binary: shell_binary(&wish.own_binary),
         ready: Ready::default(),
         serve_tools: crate::mcp::serve,

@@ -19,7 +19,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::wire::{self, HELLO_LIMIT, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
+use super::wire::{HELLO_LIMIT, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
 use crate::app::{Caller, ServiceCommand, ServiceReply};
 use crate::home::Home;
 use crate::journal::{Event, EventFilter};
@@ -65,7 +65,7 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let (path, _folder) = wire::reachable(&socket)?;
+        let (path, _folder) = agent_sandbox::reachable(&socket)?;
         let listener = UnixListener::bind(path)?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
         let person = token::random()?;

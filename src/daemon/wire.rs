@@ -5,10 +5,6 @@
 //! subscription is the connection's last request: replies follow, an event each, until the caller closes it or says anything
 //! more. A run's connection serves one request, so that nothing is done for a run that is over.
 
-use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 
 use crate::app::{ServiceCommand, ServiceReply};
@@ -83,27 +79,4 @@ pub enum Reply {
     Event(Box<Event>),
     /// It was not done.
     Refused(Refusal),
-}
-
-/// The longest path that a socket's address holds on Linux, without its end mark.
-const ADDRESS_LIMIT: usize = 107;
-
-/// A path under which the socket can be bound or reached, however long its real one is; what it holds open must
-/// live until then.
-///
-/// # Errors
-/// When the path is too long and its folder cannot be opened.
-pub fn reachable(socket: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
-    use std::os::fd::AsRawFd as _;
-    use std::os::unix::ffi::OsStrExt as _;
-
-    use rustix::fs::{Mode, OFlags};
-    if socket.as_os_str().as_bytes().len() <= ADDRESS_LIMIT {
-        return Ok((socket.to_owned(), None));
-    }
-    let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
-        return Err(io::Error::from(io::ErrorKind::InvalidFilename));
-    };
-    let folder = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok((Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name), Some(folder)))
 }

@@ -57,7 +57,7 @@ pub(super) fn is_definition(name: &str) -> bool {
 
 /// `path` (absolute, or relative to the data folder) as the relative path of a definition file, if it is one.
 pub(super) fn relative(home: &Home, path: &Path) -> Option<PathBuf> {
-    let path = path.strip_prefix(home.root()).unwrap_or(path);
+    let path = home.relative(path);
     let mut parts = path.components();
     let (folder, name) = (parts.next()?, parts.next()?);
     kind_of(Path::new(&folder))?;

@@ -182,9 +182,7 @@ impl Store {
             .map(|path| path.as_os_str().into())
             .collect();
         let mut fresh: BTreeMap<File, Option<State>> = BTreeMap::new();
-        let touched = |folder: PathBuf| {
-            paths.iter().any(|path| path.strip_prefix(self.home.root()).unwrap_or(path).starts_with(&folder))
-        };
+        let touched = |folder: PathBuf| paths.iter().any(|path| self.home.relative(path).starts_with(&folder));
         let (skills, agents) = (touched(skill::folder()), touched(agent::folder()));
         let hang = |state: &State| {
             let (definition, problems) = (state.definition.as_deref(), state.problems.as_slice());

@@ -51,7 +51,7 @@ pub use events::{Event, EventFilter, EventKind};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use outbox::NewMessage;
 pub use process::ProcessIdentity;
-pub use reader::{Account, JournalReader, OccurrenceRecord, RunFilter};
+pub use reader::{Account, JournalReader, OccurrenceRecord, RunCost, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};

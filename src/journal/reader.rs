@@ -10,8 +10,9 @@ use rusqlite::{Connection, Row, ToSql};
 
 use super::open::open_reader;
 use super::outbox::read_message;
-use super::rows::{Columns, kind, maybe_time, state, time};
+use super::rows::{Columns, kind, maybe_time, ms, state, time};
 use super::{ConsecutiveFailures, Denial, JournalError, Message, Occurrence, RunId, RunRecord, RunState};
+use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
 /// The journal, open for reading. Synchronous: for the command line.
@@ -27,6 +28,21 @@ pub struct RunFilter {
     pub failed: bool,
     /// At most so many, the newest.
     pub limit: Option<u32>,
+}
+
+/// What one run cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunCost {
+    /// Whose run.
+    pub id: DefinitionId,
+    /// When it was to run.
+    pub scheduled: DateTime<Utc>,
+    /// The model that it had, where the client says so.
+    pub model: Option<String>,
+    /// US dollars, as the client reports it.
+    pub cost_usd: f64,
+    /// What it took of the model.
+    pub tokens: Tokens,
 }
 
 /// An occurrence with its outcome: what every due one has exactly one of.
@@ -86,6 +102,35 @@ impl JournalReader {
              ORDER BY r.number DESC LIMIT ?3"
         );
         self.read_runs(&sql, &[&id, &filter.failed, &limit])
+    }
+
+    /// The ids of a definition's runs, the newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn latest(&self, id: &DefinitionId, limit: u32) -> Result<Vec<RunId>, JournalError> {
+        let sql = "SELECT r.run FROM run r JOIN occurrence o ON o.number = r.occurrence
+            WHERE o.id = ?1 ORDER BY r.number DESC LIMIT ?2";
+        self.all(sql, &[&id.as_str(), &limit], |row| row.run("run"))
+    }
+
+    /// What runs cost that were scheduled from then on, in the order in which they were claimed.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn costs(&self, from: Option<DateTime<Utc>>) -> Result<Vec<RunCost>, JournalError> {
+        let sql =
+            "SELECT o.id, o.at, r.model, r.cost_usd, r.tokens FROM run r JOIN occurrence o ON o.number = r.occurrence
+            WHERE r.cost_usd IS NOT NULL AND (?1 IS NULL OR o.at >= ?1) ORDER BY r.number";
+        self.all(sql, &[&from.map(ms)], |row| {
+            Ok(RunCost {
+                id: row.id("id")?,
+                scheduled: row.at("at")?,
+                model: row.get("model")?,
+                cost_usd: row.get("cost_usd")?,
+                tokens: tokens(row)?.unwrap_or_default(),
+            })
+        })
     }
 
     /// The last attempt at every occurrence that has no outcome yet, the newest first: claimed, going, cut off, or
@@ -290,7 +335,7 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         cost_usd: row.get("cost_usd")?,
         turns: row.get("turns")?,
         model: row.get("model")?,
-        tokens: row.get::<_, Option<String>>("tokens")?.and_then(|text| serde_json::from_str(&text).ok()),
+        tokens: tokens(row)?,
         denials: Vec::new(),
         error: row.get("error")?,
         retry_at: row.maybe_at("retry_at")?,
@@ -302,6 +347,10 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
         definition: row.get("definition")?,
     })
+}
+
+fn tokens(row: &Row<'_>) -> Result<Option<Tokens>, JournalError> {
+    Ok(row.get::<_, Option<String>>("tokens")?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 fn denial(row: &Row<'_>) -> Result<Denial, JournalError> {

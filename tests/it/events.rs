@@ -96,6 +96,9 @@ fn a_run_is_shown_in_its_order() {
     let followed = bot.run(["runs", "follow", "job"]);
     assert_eq!((followed.code, followed.stdout.lines().count()), (0, waited.stdout.lines().count()), "{followed:#?}");
     assert_eq!(bot.json(["costs"])["rows"][0]["job"], "job");
+    // A span beyond the beginning of time is all of it.
+    assert_eq!(bot.json(["costs", "--since", "900000000h"])["rows"][0]["job"], "job");
+    bot.ok(["logs", "--since", "900000000h"]);
     assert_eq!(bot.json(["next"])[0]["last"]["outcome"], "completed");
 }
 

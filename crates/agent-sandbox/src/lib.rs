@@ -54,7 +54,7 @@ pub use judge::{Judge, answer};
 pub use launch::{Launch, Secret, ShellService, send};
 pub use limits::{Limits, many_descriptors};
 pub use watch::Bounds;
-pub use wire::{Answer, ShellSpec, Start};
+pub use wire::{Answer, ShellSpec, Start, reachable};
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

@@ -217,9 +217,12 @@ fn take_all(bytes: &mut &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(list)
 }
 
-/// A path of a socket that is short enough for the kernel (108 bytes), by way of a descriptor of its folder. What is returned
-/// beside it must stay while the path is used.
-pub(crate) fn reachable(socket: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
+/// A path under which a socket can be bound or reached, however long its own is: the kernel takes 108 bytes. A longer one leads by
+/// way of a descriptor of its folder, which is returned beside it and must stay while the path is used.
+///
+/// # Errors
+/// When the path is too long and its folder cannot be opened.
+pub fn reachable(socket: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
     let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

@@ -55,6 +55,14 @@ pub struct LoginSources {
     pub credentials: Option<PathBuf>,
 }
 
+impl LoginSources {
+    /// These variables, and the client's own file in a person's home folder.
+    #[must_use]
+    pub fn of(variables: BTreeMap<String, String>, person: Option<&Path>) -> Self {
+        Self { variables, credentials: person.map(|person| person.join(".claude/.credentials.json")) }
+    }
+}
+
 impl fmt::Debug for LoginSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoginSources").field("credentials", &self.credentials).finish_non_exhaustive()

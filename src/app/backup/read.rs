@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tar::{Archive, Entry, EntryType};
 
-use super::{MANIFEST, Manifest, Part, cannot, is_inside, part, relative, shown};
+use super::{MANIFEST, Manifest, Part, is_inside, part, shown};
+use crate::app::refusals::cannot;
 use crate::app::{App, make_folders};
+use crate::home::Home;
 use crate::journal::JournalReader;
 use crate::refusal::Refusal;
 
@@ -57,7 +59,7 @@ pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusa
     };
     let open = || File::open(file).map(BufReader::new).map_err(|error| cannot("read", file, &error));
     if taken {
-        return compare(open()?, file, root).map(Restored::Differs);
+        return compare(open()?, file, &app.home).map(Restored::Differs);
     }
     // Looked at as a whole before anything is written.
     check(open()?, file)?;
@@ -167,11 +169,11 @@ fn unpack(archive: impl Read, file: &Path, root: &Path) -> Result<(usize, Manife
     Ok((files, manifest))
 }
 
-fn compare(archive: impl Read, file: &Path, root: &Path) -> Result<Differences, Refusal> {
+fn compare(archive: impl Read, file: &Path, home: &Home) -> Result<Differences, Refusal> {
     let mut found = Differences::default();
     let mut known: BTreeSet<PathBuf> = BTreeSet::new();
     let manifest = each(archive, file, |path, entry| {
-        let here = root.join(path);
+        let here = home.root().join(path);
         let name = shown(path, entry.header().entry_type() == EntryType::Directory);
         known.insert(path.to_owned());
         let list = match fs::symlink_metadata(&here) {
@@ -186,7 +188,7 @@ fn compare(archive: impl Read, file: &Path, root: &Path) -> Result<Differences, 
         list.push(name);
         Ok(())
     })?;
-    added(root, root, &known, &mut found.added);
+    added(home.root(), home, &known, &mut found.added);
     for list in [&mut found.changed, &mut found.missing, &mut found.added] {
         list.sort();
     }
@@ -217,15 +219,16 @@ fn is_same(entry: &mut Entry<'_, &mut dyn Read>, here: &Path) -> bool {
 }
 
 /// What is in a folder and not in the backup, as far as it would be in one.
-fn added(folder: &Path, root: &Path, known: &BTreeSet<PathBuf>, found: &mut Vec<String>) {
+fn added(folder: &Path, home: &Home, known: &BTreeSet<PathBuf>, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), relative(root, &entry.path()));
+        let path = entry.path();
+        let name = home.relative(&path);
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        match (part(&name), known.contains(&name)) {
+        match (part(name), known.contains(name)) {
             (Part::Passing | Part::Journal, _) => {}
-            (_, true) if is_folder => added(&path, root, known, found),
+            (_, true) if is_folder => added(&path, home, known, found),
             (_, true) => {}
-            (_, false) => found.push(shown(&name, is_folder)),
+            (_, false) => found.push(shown(name, is_folder)),
         }
     }
 }

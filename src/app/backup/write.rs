@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tar::{Builder, EntryType, Header};
 
-use super::{MANIFEST, Manifest, Part, cannot, part, relative, shown};
+use super::{MANIFEST, Manifest, Part, part, shown};
 use crate::app::App;
+use crate::app::refusals::cannot;
+use crate::home::Home;
 use crate::journal::copy_journal;
 use crate::refusal::Refusal;
 
@@ -44,7 +46,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let journal = scratch.path().join("journal.db");
     let mut writer = Writer {
         archive: Builder::new(io::BufWriter::new(fresh.as_file().try_clone().map_err(failed)?)),
-        root,
+        home: &app.home,
         secrets,
         files: 0,
         left_out: Vec::new(),
@@ -53,7 +55,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let manifest = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
     writer.bytes(Path::new(MANIFEST), &manifest).map_err(failed)?;
     if copy_journal(&app.home.journal(), &journal)? {
-        writer.file(&journal, &relative(root, &app.home.journal())).map_err(failed)?;
+        writer.file(&journal, app.home.relative(&app.home.journal())).map_err(failed)?;
     }
     writer.folder(root).map_err(|(path, error)| cannot("back up", &path, &error))?;
     let Writer { archive, files, mut left_out, .. } = writer;
@@ -68,7 +70,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
 
 struct Writer<'a, W: Write> {
     archive: Builder<W>,
-    root: &'a Path,
+    home: &'a Home,
     secrets: bool,
     files: usize,
     left_out: Vec<String>,
@@ -88,14 +90,14 @@ impl<W: Write> Writer<'_, W> {
         };
         entries.sort();
         for path in entries {
-            let name = relative(self.root, &path);
+            let name = self.home.relative(&path);
             let Ok(facts) = fs::symlink_metadata(&path) else { continue };
-            match part(&name) {
+            match part(name) {
                 Part::Passing | Part::Journal => continue,
                 Part::Secret if !self.secrets => {
                     let is_empty = facts.is_dir() && fs::read_dir(&path).is_ok_and(|mut under| under.next().is_none());
                     if !is_empty {
-                        self.left_out.push(shown(&name, facts.is_dir()));
+                        self.left_out.push(shown(name, facts.is_dir()));
                     }
                     continue;
                 }
@@ -104,7 +106,7 @@ impl<W: Write> Writer<'_, W> {
             if facts.is_dir() {
                 let mut header = Header::new_gnu();
                 header.set_metadata(&facts);
-                self.archive.append_data(&mut header, &name, io::empty()).map_err(at(&path))?;
+                self.archive.append_data(&mut header, name, io::empty()).map_err(at(&path))?;
                 self.folder(&path)?;
             } else if facts.is_symlink() {
                 let target = fs::read_link(&path).map_err(at(&path))?;
@@ -112,10 +114,10 @@ impl<W: Write> Writer<'_, W> {
                 header.set_metadata(&facts);
                 header.set_entry_type(EntryType::Symlink);
                 header.set_size(0);
-                self.archive.append_link(&mut header, &name, target).map_err(at(&path))?;
+                self.archive.append_link(&mut header, name, target).map_err(at(&path))?;
                 self.files += 1;
             } else if facts.is_file() {
-                match self.file(&path, &name) {
+                match self.file(&path, name) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     other => other.map_err(at(&path))?,
                 }

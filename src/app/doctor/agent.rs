@@ -64,8 +64,7 @@ fn login(app: &App, missing: Health) -> Finding {
     let Ok(variables) = secrets::read(&app.home, &app.env.texts()) else {
         return Finding::wrong("login", "it cannot be looked for, since .env cannot be used").step("mend .env first");
     };
-    let credentials = app.env.path("HOME").map(|home| home.join(".claude/.credentials.json"));
-    match find_login(&LoginSources { variables, credentials }, app.now()) {
+    match find_login(&LoginSources::of(variables, app.env.path("HOME")), app.now()) {
         Some(login) => Finding::ok("login", format!("from {}", login.source)),
         None => Finding::of("login", missing, "there is none, or it has ended")
             .step("log in: `claude` and then `/login`")

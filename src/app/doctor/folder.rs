@@ -51,7 +51,7 @@ pub(super) fn missing(app: &App) -> Vec<PathBuf> {
 
 /// A path as it stands in the data folder.
 pub(super) fn relative(path: &Path, app: &App) -> String {
-    path.strip_prefix(app.home.root()).unwrap_or(path).display().to_string()
+    app.home.relative(path).display().to_string()
 }
 
 /// Whether secrets are the person's alone, and can be read.

@@ -1,8 +1,6 @@
 //! The running service, and the socket that it is asked by.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 
 use super::Finding;
@@ -96,10 +94,6 @@ pub(super) fn unit(app: &App) -> Vec<Finding> {
 
 /// Whether there is a control socket that nobody listens at.
 pub(super) fn socket_is_stale(app: &App) -> bool {
-    let path = app.home.socket();
-    // Through the folder's descriptor: a socket's path holds 108 bytes at most.
-    let Ok(folder) = File::open(app.home.state()) else { return false };
-    let Some(name) = path.file_name() else { return false };
-    let short = std::path::Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
-    matches!(UnixStream::connect(short), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+    let Ok((path, _folder)) = agent_sandbox::reachable(&app.home.socket()) else { return false };
+    matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
 }

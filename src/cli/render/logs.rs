@@ -50,13 +50,8 @@ mod tests {
     fn a_line_has_its_values_behind_it() {
         let text =
             r#"{"timestamp":"2026-11-23T08:00:05Z","level":"WARN","message":"refu\u001b[2Jsed","run":"a1","count":3}"#;
-        let view = View {
-            json: false,
-            now: "2026-11-23T09:00:00Z".parse().unwrap(),
-            zone: chrono_tz::UTC,
-            home: "/b".into(),
-            width: None,
-        };
+        let view =
+            View { json: false, now: "2026-11-23T09:00:00Z".parse().unwrap(), zone: chrono_tz::UTC, home: "/b".into() };
         let mut output = Output::default();
         line(&serde_json::from_str(text).unwrap(), &view, &mut output);
         let shown = anstream::adapter::strip_str(&output.stdout).to_string();
