@@ -167,8 +167,6 @@ pub trait RunHost: Send + Sync {
     fn observe(&self, _seen: Observation) {}
     /// A call that the client itself refused, without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
-    /// A request to the model's API failed, and the client makes it again by itself. `fault`: what the API did.
-    async fn api_retry(&self, _fault: String) {}
     /// The `notify` client delivers the person's own text, and the job's next link is scheduled where it has one.
     ///
     /// # Errors

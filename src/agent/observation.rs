@@ -48,8 +48,8 @@ pub enum Observation {
     },
     /// A request to the model's API failed; the client tries it again by itself.
     ApiRetry {
-        /// The HTTP status; `None`: there was no answer.
-        status: Option<u16>,
+        /// What the API did: `the API cannot be reached`.
+        fault: String,
     },
 }
 

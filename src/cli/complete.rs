@@ -51,6 +51,8 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("fire", "id", Names::Jobs),
     ("runs", "id", Names::Jobs),
     ("runs show", "run", Names::Runs),
+    ("runs follow", "target", Names::Jobs),
+    ("logs", "about", Names::Jobs),
     ("cancel-run", "run", Names::Going),
     ("next", "ids", Names::Jobs),
     ("check", "files", Names::Jobs),

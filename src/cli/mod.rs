@@ -103,7 +103,7 @@ fn command_names() -> Vec<String> {
 /// Why it was not done. What was put out before stands.
 pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Result<(), Refusal> {
     let Cli { global, command } = cli;
-    let view = View::of(app, global.json).on_terminal();
+    let view = View::of(app, global.json);
     match command::typed(command, Some(folder))? {
         Typed::App(command) => {
             let outcome = app.execute(command)?;

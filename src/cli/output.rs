@@ -144,8 +144,7 @@ impl Output {
 }
 
 /// How many characters fit a line of this process's own terminal; `None`: its output goes elsewhere.
-#[must_use]
-pub fn terminal_width() -> Option<usize> {
+fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }

@@ -20,6 +20,6 @@ pub(super) fn become_log(logs: &Logs, json: bool, app: &App) -> Refusal {
     match log_command(flags.system, &words, app) {
         Ok(mut command) => Refusal::environment(format!("`journalctl` cannot be run: {}", command.exec()))
             .hint("it is a part of systemd; install it"),
-        Err(refusal) => refusal.hint("without a unit the log is where `ollim-bot run` was started"),
+        Err(refusal) => refusal.hint("without a unit too: `ollim-bot logs`"),
     }
 }

@@ -87,24 +87,12 @@ impl Finish {
 }
 
 impl Journal {
-    /// The run is about to be launched, with the file's text as it is now. Nothing is spawned before this returns.
+    /// The run is about to be launched, with the file's text as it is now. Nothing is spawned before this returns. What the person
+    /// is to be told of its punctuality is recorded in the same commit.
     ///
     /// # Errors
     /// [`JournalError::NotGoing`] when the run is not claimed.
-    pub async fn launching(&self, run: &RunId, text: Arc<str>) -> Result<(), JournalError> {
-        self.launching_so(run, text, Punctuality::Unknown).await
-    }
-
-    /// As [`Self::launching`]. What the person is to be told of its punctuality is recorded in the same commit.
-    ///
-    /// # Errors
-    /// As [`Self::launching`].
-    pub async fn launching_so(
-        &self,
-        run: &RunId,
-        text: Arc<str>,
-        punctuality: Punctuality,
-    ) -> Result<(), JournalError> {
+    pub async fn launching(&self, run: &RunId, text: Arc<str>, punctuality: Punctuality) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
         let newest = self
             .writer
@@ -208,20 +196,16 @@ impl Journal {
             .await
     }
 
-    /// Counts a request to the model's API that the run's client makes again. `fault`: what the API did.
-    ///
-    /// # Errors
-    /// When the commit cannot be made.
-    pub async fn api_retry(&self, run: &RunId, fault: String) -> Result<(), JournalError> {
+    /// Counts a request to the model's API that the run's client makes again, without waiting for the commit. `fault`: what the
+    /// API did.
+    pub fn api_retry(&self, run: &RunId, fault: String) {
         let run = run.clone();
-        self.writer
-            .commit(move |connection| {
-                connection
-                    .prepare_cached("UPDATE run SET api_retries = api_retries + 1, api_fault = ?2 WHERE run = ?1")?
-                    .execute(params![run.as_str(), fault])?;
-                Ok(())
-            })
-            .await
+        self.writer.enqueue(move |connection| {
+            connection
+                .prepare_cached("UPDATE run SET api_retries = api_retries + 1, api_fault = ?2 WHERE run = ?1")?
+                .execute(params![run.as_str(), fault])?;
+            Ok(())
+        });
     }
 
     /// Whether one of these definitions has had a run by another client than `client`.

@@ -325,17 +325,14 @@ impl RunHost for Host {
     }
 
     fn observe(&self, seen: Observation) {
+        if let Observation::ApiRetry { fault } = &seen {
+            self.journal.api_retry(&self.run, fault.clone());
+        }
         self.events.observe(seen);
     }
 
     async fn client_denied(&self, tool: String, input: Value, reason: String) {
         self.record(Denial { tool, input, layer: "client".into(), rule: None, reason }).await;
-    }
-
-    async fn api_retry(&self, fault: String) {
-        if let Err(error) = self.journal.api_retry(&self.run, fault).await {
-            error!(run = %self.run, %error, "a request that the client makes again could not be recorded");
-        }
     }
 
     async fn deliver(&self, mut text: String) -> Result<(), String> {

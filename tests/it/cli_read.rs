@@ -5,7 +5,7 @@ use std::path::Path;
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
 use ollim_bot::journal::{
-    Claim, Denial, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Purpose, RunState,
+    Claim, Denial, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RunState,
 };
 
 use crate::cli::shown;
@@ -414,7 +414,7 @@ async fn record(home: &Path) -> String {
         purpose: Purpose::Run,
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
-    journal.launching(&run, "---\ncron: x\n---\nGo.\n".into()).await.unwrap();
+    journal.launching(&run, "---\ncron: x\n---\nGo.\n".into(), Punctuality::Unknown).await.unwrap();
     for (tool, input) in [
         ("Bash", serde_json::json!({ "command": "cat \u{1b}[2Jsecret" })),
         ("Write", serde_json::json!({ "file_path": "evil" })),

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
 use ollim_bot::journal::{
-    After, Claim, Finish, Journal, NewClaim, ObservedGeneration, Occurrence, Purpose, RunId, RunState,
+    After, Claim, Finish, Journal, NewClaim, ObservedGeneration, Occurrence, Punctuality, Purpose, RunId, RunState,
 };
 use serde_json::json;
 
@@ -54,7 +54,7 @@ async fn what_failed_and_is_tried_again_says_when() {
     bot.write("routines/mail.md", "---\ncron: \"@yearly\"\nretry: 1\n---\nRead the mail.\n");
     let before = journal(bot.home(), Clock::system());
     let run = claim(&before, "mail", Kind::Routine, whole(now()), Purpose::Run).await;
-    before.launching(&run, "".into()).await.unwrap();
+    before.launching(&run, "".into(), Punctuality::Unknown).await.unwrap();
     let again = whole(now()) + TimeDelta::minutes(10);
     let failed = Finish {
         after: After::RetryAt(again),

@@ -212,10 +212,7 @@ impl<'a> Turn<'a> {
                     (self.held.is_some() && !self.client.tasks.any()).then(|| Instant::now() + self.limits.leave);
             }
             Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
-            Incoming::ApiRetry { status } => {
-                self.request.host.observe(Observation::ApiRetry { status });
-                self.retries(status);
-            }
+            Incoming::ApiRetry { status } => self.retries(status),
             Incoming::Assistant(blocks) => {
                 self.client.api.fault = None;
                 self.said(blocks);
@@ -274,8 +271,7 @@ impl<'a> Turn<'a> {
         };
         self.client.api.retries += 1;
         self.client.api.fault = Some(fault.clone());
-        let host = self.request.host.clone();
-        self.tell(async move { host.api_retry(fault).await });
+        self.request.host.observe(Observation::ApiRetry { fault });
     }
 
     fn said(&mut self, blocks: Vec<Block>) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use anstyle::Style;
+use bytesize::ByteSize;
 use serde_json::{Value, json};
 
 use super::runs::{call, money};
@@ -55,7 +56,7 @@ impl<'a> Events<'a> {
         let Some((name, style, text)) = self.shown(&event.kind) else { return };
         let time = event.at.with_timezone(&self.view.zone).format("%H:%M:%S");
         let id = event.id.as_ref().filter(|_| self.named).map(|id| format!("  {id}")).unwrap_or_default();
-        let mut lines = self.folded(&text).into_iter();
+        let mut lines = self.folded(&text, output.width).into_iter();
         let first = lines.next().map(|line| format!("{:1$}{line}", "", 10 - name.len())).unwrap_or_default();
         output.line(format!("{}{first}{}", paint(style, &format!("{time}  {name}")), paint(FAINT, &plain_lines(&id))));
         for line in lines {
@@ -107,19 +108,16 @@ impl<'a> Events<'a> {
             Observation::ToolResult { call, bytes, failed } => {
                 let failed = if *failed { "failed, " } else { "" };
                 let text = self.results.get(call).map(|text| format!("\n{text}")).unwrap_or_default();
-                ("result", FAINT, format!("{failed}{}{text}", size(*bytes)))
+                ("result", FAINT, format!("{failed}{}{text}", ByteSize(*bytes as u64)))
             }
-            Observation::ApiRetry { status } => {
-                let how = status.map_or_else(|| "cannot be reached".to_owned(), |status| format!("answered {status}"));
-                ("retry", WARN, format!("the model's API {how}; the client tries again"))
-            }
+            Observation::ApiRetry { fault } => ("retry", WARN, format!("{fault}; the client tries again")),
         })
     }
 
     /// A text in lines that fit the terminal.
-    fn folded(&self, text: &str) -> Vec<String> {
+    fn folded(&self, text: &str, width: Option<usize>) -> Vec<String> {
         let text = plain_lines(text.trim());
-        let width = self.view.width.map_or(usize::MAX, |width| width.saturating_sub(21).max(20));
+        let width = width.map_or(usize::MAX, |width| width.saturating_sub(21).max(20));
         let shown = text.lines().filter(|line| self.full || !line.trim().is_empty());
         let mut lines: Vec<String> = shown.flat_map(|line| wrapped(line, width)).collect();
         if !self.full && lines.len() > FOLDED_LINES {
@@ -150,14 +148,6 @@ pub(super) fn as_json(event: &Event, view: &View) -> Value {
     let mut value = json!(event);
     value["at"] = json!(times::rfc3339(event.at, view.zone));
     value
-}
-
-/// `820 B`, `1.2 KiB`.
-fn size(bytes: usize) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        _ => format!("{}.{} KiB", bytes / 1024, bytes % 1024 * 10 / 1024),
-    }
 }
 
 /// What a run took, in one line: `$0.0042, 1,200 tokens read, 340 written`.
@@ -206,6 +196,9 @@ mod tests {
     #[test]
     fn numbers_are_readable() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([0, 1023, 1024, 1536].map(size), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB"]);
+        assert_eq!(
+            [0, 1023, 1024, 1536].map(|bytes| ByteSize(bytes).to_string()),
+            ["0 B", "1023 B", "1.0 KiB", "1.5 KiB"]
+        );
     }
 }

@@ -28,7 +28,7 @@ pub(super) use events::Events;
 pub(super) use logs::line as log_line;
 pub(super) use runs::{as_json as run_json, inbox_message, state};
 
-use super::output::{FAINT, GOOD, Output, STRONG, paint, terminal_width};
+use super::output::{FAINT, GOOD, Output, STRONG, paint};
 use crate::app::{App, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
@@ -44,21 +44,13 @@ pub struct View {
     pub zone: Tz,
     /// The data folder.
     pub home: std::path::PathBuf,
-    /// How many characters fit a line of the terminal; `None`: it goes elsewhere.
-    pub width: Option<usize>,
 }
 
 impl View {
     /// By the application's clock and settings.
     #[must_use]
     pub fn of(app: &App, json: bool) -> Self {
-        Self { json, now: app.now(), zone: app.zone_of_records(), home: app.home.root().to_owned(), width: None }
-    }
-
-    /// The same on this process's own terminal, if it has one.
-    #[must_use]
-    pub fn on_terminal(self) -> Self {
-        Self { width: terminal_width(), ..self }
+        Self { json, now: app.now(), zone: app.zone_of_records(), home: app.home.root().to_owned() }
     }
 
     /// `Sun 22 Nov 09:00 CET (in 19h 4m)`.

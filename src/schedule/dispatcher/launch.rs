@@ -190,7 +190,7 @@ async fn record_launch(
 ) -> Result<(), JournalError> {
     let Job { run, definition, attempt, late, .. } = job;
     fail_point!(BeforeLaunch);
-    journal.launching_so(run, text, punctuality).await?;
+    journal.launching(run, text, punctuality).await?;
     tracing::info!(%run, kind = %definition.kind(), id = %definition.id, attempt, late = late.is_some(), "started");
     fail_point!(Launched);
     Ok(())
