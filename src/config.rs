@@ -4,10 +4,12 @@
 //! place, never ignored: a setting that looks as if it held must hold. Knows the values' meaning, not what is done
 //! with them.
 
+mod channels;
 mod keys;
 pub mod secrets;
 mod values;
 
+pub use channels::{CONSOLE, ChannelKind, ChannelSettings, CommandChannel, Quiet, QuietHours};
 pub use keys::{Config, KEYS, Key, Shape};
 
 use std::collections::BTreeMap;
@@ -66,15 +68,6 @@ pub enum ClientChoice {
     Claude,
     /// No model: the person's own text is delivered.
     Notify,
-}
-
-/// `channel.kind`: where messages go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChannelKind {
-    /// The terminal of `ollim-bot run`, and `ollim-bot inbox`.
-    #[default]
-    Console,
 }
 
 /// Where an effective setting comes from.
@@ -165,6 +158,18 @@ impl Config {
         let setting =
             |key: &Key| Setting { key: key.name, value: (key.show)(self), origin: self.origin(key.name).clone() };
         KEYS.iter().map(setting).collect()
+    }
+
+    /// The channels that there are, in the order in which one takes over from another: the default one, yours, the console.
+    pub fn channel_names(&self) -> impl Iterator<Item = &str> {
+        let others = self.channels.iter().map(|channel| channel.name.as_str()).chain([CONSOLE]);
+        std::iter::once(&*self.default_channel).chain(others.filter(|name| *name != self.default_channel))
+    }
+
+    /// Whether there is a channel of this name.
+    #[must_use]
+    pub fn has_channel(&self, name: &str) -> bool {
+        name == CONSOLE || self.channels.iter().any(|channel| channel.name == name)
     }
 
     /// Where a setting comes from.
@@ -298,10 +303,15 @@ impl Sources {
     /// Reads all that was set into the settings. A variable comes after the file, and wins; a mistake in the file does not
     /// hide behind it.
     fn read(&mut self, config: &mut Config) {
+        let mut named = Vec::new();
         for given in std::mem::take(&mut self.file).into_iter().chain(std::mem::take(&mut self.variables)) {
             let value = given.value();
             match (given.key.read)(&value, config) {
                 Ok(()) => {
+                    if matches!(given.key.name, "default_channel" | "critical_channel") {
+                        let at = if given.place == FILE { value.spot(None) } else { (1, 1) };
+                        named.push((given.key.name, given.place.clone(), at));
+                    }
                     config.origins.insert(given.key.name, given.origin);
                 }
                 Err(fault) => {
@@ -309,6 +319,23 @@ impl Sources {
                     let hint = fault.hint.unwrap_or_default();
                     self.problem(&given.place, at, Some(given.key.name), fault.message, hint);
                 }
+            }
+        }
+        self.check_channels(named, config);
+    }
+
+    /// Settings that name a channel name one that there is.
+    fn check_channels(&mut self, named: Vec<(&'static str, String, (u32, u32))>, config: &Config) {
+        for (key, place, at) in named {
+            let name = match key {
+                "default_channel" => Some(&config.default_channel),
+                _ => config.critical_channel.as_ref(),
+            };
+            if let Some(name) = name.filter(|name| !config.has_channel(name)) {
+                let names: Vec<&str> = config.channel_names().filter(|name| config.has_channel(name)).collect();
+                let message = format!("there is no channel `{name}`");
+                let hint = format!("`channels` makes it; there is: {}", names.join(", "));
+                self.problem(&place, at, Some(key), message, hint);
             }
         }
     }

@@ -103,9 +103,11 @@ mod enabled {
         BeforeOutcome = "before-outcome",
         /// It is recorded, with all that the person is told of it.
         OutcomeRecorded = "outcome-recorded",
-        /// A message is about to be shown.
+        /// The channels of a message are chosen.
+        Routed = "routed",
+        /// A message is about to be sent.
         BeforeShow = "before-show",
-        /// It is shown, and not marked as delivered.
+        /// It is sent, and not marked as delivered.
         Shown = "shown",
         /// It is marked.
         DeliveryRecorded = "delivery-recorded",

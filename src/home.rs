@@ -107,6 +107,11 @@ impl Home {
     pub fn log(&self) -> PathBuf {
         self.state().join("log")
     }
+    /// What the program of a channel writes.
+    #[must_use]
+    pub fn channel(&self, name: &str) -> PathBuf {
+        self.state().join("channels").join(name)
+    }
     /// One folder a run: the client's configuration, transcript and temporary files.
     #[must_use]
     pub fn runs(&self) -> PathBuf {

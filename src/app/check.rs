@@ -1,10 +1,11 @@
 //! What is wrong with which file, and where.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{App, Caller};
-use crate::definition::{Definition, DefinitionId, Loaded, Problem};
+use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
 
@@ -27,8 +28,26 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let chosen = files.iter().map(|file| relative(file, folder, app, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
-    let problems = loaded.problems.into_iter().filter(|problem| wanted(&problem.file)).collect();
+    let problems = loaded.problems.into_iter().chain(unknown_channels(&loaded.definitions, app));
+    let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
+}
+
+/// Definitions that name a channel that there is not: their messages go to the default one.
+fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
+    let Ok(config) = app.config() else { return Vec::new() };
+    let names = config.channel_names().collect::<Vec<_>>().join(", ");
+    let problem = |definition: &Arc<Definition>| {
+        let channel = definition.channel.as_ref().filter(|channel| !config.has_channel(channel))?;
+        let message = format!("there is no channel `{channel}`: its messages go to `{}`", config.default_channel);
+        let hint = format!("`channels` in config.yaml makes it; there is: {names}");
+        let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint));
+        problem.field = Some("channel".into());
+        Some(problem)
+    };
+    let mut problems: Vec<Problem> = definitions.values().filter_map(problem).collect();
+    problems.sort_by(|a, b| a.file.cmp(&b.file));
+    problems
 }
 
 /// The file's path in the data folder; an id stands for its file. A run names ids and files of the data folder

@@ -62,6 +62,8 @@ pub enum Command {
         /// At most so many messages.
         count: u32,
     },
+    /// The channels, and how each is doing.
+    Channels,
     /// How many messages background jobs may still send.
     Budget,
     /// The settings in force, each with its origin.

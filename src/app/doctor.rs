@@ -3,6 +3,7 @@
 //! Looks only; [`fix`] alone changes something, and only what cannot be wrong to change.
 
 mod agent;
+mod channels;
 mod fix;
 mod folder;
 mod jobs;
@@ -97,6 +98,7 @@ pub(super) fn doctor(fix: bool, app: &App) -> Diagnosis {
     findings.extend(agent::agent(app));
     findings.extend(running::service(app));
     findings.extend(running::unit(app));
+    findings.extend(channels::channels(app));
     findings.extend(jobs::definitions(app));
     findings.extend(jobs::outcomes(app));
     Diagnosis { fixed, findings }

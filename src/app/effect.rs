@@ -33,6 +33,7 @@ impl Command {
             | Self::Costs { .. }
             | Self::Inbox { .. }
             | Self::Budget
+            | Self::Channels
             | Self::Config
             | Self::Agents
             | Self::Agent { .. }

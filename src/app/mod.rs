@@ -13,6 +13,7 @@ mod backup;
 mod budget;
 mod chains;
 mod change;
+mod channels;
 mod check;
 mod command;
 mod costs;
@@ -51,6 +52,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 pub use backup::{BackedUp, Differences, Restored};
+pub use channels::ChannelState;
 pub use check::Checked;
 pub use command::{Command, FieldChange, FieldChanges, When};
 pub use costs::{Costs, CostsBy, CostsRow};
@@ -160,6 +162,7 @@ impl App {
             Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),
             Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),
             Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
+            Command::Channels => channels::channels(self).map(Outcome::Channels),
             Command::Budget => budget::left(self).map(Outcome::Budget),
             Command::Config => Ok(Outcome::Settings(self.config()?.settings())),
             Command::Agents => Ok(Outcome::Agents(agents::load(self))),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    BackedUp, Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview, Restored, RunDetails,
-    ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
+    BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview,
+    Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
@@ -40,6 +40,8 @@ pub enum Outcome {
     Costs(Costs),
     /// Messages, newest last.
     Inbox(Vec<Message>),
+    /// The channels.
+    Channels(Vec<ChannelState>),
     /// The ping budget, as it is now.
     Budget(PingBudget),
     /// The settings in force.

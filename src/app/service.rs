@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{App, Outcome, jobs, runs};
 use crate::bot::budget::PingBudget;
 use crate::definition::DefinitionId;
-use crate::journal::{Event, EventFilter, RunId, RunState};
+use crate::journal::{Delivery, Event, EventFilter, RunId, RunState};
 use crate::policy::ToolLists;
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
@@ -43,6 +43,11 @@ pub enum ServiceCommand {
         #[serde(rename = "spawnToolPolicy")]
         spawn_tool_policy: ToolLists,
     },
+    /// Send a message by a channel, and wait for what becomes of it.
+    TestChannel {
+        /// The channel.
+        name: String,
+    },
     /// Set how many messages background jobs may still send.
     SetBudget {
         /// At most a full budget.
@@ -72,6 +77,13 @@ pub enum ServiceReply {
         run: RunId,
         /// How it ended: it may have been over already.
         state: RunState,
+    },
+    /// [`ServiceCommand::TestChannel`].
+    ChannelTested {
+        /// The channel.
+        name: String,
+        /// What became of the message; `None`: nothing yet.
+        delivery: Option<Delivery>,
     },
     /// [`ServiceCommand::Pause`].
     Paused,

@@ -11,7 +11,7 @@ use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::definition::{Definition, DefinitionId, Kind, Problem};
-use crate::journal::{ConsecutiveFailures, RunRecord};
+use crate::journal::{ConsecutiveFailures, FailingChannel, RunRecord};
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
 
@@ -39,6 +39,8 @@ pub struct Status {
     pub failures: Vec<ConsecutiveFailures>,
     /// What background jobs may still send.
     pub budget: PingBudget,
+    /// Channels that do not deliver.
+    pub failing_channels: Vec<FailingChannel>,
     /// Sockets of other programs that lead out of the sandbox.
     pub sockets: Vec<PathSocket>,
 }
@@ -109,6 +111,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         problems: loaded.problems,
         failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
+        failing_channels: journal.failing_channels()?,
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })
 }

@@ -2,16 +2,30 @@
 
 use std::io::{self, Write};
 
+use async_trait::async_trait;
 use chrono_tz::Tz;
 
-use super::terminal;
-use crate::journal::Message;
+use super::{Channel, NotSent, Outgoing, terminal};
+
+/// This process's standard output.
+pub struct Console<Z> {
+    /// The zone of the times shown.
+    pub zone: Z,
+}
+
+#[async_trait]
+impl<Z: Fn() -> Tz + Send + Sync> Channel for Console<Z> {
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        let (message, zone) = (message.clone(), (self.zone)());
+        // A terminal that is stopped blocks its writer: it must not hold up the service's other work.
+        let shown = tokio::task::spawn_blocking(move || show(&message, zone, &mut io::stdout().lock())).await;
+        let failed = |error| NotSent::for_now(format!("the terminal cannot be written to: {error}"));
+        shown.map_err(io::Error::other).and_then(|shown| shown).map_err(failed).map(|()| None)
+    }
+}
 
 /// Writes one message: when it was said, and the text, further lines indented below the first.
-///
-/// # Errors
-/// When it cannot be written: it is then not delivered.
-pub fn show(message: &Message, zone: Tz, out: &mut impl Write) -> io::Result<()> {
+fn show(message: &Outgoing, zone: Tz, out: &mut impl Write) -> io::Result<()> {
     let time = message.at.with_timezone(&zone).format("%a %H:%M").to_string();
     let mut lines = String::new();
     for (number, line) in terminal::plain_lines(message.text.trim()).lines().enumerate() {
@@ -27,16 +41,19 @@ pub fn show(message: &Message, zone: Tz, out: &mut impl Write) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Urgency;
 
     #[test]
     fn further_lines_stand_below_the_first() {
-        let message = Message {
+        let message = Outgoing {
             number: 1,
             at: "2026-11-21T12:56:00Z".parse().unwrap(),
             run: None,
-            id: None,
+            job: None,
+            title: None,
             text: "Tea\u{7} is ready.\n\nTwo cups.\n".into(),
-            delivered: None,
+            urgency: Urgency::Normal,
+            buttons: Vec::new(),
         };
         let mut out = Vec::new();
         show(&message, chrono_tz::Europe::Berlin, &mut out).unwrap();

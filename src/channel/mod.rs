@@ -1,6 +1,100 @@
 //! How the bot's words reach the person.
 //!
-//! A channel delivers what the journal keeps; what it could not deliver stays there. Knows messages, not runs.
+//! The journal's outbox is the only truth: a message stays there until a channel has taken it, and what could not be delivered is
+//! shown. [`Deliveries`] chooses channels and runs one worker for each; a [`Channel`] sends one message and says what became of
+//! it. Knows messages, not runs.
 
+pub mod command;
 pub mod console;
+mod deliveries;
+mod digest;
 pub mod terminal;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::definition::DefinitionId;
+use crate::journal::{Message, RunId, Urgency};
+
+pub use deliveries::Deliveries;
+
+/// A way to reach the person.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Sends one message. Returns what the channel's service calls it, where it says so.
+    ///
+    /// A message may come a second time, with the same number, when the program was killed before it could record the first.
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent>;
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct NotSent {
+    /// What went wrong.
+    pub why: String,
+    /// Whether the same may work later.
+    pub again: bool,
+}
+
+impl NotSent {
+    /// It may work later.
+    pub fn for_now(why: impl Into<String>) -> Self {
+        Self { why: why.into(), again: true }
+    }
+}
+
+/// What a channel is to send: a message, or several as one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outgoing {
+    /// The message's number; the newest, where it is several.
+    pub number: i64,
+    /// When it was recorded.
+    pub at: DateTime<Utc>,
+    /// Whose run it comes from.
+    pub job: Option<DefinitionId>,
+    /// The run that it comes from.
+    pub run: Option<RunId>,
+    /// The title, where it has one.
+    pub title: Option<String>,
+    /// The text; the title and the fields stand in it too.
+    pub text: String,
+    /// How much it matters.
+    pub urgency: Urgency,
+    /// Buttons below it.
+    pub buttons: Vec<OutgoingButton>,
+}
+
+/// A button below a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OutgoingButton {
+    /// What comes back when it is pressed.
+    pub id: String,
+    /// What stands on it.
+    pub label: String,
+}
+
+impl From<&Message> for Outgoing {
+    fn from(message: &Message) -> Self {
+        let rich = message.rich.as_ref();
+        let buttons = rich.map(|rich| rich.buttons.as_slice()).unwrap_or_default();
+        let button = |(place, button): (usize, &crate::journal::Button)| OutgoingButton {
+            id: format!("{}:{place}", message.number),
+            label: button.label.clone(),
+        };
+        Self {
+            number: message.number,
+            at: message.at,
+            job: message.id.clone(),
+            run: message.run.clone(),
+            title: rich.map(|rich| rich.title.clone()),
+            text: message.text.clone(),
+            urgency: message.urgency,
+            buttons: buttons.iter().enumerate().map(button).collect(),
+        }
+    }
+}

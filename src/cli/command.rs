@@ -84,6 +84,10 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Fire { id, wait, dry_run: false }) => return Ok(Typed::Own(Own::Fire { id, wait })),
         Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
         Some(args::Command::Budget { set: None }) => Command::Budget,
+        Some(args::Command::Channels { command: None }) => Command::Channels,
+        Some(args::Command::Channels { command: Some(args::Channels::Test { name }) }) => {
+            Command::Service(ServiceCommand::TestChannel { name })
+        }
         Some(args::Command::Fire { id, dry_run: true, .. }) => Command::DryRun { id },
         Some(args::Command::Runs(args)) => match args.command {
             Some(Runs::Follow { target }) => return Ok(Typed::Own(Own::Follow(target))),

@@ -16,8 +16,9 @@ use agent_sandbox::Limits;
 use chrono_tz::Tz;
 use serde_json::{Value as Json, json};
 
-use super::values::{channel, command, limits, limits_shown, name, optional, spawned_tools, variables};
-use super::{ChannelKind, ClientChoice, Origin, SandboxChoice};
+use super::channels::{CONSOLE, ChannelSettings, QuietHours, channels, channels_shown, quiet_hours, quiet_hours_shown};
+use super::values::{command, limits, limits_shown, name, optional, spawned_tools, variables};
+use super::{ClientChoice, Origin, SandboxChoice};
 use crate::definition::Thinking;
 use crate::definition::fields::FieldType;
 use crate::definition::values::{Fault, Value, span_text};
@@ -140,10 +141,27 @@ settings! {
         unset: "what the caller has", example: "{ subagents: { tools: { deny: [WebFetch] } } }",
         details: "A spawn's own `allow` replaces this one, its `deny` is added.",
     }
-    /// Where messages go.
-    channel: ChannelKind = ChannelKind::Console, channel, |kind: &ChannelKind| json!({ "kind": kind }), {
-        example: "{ kind: console }", details: "`console`: the terminal of `ollim-bot run`, and `ollim-bot inbox`.",
+    /// How messages reach you, beside the terminal of `ollim-bot run`.
+    channels: Vec<ChannelSettings> = Vec::new(), channels, |channels: &Vec<ChannelSettings>| channels_shown(channels), {
+        unset: "none", example: "{ phone: { kind: command, command: [my-bridge] } }",
+        details: "See [channels](channels.md). `ollim-bot inbox` shows every message, wherever it went.",
     }
+    /// The channel of messages whose job names none.
+    default_channel: String = CONSOLE.into(), |v: &Value| v.channel(), plain, {
+        shape: Shape::Text, example: "console", details: "`console` is the terminal of `ollim-bot run`.",
+    }
+    /// The channel that gets critical messages too.
+    critical_channel: Option<String> = None, |v: &Value| optional(v, |v| v.channel()), plain, {
+        shape: Shape::Text, unset: "none", example: "console",
+    }
+    /// When messages wait that are not critical. They come as one when it ends.
+    quiet_hours: Option<QuietHours> = None, |v: &Value| optional(v, quiet_hours), |hours: &Option<QuietHours>| {
+        hours.as_ref().map_or(Json::Null, quiet_hours_shown)
+    }, {
+        unset: "none", example: "{ from: \"22:00\", to: \"07:30\" }", details: "Times of day in your own zone. A channel may have its own.",
+    }
+    /// How long a channel may fail until the next one takes its messages over.
+    failover_after: Duration = minutes(5), |v: &Value| v.span(SECOND), span, { example: "5m", }
     /// The longest a run may take whose definition does not say.
     timeout: Duration = minutes(30), |v: &Value| v.span(SECOND), span, { example: "30m", }
     /// The longest the agent may be silent in a run.

@@ -41,7 +41,11 @@ fn nothing_needs_to_be_set() {
     thinking = true (default)
     main_tools = ["Bash","Read","Edit","Glob","Grep","WebFetch","WebSearch","Skill","Agent","TaskCreate","TaskGet","TaskList","TaskUpdate","mcp__discord"] (default)
     tools = {"subagents":{"tools":{}}} (default)
-    channel = {"kind":"console"} (default)
+    channels = {} (default)
+    default_channel = "console" (default)
+    critical_channel = null (default)
+    quiet_hours = null (default)
+    failover_after = "5m" (default)
     timeout = "30m" (default)
     inactivity_timeout = "10m" (default)
     max_concurrent_runs = 4 (default)
@@ -74,7 +78,19 @@ fn every_setting_of_this_version_is_listed_and_commented() {
     assert_eq!(lines.iter().map(|line| line.split_once(':').unwrap().0).collect::<Vec<_>>(), listed);
     let uncommented = load(&lines.join("\n"), &[]);
     for (setting, default) in uncommented.settings().iter().zip(config.settings()) {
-        if !["timezone", "model", "main_tools", "tools", "heartbeat_url", "user_name"].contains(&setting.key) {
+        if ![
+            "timezone",
+            "model",
+            "main_tools",
+            "tools",
+            "channels",
+            "critical_channel",
+            "quiet_hours",
+            "heartbeat_url",
+            "user_name",
+        ]
+        .contains(&setting.key)
+        {
             assert_eq!(setting.value, default.value, "{}", setting.key);
         }
     }
@@ -84,7 +100,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
 fn the_file_says() {
     let config = load(
         "timezone: Europe/Vienna\nagent-client: notify\nclaude_command: /opt/my claude\nclient_env: [HTTPS_PROXY]\nmodel: haiku\n\
-         thinking: false\nmain_tools:\n  - Read\n  - Bash(git *)\nchannel:\n  kind: console\ntimeout: 1h\n\
+         thinking: false\nmain_tools:\n  - Read\n  - Bash(git *)\nchannels:\n  phone: { kind: command, command: x, keep: true }\ntimeout: 1h\n\
          inactivity_timeout: 5m\nmax_concurrent_runs: 2\nshutdown_grace: 0s\nnotify_chain_delay: 90s\n\
          require_sandbox: true\njournal_retention: 1y\nuser_name: Ada\nbot_name: Ollie\n",
         &[],
@@ -100,7 +116,11 @@ fn the_file_says() {
     thinking = false (config.yaml:6)
     main_tools = ["Read","Bash(git *)"] (config.yaml:7)
     tools = {"subagents":{"tools":{}}} (default)
-    channel = {"kind":"console"} (config.yaml:10)
+    channels = {"phone":{"command":["x"],"keep":true,"kind":"command"}} (config.yaml:10)
+    default_channel = "console" (default)
+    critical_channel = null (default)
+    quiet_hours = null (default)
+    failover_after = "5m" (default)
     timeout = "1h" (config.yaml:12)
     inactivity_timeout = "5m" (config.yaml:13)
     max_concurrent_runs = 2 (config.yaml:14)
@@ -177,11 +197,14 @@ fn what_is_wrong_is_said_at_once_and_located() {
     let blocks = [
         check("timezon: UTC\nfoo: 1\n", &[]),
         check("\nmodel: haiku\nmodel: opus\n", &[]),
-        check("git_commit: true\ntools: { subagents: { tools: { deny: Bash } } }\nchannel: { kind: discord }\n", &[]),
+        check(
+            "git_commit: true\ntools: { subagents: { tools: { deny: Bash } } }\nchannels: { phone: { kind: pigeon } }\n",
+            &[],
+        ),
         check("timeout: 30\nmax_concurrent_runs: 0\nthinking: hard\nagent_client: gpt\n", &[]),
         check("client_env: [PATH, 'A B']\nmain_tools: ['']\n", &[]),
         check("client_env: [OLLIM_RUN_TOKEN]\nclaude_command: claude --version\nbot_name: \"a\\nb\"\n", &[]),
-        check("channel: { kind: console, url: x }\n", &[]),
+        check("channels: { console: { kind: command } }\ndefault_channel: phone\n", &[]),
         check("- a\n", &[]),
         check("timezone: 'x\n", &[]),
         check("timezone: Nowhere\n", &[("OLLIM_TIMEZONE", "UTC")]),
@@ -208,9 +231,9 @@ fn what_is_wrong_is_said_at_once_and_located() {
     error: `tools.subagents.tools.deny` must be a list
       --> config.yaml:2:8
     hint: write `tools: { subagents: { tools: { allow: [Read], deny: [WebFetch] } } }`; each list may be left out
-    error: the channel `discord` is not supported by this version
-      --> config.yaml:3:10
-    hint: write `channel: { kind: console }`
+    error: there is no channel of the kind `pigeon`
+      --> config.yaml:3:20
+    hint: the kinds are: command
 
     error: `timeout` needs a unit, found `30`
       --> config.yaml:1:10
@@ -239,9 +262,12 @@ fn what_is_wrong_is_said_at_once_and_located() {
       --> config.yaml:3:11
     hint: shorten it
 
-    error: unknown setting `url` of `channel`
-      --> config.yaml:1:10
-    hint: write `channel: { kind: console }`
+    error: the channel `console` is always there
+      --> config.yaml:1:22
+    hint: remove it, or choose another name
+    error: there is no channel `phone`
+      --> config.yaml:2:18
+    hint: `channels` makes it; there is: console
 
     error: not valid YAML: expected `key: value` lines, found a list
       --> config.yaml:1:1

@@ -4,15 +4,11 @@ use agent_sandbox::Limits;
 use bytesize::ByteSize;
 use serde_json::{Value as Json, json};
 
-use super::ChannelKind;
 use crate::definition::frontmatter::Node;
 use crate::definition::values::{Fault, Value};
 use crate::policy::{BOT, ToolLists, ToolPattern};
 
-/// Channels that have a name already and nothing behind it yet.
-const LATER_CHANNELS: [&str; 4] = ["discord", "webhook", "ntfy", "desktop"];
-
-fn fault(message: String, hint: &str) -> Fault {
+pub(super) fn fault(message: String, hint: &str) -> Fault {
     Fault { message, hint: Some(hint.into()), item: None }
 }
 
@@ -159,30 +155,4 @@ pub(super) fn limits_shown(limits: &Limits) -> Json {
     let Limits { memory, processes, disk, cpus } = *limits;
     let size = |bytes| ByteSize(bytes).to_string().replace(' ', "");
     json!({ "memory": size(memory), "processes": processes, "disk": size(disk), "cpus": cpus })
-}
-
-/// `channel: console`, or `channel: { kind: console }`.
-pub(super) fn channel(value: &Value) -> Result<ChannelKind, Fault> {
-    let hint = "write `channel: { kind: console }`";
-    let kind = match value.node {
-        Node::Map(entries) => match entries.as_slice() {
-            [kind] if kind.key == "kind" => &kind.value,
-            _ => {
-                let other = entries.iter().find(|entry| entry.key != "kind");
-                let message = match other {
-                    Some(other) => format!("unknown setting {} of `channel`", crate::definition::quoted(&other.key)),
-                    None => "`channel` needs one `kind`".into(),
-                };
-                return Err(fault(message, hint));
-            }
-        },
-        other => other,
-    };
-    match kind {
-        Node::Text(kind) if kind == "console" => Ok(ChannelKind::Console),
-        Node::Text(kind) if LATER_CHANNELS.contains(&&**kind) => {
-            Err(fault(format!("the channel `{kind}` is not supported by this version"), hint))
-        }
-        _ => Err(fault("`channel.kind` must be `console`".into(), hint)),
-    }
 }

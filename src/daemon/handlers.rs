@@ -2,6 +2,7 @@
 //! the disk: a person's word holds from then on, whatever becomes of this process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
@@ -13,11 +14,15 @@ use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceRepl
 use crate::bot::budget::SharedBudget;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
-use crate::journal::{Event, EventFilter, Journal};
+use crate::journal::{Delivery, DeliveryState, Event, EventFilter, Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::Schedule;
+
+/// How long the test of a channel waits for what becomes of the message, and how often it looks.
+const TEST_TAKES: Duration = Duration::from_secs(40);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Reads a command line and executes it on behalf of a run. Called on blocking threads.
 pub type ExecuteLine = fn(&App, Arc<RunAuthority>, Vec<String>) -> Reply;
@@ -95,6 +100,7 @@ impl Handler for Handlers {
                 Ok(state) => Ok(ServiceReply::RunEnded { run, state }),
                 Err(error) => Err(refused(&error)),
             },
+            ServiceCommand::TestChannel { name } => self.test_channel(name).await,
             ServiceCommand::SetBudget { left } => {
                 let set = self.budget.set(left, self.clock.now()).await;
                 set.map(ServiceReply::BudgetSet).map_err(|error| refused(&error))
@@ -122,6 +128,34 @@ impl Handler for Handlers {
                 Err(error) => Err(refused(&error)),
             },
         }
+    }
+}
+
+impl Handlers {
+    async fn test_channel(&self, name: String) -> Result<ServiceReply, Refusal> {
+        let config = self.app.get().config()?;
+        if !config.has_channel(&name) {
+            let names = config.channel_names().collect::<Vec<_>>().join(", ");
+            return Err(Refusal::user(format!("there is no channel `{name}`")).hint(format!("there is: {names}")));
+        }
+        let text = format!("This is a test of the channel `{name}`. It works if you can read this.");
+        let message = NewMessage { channel: Some(name.clone()), ..NewMessage::of_service(text) };
+        let number = self.journal.message(message).await?;
+        let ended = async {
+            loop {
+                let delivery = self.journal.delivery(number, &name).await?;
+                let tried = |one: &Delivery| {
+                    one.state != DeliveryState::Waiting || one.error.is_some() || one.held_until.is_some()
+                };
+                if delivery.as_ref().is_some_and(tried) {
+                    return Ok(delivery);
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let delivery = tokio::time::timeout(TEST_TAKES, ended).await;
+        let delivery = delivery.unwrap_or_else(|_| Ok(None)).map_err(|error: JournalError| Refusal::from(error))?;
+        Ok(ServiceReply::ChannelTested { name, delivery })
     }
 }
 

@@ -4,9 +4,9 @@
 //! guessed from processes: [`wire`] says how. Knows nothing of how answers are shown.
 
 pub mod call;
+mod channels;
 pub mod client;
 pub mod control;
-pub mod delivery;
 pub mod ending;
 mod files;
 pub mod handlers;

@@ -102,7 +102,7 @@ impl Problems {
             )]
         };
         for text in texts {
-            if let Err(error) = self.journal.message(NewMessage { run: None, id: None, text }).await {
+            if let Err(error) = self.journal.message(NewMessage::of_service(text)).await {
                 tracing::warn!(%error, "the person could not be notified of problems in files");
                 return;
             }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     async fn said(journal: &Journal) -> Vec<String> {
-        journal.undelivered(100).await.unwrap().into_iter().map(|message| message.text).collect()
+        journal.unrouted(100).await.unwrap().into_iter().map(|message| message.text).collect()
     }
 
     #[tokio::test]

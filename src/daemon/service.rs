@@ -1,5 +1,6 @@
 //! Constructs the parts of the service in order, hands each to those that need it, and ends them in order.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
@@ -7,9 +8,9 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::channels::{self, Programs};
 use super::client::{self, Chosen, Wish};
 use super::control::Control;
-use super::delivery;
 use super::ending::{self, Ending, Hangups, Until};
 use super::files::HomeFiles;
 use super::handlers::{ExecuteLine, Handlers};
@@ -23,6 +24,7 @@ use super::supervisor::Supervisor;
 use crate::agents;
 use crate::app::{App, Sandbox, ServiceStatus};
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
+use crate::channel::Deliveries;
 use crate::config::secrets::{self, SecretsError};
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::heartbeat::Heartbeats;
@@ -98,8 +100,6 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Settings { config, defaults } = Settings::of(&app)?;
     let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
     let app = AppInForce::new(app);
-    let zone = app.clone();
-    let show = delivery::console(move || zone.get().zone_of_records());
     // From here on a signal ends the service in order.
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
     let lock = Arc::new(Lock::take(&home)?);
@@ -135,10 +135,12 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     schedule.alert_after(config.alert_after);
     let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
 
+    let programs = Programs { shell_binary: &shell_binary, path: &path, user_home: &user_home(&env), env: &env };
+    let channels = channels::channels(&config, &home, &programs, app.clone());
     let tokens = Tokens::default();
     let budget = SharedBudget::new(journal.clone());
     let for_runs = Arc::new(RwLock::new(RunSettings::of(&config)));
-    let user_home = env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let user_home = user_home(&env);
     let main = MainSession::load(journal.clone()).await?;
     let spawner = Arc::new(Spawner {
         home: home.clone(),
@@ -175,7 +177,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         pid: std::process::id(),
         since: clock.now().to_rfc3339(),
         client: client_status(),
-        channel: "console".into(),
+        channel: config.default_channel.clone(),
         sandbox,
         paused: None,
         waiting_for_login: None,
@@ -194,6 +196,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         journal: journal.clone(),
     };
     let current = in_force.current.subscribe();
+    let deliveries = Deliveries::start(channels, journal.clone(), &clock, current.clone()).await?;
     let maintenance = Maintenance {
         home: home.clone(),
         journal: journal.clone(),
@@ -242,7 +245,6 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     tasks.spawn(problems.follow(problems_of_files));
     tasks.spawn(async move { control.serve(Arc::new(handlers)).await });
     tasks.spawn(runtime_files::watch(Arc::clone(&lock), home.clone(), schedule.clone(), journal.trouble()));
-    tasks.spawn(delivery::deliver(journal.clone(), Arc::clone(&show)));
     if only.is_none() {
         tasks.spawn(heartbeat::beat(hearts.clone(), schedule.clone(), current.clone(), journal.trouble()));
     }
@@ -258,7 +260,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let fault = ended.as_ref().err().map(ToString::to_string);
     heartbeat::last(&hearts, &last_settings, fault, of_service).await;
     housekeeping.stop().await;
-    delivery::last_words(&journal, &show).await;
+    deliveries.finish().await;
     journal.close().await;
     fail_point!(JournalClosed);
     if lock.is_lost(&home) {
@@ -276,6 +278,10 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     }
 }
 
+fn user_home(env: &BTreeMap<String, String>) -> PathBuf {
+    env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
+}
+
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
     move |source| DaemonError::Io { what, source }
 }
@@ -287,7 +293,7 @@ async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {
         path.display()
     );
     tracing::error!("{text}");
-    journal.message(NewMessage { run: None, id: None, text }).await.map(drop)
+    journal.message(NewMessage::of_service(text)).await.map(drop)
 }
 
 async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError> {

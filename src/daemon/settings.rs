@@ -58,12 +58,16 @@ impl Settings {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 18] = [
+const LIVE: [&str; 22] = [
     "timezone",
     "model",
     "thinking",
     "main_tools",
     "tools",
+    "default_channel",
+    "critical_channel",
+    "quiet_hours",
+    "failover_after",
     "timeout",
     "inactivity_timeout",
     "max_concurrent_runs",
@@ -159,7 +163,7 @@ impl InForce {
     }
 
     async fn tell(&self, text: String) {
-        if let Err(error) = self.journal.message(NewMessage { run: None, id: None, text }).await {
+        if let Err(error) = self.journal.message(NewMessage::of_service(text)).await {
             tracing::warn!(%error, "that could not be told");
         }
     }
@@ -181,7 +185,7 @@ mod tests {
     fn every_setting_is_live_or_waits_for_the_next_start() {
         let keys: Vec<_> = Config::defaults(Tz::UTC).settings().into_iter().map(|setting| setting.key).collect();
         let at_start: Vec<_> = keys.iter().copied().filter(|key| !LIVE.contains(key)).collect();
-        assert_eq!(at_start, ["agent_client", "claude_command", "client_env", "channel"]);
+        assert_eq!(at_start, ["agent_client", "claude_command", "client_env", "channels"]);
         assert!(LIVE.iter().all(|key| keys.contains(key)));
     }
 

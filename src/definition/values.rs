@@ -248,6 +248,15 @@ impl<'a> Value<'a> {
         Ok(text)
     }
 
+    /// The name of a channel.
+    pub(crate) fn channel(&self) -> Result<String, Fault> {
+        let text = self.text()?;
+        if !is_channel_name(&text) {
+            return Err(self.must_be("the name of a channel", "`ollim-bot channels` shows those there are"));
+        }
+        Ok(text)
+    }
+
     /// An IANA time zone.
     pub(crate) fn zone(&self) -> Result<Tz, Fault> {
         let text = self.letters()?;
@@ -348,6 +357,11 @@ impl<'a> Value<'a> {
         patterns.shrink_to_fit();
         Ok(patterns)
     }
+}
+
+/// Whether a channel can be called so.
+pub(crate) fn is_channel_name(text: &str) -> bool {
+    (1..=32).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
 /// A span as `span` reads it: `1h30m`, `90d`.

@@ -69,7 +69,7 @@ pub(super) fn delayed<'a>(
         return Ok(0);
     }
     let id = if let [id] = ids[..] { Some(id.clone()) } else { None };
-    insert_message(connection, &NewMessage { run: None, id, text: fold(&texts) }, now)
+    insert_message(connection, &NewMessage { id, ..NewMessage::of_service(fold(&texts)) }, now)
 }
 
 /// Records how punctual an attempt is. Returns the number of a message about it; 0 where there is none.
@@ -92,7 +92,7 @@ pub(super) fn begins(
                 return Ok(0);
             }
             let text = words(Folded { occurrences, since: time(since)? });
-            insert_message(connection, &NewMessage { run: None, id: None, text }, now)
+            insert_message(connection, &NewMessage::of_service(text), now)
         }
     }
 }

@@ -10,6 +10,7 @@ mod backup;
 mod check;
 mod claims;
 mod delays;
+mod deliveries;
 mod error;
 mod events;
 mod generations;
@@ -46,10 +47,11 @@ use crate::definition::{DefinitionId, Kind};
 pub use backup::copy_journal;
 pub use claims::{Claim, NewClaim, Purpose};
 pub use delays::{Delay, Folded, Punctuality};
+pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;
 pub use events::{Event, EventFilter, EventKind};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
-pub use outbox::NewMessage;
+pub use outbox::{Button, NewMessage, Rich, Urgency};
 pub use process::ProcessIdentity;
 pub use reader::{Account, JournalReader, OccurrenceRecord, RunCost, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
@@ -67,6 +69,8 @@ pub struct Journal {
     marked: Arc<Mutex<HashSet<RunId>>>,
     /// The newest message's number.
     newest: watch::Sender<i64>,
+    /// Counts changes of what channels have to deliver.
+    routed: watch::Sender<u64>,
     kept_aside: Option<PathBuf>,
     watermark: Option<DateTime<Utc>>,
     _last: Arc<LastHandle>,
@@ -100,6 +104,7 @@ impl Journal {
             clock,
             marked: Arc::default(),
             newest: watch::Sender::new(newest),
+            routed: watch::Sender::default(),
             kept_aside,
             watermark,
         })
@@ -278,6 +283,14 @@ pub struct Message {
     pub id: Option<DefinitionId>,
     /// The text, as the person reads it.
     pub text: String,
-    /// When the channel had delivered it; `None`: not yet.
+    /// When the first channel had delivered it; `None`: not yet.
     pub delivered: Option<DateTime<Utc>>,
+    /// How much it matters.
+    pub urgency: Urgency,
+    /// The channel that its definition asks for.
+    pub channel: Option<String>,
+    /// The same for channels that can show more than text.
+    pub rich: Option<Rich>,
+    /// Which channels deliver it, and how far they are. Only where they were asked for.
+    pub deliveries: Vec<Delivery>,
 }

@@ -1,17 +1,58 @@
-//! What the person is to be told: kept here until the channel has delivered it, so that no crash loses a word.
+//! What the person is to be told: kept here until a channel has delivered it, so that no crash loses a word.
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{Columns, ms};
 use super::runs::mark;
 use super::{Journal, JournalError, Message, RunId};
-use crate::definition::DefinitionId;
+use crate::definition::{Definition, DefinitionId};
+
+/// How much a message matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// It may wait.
+    Low,
+    /// It waits for the end of quiet hours.
+    #[default]
+    Normal,
+    /// It waits for nothing, and goes to one more channel.
+    Critical,
+}
+
+/// What a channel that can show more than text makes of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rich {
+    /// The title.
+    pub title: String,
+    /// The text below it.
+    pub description: String,
+    /// Red, green and blue, as in 0xRRGGBB.
+    pub color: Option<u32>,
+    /// Names and values.
+    pub fields: Vec<(String, String)>,
+    /// Buttons.
+    pub buttons: Vec<Button>,
+    /// One line at the end: where it comes from.
+    pub footer: String,
+}
+
+/// A button below a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Button {
+    /// What stands on it.
+    pub label: String,
+    /// What it does: `agent:<prompt>`.
+    pub action: String,
+}
 
 /// A message to the person that is to be recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMessage {
     /// The run it comes from, if it comes from one.
     pub run: Option<RunId>,
@@ -19,6 +60,31 @@ pub struct NewMessage {
     pub id: Option<DefinitionId>,
     /// The text, as the person reads it.
     pub text: String,
+    /// How much it matters.
+    pub urgency: Urgency,
+    /// The channel that its definition asks for.
+    pub channel: Option<String>,
+    /// The same for channels that can show more than text.
+    pub rich: Option<Rich>,
+}
+
+impl NewMessage {
+    /// What the service itself has to say.
+    #[must_use]
+    pub fn of_service(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// What a definition's own run has to say, or the service has of that run.
+    #[must_use]
+    pub fn of_run(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
+        Self {
+            run: Some(run.clone()),
+            id: Some(definition.id.clone()),
+            channel: definition.channel.clone(),
+            ..Self::of_service(text)
+        }
+    }
 }
 
 impl Journal {
@@ -88,44 +154,7 @@ impl Journal {
             .await
     }
 
-    /// What is still to be delivered, oldest first, at most `limit`.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub async fn undelivered(&self, limit: u32) -> Result<Vec<Message>, JournalError> {
-        self.writer
-            .commit(move |connection| {
-                let mut query = connection.prepare_cached(
-                    "SELECT number, at, run, id, text, delivered FROM message
-                     WHERE delivered IS NULL ORDER BY number LIMIT ?1",
-                )?;
-                let mut rows = query.query([limit])?;
-                let mut found = Vec::new();
-                while let Some(row) = rows.next()? {
-                    found.push(read_message(row)?);
-                }
-                Ok(found)
-            })
-            .await
-    }
-
-    /// The channel has delivered this one.
-    ///
-    /// # Errors
-    /// When the commit cannot be made.
-    pub async fn delivered(&self, number: i64) -> Result<(), JournalError> {
-        let clock = self.clock.clone();
-        self.writer
-            .commit(move |connection| {
-                connection
-                    .prepare_cached("UPDATE message SET delivered = ?2 WHERE number = ?1 AND delivered IS NULL")?
-                    .execute(params![number, ms(clock.now())])?;
-                Ok(())
-            })
-            .await
-    }
-
-    /// The newest message's number, and each newer one as it is recorded: what wakes the channel.
+    /// The newest message's number, and each newer one as it is recorded: what wakes whoever delivers.
     #[must_use]
     pub fn newest_message(&self) -> watch::Receiver<i64> {
         self.newest.subscribe()
@@ -171,12 +200,19 @@ pub(super) fn insert_message(
         Some(held) => format!("{}\n\n{held}", message.text.trim_end()),
         None => message.text.clone(),
     };
-    connection.prepare_cached("INSERT INTO message (at, run, id, text) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
-        ms(now),
-        message.run.as_ref().map(RunId::as_str),
-        message.id.as_ref().map(DefinitionId::as_str),
-        text,
-    ])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO message (at, run, id, text, urgency, channel, rich) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            ms(now),
+            message.run.as_ref().map(RunId::as_str),
+            message.id.as_ref().map(DefinitionId::as_str),
+            text,
+            message.urgency.as_str(),
+            message.channel,
+            message.rich.as_ref().and_then(|rich| serde_json::to_string(rich).ok()),
+        ])?;
     let number = connection.last_insert_rowid();
     let (run, id) = (message.run.as_ref().map(RunId::as_str), message.id.as_ref().map(DefinitionId::as_str));
     let kind = EventKind::Message { message: number, text: message.text.clone() };
@@ -184,7 +220,25 @@ pub(super) fn insert_message(
     Ok(number)
 }
 
+impl Urgency {
+    /// The word that stands for it in the journal and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// The columns of a message that [`read_message`] reads.
+pub(super) const MESSAGE: &str =
+    "m.number, m.at, m.run, m.id, m.text, m.delivered, m.urgency, m.channel AS wish, m.rich";
+
 pub(super) fn read_message(row: &Row<'_>) -> Result<Message, JournalError> {
+    let urgency: String = row.get("urgency")?;
+    let urgency = [Urgency::Low, Urgency::Normal, Urgency::Critical].into_iter().find(|one| one.as_str() == urgency);
     Ok(Message {
         number: row.get("number")?,
         at: row.at("at")?,
@@ -192,5 +246,9 @@ pub(super) fn read_message(row: &Row<'_>) -> Result<Message, JournalError> {
         id: row.get::<_, Option<String>>("id")?.map(DefinitionId::new),
         text: row.get("text")?,
         delivered: row.maybe_at("delivered")?,
+        urgency: urgency.unwrap_or_default(),
+        channel: row.get("wish")?,
+        rich: row.get::<_, Option<String>>("rich")?.and_then(|text| serde_json::from_str(&text).ok()),
+        deliveries: Vec::new(),
     })
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, ToSql};
 
 use super::open::open_reader;
-use super::outbox::read_message;
+use super::outbox::{MESSAGE, read_message};
 use super::rows::{Columns, kind, maybe_time, ms, state, time};
 use super::{ConsecutiveFailures, Denial, JournalError, Message, Occurrence, RunId, RunRecord, RunState};
 use crate::agent::Tokens;
@@ -220,11 +220,12 @@ impl JournalReader {
     /// When the journal cannot be read.
     pub fn messages(&self, limit: Option<u32>) -> Result<Vec<Message>, JournalError> {
         let limit = limit.map_or(-1, i64::from);
-        self.all(
-            "SELECT number, at, run, id, text, delivered FROM message ORDER BY number DESC LIMIT ?1",
-            &[&limit],
-            read_message,
-        )
+        let sql = format!("SELECT {MESSAGE} FROM message m ORDER BY number DESC LIMIT ?1");
+        let mut messages = self.all(&sql, &[&limit], read_message)?;
+        for message in &mut messages {
+            message.deliveries = self.deliveries(message.number)?;
+        }
+        Ok(messages)
     }
 
     /// Occurrences, in the order in which they were claimed.

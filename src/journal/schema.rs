@@ -160,6 +160,34 @@ CREATE TABLE delay (
     since INTEGER NOT NULL
 ) WITHOUT ROWID;
 ",
+    "
+-- `rich`: title, fields and buttons as JSON. `channel`: the one that the definition asks for.
+ALTER TABLE message ADD COLUMN urgency TEXT NOT NULL DEFAULT 'normal';
+ALTER TABLE message ADD COLUMN channel TEXT;
+ALTER TABLE message ADD COLUMN rich TEXT;
+
+-- Which channels are to deliver a message. `state`: waiting, delivered or failed. `external`: the number that the channel's
+-- service gave the message. `ended`: when it was delivered or failed.
+CREATE TABLE delivery (
+    message INTEGER NOT NULL REFERENCES message (number) ON DELETE CASCADE,
+    channel TEXT NOT NULL,
+    state TEXT NOT NULL,
+    held_until INTEGER,
+    external TEXT,
+    error TEXT,
+    ended INTEGER,
+    PRIMARY KEY (message, channel)
+) WITHOUT ROWID;
+CREATE INDEX delivery_waiting ON delivery (channel, message) WHERE state = 'waiting';
+
+-- Channels that do not work now. `handed_over`: the person was told that another one delivers instead.
+CREATE TABLE failing_channel (
+    name TEXT PRIMARY KEY,
+    since INTEGER NOT NULL,
+    error TEXT NOT NULL,
+    handed_over INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

@@ -79,9 +79,10 @@ async fn a_run_is_recorded_from_claim_to_end() {
         reason: "not granted".to_owned(),
     };
     journal.deny(&run, denial.clone()).await.unwrap();
-    let message = NewMessage { run: Some(run.clone()), id: Some(due.occurrence.id.clone()), text: "tea!".to_owned() };
+    let message =
+        NewMessage { run: Some(run.clone()), id: Some(due.occurrence.id.clone()), ..NewMessage::of_service("tea!") };
     assert_eq!(journal.message(message).await.unwrap(), 1);
-    let told = NewMessage { run: Some(run.clone()), id: None, text: "it failed".to_owned() };
+    let told = NewMessage { run: Some(run.clone()), ..NewMessage::of_service("it failed") };
     let finish = Finish {
         cost_usd: Some(0.25),
         turns: Some(3),
@@ -102,10 +103,10 @@ async fn a_run_is_recorded_from_claim_to_end() {
     assert_eq!(reader.runs(&RunFilter { failed: true, ..RunFilter::default() }).unwrap(), [record]);
     assert_eq!(reader.unfinished().unwrap(), []);
 
-    let waiting = journal.undelivered(10).await.unwrap();
+    let waiting = journal.unrouted(10).await.unwrap();
     assert_eq!(waiting.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["tea!", "it failed"]);
-    journal.delivered(1).await.unwrap();
-    assert_eq!(journal.undelivered(10).await.unwrap().len(), 1);
+    journal.delivered("console", &[1], None).await.unwrap();
+    assert_eq!(journal.unrouted(10).await.unwrap().len(), 1);
     assert_eq!(desk.reader().messages(Some(1)).unwrap()[0].number, 2);
 }
 
@@ -114,7 +115,7 @@ async fn nothing_has_an_effect_outside_its_run() {
     let desk = Desk::new();
     let journal = desk.open();
     let run = one(&journal, desk.due("tea", Kind::Reminder)).await;
-    let ping = || NewMessage { run: Some(run.clone()), id: None, text: "late".to_owned() };
+    let ping = || NewMessage { run: Some(run.clone()), ..NewMessage::of_service("late") };
     let refused =
         |result: Result<(), JournalError>| assert!(matches!(result, Err(JournalError::NotGoing(_))), "{result:?}");
 
@@ -262,10 +263,10 @@ async fn pruning_forgets_only_what_is_settled() {
             journal.file_done(&due.occurrence).await.unwrap();
         }
     }
-    let note = |text: &str| NewMessage { run: None, id: None, text: text.to_owned() };
+    let note = |text: &str| NewMessage::of_service(text);
     journal.message(note("delivered")).await.unwrap();
     journal.message(note("waiting")).await.unwrap();
-    journal.delivered(1).await.unwrap();
+    journal.delivered("console", &[1], None).await.unwrap();
     assert_eq!(journal.prune(desk.clock.now() + TimeDelta::seconds(1)).await.unwrap(), 1);
     let reader = desk.reader();
     let left: Vec<_> = reader.occurrences(None).unwrap().into_iter().map(|found| found.occurrence.id).collect();

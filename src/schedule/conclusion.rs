@@ -156,7 +156,7 @@ fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
 }
 
 fn message(attempted: &Attempted<'_>, text: String) -> NewMessage {
-    NewMessage { run: Some(attempted.run.clone()), id: Some(attempted.definition.id.clone()), text }
+    NewMessage::of_run(attempted.run, attempted.definition, text)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // Of the agent, its words for how an attempt ended.
     ("schedule", &["agent", "clock", "definition", "home", "journal"]),
     ("mcp", &["agent"]),
-    ("channel", &["clock", "config", "journal"]),
+    ("channel", &["clock", "config", "definition", "journal"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
     (
         "run",
@@ -112,7 +112,10 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("notify::", &["definition/watch", "agent/"]),
     ("tokio_cron_scheduler", &["schedule/housekeeping.rs"]),
     ("rusqlite", &["journal/"]),
-    ("agent_sandbox", &["agent/", "run/", "config", "daemon/", "app/policy.rs", "main.rs", "bin/"]),
+    (
+        "agent_sandbox",
+        &["agent/", "run/", "config", "daemon/", "app/policy.rs", "app/doctor/", "channel/command", "main.rs", "bin/"],
+    ),
     ("tool_policy", &["policy/"]),
     ("rmcp", &["mcp/"]),
     ("Utc::now", &["clock"]),

@@ -156,6 +156,7 @@ fn the_keys_that_others_build_on() {
         "Read"
       ],
       "background": true,
+      "channel": null,
       "created_by": null,
       "cron": "30 8 * * 1-5",
       "description": "Sort the mail",
@@ -191,6 +192,7 @@ fn the_keys_that_others_build_on() {
         "background": false,
         "chain_depth": 0,
         "chain_parent": "dentist",
+        "channel": null,
         "created_by": null,
         "description": "",
         "disallowed_tools": null,
@@ -429,7 +431,11 @@ async fn record(home: &Path) -> String {
         journal.deny(&run, denial).await.unwrap();
     }
     journal
-        .message(NewMessage { run: Some(run.clone()), id: Some(id), text: "Two things.\nSee above.".into() })
+        .message(NewMessage {
+            run: Some(run.clone()),
+            id: Some(id),
+            ..NewMessage::of_service("Two things.\nSee above.")
+        })
         .await
         .unwrap();
     journal.finish(&run, Finish::closed(RunState::Failed, Some("the client ended early".into()))).await.unwrap();
@@ -554,13 +560,15 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 51] = [
+const COMMANDS: [(&str, Option<&str>); 53] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
     ("backup", None),
     ("budget", Some("budget")),
     ("cancel-run", None),
+    ("channels", Some("channels")),
+    ("channels test", None),
     ("check", Some("check")),
     // What it prints is a script.
     ("completions", None),

@@ -9,6 +9,7 @@ mod api_retries;
 mod architecture;
 mod backup;
 mod chains;
+mod channels;
 mod claude;
 mod cli;
 mod cli_edit;

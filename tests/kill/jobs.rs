@@ -69,7 +69,7 @@ impl Kind {
             Step::BeforeMessage | Step::MessageRecorded => Some(Self::Ping),
             Step::BeforeLink | Step::LinkMade => Some(Self::Chain),
             Step::Staged | Step::Placed | Step::FailedCopied => Some(Self::Fail),
-            Step::BeforeShow | Step::Shown | Step::DeliveryRecorded => Some(Self::Foreground),
+            Step::Routed | Step::BeforeShow | Step::Shown | Step::DeliveryRecorded => Some(Self::Foreground),
             Step::LeftoversEnded | Step::BeforeAgain | Step::AgainRecorded => Some(Self::Slow),
             _ => None,
         }

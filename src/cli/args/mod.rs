@@ -87,6 +87,16 @@ impl From<CostsBy> for crate::app::CostsBy {
     }
 }
 
+/// `channels`.
+#[derive(Debug, Subcommand)]
+pub enum Channels {
+    /// Send a message by a channel, and say what becomes of it
+    Test {
+        /// The channel's name
+        name: String,
+    },
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -220,6 +230,12 @@ pub enum Command {
         /// Only in so much time up to now: `30d`
         #[arg(long, value_name = "SPAN", value_parser = span)]
         since: Option<Duration>,
+    },
+    /// How messages reach you, and whether each way works
+    Channels {
+        /// What to do with one; nothing: all are listed.
+        #[command(subcommand)]
+        command: Option<Channels>,
     },
     /// How many messages background jobs may still send
     Budget {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod backup;
+mod channels;
 mod check;
 mod config;
 mod costs;
@@ -72,6 +73,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Run(details) => runs::show(*details, view, output),
         Outcome::Costs(sums) => costs::costs(&sums, view, output),
         Outcome::Inbox(messages) => runs::inbox(&messages, view, output),
+        Outcome::Channels(channels) => channels::list(&channels, view, output),
         Outcome::Budget(budget) => show_budget(budget, view, output),
         Outcome::Settings(settings) => config::config(&settings, view, output),
         Outcome::Agents(agents) => agents::list(&agents, view, output),

@@ -9,7 +9,8 @@ use super::events::{self, Events, taken};
 use crate::app::{RunDetails, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
-use crate::journal::{Event, EventKind, Message, RunFilter, RunRecord, RunState};
+use crate::config::CONSOLE;
+use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, RunFilter, RunRecord, RunState};
 
 /// Runs, newest first.
 pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: &mut Output) {
@@ -116,12 +117,35 @@ pub(super) fn inbox(messages: &[Message], view: &View, output: &mut Output) {
         if let Some(id) = &message.id {
             head.push_str(&format!("  {id}"));
         }
-        if message.delivered.is_none() {
-            head.push_str("  (not delivered yet)");
+        let state = delivery_words(message, view);
+        if !state.is_empty() {
+            head.push_str(&format!("  ({state})"));
         }
         output.table(&[vec![Cell::new(head, FAINT)]]);
         indented(&message.text, output);
     }
+}
+
+/// Where a message went, if that is not the console alone, and what keeps it from there.
+fn delivery_words(message: &Message, view: &View) -> String {
+    if message.deliveries.is_empty() {
+        return if message.delivered.is_none() { "not delivered yet".to_owned() } else { String::new() };
+    }
+    let words = |delivery: &Delivery| {
+        let name = plain(&delivery.channel);
+        let why = delivery.error.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
+        let held = delivery.held_until.filter(|until| *until > view.now);
+        match (delivery.state, held) {
+            (DeliveryState::Delivered, _) if delivery.channel == CONSOLE => None,
+            (DeliveryState::Delivered, _) => Some(format!("delivered on {name}")),
+            (DeliveryState::Waiting, Some(until)) => {
+                Some(format!("held until {} for {name}", times::local(until, view.now, view.zone)))
+            }
+            (DeliveryState::Waiting, None) => Some(format!("not delivered on {name} yet{why}")),
+            (DeliveryState::Failed, _) => Some(format!("not delivered on {name}{why}")),
+        }
+    };
+    message.deliveries.iter().filter_map(words).collect::<Vec<_>>().join("; ")
 }
 
 /// A message as it comes.
@@ -177,7 +201,16 @@ fn message_json(message: &Message, zone: Tz) -> Value {
         "run": message.run,
         "id": message.id,
         "text": message.text,
+        "urgency": message.urgency,
         "delivered": message.delivered.map(|at| times::rfc3339(at, zone)),
+        "deliveries": message.deliveries.iter().map(|delivery| json!({
+            "channel": delivery.channel,
+            "state": delivery.state,
+            "held_until": delivery.held_until.map(|at| times::rfc3339(at, zone)),
+            "message": delivery.external,
+            "error": delivery.error,
+            "ended": delivery.ended.map(|at| times::rfc3339(at, zone)),
+        })).collect::<Vec<_>>(),
     })
 }
 

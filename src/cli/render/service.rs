@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::View;
-use crate::app::ServiceReply;
+use crate::app::{ServiceReply, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
-use crate::journal::RunState;
+use crate::journal::{Delivery, DeliveryState, RunState};
 
 /// A sentence, and how to see what becomes of it.
 pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
@@ -43,11 +43,39 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
             format!("session {session} carries its spawnToolPolicy from now on")
         }
         ServiceReply::BudgetSet(budget) => format!("{} pings left", budget.left()),
+        ServiceReply::ChannelTested { name, delivery } => {
+            channel_tested(name, delivery.as_ref(), view, output);
+            return;
+        }
         ServiceReply::Status(status) => format!("running (pid {})", status.pid),
     };
     if view.json {
         output.json(&json!({ "done": done }));
     } else {
         output.line(done);
+    }
+}
+
+fn channel_tested(name: &str, delivery: Option<&Delivery>, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&json!({ "channel": name, "delivery": delivery }));
+        return;
+    }
+    let name = plain(name);
+    let works = delivery.is_some_and(|one| one.state == DeliveryState::Delivered);
+    let words = match delivery {
+        Some(Delivery { state: DeliveryState::Delivered, external, .. }) => {
+            let id = external.as_ref().map(|id| format!(" (message {})", plain(id))).unwrap_or_default();
+            format!("{name} works: the test message was delivered{id}")
+        }
+        Some(Delivery { held_until: Some(until), .. }) => {
+            format!("the test message waits until {}: quiet hours", times::local(*until, view.now, view.zone))
+        }
+        Some(Delivery { error: Some(why), .. }) => format!("{name} does not work: {}", plain(why)),
+        _ => format!("{name} has not delivered the test message yet; `ollim-bot inbox` shows when it has"),
+    };
+    output.line(words);
+    if !works {
+        output.exit = 1;
     }
 }

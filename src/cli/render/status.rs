@@ -52,6 +52,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         })),
         "client": service.map(|service| &service.client),
         "channel": service.map(|service| &service.channel),
+        "failing_channels": status.failing_channels,
         "sandbox": service.map(|service| &service.sandbox),
         "sockets": status.sockets,
         "need_agent": status.need_agent,
@@ -114,6 +115,11 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
                 fact("", Cell::new(untested, WARN));
             }
             fact("channel", service.channel.as_str().into());
+            for failing in &status.failing_channels {
+                let since = times::relative(failing.since, now);
+                let words = format!("{}: does not deliver ({since}): {}", plain(&failing.name), plain(&failing.error));
+                fact("", Cell::new(words, BAD));
+            }
             let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
             fact("sandbox", Cell::new(&service.sandbox.detail, style));
             for (at, socket) in status.sockets.iter().enumerate() {

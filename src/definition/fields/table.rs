@@ -227,6 +227,10 @@ fields! {
         on: On::Routine, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
         details: "You are told once for each series of failures, and when the routine works again. A reminder that fails is always told.",
     }
+    /// Where its messages go: a name of `channels` in config.yaml
+    channel as channel: Option<String> = None, |v: &V| v.channel(), {
+        unset: "`default_channel` of config.yaml", example: "phone", flags: &[takes("channel", "NAME")],
+    }
     /// A monitor such as healthchecks.io that is told how its runs go
     heartbeat_url as heartbeat_url: Option<String> = None, |v: &V| v.web_address(), {
         unset: "none", example: "https://hc-ping.com/0f3c5d0e-…", flags: &[takes("heartbeat-url", "URL")],

@@ -34,6 +34,7 @@ pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definit
         heartbeat_url: None,
         retry: None,
         alert_after: None,
+        channel: None,
         created_by: None,
         body: "Is the oven off?\n".into(),
     }

@@ -1,5 +1,6 @@
 //! A rich message: what fits, and how it reads as plain text.
 
+use crate::journal::{Button, Rich};
 use crate::mcp::tools::DiscordEmbed;
 
 /// Discord's own limits, in characters; every channel has them, so that a message fits wherever it goes.
@@ -50,16 +51,46 @@ pub(super) fn check(embed: &DiscordEmbed) -> Result<(), String> {
     Ok(())
 }
 
+/// The colours that have a name.
+const COLORS: [(&str, u32); 6] = [
+    ("blue", 0x34_98db),
+    ("green", 0x2e_cc71),
+    ("orange", 0xe6_7e22),
+    ("purple", 0x9b_59b6),
+    ("red", 0xe7_4c3c),
+    ("yellow", 0xf1_c40f),
+];
+
+/// The message as channels with rich messages get it.
+pub(super) fn rich(embed: &DiscordEmbed, footer: &str) -> Rich {
+    let color = embed.color.as_deref().and_then(|color| {
+        let named = COLORS.iter().find(|(name, _)| *name == color).map(|(_, value)| *value);
+        named.or_else(|| u32::from_str_radix(color.strip_prefix('#')?, 16).ok().filter(|value| *value <= 0xff_ffff))
+    });
+    Rich {
+        title: embed.title.clone(),
+        description: embed.description.clone().unwrap_or_default(),
+        color,
+        fields: embed.fields.iter().map(|field| (field.name.clone(), field.value.clone())).collect(),
+        buttons: embed
+            .buttons
+            .iter()
+            .map(|button| Button { label: button.label.clone(), action: button.action.clone() })
+            .collect(),
+        footer: footer.to_owned(),
+    }
+}
+
 /// The message as lines, for channels without rich messages.
-pub(super) fn as_text(embed: &DiscordEmbed, footer: &str) -> String {
-    let mut lines = vec![embed.title.clone()];
-    lines.extend(embed.description.iter().filter(|text| !text.is_empty()).cloned());
-    lines.extend(embed.fields.iter().map(|field| format!("{}: {}", field.name, field.value)));
-    if !embed.buttons.is_empty() {
-        let labels: Vec<String> = embed.buttons.iter().map(|button| format!("[{}]", button.label)).collect();
+pub(super) fn as_text(rich: &Rich) -> String {
+    let mut lines = vec![rich.title.clone()];
+    lines.extend(Some(&rich.description).filter(|text| !text.is_empty()).cloned());
+    lines.extend(rich.fields.iter().map(|(name, value)| format!("{name}: {value}")));
+    if !rich.buttons.is_empty() {
+        let labels: Vec<String> = rich.buttons.iter().map(|button| format!("[{}]", button.label)).collect();
         lines.push(labels.join(" "));
     }
-    lines.push(format!("— {footer}"));
+    lines.push(format!("— {}", rich.footer));
     lines.join("\n")
 }
 
@@ -81,7 +112,7 @@ mod tests {
             "buttons": [{"label": "Read it", "action": "agent:read the mail from the bank"}],
         }));
         assert_eq!(check(&embed), Ok(()));
-        assert_eq!(as_text(&embed, "bg"), "Mail\n2 new\nFrom: the bank\n[Read it]\n— bg");
+        assert_eq!(as_text(&rich(&embed, "bg")), "Mail\n2 new\nFrom: the bank\n[Read it]\n— bg");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::host::Host;
 use crate::agent::ToolAnswer;
-use crate::journal::{Denial, EventKind, NewMessage};
+use crate::journal::{Denial, EventKind, NewMessage, Urgency};
 use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
 use crate::policy::{BOT, ToolLists};
 use crate::run::spawn::SpawnRequest;
@@ -58,20 +58,23 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
 async fn ping(host: &Host, arguments: Value) -> Result<String, String> {
     let PingUser { message, critical } = read(PING_USER, arguments)?;
     let message = filled(PING_USER, &message)?;
-    send(host, PING_USER, format!("[bg] {message}"), critical).await
+    send(host, PING_USER, host.message(format!("[bg] {message}")), critical).await
 }
 
 async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
     let message: DiscordEmbed = read(DISCORD_EMBED, arguments)?;
     embed::check(&message)?;
-    if host.definition.background().is_some() {
-        return send(host, DISCORD_EMBED, embed::as_text(&message, "bg"), message.critical).await;
+    let is_background = host.definition.background().is_some();
+    let rich = embed::rich(&message, if is_background { "bg" } else { &host.bot_name });
+    let new = NewMessage { rich: Some(rich.clone()), ..host.message(embed::as_text(&rich)) };
+    if is_background {
+        return send(host, DISCORD_EMBED, new, message.critical).await;
     }
-    record(host, embed::as_text(&message, &host.bot_name)).await.map(|()| "Sent.".into())
+    record(host, new).await.map(|()| "Sent.".into())
 }
 
 /// Sends a background job's one message, if nothing stands against it. `tool`: the one that was called.
-async fn send(host: &Host, tool: &str, text: String, critical: bool) -> Result<String, String> {
+async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) -> Result<String, String> {
     if host.definition.background().is_some_and(|background| !background.restrictions.allow_ping) {
         return Err("This job may not reach the user (allow_ping: false). Finish without a message.".into());
     }
@@ -90,7 +93,7 @@ async fn send(host: &Host, tool: &str, text: String, critical: bool) -> Result<S
         let reason = "The message budget is empty.";
         let held = Denial {
             tool: format!("mcp__discord__{tool}"),
-            input: serde_json::json!({ "message": text }),
+            input: serde_json::json!({ "message": message.text }),
             layer: "budget".into(),
             rule: None,
             reason: reason.into(),
@@ -101,14 +104,17 @@ async fn send(host: &Host, tool: &str, text: String, critical: bool) -> Result<S
         }
         return Err(format!("{reason} {instead}"));
     }
-    record(host, text).await?;
+    if critical {
+        message.urgency = Urgency::Critical;
+    }
+    record(host, message).await?;
     delivery.sent = true;
     Ok("Sent to the user.".into())
 }
 
-async fn record(host: &Host, text: String) -> Result<(), String> {
+async fn record(host: &Host, message: NewMessage) -> Result<(), String> {
     fail_point!(BeforeMessage);
-    let recorded = host.journal.message(host.message(text)).await;
+    let recorded = host.journal.message(message).await;
     fail_point!(MessageRecorded);
     recorded.map(drop).map_err(|error| format!("The message was not sent: {error}."))
 }
@@ -172,6 +178,6 @@ impl Host {
 
     /// A message from this run.
     pub(super) fn message(&self, text: String) -> NewMessage {
-        NewMessage { run: Some(self.run.clone()), id: Some(self.definition.id.clone()), text }
+        NewMessage::of_run(&self.run, &self.definition, text)
     }
 }

@@ -26,7 +26,7 @@ impl Dispatcher {
                 "Jobs that need the agent wait until it is there, and others go on: {why}. `ollim-bot status` shows what waits."
             );
             let (journal, since) = (self.journal.clone(), now.to_rfc3339());
-            let message = NewMessage { run: None, id: None, text };
+            let message = NewMessage::of_service(text);
             self.note(async move { journal.message_once(NO_LOGIN, since, message).await.map(drop) });
         }
     }

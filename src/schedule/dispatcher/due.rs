@@ -243,7 +243,7 @@ impl Dispatcher {
             "reminder {id} was disabled when it fell due, so it did not fire. Its file is kept in reminders/failed/; \
              `ollim-bot reminder retry {id}` brings it back."
         );
-        let message = NewMessage { run: None, id: Some(id.clone()), text };
+        let message = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) };
         let journal = self.journal.clone();
         self.note(async move { journal.message(message).await.map(drop) });
     }

@@ -33,8 +33,7 @@ impl Dispatcher {
         // A turn of the main session: its answer is for the person, and is in the same commit as its outcome.
         if running.foreground && finish.state == RunState::Completed {
             let answer = finish.answer.clone().filter(|answer| !answer.trim().is_empty());
-            let (run, id) = (active.run.clone(), active.occurrence.id.clone());
-            finish.messages.extend(answer.map(|text| NewMessage { run: Some(run), id: Some(id), text }));
+            finish.messages.extend(answer.map(|text| NewMessage::of_run(&active.run, &running.definition, text)));
         }
         match login {
             Some(false) if finish.class.is_some() => self.login_is_missing(number, &mut finish),
@@ -67,7 +66,8 @@ impl Dispatcher {
             // Its file is gone or not valid: the person hears of the run all the same.
             None => {
                 let text = format!("{kind} {id} failed: {why}.");
-                let message = NewMessage { run: Some(active.run.clone()), id: Some(id.clone()), text };
+                let message =
+                    NewMessage { run: Some(active.run.clone()), id: Some(id.clone()), ..NewMessage::of_service(text) };
                 Finish { messages: vec![message], ..Finish::closed(RunState::Failed, Some(why)) }
             }
         };
@@ -172,7 +172,7 @@ impl Dispatcher {
             self.note_login_notified(Some(now.to_rfc3339()));
             let why = finish.error.clone().unwrap_or_default();
             let text = format!("The agent client is not logged in; jobs wait until it is. {why}");
-            finish.messages.push(NewMessage { run: None, id: None, text });
+            finish.messages.push(NewMessage::of_service(text));
         }
     }
 
@@ -185,7 +185,7 @@ impl Dispatcher {
         if std::mem::take(&mut self.gate.login_notified) {
             self.note_login_notified(None);
             let text = "The agent client is logged in again; the jobs that waited go on.".to_owned();
-            finish.messages.push(NewMessage { run: None, id: None, text });
+            finish.messages.push(NewMessage::of_service(text));
         }
     }
 

@@ -49,6 +49,7 @@ fn with(id: &str, trigger: Trigger) -> Definition {
         heartbeat_url: None,
         retry: None,
         alert_after: None,
+        channel: None,
         created_by: None,
         body: id.to_owned(),
     }

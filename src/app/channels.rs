@@ -1,0 +1,47 @@
+//! The channels, and how each is doing.
+
+use serde::Serialize;
+
+use super::{App, runs};
+use crate::config::{CONSOLE, ChannelKind, Config};
+use crate::journal::FailingChannel;
+use crate::refusal::Refusal;
+
+/// One channel.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChannelState {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// Whether it is the default one.
+    pub default: bool,
+    /// Whether it gets critical messages too.
+    pub critical: bool,
+    /// How many messages wait for it.
+    pub waiting: u64,
+    /// Why it does not work, and since when.
+    pub failing: Option<FailingChannel>,
+}
+
+/// Every channel, in the order in which one takes over from another.
+pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
+    let (config, journal) = (app.config()?, runs::open(app)?);
+    let (failing, waiting) = (journal.failing_channels()?, journal.waiting_for_channels()?);
+    let state = |name: &str| ChannelState {
+        name: name.to_owned(),
+        kind: kind(name, &config),
+        default: name == config.default_channel,
+        critical: config.critical_channel.as_deref() == Some(name),
+        waiting: waiting.iter().find(|(channel, _)| channel == name).map_or(0, |(_, count)| *count),
+        failing: failing.iter().find(|failing| failing.name == name).cloned(),
+    };
+    Ok(config.channel_names().map(state).collect())
+}
+
+fn kind(name: &str, config: &Config) -> &'static str {
+    match config.channels.iter().find(|channel| channel.name == name).map(|channel| &channel.kind) {
+        Some(ChannelKind::Command(_)) => "command",
+        None => CONSOLE,
+    }
+}

@@ -1,0 +1,180 @@
+//! A program of the person's that is handed each message as JSON: the way to every service that has a command.
+//!
+//! Either one process for each message (`exit 0`: it is delivered), or one for all of them, with a line of JSON for each
+//! (`keep: true`). No shell is involved. The program runs in a kernel sandbox: it reaches the network and the person's files, but
+//! not the data folder, not the agent's login and no keys, and writes only into its own folder and those that its settings name.
+
+mod kept;
+mod process;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::{Channel, NotSent, Outgoing};
+use crate::config::CommandChannel;
+use kept::Kept;
+use process::Process;
+
+/// The version of what is handed over.
+const VERSION: u32 = 1;
+
+/// How long a message may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// "Try again later" (sysexits.h).
+const TEMPORARY: i32 = 75;
+
+/// What every such program is started with.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The program that enters the sandbox's stages.
+    pub shell_binary: PathBuf,
+    /// Where programs are looked for.
+    pub path: Vec<PathBuf>,
+    /// The person's home.
+    pub user_home: PathBuf,
+    /// The data folder, which it cannot reach.
+    pub data_folder: PathBuf,
+    /// A folder of its own.
+    pub own_folder: PathBuf,
+    /// Variables of the service that say how texts and times are written.
+    pub locale: Vec<(String, String)>,
+}
+
+/// The channel.
+pub struct Command {
+    settings: CommandChannel,
+    surroundings: Surroundings,
+    kept: Mutex<Option<Kept>>,
+}
+
+impl Command {
+    /// Nothing is started before the first message.
+    #[must_use]
+    pub fn new(settings: CommandChannel, surroundings: Surroundings) -> Self {
+        Self { settings, surroundings, kept: Mutex::default() }
+    }
+
+    async fn once(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        let process = Process::start(&self.settings, &self.surroundings).await.map_err(for_now)?;
+        let ended = timeout(PATIENCE, process.answer(line(message))).await;
+        let ended = ended.map_err(|_| NotSent::for_now(format!("it took longer than {} s", PATIENCE.as_secs())))?;
+        let ended = ended.map_err(for_now)?;
+        let why = || last_line(&ended.stderr).unwrap_or_else(|| format!("it ended with {}", ended.shown_code()));
+        match ended.code {
+            Some(0) => Ok(external(&ended.stdout)),
+            Some(TEMPORARY) | None => Err(NotSent::for_now(why())),
+            // A shell's way of saying that a signal ended it.
+            Some(128..) => Err(NotSent::for_now(why())),
+            Some(_) => Err(NotSent { why: why(), again: false }),
+        }
+    }
+
+    async fn by_kept(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        let mut kept = self.kept.lock().await;
+        let process = match kept.take() {
+            Some(process) => process,
+            None => Kept::new(Process::start(&self.settings, &self.surroundings).await.map_err(for_now)?),
+        };
+        let process = kept.insert(process);
+        match timeout(PATIENCE, process.send(message.number, line(message))).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(why)) => {
+                *kept = None;
+                Err(NotSent::for_now(why))
+            }
+            Err(_) => {
+                *kept = None;
+                Err(NotSent::for_now(format!("it did not answer within {} s", PATIENCE.as_secs())))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for Command {
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        if self.settings.keep { self.by_kept(message).await } else { self.once(message).await }
+    }
+}
+
+/// One line of JSON.
+fn line(message: &Outgoing) -> Vec<u8> {
+    let mut value = json!(message);
+    value["version"] = json!(VERSION);
+    let mut line = value.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+fn for_now(error: std::io::Error) -> NotSent {
+    NotSent::for_now(error.to_string())
+}
+
+/// The first line may give the message's id: `{"message": "17"}`.
+fn external(stdout: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Answer {
+        message: Value,
+    }
+    let first = stdout.split(|byte| *byte == b'\n').next()?;
+    let Answer { message } = serde_json::from_slice(first).ok()?;
+    id(&message)
+}
+
+/// A service's id of a message: a text or a number.
+fn id(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.chars().take(200).collect()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn last_line(stderr: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(super::terminal::plain(line).trim().chars().take(300).collect())
+}
+
+/// A program by its name on the search path, or by its path.
+fn find(program: &str, path: &[PathBuf], user_home: &Path) -> Option<PathBuf> {
+    if let Some(rest) = program.strip_prefix("~/") {
+        return Some(user_home.join(rest));
+    }
+    if program.contains('/') {
+        return Some(PathBuf::from(program));
+    }
+    path.iter().map(|folder| folder.join(program)).find(|file| agent_sandbox::farm::is_program(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_may_name_the_message() {
+        for (stdout, expect) in [
+            ("", None),
+            ("sent\n", None),
+            ("{\"message\": \"a1\"}\nmore\n", Some("a1")),
+            ("{\"message\": 17}", Some("17")),
+            ("{\"message\": null}", None),
+            ("\n{\"message\": 17}", None),
+        ] {
+            assert_eq!(external(stdout.as_bytes()).as_deref(), expect, "{stdout:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_line_of_standard_error_says_why() {
+        assert_eq!(last_line(b"one\n\x1b[31mtwo\n\n").as_deref(), Some("[31mtwo"));
+        assert_eq!(last_line(b" \n"), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Chooses the channels of each message, and runs a worker for each channel.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::Channel;
+use super::worker::Worker;
+use crate::clock::Clock;
+use crate::config::{CONSOLE, Config};
+use crate::journal::{Journal, JournalError, Message, Urgency};
+
+/// Messages for which channels are chosen in one commit.
+const BATCH: u32 = 1000;
+
+/// Wait after a failure of the journal's.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// How long channels may take for what is left when the service ends.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// Takes what the journal holds for the person to the channels. Dropped, it delivers nothing more.
+pub struct Deliveries {
+    journal: Journal,
+    chooser: Chooser,
+    workers: JoinSet<()>,
+    router: JoinSet<()>,
+    ending: watch::Sender<bool>,
+}
+
+/// Which channels get a message.
+#[derive(Clone)]
+struct Chooser {
+    names: Arc<[String]>,
+    settings: watch::Receiver<Arc<Config>>,
+}
+
+impl Deliveries {
+    /// Delivers by these channels; the console is one of them. What waits for a channel that is not there any more goes to the
+    /// default one.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn start(
+        channels: BTreeMap<String, Arc<dyn Channel>>,
+        journal: Journal,
+        clock: &Clock,
+        settings: watch::Receiver<Arc<Config>>,
+    ) -> Result<Self, JournalError> {
+        let chooser = Chooser { names: channels.keys().cloned().collect(), settings: settings.clone() };
+        journal.adopt(chooser.names.to_vec(), chooser.default_channel()).await?;
+        let ending = watch::Sender::new(false);
+        let mut workers = JoinSet::new();
+        for (name, channel) in channels {
+            let (journal, clock, settings) = (journal.clone(), clock.clone(), settings.clone());
+            workers.spawn(Worker { name, channel, journal, clock, settings, ending: ending.subscribe() }.run());
+        }
+        let mut router = JoinSet::new();
+        router.spawn(route(journal.clone(), chooser.clone()));
+        Ok(Self { journal, chooser, workers, router, ending })
+    }
+
+    /// Delivers what is left, if that does not take long, and ends.
+    pub async fn finish(mut self) {
+        self.router.shutdown().await;
+        let last = async {
+            while let Ok(1..) = route_some(&self.journal, &self.chooser).await {}
+            self.ending.send_replace(true);
+            while self.workers.join_next().await.is_some() {}
+        };
+        if timeout(LAST_WORDS, last).await.is_err() {
+            tracing::warn!(
+                "some messages were not delivered; they stay in the inbox, and are sent after the next start"
+            );
+        }
+    }
+}
+
+impl Chooser {
+    /// The settings are read again while the service runs, and the channels are those of its start.
+    fn default_channel(&self) -> String {
+        let named = self.settings.borrow().default_channel.clone();
+        if self.names.contains(&named) { named } else { CONSOLE.to_owned() }
+    }
+
+    fn channels(&self, message: &Message) -> Vec<String> {
+        let wish = message.channel.as_ref().filter(|wish| {
+            let known = self.names.contains(wish);
+            if !known {
+                let job = message.id.as_ref().map(ToString::to_string).unwrap_or_default();
+                tracing::warn!(%job, channel = %wish, "there is no channel of this name; the message goes to the default one");
+            }
+            known
+        });
+        let mut channels = vec![wish.cloned().unwrap_or_else(|| self.default_channel())];
+        if message.urgency == Urgency::Critical {
+            let critical = self.settings.borrow().critical_channel.clone();
+            channels.extend(critical.filter(|name| self.names.contains(name) && !channels.contains(name)));
+        }
+        channels
+    }
+}
+
+async fn route(journal: Journal, chooser: Chooser) {
+    let mut newest = journal.newest_message();
+    loop {
+        newest.mark_unchanged();
+        match route_some(&journal, &chooser).await {
+            Ok(0) => {
+                if newest.changed().await.is_err() {
+                    return;
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "no channel can be chosen for messages; they stay in the inbox");
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// How many were routed.
+async fn route_some(journal: &Journal, chooser: &Chooser) -> Result<usize, JournalError> {
+    let messages = journal.unrouted(BATCH).await?;
+    if !messages.is_empty() {
+        journal.route(messages.iter().map(|message| (message.number, chooser.channels(message))).collect()).await?;
+        fail_point!(Routed);
+    }
+    Ok(messages.len())
+}

@@ -1,0 +1,30 @@
+//! Several messages as one, for the end of quiet hours.
+
+use chrono_tz::Tz;
+
+use super::Outgoing;
+use crate::journal::{Message, Urgency};
+
+/// One message of all of these; `None`: there are none.
+pub(super) fn digest(messages: &[&Message], zone: Tz) -> Option<Outgoing> {
+    let (first, last) = (messages.first()?, messages.last()?);
+    if messages.len() == 1 {
+        return Some(Outgoing::from(*first));
+    }
+    let mut text = format!("{} messages waited for the end of quiet hours.", messages.len());
+    for message in messages {
+        let time = message.at.with_timezone(&zone).format("%H:%M");
+        let job = message.id.as_ref().map(|id| format!(" {id}:")).unwrap_or_default();
+        text.push_str(&format!("\n\n{time}{job} {}", message.text.trim()));
+    }
+    Some(Outgoing {
+        number: last.number,
+        at: last.at,
+        job: None,
+        run: None,
+        title: None,
+        text,
+        urgency: Urgency::Normal,
+        buttons: Vec::new(),
+    })
+}

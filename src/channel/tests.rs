@@ -1,0 +1,257 @@
+//! Delivery by channels that do what a test says, in simulated time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::{Channel, Deliveries, NotSent, Outgoing};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::journal::{DeliveryState, Journal, JournalReader, Message, NewMessage, Urgency};
+
+/// What a channel does with its next messages, the first one first; afterwards it sends.
+#[derive(Default)]
+struct Script {
+    answers: Vec<NotSent>,
+    sent: Vec<String>,
+}
+
+struct Scripted(Arc<Mutex<Script>>);
+
+#[async_trait]
+impl Channel for Scripted {
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        let mut script = self.0.lock().unwrap();
+        if !script.answers.is_empty() {
+            return Err(script.answers.remove(0));
+        }
+        script.sent.push(message.text.clone());
+        Ok(Some(format!("id-{}", message.number)))
+    }
+}
+
+struct Desk {
+    folder: TempDir,
+    journal: Journal,
+    clock: Clock,
+    settings: watch::Sender<Arc<Config>>,
+    scripts: BTreeMap<String, Arc<Mutex<Script>>>,
+}
+
+impl Desk {
+    fn at(now: &str, config: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let clock = Clock::simulated(now.parse().unwrap());
+        let journal = Journal::open(&folder.path().join("journal.db"), clock.clone()).unwrap();
+        let config = Config::parse(config, &BTreeMap::new()).unwrap();
+        let scripts = config.channel_names().map(|name| (name.to_owned(), Arc::default())).collect();
+        Self { folder, journal, clock, settings: watch::Sender::new(Arc::new(config)), scripts }
+    }
+
+    async fn deliver(&self) -> Deliveries {
+        let channel = |(name, script): (&String, &Arc<Mutex<Script>>)| {
+            (name.clone(), Arc::new(Scripted(Arc::clone(script))) as Arc<dyn Channel>)
+        };
+        let channels = self.scripts.iter().map(channel).collect();
+        Deliveries::start(channels, self.journal.clone(), &self.clock, self.settings.subscribe()).await.unwrap()
+    }
+
+    fn answers(&self, channel: &str, answers: impl IntoIterator<Item = NotSent>) {
+        self.scripts[channel].lock().unwrap().answers.extend(answers);
+    }
+
+    fn sent(&self, channel: &str) -> Vec<String> {
+        self.scripts[channel].lock().unwrap().sent.clone()
+    }
+
+    async fn say(&self, text: &str) {
+        self.journal.message(NewMessage::of_service(text)).await.unwrap();
+    }
+
+    async fn say_urgently(&self, text: &str) {
+        let message = NewMessage { urgency: Urgency::Critical, ..NewMessage::of_service(text) };
+        self.journal.message(message).await.unwrap();
+    }
+
+    /// Until nothing waits and nothing is unrouted.
+    async fn settled(&self) {
+        loop {
+            let waiting = self.scripts.keys().map(|name| self.journal.waiting(name, 10));
+            let waiting = futures::future::try_join_all(waiting).await.unwrap();
+            if self.journal.unrouted(10).await.unwrap().is_empty() && waiting.iter().all(Vec::is_empty) {
+                return;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        let reader = JournalReader::open(&self.folder.path().join("journal.db")).unwrap();
+        let mut messages = reader.messages(None).unwrap();
+        messages.reverse();
+        messages
+    }
+
+    /// `CHANNEL STATE` of each delivery of a message.
+    fn deliveries(&self, number: usize) -> Vec<String> {
+        let word = |state| match state {
+            DeliveryState::Waiting => "waiting",
+            DeliveryState::Delivered => "delivered",
+            DeliveryState::Failed => "failed",
+        };
+        let messages = self.messages();
+        messages[number - 1].deliveries.iter().map(|one| format!("{} {}", one.channel, word(one.state))).collect()
+    }
+}
+
+const PHONE: &str = "channels: { phone: { kind: command, command: [x] }, post: { kind: command, command: [x] } }\n\
+                     default_channel: phone\ntimezone: Europe/Berlin\n";
+
+fn again(why: &str) -> NotSent {
+    NotSent::for_now(why)
+}
+
+fn never(why: &str) -> NotSent {
+    NotSent { why: why.into(), again: false }
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_sent_once_in_order_and_what_fails_again() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    desk.answers("phone", [again("busy"), again("busy")]);
+    for text in ["one", "two", "three"] {
+        desk.say(text).await;
+    }
+    let deliveries = desk.deliver().await;
+    desk.settled().await;
+    desk.say("four").await;
+    deliveries.finish().await;
+    assert_eq!(desk.sent("phone"), ["one", "two", "three", "four"]);
+    let message = &desk.messages()[3];
+    assert_eq!(message.deliveries[0].external.as_deref(), Some("id-4"), "the service's own id means delivered");
+    assert!(message.delivered.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_fails_for_long_hands_over_and_says_so_once() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    desk.answers("phone", std::iter::repeat_n(again("no network"), 12));
+    let deliveries = desk.deliver().await;
+    desk.say("one").await;
+    desk.say("two").await;
+    desk.settled().await;
+    let sent = desk.sent("post");
+    assert_eq!(sent.len(), 3, "{sent:?}");
+    assert_eq!(sent[..2], ["one", "two"]);
+    assert!(
+        sent[2].starts_with("The channel `phone` does not deliver: no network. Its messages come here"),
+        "{sent:?}"
+    );
+    assert_eq!(desk.deliveries(1), ["phone failed", "post delivered"]);
+    let since = desk.messages()[0].deliveries[1].ended.unwrap() - desk.messages()[0].at;
+    assert!(since >= chrono::TimeDelta::minutes(5), "{since}");
+    // It is tried again with each message, and is silent about it.
+    desk.say("three").await;
+    desk.settled().await;
+    assert_eq!(desk.sent("post").last().map(String::as_str), Some("three"));
+    desk.scripts["phone"].lock().unwrap().answers.clear();
+    desk.say("four").await;
+    deliveries.finish().await;
+    assert_eq!(desk.sent("phone"), ["four"]);
+    assert_eq!(desk.sent("post").len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_channel_refuses_for_good_goes_on_at_once_and_ends_somewhere() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    desk.answers("phone", [never("too long")]);
+    desk.answers("post", [never("no")]);
+    desk.answers("console", [never("closed")]);
+    desk.say("one").await;
+    desk.deliver().await.finish().await;
+    let again = desk.deliver().await;
+    desk.settled().await;
+    again.finish().await;
+    assert_eq!(desk.deliveries(1), ["console failed", "phone failed", "post failed"], "never twice to the same");
+    assert!(desk.messages()[0].delivered.is_none());
+    assert_eq!(
+        desk.sent("phone").len() + desk.sent("post").len() + desk.sent("console").len(),
+        desk.messages().len() - 1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_may_choose_and_what_is_critical_goes_to_two() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", &format!("{PHONE}critical_channel: console\n"));
+    let chosen = NewMessage { channel: Some("post".into()), ..NewMessage::of_service("chosen") };
+    let unknown = NewMessage { channel: Some("pager".into()), ..NewMessage::of_service("unknown") };
+    desk.journal.message(chosen).await.unwrap();
+    desk.journal.message(unknown).await.unwrap();
+    desk.say_urgently("fire").await;
+    desk.deliver().await.finish().await;
+    assert_eq!(desk.sent("post"), ["chosen"]);
+    assert_eq!(desk.sent("phone"), ["fire", "unknown"], "what is critical comes first");
+    assert_eq!(desk.sent("console"), ["fire"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn quiet_hours_hold_what_is_not_critical_and_end_with_one_message() {
+    let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
+    let desk = Desk::at("2026-11-23T21:10:00Z", &quiet);
+    let deliveries = desk.deliver().await;
+    desk.say("one").await;
+    sleep(Duration::from_secs(3600)).await;
+    desk.say("two").await;
+    desk.say_urgently("fire").await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.sent("phone"), ["fire"]);
+    let until: DateTime<Utc> = "2026-11-24T06:30:00Z".parse().unwrap();
+    assert_eq!(desk.messages()[0].deliveries[0].held_until, Some(until));
+    desk.settled().await;
+    assert!(desk.clock.now() - until < chrono::TimeDelta::seconds(2), "{}", desk.clock.now());
+    let digest = "2 messages waited for the end of quiet hours.\n\n22:10 one\n\n23:10 two";
+    assert_eq!(desk.sent("phone"), ["fire", digest]);
+    assert_eq!(desk.messages()[0].deliveries[0].external, desk.messages()[1].deliveries[0].external);
+    desk.say("three").await;
+    deliveries.finish().await;
+    assert_eq!(desk.sent("phone")[2..], ["three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_message_of_the_night_comes_as_it_is_and_a_channel_may_be_loud() {
+    let text = "channels: { phone: { kind: command, command: [x], quiet_hours: none } }\ndefault_channel: phone\n\
+                quiet_hours: { from: \"22:00\", to: \"07:30\" }\ntimezone: UTC\n";
+    let desk = Desk::at("2026-11-23T23:00:00Z", text);
+    let deliveries = desk.deliver().await;
+    desk.say("loud").await;
+    let quiet = NewMessage { channel: Some("console".into()), ..NewMessage::of_service("quiet") };
+    desk.journal.message(quiet).await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((desk.sent("phone"), desk.sent("console")), (vec!["loud".to_owned()], vec![]));
+    desk.settled().await;
+    deliveries.finish().await;
+    assert_eq!(desk.sent("console"), ["quiet"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_for_a_channel_that_is_gone_goes_to_the_default_one() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    desk.answers("phone", std::iter::repeat_n(again("no network"), 2));
+    desk.say("one").await;
+    desk.deliver().await.finish().await;
+    assert_eq!(desk.deliveries(1), ["phone waiting"]);
+    let config = Config::parse("timezone: UTC\n", &BTreeMap::new()).unwrap();
+    desk.settings.send_replace(Arc::new(config));
+    let console = Arc::new(Scripted(Arc::clone(&desk.scripts["console"]))) as Arc<dyn Channel>;
+    let channels = BTreeMap::from([("console".to_owned(), console)]);
+    let deliveries =
+        Deliveries::start(channels, desk.journal.clone(), &desk.clock, desk.settings.subscribe()).await.unwrap();
+    deliveries.finish().await;
+    assert_eq!(desk.deliveries(1), ["console delivered", "phone failed"]);
+}

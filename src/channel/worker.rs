@@ -1,0 +1,193 @@
+//! One channel's work: what waits for it, in order, at most one message at a time.
+//!
+//! A message is marked as delivered after it was sent: a crash in between sends it twice rather than never, under the same
+//! number. One that cannot be sent is tried again, and after a while another channel takes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::digest::digest;
+use super::{Channel, Outgoing};
+use crate::clock::Clock;
+use crate::config::{Config, Quiet};
+use crate::journal::{Journal, JournalError, Refused, Urgency, Waiting};
+
+/// Messages that are read at once.
+const BATCH: u32 = 1000;
+
+/// The wait after the first failure, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
+pub(super) struct Worker {
+    pub name: String,
+    pub channel: Arc<dyn Channel>,
+    pub journal: Journal,
+    pub clock: Clock,
+    pub settings: watch::Receiver<Arc<Config>>,
+    /// Nothing new comes; what cannot be sent now stays.
+    pub ending: watch::Receiver<bool>,
+}
+
+/// What came of looking at what waits.
+enum Step {
+    /// Nothing waits.
+    Idle,
+    /// What waits is held until then.
+    Quiet(DateTime<Utc>),
+    /// Something was sent or handed over.
+    Done,
+    /// The channel does not work now.
+    Failed,
+}
+
+impl Worker {
+    pub(super) async fn run(mut self) {
+        let mut routed = self.journal.routed();
+        let mut pause = PAUSES.0;
+        loop {
+            routed.mark_unchanged();
+            let step = self.step().await;
+            let is_ending = *self.ending.borrow_and_update();
+            match step {
+                Ok(Step::Done) => {
+                    pause = PAUSES.0;
+                    continue;
+                }
+                _ if is_ending => return,
+                Ok(Step::Idle) => self.wait(&mut routed, None).await,
+                Ok(Step::Quiet(until)) => self.wait(&mut routed, Some(until)).await,
+                Ok(Step::Failed) => {
+                    self.pause(pause).await;
+                    pause = PAUSES.1.min(pause * 2);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, channel = %self.name, "what is to be delivered cannot be read or recorded");
+                    self.pause(PAUSES.1).await;
+                }
+            }
+        }
+    }
+
+    async fn pause(&mut self, span: Duration) {
+        let _ending = tokio::time::timeout(span, self.ending.changed()).await;
+    }
+
+    /// Until something is routed, the moment comes, the settings change, or the service ends.
+    async fn wait(&mut self, routed: &mut watch::Receiver<u64>, until: Option<DateTime<Utc>>) {
+        let moment = async {
+            match until {
+                Some(until) => self.clock.alarm().wait(Some(until)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = routed.changed() => {}
+            () = moment => {}
+            // Quiet hours may be others now.
+            Ok(()) = self.settings.changed(), if until.is_some() => {}
+            _ = self.ending.changed() => {}
+        }
+    }
+
+    async fn step(&self) -> Result<Step, JournalError> {
+        let waiting = self.journal.waiting(&self.name, BATCH).await?;
+        if waiting.is_empty() {
+            return Ok(Step::Idle);
+        }
+        let (now, config) = (self.clock.now(), Arc::clone(&self.settings.borrow()));
+        let quiet = quiet_until(&config, &self.name, now);
+        let (critical, rest): (Vec<_>, Vec<_>) =
+            waiting.iter().partition(|one| one.message.urgency == Urgency::Critical);
+        let mut sending: Vec<(Vec<i64>, Outgoing)> = critical.into_iter().map(alone).collect();
+        if let Some(until) = quiet {
+            self.hold(&rest, until, &config).await?;
+            if sending.is_empty() {
+                return Ok(Step::Quiet(until));
+            }
+        } else {
+            let (held, rest): (Vec<&Waiting>, Vec<&Waiting>) =
+                rest.into_iter().partition(|one| one.held_until.is_some());
+            let messages: Vec<_> = held.iter().map(|one| &one.message).collect();
+            let numbers = messages.iter().map(|message| message.number).collect();
+            sending.extend(digest(&messages, config.timezone).map(|digest| (numbers, digest)));
+            sending.extend(rest.into_iter().map(alone));
+        }
+        self.send(sending, &config).await
+    }
+
+    async fn hold(&self, waiting: &[&Waiting], until: DateTime<Utc>, config: &Config) -> Result<(), JournalError> {
+        let fresh = waiting.iter().filter(|one| one.held_until != Some(until));
+        let numbers: Vec<i64> = fresh.map(|one| one.message.number).collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let end = until.with_timezone(&config.timezone).format("%H:%M");
+        self.journal.hold(&self.name, numbers, until, format!("its message is held until {end}: quiet hours")).await
+    }
+
+    async fn send(&self, sending: Vec<(Vec<i64>, Outgoing)>, config: &Config) -> Result<Step, JournalError> {
+        let mut records = JoinSet::new();
+        let mut step = Step::Done;
+        for (numbers, message) in sending {
+            fail_point!(BeforeShow);
+            match self.channel.send(&message).await {
+                Ok(external) => {
+                    fail_point!(Shown);
+                    let (journal, name) = (self.journal.clone(), self.name.clone());
+                    records.spawn(async move { journal.delivered(&name, &numbers, external).await });
+                }
+                Err(error) => {
+                    settle(&mut records).await?;
+                    tracing::warn!(channel = %self.name, why = %error.why, again = error.again, "a message was not delivered");
+                    if !error.again {
+                        for number in numbers {
+                            self.hand_over(Some(number), &error.why, config).await?;
+                        }
+                        continue;
+                    }
+                    let since = self.journal.not_delivered(&self.name, message.number, error.why.clone()).await?;
+                    let patience = TimeDelta::from_std(config.failover_after).unwrap_or(TimeDelta::MAX);
+                    if self.clock.now() - since >= patience {
+                        self.hand_over(None, &error.why, config).await?;
+                    }
+                    step = Step::Failed;
+                    break;
+                }
+            }
+        }
+        settle(&mut records).await?;
+        fail_point!(DeliveryRecorded);
+        Ok(step)
+    }
+
+    async fn hand_over(&self, only: Option<i64>, why: &str, config: &Config) -> Result<(), JournalError> {
+        let next = config.channel_names().filter(|name| *name != self.name).map(str::to_owned).collect();
+        self.journal.hand_over(Refused { channel: self.name.clone(), only, why: why.to_owned(), next }).await
+    }
+}
+
+fn alone(waiting: &Waiting) -> (Vec<i64>, Outgoing) {
+    (vec![waiting.message.number], Outgoing::from(&waiting.message))
+}
+
+async fn settle(records: &mut JoinSet<Result<(), JournalError>>) -> Result<(), JournalError> {
+    while let Some(recorded) = records.join_next().await {
+        recorded.unwrap_or(Err(JournalError::Closed))?;
+    }
+    Ok(())
+}
+
+/// The end of the quiet hours, if it is quiet on this channel now.
+fn quiet_until(config: &Config, channel: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let own = config.channels.iter().find(|one| one.name == channel).and_then(|one| one.quiet_hours);
+    let hours = match own {
+        Some(Quiet::Never) => None,
+        Some(Quiet::Hours(hours)) => Some(hours),
+        None => config.quiet_hours,
+    };
+    hours?.end(now, config.timezone)
+}

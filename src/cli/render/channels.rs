@@ -1,0 +1,36 @@
+//! The channels.
+
+use serde_json::json;
+
+use super::View;
+use crate::app::{ChannelState, times};
+use crate::channel::terminal::plain;
+use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG};
+
+/// Every channel, and how it is doing.
+pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&json!(channels));
+        return;
+    }
+    let header = ["CHANNEL", "KIND", "FOR", "WAITING", "STATE"];
+    let mut rows = vec![header.iter().map(|name| Cell::new(name, FAINT)).collect::<Vec<_>>()];
+    for channel in channels {
+        let uses = match (channel.default, channel.critical) {
+            (true, true) => "all, critical",
+            (true, false) => "all",
+            (false, true) => "critical",
+            (false, false) => "",
+        };
+        let state = match &channel.failing {
+            None => Cell::new("works", GOOD),
+            Some(failing) => {
+                let since = times::relative(failing.since, view.now);
+                Cell::new(format!("does not deliver ({since}): {}", plain(&failing.error)), BAD)
+            }
+        };
+        let waiting = if channel.waiting == 0 { String::new() } else { channel.waiting.to_string() };
+        rows.push(vec![Cell::new(&channel.name, STRONG), channel.kind.into(), uses.into(), waiting.into(), state]);
+    }
+    output.table(&rows);
+}

@@ -1,0 +1,305 @@
+//! `channels`: how messages reach the person, and when they may.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Days, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono_tz::Tz;
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+
+use super::values::fault;
+use crate::definition::frontmatter::{Entry, Node};
+use crate::definition::quoted;
+use crate::definition::values::{Fault, Value, is_channel_name};
+
+/// The channel that is always there: the terminal of `ollim-bot run`.
+pub const CONSOLE: &str = "console";
+
+/// One channel of the person's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelSettings {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: ChannelKind,
+    /// Its own quiet hours; `None`: those of all channels.
+    pub quiet_hours: Option<Quiet>,
+}
+
+/// What a channel is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// A program that is handed each message.
+    Command(CommandChannel),
+}
+
+/// A program that is handed each message as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandChannel {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// One process for all messages, instead of one for each.
+    pub keep: bool,
+    /// Folders that it may write to, beside its own.
+    pub writes: Vec<PathBuf>,
+}
+
+/// Whether a channel has quiet hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quiet {
+    /// It has none.
+    Never,
+    /// It has these.
+    Hours(QuietHours),
+}
+
+/// From one time of day to another, on each day, in the person's zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QuietHours {
+    /// When they begin.
+    pub from: NaiveTime,
+    /// When they end.
+    pub to: NaiveTime,
+}
+
+impl QuietHours {
+    /// When they end, if it is quiet now. A time that the clocks skip is the next one that there is.
+    #[must_use]
+    pub fn end(&self, now: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+        let local = now.with_timezone(&zone).naive_local();
+        let time = local.time();
+        let quiet = match self.from <= self.to {
+            true => self.from <= time && time < self.to,
+            false => self.from <= time || time < self.to,
+        };
+        if !quiet {
+            return None;
+        }
+        let date = if time < self.to { local.date() } else { local.date().checked_add_days(Days::new(1))? };
+        let end = date.and_time(self.to);
+        let later = || zone.from_local_datetime(&(end + TimeDelta::hours(1))).earliest();
+        let end = zone.from_local_datetime(&end).earliest().or_else(later)?.with_timezone(&Utc);
+        (end > now).then_some(end)
+    }
+}
+
+impl std::fmt::Display for QuietHours {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} to {}", self.from.format("%H:%M"), self.to.format("%H:%M"))
+    }
+}
+
+/// `channels: { phone: { kind: command, command: [my-bridge] } }`.
+pub(super) fn channels(value: &Value) -> Result<Vec<ChannelSettings>, Fault> {
+    let hint = "write `channels: { phone: { kind: command, command: [my-bridge] } }`";
+    let Node::Map(entries) = value.node else {
+        return Err(fault("`channels` must name channels".into(), hint));
+    };
+    let mut channels: Vec<ChannelSettings> = Vec::new();
+    for (item, entry) in entries.iter().enumerate() {
+        let read = name(&entry.key).and_then(|name| {
+            if channels.iter().any(|channel| channel.name == name) {
+                return Err(fault(format!("`channels.{name}` is set twice"), "keep one of the two"));
+            }
+            channel(name, &entry.value)
+        });
+        channels.push(read.map_err(|fault| Fault { item: Some(item), ..fault })?);
+    }
+    Ok(channels)
+}
+
+fn name(text: &str) -> Result<String, Fault> {
+    if !is_channel_name(text) {
+        let message = format!("{} cannot be the name of a channel", quoted(text));
+        return Err(fault(message, "use at most 32 letters, digits, `-` and `_`"));
+    }
+    Ok(text.to_owned())
+}
+
+fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
+    if name == CONSOLE {
+        return Err(fault("the channel `console` is always there".into(), "remove it, or choose another name"));
+    }
+    let hint = "write `{ kind: command, command: [my-bridge] }`";
+    let Node::Map(entries) = node else {
+        return Err(fault(format!("`channels.{name}` must say what it is"), hint));
+    };
+    let mut fields = Fields { name: &name, entries, hint };
+    let kind = match fields.text("kind")? {
+        Some("command") => ChannelKind::Command(CommandChannel {
+            command: fields.command()?,
+            keep: fields.flag("keep")?,
+            writes: fields.folders("writes")?,
+        }),
+        Some(other) => {
+            let message = format!("there is no channel of the kind {}", quoted(other));
+            return Err(fault(message, "the kinds are: command"));
+        }
+        None => return Err(fault(format!("`channels.{name}` has no `kind`"), hint)),
+    };
+    let known: &[&str] = match kind {
+        ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes"],
+    };
+    let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
+    if let Some(other) = entries.iter().find(|entry| !known.contains(&&*entry.key)) {
+        let message = format!("unknown setting {} of `channels.{name}`", quoted(&other.key));
+        return Err(fault(message, &format!("the settings are: {}", known.join(", "))));
+    }
+    let quiet_hours = quiet_hours.transpose()?;
+    Ok(ChannelSettings { kind, quiet_hours, name })
+}
+
+/// The settings of one channel.
+struct Fields<'a> {
+    name: &'a str,
+    entries: &'a [Entry],
+    hint: &'static str,
+}
+
+impl<'a> Fields<'a> {
+    fn get(&self, key: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    fn wrong(&self, key: &str, what: &str) -> Fault {
+        fault(format!("`channels.{}.{key}` must be {what}", self.name), self.hint)
+    }
+
+    fn text(&mut self, key: &str) -> Result<Option<&'a str>, Fault> {
+        match self.get(key) {
+            Some(Node::Text(text)) => Ok(Some(text)),
+            None => Ok(None),
+            Some(_) => Err(self.wrong(key, "a text")),
+        }
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, Fault> {
+        match self.get(key) {
+            Some(Node::Bool(flag)) => Ok(*flag),
+            None => Ok(false),
+            Some(_) => Err(self.wrong(key, "true or false")),
+        }
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<String>, Fault> {
+        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
+        let text = |node: &Node| match node {
+            Node::Text(text) if !text.is_empty() && !text.contains('\0') => Some(text.to_string()),
+            Node::Int(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let texts = match node {
+            Node::List(items) => items.iter().map(text).collect(),
+            one => text(one).map(|text| vec![text]),
+        };
+        texts.ok_or_else(|| self.wrong(key, "a list of texts"))
+    }
+
+    fn command(&self) -> Result<Vec<String>, Fault> {
+        let command = self.texts("command")?;
+        match command.first() {
+            Some(program) if !program.starts_with('-') && !program.contains(char::is_whitespace) => Ok(command),
+            Some(_) => Err(self.wrong("command", "a list: the program, then each of its arguments")),
+            None => Err(fault(format!("`channels.{}` needs a `command`", self.name), self.hint)),
+        }
+    }
+
+    fn folders(&self, key: &str) -> Result<Vec<PathBuf>, Fault> {
+        let folders: Vec<PathBuf> = self.texts(key)?.into_iter().map(PathBuf::from).collect();
+        match folders.iter().all(|folder| folder.is_absolute() || folder.starts_with("~")) {
+            true => Ok(folders),
+            false => Err(self.wrong(key, "folders that begin with `/` or `~/`")),
+        }
+    }
+}
+
+/// `quiet_hours: { from: "22:00", to: "07:30" }`.
+pub(super) fn quiet_hours(value: &Value) -> Result<QuietHours, Fault> {
+    match quiet("quiet_hours", value.node)? {
+        Quiet::Hours(hours) => Ok(hours),
+        Quiet::Never => Err(fault("`quiet_hours` is none as long as it is not set".into(), "remove the line")),
+    }
+}
+
+fn quiet(name: &str, node: &Node) -> Result<Quiet, Fault> {
+    let hint = format!("write `{name}: {{ from: \"22:00\", to: \"07:30\" }}`");
+    let wrong = || fault(format!("`{name}` must have a time `from` and a time `to`"), &hint);
+    let entries = match node {
+        Node::Text(word) if word == "none" => return Ok(Quiet::Never),
+        Node::Map(entries) if entries.len() == 2 => entries,
+        _ => return Err(wrong()),
+    };
+    let time = |key: &str| {
+        let node = entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)?;
+        match node {
+            Node::Text(text) => NaiveTime::parse_from_str(text, "%H:%M").ok(),
+            _ => None,
+        }
+    };
+    let (Some(from), Some(to)) = (time("from"), time("to")) else { return Err(wrong()) };
+    if from == to {
+        return Err(fault(format!("`{name}` would be always, or never"), "choose two different times"));
+    }
+    Ok(Quiet::Hours(QuietHours { from, to }))
+}
+
+/// As it would be written.
+pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
+    let shown = |channel: &ChannelSettings| {
+        let mut fields = Map::new();
+        match &channel.kind {
+            ChannelKind::Command(command) => {
+                fields.insert("kind".into(), json!("command"));
+                fields.insert("command".into(), json!(command.command));
+                if command.keep {
+                    fields.insert("keep".into(), json!(true));
+                }
+                if !command.writes.is_empty() {
+                    fields.insert("writes".into(), json!(command.writes));
+                }
+            }
+        }
+        match &channel.quiet_hours {
+            Some(Quiet::Never) => drop(fields.insert("quiet_hours".into(), json!("none"))),
+            Some(Quiet::Hours(hours)) => drop(fields.insert("quiet_hours".into(), quiet_hours_shown(hours))),
+            None => {}
+        }
+        (channel.name.clone(), Json::Object(fields))
+    };
+    Json::Object(channels.iter().map(shown).collect())
+}
+
+pub(super) fn quiet_hours_shown(hours: &QuietHours) -> Json {
+    json!({ "from": hours.from.format("%H:%M").to_string(), "to": hours.to.format("%H:%M").to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_hours_end_at_their_local_time() {
+        let hours = |from: &str, to: &str| QuietHours {
+            from: NaiveTime::parse_from_str(from, "%H:%M").unwrap(),
+            to: NaiveTime::parse_from_str(to, "%H:%M").unwrap(),
+        };
+        let berlin = chrono_tz::Europe::Berlin;
+        for (from, to, now, end) in [
+            ("22:00", "07:30", "2026-11-23T20:59:59Z", None),
+            ("22:00", "07:30", "2026-11-23T21:00:00Z", Some("2026-11-24T06:30:00Z")),
+            ("22:00", "07:30", "2026-11-24T06:29:59Z", Some("2026-11-24T06:30:00Z")),
+            ("22:00", "07:30", "2026-11-24T06:30:00Z", None),
+            ("13:00", "15:00", "2026-11-24T12:30:00Z", Some("2026-11-24T14:00:00Z")),
+            ("13:00", "15:00", "2026-11-24T14:30:00Z", None),
+            // The night on which the clocks skip from 2:00 to 3:00.
+            ("22:00", "02:30", "2026-03-28T23:00:00Z", Some("2026-03-29T01:30:00Z")),
+            // The night on which 2:00 to 3:00 comes twice: it ends the first time, and is over the second.
+            ("22:00", "02:30", "2026-10-25T00:10:00Z", Some("2026-10-25T00:30:00Z")),
+            ("22:00", "02:30", "2026-10-25T01:10:00Z", None),
+        ] {
+            let now = now.parse().unwrap();
+            let end = end.map(|end| end.parse().unwrap());
+            assert_eq!(hours(from, to).end(now, berlin), end, "{from} to {to} at {now}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Constructs the channels that the settings name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::settings::AppInForce;
+use crate::channel::Channel;
+use crate::channel::command::{Command, Surroundings};
+use crate::channel::console::Console;
+use crate::config::{CONSOLE, ChannelKind, Config};
+use crate::home::Home;
+
+/// Variables of the service that its channels get: how texts and times are written.
+const LOCALE: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ"];
+
+/// Where the channels' programs come from.
+pub(super) struct Programs<'a> {
+    pub(super) shell_binary: &'a Path,
+    pub(super) path: &'a [PathBuf],
+    pub(super) user_home: &'a Path,
+    pub(super) env: &'a BTreeMap<String, String>,
+}
+
+/// Every channel by its name.
+pub(super) fn channels(
+    config: &Config,
+    home: &Home,
+    programs: &Programs<'_>,
+    app: AppInForce,
+) -> BTreeMap<String, Arc<dyn Channel>> {
+    let console: Arc<dyn Channel> = Arc::new(Console { zone: move || app.get().zone_of_records() });
+    let mut channels = BTreeMap::from([(CONSOLE.to_owned(), console)]);
+    for settings in &config.channels {
+        let channel: Arc<dyn Channel> = match &settings.kind {
+            ChannelKind::Command(command) => Arc::new(Command::new(
+                command.clone(),
+                Surroundings {
+                    shell_binary: programs.shell_binary.to_owned(),
+                    path: programs.path.to_vec(),
+                    user_home: programs.user_home.to_owned(),
+                    data_folder: home.root().to_owned(),
+                    own_folder: home.channel(&settings.name),
+                    locale: LOCALE
+                        .iter()
+                        .filter_map(|name| Some(((*name).to_owned(), programs.env.get(*name)?.clone())))
+                        .collect(),
+                },
+            )),
+        };
+        channels.insert(settings.name.clone(), channel);
+    }
+    channels
+}

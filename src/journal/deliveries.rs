@@ -1,0 +1,418 @@
+//! Which channels are to deliver a message, and how far each has come.
+//!
+//! A message without a row here is routed first. Every row ends as delivered or failed; one that failed stands beside a row
+//! of the channel that took the message over, as long as there is one that has not refused it.
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::events::{EventKind, NewEvent, insert_event};
+use super::outbox::{MESSAGE, NewMessage, insert_message, read_message};
+use super::rows::{Columns, ms};
+use super::{Journal, JournalError, JournalReader, Message};
+
+/// How far a channel is with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// It is to deliver it.
+    Waiting,
+    /// It has.
+    Delivered,
+    /// It cannot.
+    Failed,
+}
+
+impl DeliveryState {
+    fn of(word: &str) -> Self {
+        match word {
+            "delivered" => Self::Delivered,
+            "failed" => Self::Failed,
+            _ => Self::Waiting,
+        }
+    }
+}
+
+/// One channel's part in a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// The channel's name.
+    pub channel: String,
+    /// How far it is.
+    pub state: DeliveryState,
+    /// The end of the quiet hours that it waits, or waited, for.
+    pub held_until: Option<DateTime<Utc>>,
+    /// What the channel's service calls the message.
+    pub external: Option<String>,
+    /// Why it could not be delivered, the last time.
+    pub error: Option<String>,
+    /// When it was delivered or failed.
+    pub ended: Option<DateTime<Utc>>,
+}
+
+/// A message that a channel is to deliver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// The message.
+    pub message: Message,
+    /// The end of the quiet hours that it waits for.
+    pub held_until: Option<DateTime<Utc>>,
+}
+
+/// A channel that does not work now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailingChannel {
+    /// Its name.
+    pub name: String,
+    /// Since when.
+    pub since: DateTime<Utc>,
+    /// Why, the last time.
+    pub error: String,
+}
+
+/// What a channel gives up, and who may take it.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The channel.
+    pub channel: String,
+    /// Only this message; `None`: all that wait for it.
+    pub only: Option<i64>,
+    /// Why.
+    pub why: String,
+    /// Who may take it, the first one first.
+    pub next: Vec<String>,
+}
+
+impl Journal {
+    /// Messages that no channel was chosen for, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn unrouted(&self, limit: u32) -> Result<Vec<Message>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let sql = format!(
+                    "SELECT {MESSAGE} FROM message m WHERE delivered IS NULL
+                       AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.number)
+                     ORDER BY number LIMIT ?1"
+                );
+                let mut query = connection.prepare_cached(&sql)?;
+                collect(query.query([limit])?, read_message)
+            })
+            .await
+    }
+
+    /// Records which channels are to deliver which messages.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn route(&self, routes: Vec<(i64, Vec<String>)>) -> Result<(), JournalError> {
+        self.writer
+            .commit(move |connection| {
+                for (message, channels) in &routes {
+                    channels.iter().try_for_each(|channel| add(connection, *message, channel))?;
+                }
+                Ok(())
+            })
+            .await?;
+        self.rerouted();
+        Ok(())
+    }
+
+    /// Takes what waits for channels that are not among `known` to `instead`.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn adopt(&self, known: Vec<String>, instead: String) -> Result<(), JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                let mut query =
+                    connection.prepare_cached("SELECT message, channel FROM delivery WHERE state = 'waiting'")?;
+                let found: Vec<(i64, String)> =
+                    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+                for (message, channel) in found.iter().filter(|(_, channel)| !known.contains(channel)) {
+                    fail(connection, *message, channel, "there is no channel of this name any more", clock.now())?;
+                    add(connection, *message, &instead)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// What a channel is to deliver, oldest first, the critical before the rest, at most `limit`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn waiting(&self, channel: &str, limit: u32) -> Result<Vec<Waiting>, JournalError> {
+        let channel = channel.to_owned();
+        self.writer
+            .commit(move |connection| {
+                let sql = format!(
+                    "SELECT {MESSAGE}, d.held_until FROM delivery d JOIN message m ON m.number = d.message
+                     WHERE d.channel = ?1 AND d.state = 'waiting'
+                     ORDER BY m.urgency <> 'critical', m.number LIMIT ?2"
+                );
+                let mut query = connection.prepare_cached(&sql)?;
+                collect(query.query(params![channel, limit])?, |row| {
+                    Ok(Waiting { message: read_message(row)?, held_until: row.maybe_at("held_until")? })
+                })
+            })
+            .await
+    }
+
+    /// These wait for the end of quiet hours. The record of their runs says so.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn hold(
+        &self,
+        channel: &str,
+        numbers: Vec<i64>,
+        until: DateTime<Utc>,
+        note: String,
+    ) -> Result<(), JournalError> {
+        let (channel, clock) = (channel.to_owned(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                for number in &numbers {
+                    connection
+                        .prepare_cached("UPDATE delivery SET held_until = ?3 WHERE message = ?1 AND channel = ?2")?
+                        .execute(params![number, channel, ms(until)])?;
+                    let run: Option<String> = connection
+                        .prepare_cached("SELECT run FROM message WHERE number = ?1")?
+                        .query_row([number], |row| row.get(0))?;
+                    if let Some(run) = run {
+                        let kind = EventKind::Note { text: note.clone() };
+                        insert_event(connection, NewEvent { run: Some(&run), id: None, kind }, clock.now())?;
+                    }
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// A channel has delivered these, as one message that its service calls `external`. So it works.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn delivered(
+        &self,
+        channel: &str,
+        numbers: &[i64],
+        external: Option<String>,
+    ) -> Result<(), JournalError> {
+        let (channel, numbers, now) = (channel.to_owned(), numbers.to_vec(), self.clock.now());
+        self.writer
+            .commit(move |connection| {
+                for number in &numbers {
+                    connection
+                        .prepare_cached(
+                            "UPDATE delivery SET state = 'delivered', external = ?3, error = NULL, ended = ?4
+                             WHERE message = ?1 AND channel = ?2",
+                        )?
+                        .execute(params![number, channel, external, ms(now)])?;
+                    connection
+                        .prepare_cached("UPDATE message SET delivered = ?2 WHERE number = ?1 AND delivered IS NULL")?
+                        .execute(params![number, ms(now)])?;
+                }
+                connection.prepare_cached("DELETE FROM failing_channel WHERE name = ?1")?.execute([&channel])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// A channel could not deliver this one now. Returns since when it delivers nothing.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn not_delivered(&self, channel: &str, number: i64, why: String) -> Result<DateTime<Utc>, JournalError> {
+        let (channel, clock) = (channel.to_owned(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached("UPDATE delivery SET error = ?3 WHERE message = ?1 AND channel = ?2")?
+                    .execute(params![number, channel, why])?;
+                failing(connection, &channel, &why, clock.now())?;
+                let mut query = connection.prepare_cached("SELECT since FROM failing_channel WHERE name = ?1")?;
+                query.query_row([&channel], |row| Ok(row.at("since")))?
+            })
+            .await
+    }
+
+    /// Hands messages on to other channels: each to the first of them that works and has not refused it. Where there is none, one
+    /// that was refused for good has failed, and others go on to wait. The person is told once, on the channel that takes over.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn hand_over(&self, refused: Refused) -> Result<(), JournalError> {
+        let clock = self.clock.clone();
+        let note = self.writer.commit(move |connection| hand_over(connection, &refused, clock.now())).await?;
+        self.announce(note);
+        self.rerouted();
+        Ok(())
+    }
+
+    /// A channel's part in a message; `None`: it has none.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn delivery(&self, message: i64, channel: &str) -> Result<Option<Delivery>, JournalError> {
+        let channel = channel.to_owned();
+        self.writer
+            .commit(move |connection| {
+                let mut query =
+                    connection.prepare_cached(&format!("{DELIVERIES} WHERE message = ?1 AND channel = ?2"))?;
+                Ok(collect(query.query(params![message, channel])?, read_delivery)?.pop())
+            })
+            .await
+    }
+
+    /// Changes when channels have something else to deliver.
+    #[must_use]
+    pub fn routed(&self) -> watch::Receiver<u64> {
+        self.routed.subscribe()
+    }
+
+    fn rerouted(&self) {
+        self.routed.send_modify(|count| *count += 1);
+    }
+}
+
+impl JournalReader {
+    /// Channels that do not work now, by name.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn failing_channels(&self) -> Result<Vec<FailingChannel>, JournalError> {
+        self.all("SELECT name, since, error FROM failing_channel ORDER BY name", &[], |row| {
+            Ok(FailingChannel { name: row.get("name")?, since: row.at("since")?, error: row.get("error")? })
+        })
+    }
+
+    /// How many messages wait for each channel.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn waiting_for_channels(&self) -> Result<Vec<(String, u64)>, JournalError> {
+        let sql = "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' GROUP BY channel";
+        self.all(sql, &[], |row| Ok((row.get(0)?, row.get::<_, u32>(1)?.into())))
+    }
+
+    /// Which channels deliver a message, in the order of their names.
+    pub(super) fn deliveries(&self, message: i64) -> Result<Vec<Delivery>, JournalError> {
+        self.all(&format!("{DELIVERIES} WHERE message = ?1 ORDER BY channel"), &[&message], read_delivery)
+    }
+}
+
+const DELIVERIES: &str = "SELECT channel, state, held_until, external, error, ended FROM delivery";
+
+fn read_delivery(row: &Row<'_>) -> Result<Delivery, JournalError> {
+    Ok(Delivery {
+        channel: row.get("channel")?,
+        state: DeliveryState::of(&row.get::<_, String>("state")?),
+        held_until: row.maybe_at("held_until")?,
+        external: row.get("external")?,
+        error: row.get("error")?,
+        ended: row.maybe_at("ended")?,
+    })
+}
+
+fn collect<T>(
+    mut rows: rusqlite::Rows<'_>,
+    read: impl Fn(&Row<'_>) -> Result<T, JournalError>,
+) -> Result<Vec<T>, JournalError> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+fn add(connection: &Connection, message: i64, channel: &str) -> Result<(), JournalError> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO delivery (message, channel, state) VALUES (?1, ?2, 'waiting')")?
+        .execute(params![message, channel])?;
+    Ok(())
+}
+
+fn fail(
+    connection: &Connection,
+    message: i64,
+    channel: &str,
+    why: &str,
+    now: DateTime<Utc>,
+) -> Result<(), JournalError> {
+    connection
+        .prepare_cached(
+            "UPDATE delivery SET state = 'failed', error = ?3, ended = ?4 WHERE message = ?1 AND channel = ?2",
+        )?
+        .execute(params![message, channel, why, ms(now)])?;
+    Ok(())
+}
+
+fn failing(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>) -> Result<(), JournalError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO failing_channel (name, since, error) VALUES (?1, ?2, ?3)
+             ON CONFLICT (name) DO UPDATE SET error = ?3",
+        )?
+        .execute(params![channel, ms(now), why])?;
+    Ok(())
+}
+
+/// Returns the number of the message that says so; 0 where there is none.
+fn hand_over(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> Result<i64, JournalError> {
+    let Refused { channel, only, why, next } = refused;
+    failing(connection, channel, why, now)?;
+    let numbers: Vec<i64> = connection
+        .prepare_cached(
+            "SELECT message FROM delivery
+             WHERE channel = ?1 AND state = 'waiting' AND (?2 IS NULL OR message = ?2) ORDER BY message",
+        )?
+        .query_map(params![channel, only], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut taken_by = None;
+    for number in numbers {
+        let mut able = None;
+        for candidate in next {
+            let taken: i64 = connection
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM failing_channel WHERE name = ?2)
+                       OR EXISTS (SELECT 1 FROM delivery WHERE message = ?1 AND channel = ?2 AND state = 'failed')",
+                )?
+                .query_row(params![number, candidate], |row| row.get(0))?;
+            if taken == 0 {
+                able = Some(candidate);
+                break;
+            }
+        }
+        match able {
+            Some(candidate) => {
+                fail(connection, number, channel, why, now)?;
+                add(connection, number, candidate)?;
+                taken_by.get_or_insert(candidate);
+            }
+            None if only.is_some() => fail(connection, number, channel, why, now)?,
+            None => {}
+        }
+    }
+    let Some(next) = taken_by else { return Ok(0) };
+    let told = connection
+        .prepare_cached(
+            "UPDATE failing_channel SET handed_over = 1 WHERE name = ?1 AND handed_over = 0 RETURNING since",
+        )?
+        .query_row([channel], |row| Ok(row.at("since")))
+        .optional()?;
+    if told.is_none() {
+        return Ok(0);
+    }
+    let text = format!(
+        "The channel `{channel}` does not deliver: {why}. Its messages come here until it works again. `ollim-bot channels` shows how it is."
+    );
+    let note = insert_message(connection, &NewMessage::of_service(text), now)?;
+    add(connection, note, next)?;
+    Ok(note)
+}

@@ -1,0 +1,226 @@
+//! `channels:` with real programs: what they are handed, what their end means, what they can reach.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client::executable;
+
+/// A bot whose messages go to the program `bridge`, a script.
+fn bot(script: &str, settings: &str) -> TestBot {
+    let bot = TestBot::new();
+    executable(&bot.path("bin/bridge"), script);
+    bot.write(
+        "config.yaml",
+        &format!(
+            "channels:\n  phone: {{ kind: command, command: [bridge, --now]{settings} }}\ndefault_channel: phone\n"
+        ),
+    );
+    bot
+}
+
+/// What the bridge wrote into its own folder.
+fn wrote(bot: &TestBot, name: &str) -> String {
+    bot.read(&format!("state/channels/phone/{name}")).unwrap_or_default()
+}
+
+/// Lines of JSON.
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// The newest message, as `inbox --json` has it, once its delivery on the phone is in that state.
+#[track_caller]
+fn until(service: &Service<'_>, bot: &TestBot, state: &str) -> Value {
+    service.until(&format!("a message is {state}"), || {
+        let message = bot.json(["inbox", "-n", "1"])[0].clone();
+        let deliveries = message["deliveries"].as_array()?.clone();
+        deliveries.iter().any(|one| one["channel"] == "phone" && one["state"] == state).then_some(message)
+    })
+}
+
+#[test]
+fn a_message_is_one_process_and_its_exit_means_delivered() {
+    let bot = bot("#!/bin/sh\ncat >> got; echo \"$@\" >> args; env | sort > env; echo '{\"message\": \"m-7\"}'\n", "");
+    let bot = bot.env("SECRET_OF_THE_SERVICE", "hush");
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea\u{7} is ready."));
+    let service = bot.start();
+    let message = until(&service, &bot, "delivered");
+    assert_eq!(message["deliveries"][0]["message"], "m-7", "{message:#}");
+    let got = lines(&wrote(&bot, "got"));
+    let expect = json!({
+        "version": 1, "number": 1, "job": "tea", "run": got[0]["run"], "at": got[0]["at"], "title": null,
+        "text": "Tea\u{7} is ready.", "urgency": "normal", "buttons": [],
+    });
+    assert_eq!(got, [expect]);
+    assert_eq!(wrote(&bot, "args"), "--now\n");
+    let env = wrote(&bot, "env");
+    assert!(!env.contains("hush") && !env.contains("OLLIM") && env.contains("HOME="), "{env}");
+    assert!(!service.said().contains("Tea"), "it went to the phone: {}", service.said());
+    assert!(bot.ok(["inbox"]).contains("(delivered on phone)"), "{}", bot.ok(["inbox"]));
+    let tested = bot.ok(["channels", "test", "phone"]);
+    assert_eq!(tested, "phone works: the test message was delivered (message m-7)\n");
+    assert!(bot.ok(["channels"]).contains("works"));
+    assert_eq!(bot.run(["channels", "test", "pager"]).code, 1);
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn exit_75_is_tried_again_and_another_code_goes_to_the_next_channel() {
+    let script = "#!/bin/sh\ncat > /dev/null; if [ ! -e once ]; then touch once; echo later >&2; exit 75; fi; [ ! -e no ] || { echo >&2; echo 'never, ever' >&2; exit 1; }\n";
+    let bot = bot(script, "");
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    let message = until(&service, &bot, "delivered");
+    assert_eq!(message["deliveries"].as_array().unwrap().len(), 1, "{message:#}");
+    assert!(wrote(&bot, "once").is_empty() && bot.path("state/channels/phone/once").exists());
+    fs::write(bot.path("state/channels/phone/no"), "").unwrap();
+    bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
+    service.until("the console has it", || service.said().contains("Cake is ready.").then_some(()));
+    service.until("it is told", || {
+        service.said().contains("The channel `phone` does not deliver: never, ever.").then_some(())
+    });
+    let channels = bot.json(["channels"]);
+    assert_eq!(channels[0]["failing"]["error"], "never, ever", "{channels:#}");
+    let status = bot.ok(["status"]);
+    assert!(status.contains("phone: does not deliver"), "{status}");
+    let tested = bot.run(["channels", "test", "phone"]);
+    assert_eq!((tested.code, tested.stdout.as_str()), (1, "phone does not work: never, ever\n"));
+    service.stop();
+}
+
+#[test]
+fn a_bridge_reaches_no_keys_and_nothing_of_the_data_folder() {
+    let script = r#"#!/bin/sh
+cat > /dev/null
+try() { if eval "$2" >/dev/null 2>&1; then echo "$1: open"; else echo "$1: closed"; fi; }
+{
+  try journal 'cat "$HOME"/bot/state/journal.db'
+  try env 'cat "$HOME"/bot/.env'
+  try work 'ls "$HOME"/bot/work'
+  try key 'cat "$HOME"/.ssh/id'
+  try login 'cat "$HOME"/.claude/.credentials.json'
+  try write 'touch "$HOME"/evil'
+  try settings 'cat "$HOME"/.bridgerc'
+  try temporary 'touch "$TMPDIR"/x'
+  try named 'touch "$HOME"/spool/x'
+} > seen
+"#;
+    let bot = bot(script, ", writes: [~/spool]");
+    for (path, text) in [(".ssh/id", "k"), (".claude/.credentials.json", "{}"), (".bridgerc", "x"), ("spool/a", "")] {
+        let path = bot.person().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    bot.write(".env", "A=1\n");
+    fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    until(&service, &bot, "delivered");
+    let expect = "journal: closed\nenv: closed\nwork: closed\nkey: closed\nlogin: closed\nwrite: closed\n\
+                  settings: open\ntemporary: open\nnamed: open\n";
+    assert_eq!(wrote(&bot, "seen"), expect);
+    service.stop();
+}
+
+#[test]
+fn one_process_may_take_all_messages_and_is_started_again_when_it_ends() {
+    let script = r#"#!/usr/bin/env python3
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    open("got", "a").write("%d %d %s\n" % (os.getpid(), message["number"], message["text"]))
+    if message["text"] == "die." and not os.path.exists("died"):
+        open("died", "w")
+        sys.exit("no more")
+    print("noise")
+    print(json.dumps({"delivered": 99}), flush=True)
+    if message["text"] == "refuse.":
+        print(json.dumps({"failed": message["number"], "why": "it says no"}), flush=True)
+    else:
+        print(json.dumps({"delivered": message["number"], "message": message["number"] * 10}), flush=True)
+"#;
+    let bot = bot(script, ", keep: true");
+    let service = bot.start();
+    let say = |id: &str, text: &str| {
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), "", text));
+        service.until_ended(id, 1);
+    };
+    say("one", "one.");
+    say("two", "two.");
+    let message = until(&service, &bot, "delivered");
+    assert_eq!(message["deliveries"][0]["message"], "20");
+    say("three", "die.");
+    service.until("it is sent again", || (wrote(&bot, "got").lines().count() == 4).then_some(()));
+    let message = until(&service, &bot, "delivered");
+    assert_eq!(message["deliveries"][0]["message"], "30");
+    say("four", "refuse.");
+    let message = service.until("the console takes it", || {
+        let message = bot.json(["inbox", "-n", "2"])[0].clone();
+        message["delivered"].is_string().then_some(message)
+    });
+    assert_eq!(message["deliveries"][1]["error"], "it says no", "{message:#}");
+    let got = wrote(&bot, "got");
+    let pids: Vec<&str> = got.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert!(pids[0] == pids[1] && pids[1] == pids[2] && pids[2] != pids[3] && pids[3] == pids[4], "{got}");
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+/// Nothing that comes is lost with the service, and no job waits for a dead channel.
+#[test]
+fn a_dead_channel_holds_up_no_job_and_loses_nothing() {
+    let bot = bot("#!/bin/sh\nif [ -e alive ]; then cat >> got; else sleep 1000; fi\n", "");
+    let before = now();
+    for n in 0..3 {
+        bot.write(&format!("reminders/r{n}.md"), &reminder(before, "", &format!("Number {n}.")));
+    }
+    let service = bot.start();
+    for n in 0..3 {
+        service.until_ended(&format!("r{n}"), 1);
+    }
+    service.kill();
+    bot.until_nothing_is_left();
+    fs::create_dir_all(bot.path("state/channels/phone")).unwrap();
+    fs::write(bot.path("state/channels/phone/alive"), "").unwrap();
+    let service = bot.start();
+    service.until("all have come", || (wrote(&bot, "got").lines().count() == 3).then_some(()));
+    let mut texts: Vec<String> =
+        lines(&wrote(&bot, "got")).iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect();
+    texts.sort();
+    assert!(texts.iter().enumerate().all(|(n, text)| text.contains(&format!("Number {n}."))), "{texts:?}");
+    service.stop();
+}
+
+#[test]
+fn settings_of_channels_say_what_is_wrong() {
+    for (config, expect) in [
+        ("default_channel: phone\n", "there is no channel `phone`"),
+        ("channels: { phone: { kind: pigeon } }\n", "there is no channel of the kind `pigeon`"),
+        ("channels: { phone: { kind: command } }\n", "`channels.phone` needs a `command`"),
+        (
+            "channels: { phone: { kind: command, command: \"a b\" } }\n",
+            "a list: the program, then each of its arguments",
+        ),
+        ("channels: { phone: { kind: command, command: [x], url: y } }\n", "unknown setting `url` of `channels.phone`"),
+        ("channels: { console: { kind: command, command: [x] } }\n", "the channel `console` is always there"),
+        ("quiet_hours: { from: \"22:00\" }\n", "must have a time `from` and a time `to`"),
+        ("quiet_hours: { from: \"22:00\", to: \"22:00\" }\n", "would be always, or never"),
+    ] {
+        let bot = TestBot::new();
+        bot.write("config.yaml", config);
+        let ran = bot.run(["config"]);
+        assert!(ran.code != 0 && ran.stderr.contains(expect), "{config}: {ran:#?}");
+        assert!(ran.stderr.contains("config.yaml:1"), "{config}: {ran:#?}");
+    }
+    let bot = TestBot::new();
+    bot.write("routines/mail.md", "---\ncron: 0 9 * * *\nchannel: pager\n---\nMail.\n");
+    let checked = bot.run(["check"]);
+    assert!(
+        checked.stdout.contains("there is no channel `pager`")
+            || checked.stderr.contains("there is no channel `pager`"),
+        "{checked:#?}"
+    );
+}
