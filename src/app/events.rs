@@ -28,7 +28,7 @@ impl App {
             return Ok(Watched { run: None, events });
         };
         let run = self.run_of(target, &journal)?.run;
-        let filter = EventFilter { run: Some(run.clone()), messages: false };
+        let filter = EventFilter { run: Some(run.clone()), ..EventFilter::default() };
         Ok(Watched { events: until_ended(self.since(0, filter)?), run: Some(run) })
     }
 
@@ -38,13 +38,15 @@ impl App {
     /// When the service does not run or cannot be asked.
     pub fn watch_messages(&self) -> Result<Events, Refusal> {
         self.require_person()?;
-        self.service.follow(None, EventFilter { run: None, messages: true })?.ok_or_else(super::service::not_running)
+        self.service
+            .follow(None, EventFilter { messages: true, ..EventFilter::default() })?
+            .ok_or_else(super::service::not_running)
     }
 
     /// What is recorded of a run, in its order. A run is shown nothing of others: what they said is the person's.
     pub(super) fn events_of(&self, run: &RunId, journal: &JournalReader) -> Result<Vec<Event>, Refusal> {
         match self.caller {
-            Caller::Person => recorded(journal, 0, &EventFilter { run: Some(run.clone()), messages: false }),
+            Caller::Person => recorded(journal, 0, &EventFilter { run: Some(run.clone()), ..EventFilter::default() }),
             Caller::Run(_) => Ok(Vec::new()),
         }
     }

@@ -14,6 +14,7 @@ mod budget;
 mod chains;
 mod change;
 mod channels;
+mod chat;
 mod check;
 mod command;
 mod costs;
@@ -53,6 +54,7 @@ use chrono_tz::Tz;
 
 pub use backup::{BackedUp, Differences, Restored};
 pub use channels::ChannelState;
+pub use chat::Exchange;
 pub use check::Checked;
 pub use command::{Command, FieldChange, FieldChanges, When};
 pub use costs::{Costs, CostsBy, CostsRow};

@@ -26,6 +26,15 @@ pub enum ServiceCommand {
         /// The run.
         run: RunId,
     },
+    /// Say something to the bot: a turn of the main session.
+    Say {
+        /// What.
+        text: String,
+        /// Where the answer goes; `None`: to the default channel.
+        channel: Option<String>,
+    },
+    /// Begin a new conversation.
+    BeginAnew,
     /// Start nothing more.
     Pause,
     /// Start jobs again: all, or a routine that was paused after failures.
@@ -85,6 +94,13 @@ pub enum ServiceReply {
         /// What became of the message; `None`: nothing yet.
         delivery: Option<Delivery>,
     },
+    /// [`ServiceCommand::Say`].
+    Heard {
+        /// The turn that answers.
+        turn: DefinitionId,
+    },
+    /// [`ServiceCommand::BeginAnew`].
+    BegunAnew,
     /// [`ServiceCommand::Pause`].
     Paused,
     /// [`ServiceCommand::Resume`].
@@ -158,7 +174,7 @@ pub struct Sandbox {
 }
 
 /// Events, the oldest first. The next one is waited for.
-pub type Events = Box<dyn Iterator<Item = Result<Event, Refusal>>>;
+pub type Events = Box<dyn Iterator<Item = Result<Event, Refusal>> + Send>;
 
 /// The running service, as a command reaches it: directly inside the service, by the control socket from elsewhere.
 pub trait Service: Send + Sync {

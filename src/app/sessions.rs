@@ -41,7 +41,12 @@ pub enum Session {
 /// All sessions.
 pub(super) fn list(app: &App) -> Result<SessionList, Refusal> {
     let journal = runs::open(app)?;
-    let children = journal.sessions()?.into_iter().map(|record| child(record, app)).collect();
+    let children = journal
+        .sessions()?
+        .into_iter()
+        .filter(|record| !record.id.is_turn())
+        .map(|record| child(record, app))
+        .collect();
     Ok(SessionList { main: main_session(&journal)?, children })
 }
 
@@ -77,7 +82,7 @@ fn main_session(journal: &JournalReader) -> Result<Option<Conversation>, Refusal
     Ok(journal.setting(SETTING)?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-fn child(record: SessionRecord, app: &App) -> ChildSession {
+pub(super) fn child(record: SessionRecord, app: &App) -> ChildSession {
     let defaults = Defaults { zone: app.zone_of_records(), commands: Default::default(), agents: Default::default() };
     let file = Path::new("sessions/session.md");
     let definition = parse(Kind::Session, file, record.definition.as_bytes(), &defaults).definition;

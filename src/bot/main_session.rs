@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::SessionId;
@@ -29,7 +30,12 @@ pub struct MainSession {
     journal: Journal,
     turn: Arc<tokio::sync::Mutex<()>>,
     current: Arc<Mutex<Option<Conversation>>>,
+    /// When the person said something last.
+    heard: Arc<Mutex<Option<DateTime<Utc>>>>,
 }
+
+/// So long after the person's last message they are taken to be in the middle of a conversation.
+const CONVERSATION: TimeDelta = TimeDelta::minutes(2);
 
 /// The right to do a turn; the next one waits until it is dropped.
 pub struct Turn<'a> {
@@ -45,7 +51,8 @@ impl MainSession {
     pub async fn load(journal: Journal) -> Result<Self, JournalError> {
         let stored = journal.setting(SETTING).await?;
         let current = stored.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(Self { journal, turn: Arc::default(), current: Arc::new(Mutex::new(current)) })
+        let current = Arc::new(Mutex::new(current));
+        Ok(Self { journal, turn: Arc::default(), current, heard: Arc::default() })
     }
 
     /// The client's id of it; `None`: it has not begun.
@@ -54,10 +61,25 @@ impl MainSession {
         self.current().map(|conversation| conversation.session)
     }
 
-    /// Whether a turn is going: the person is in the middle of a conversation.
+    /// Whether the person is in the middle of a conversation: a turn is going, or they wrote in the last two minutes.
     #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.turn.try_lock().is_err()
+    pub fn is_busy(&self, now: DateTime<Utc>) -> bool {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.turn.try_lock().is_err() || heard.is_some_and(|at| at <= now && now - at < CONVERSATION)
+    }
+
+    /// The person says something.
+    pub fn hear(&self, now: DateTime<Utc>) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    /// Begins a new conversation, after the turn that is going.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn begin_anew(&self) -> Result<(), JournalError> {
+        let _turn = self.turn.lock().await;
+        self.set(None).await
     }
 
     /// Waits for the turn before, then has the session for itself.

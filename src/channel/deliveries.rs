@@ -8,10 +8,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::Channel;
 use super::worker::Worker;
+use super::{Channel, OpenChats};
 use crate::clock::Clock;
-use crate::config::{CONSOLE, Config};
+use crate::config::{CONSOLE, Config, TERMINAL};
 use crate::journal::{Journal, JournalError, Message, Urgency};
 
 /// Messages for which channels are chosen in one commit.
@@ -36,6 +36,7 @@ pub struct Deliveries {
 #[derive(Clone)]
 struct Chooser {
     names: Arc<[String]>,
+    chats: OpenChats,
     settings: watch::Receiver<Arc<Config>>,
 }
 
@@ -46,12 +47,14 @@ impl Deliveries {
     /// # Errors
     /// When the journal cannot be written.
     pub async fn start(
-        channels: BTreeMap<String, Arc<dyn Channel>>,
+        mut channels: BTreeMap<String, Arc<dyn Channel>>,
+        chats: OpenChats,
         journal: Journal,
         clock: &Clock,
         settings: watch::Receiver<Arc<Config>>,
     ) -> Result<Self, JournalError> {
-        let chooser = Chooser { names: channels.keys().cloned().collect(), settings: settings.clone() };
+        channels.insert(TERMINAL.to_owned(), Arc::new(chats.clone()));
+        let chooser = Chooser { chats, names: channels.keys().cloned().collect(), settings: settings.clone() };
         journal.adopt(chooser.names.to_vec(), chooser.default_channel()).await?;
         let ending = watch::Sender::new(false);
         let mut workers = JoinSet::new();
@@ -88,7 +91,9 @@ impl Chooser {
     }
 
     fn channels(&self, message: &Message) -> Vec<String> {
-        let wish = message.channel.as_ref().filter(|wish| {
+        // Who has left the terminal gets the answer elsewhere.
+        let wish = message.channel.as_ref().filter(|wish| *wish != TERMINAL || self.chats.any());
+        let wish = wish.filter(|wish| {
             let known = self.names.contains(wish);
             if !known {
                 let job = message.id.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -9,6 +9,7 @@ pub mod console;
 mod deliveries;
 mod digest;
 pub mod terminal;
+mod terminal_chat;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -21,6 +22,7 @@ use crate::definition::DefinitionId;
 use crate::journal::{Message, RunId, Urgency};
 
 pub use deliveries::Deliveries;
+pub use terminal_chat::{OpenChat, OpenChats};
 
 /// A way to reach the person.
 #[async_trait]

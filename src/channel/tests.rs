@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{Channel, Deliveries, NotSent, Outgoing};
+use super::{Channel, Deliveries, NotSent, OpenChats, Outgoing};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::journal::{DeliveryState, Journal, JournalReader, Message, NewMessage, Urgency};
@@ -59,7 +59,9 @@ impl Desk {
             (name.clone(), Arc::new(Scripted(Arc::clone(script))) as Arc<dyn Channel>)
         };
         let channels = self.scripts.iter().map(channel).collect();
-        Deliveries::start(channels, self.journal.clone(), &self.clock, self.settings.subscribe()).await.unwrap()
+        Deliveries::start(channels, OpenChats::default(), self.journal.clone(), &self.clock, self.settings.subscribe())
+            .await
+            .unwrap()
     }
 
     fn answers(&self, channel: &str, answers: impl IntoIterator<Item = NotSent>) {
@@ -251,7 +253,9 @@ async fn what_waited_for_a_channel_that_is_gone_goes_to_the_default_one() {
     let console = Arc::new(Scripted(Arc::clone(&desk.scripts["console"]))) as Arc<dyn Channel>;
     let channels = BTreeMap::from([("console".to_owned(), console)]);
     let deliveries =
-        Deliveries::start(channels, desk.journal.clone(), &desk.clock, desk.settings.subscribe()).await.unwrap();
+        Deliveries::start(channels, OpenChats::default(), desk.journal.clone(), &desk.clock, desk.settings.subscribe())
+            .await
+            .unwrap();
     deliveries.finish().await;
     assert_eq!(desk.deliveries(1), ["console delivered", "phone failed"]);
 }

@@ -49,6 +49,13 @@ pub enum Own {
         /// Whether the run is shown, and waited for.
         wait: bool,
     },
+    /// Talks with the bot. `text`: says only this.
+    Chat {
+        /// What to say.
+        text: Option<String>,
+        /// How many earlier exchanges are shown first.
+        history: usize,
+    },
     /// Shows a run to its end; `None`: everything that happens.
     Follow(Option<String>),
     /// Shows the service's log.
@@ -82,6 +89,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Run(args)) => return Ok(Typed::Own(Own::Run(args))),
         Some(args::Command::External(words)) => return Ok(Typed::Own(Own::External(words))),
         Some(args::Command::Fire { id, wait, dry_run: false }) => return Ok(Typed::Own(Own::Fire { id, wait })),
+        Some(args::Command::Chat { text, history }) => return Ok(Typed::Own(Own::Chat { text, history })),
         Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
         Some(args::Command::Budget { set: None }) => Command::Budget,
         Some(args::Command::Channels { command: None }) => Command::Channels,

@@ -146,6 +146,7 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("inbox", ["ollim-bot inbox -n 5", "ollim-bot inbox --follow"], ""),
     ("logs", ["ollim-bot logs morning-mail --since 2h", "ollim-bot logs --follow"], ""),
     ("costs", ["ollim-bot costs --since 30d", "ollim-bot costs --by day"], ""),
+    ("chat", ["ollim-bot chat", "ollim-bot chat 'What is on today?'"], ""),
     ("channels", ["ollim-bot channels", "ollim-bot channels test phone"], ""),
     ("channels test", ["ollim-bot channels test phone", "ollim-bot channels test console"], ""),
     ("budget", ["ollim-bot budget", "ollim-bot budget --set 5"], ""),

@@ -108,7 +108,8 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
             return Ok(Some(Reply::Exec { name: name.to_owned(), args }));
         }
         Typed::Own(
-            Own::SetBudget(_)
+            Own::Chat { .. }
+            | Own::SetBudget(_)
             | Own::Fire { .. }
             | Own::Run(_)
             | Own::Follow(_)

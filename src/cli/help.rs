@@ -50,6 +50,7 @@ What happens
   runs follow       ollim-bot runs follow morning-mail         (without an id: all)
   logs              ollim-bot logs morning-mail --since 2h     (-f: and what comes)
   costs             ollim-bot costs --by day --since 30d
+  chat              ollim-bot chat                             (talk with the bot)
   channels          ollim-bot channels                         (test NAME: send a test message)
   budget            ollim-bot budget                           (--set 5: fill it up)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)

@@ -4,6 +4,7 @@
 //! to the service (see [`fork`]), which executes it there.
 
 pub mod args;
+mod chat;
 pub mod command;
 mod complete;
 mod edit;
@@ -121,6 +122,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
             Own::Edit { kind, id } => edit::edit(kind, &id, app, &view, output)?,
             Own::Fire { id, wait } => fire::fire(&id, wait.then_some(global.color), app, &view, output)?,
             Own::Logs { filter, follow } => watch::logs(&filter, follow, app, &view, global.color, output)?,
+            Own::Chat { text, history } => chat::chat(text.as_deref(), history, app, &view, &global, output)?,
             Own::Follow(target) => watch::runs(target.as_deref(), app, &view, global.color, output)?,
             Own::FollowInbox(count) => {
                 render::render(app.execute(Command::Inbox { count })?, &view, output);

@@ -15,6 +15,9 @@ use crate::definition::values::{Fault, Value, is_channel_name};
 /// The channel that is always there: the terminal of `ollim-bot run`.
 pub const CONSOLE: &str = "console";
 
+/// The channel of who talks with the bot at a terminal.
+pub const TERMINAL: &str = "terminal";
+
 /// One channel of the person's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelSettings {
@@ -117,8 +120,8 @@ fn name(text: &str) -> Result<String, Fault> {
 }
 
 fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
-    if name == CONSOLE {
-        return Err(fault("the channel `console` is always there".into(), "remove it, or choose another name"));
+    if [CONSOLE, TERMINAL].contains(&&*name) {
+        return Err(fault(format!("the channel `{name}` is always there"), "remove it, or choose another name"));
     }
     let hint = "write `{ kind: command, command: [my-bridge] }`";
     let Node::Map(entries) = node else {

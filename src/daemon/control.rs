@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::wire::{HELLO_LIMIT, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
 use crate::app::{Caller, ServiceCommand, ServiceReply};
+use crate::channel::OpenChat;
 use crate::home::Home;
 use crate::journal::{Event, EventFilter};
 use crate::refusal::Refusal;
@@ -40,6 +41,8 @@ pub trait Handler: Send + Sync + 'static {
     async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply;
     /// Does what the person asks of the service.
     async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal>;
+    /// Somebody sits at a terminal and talks, for as long as this is kept.
+    fn open_chat(&self) -> OpenChat;
     /// The number of the newest event.
     fn newest_event(&self) -> i64;
     /// The oldest events after `number`, some of them; waits until there is one.
@@ -179,6 +182,7 @@ async fn serve_person(
         let reply = match parse(line(read, LINE_LIMIT).await?) {
             Ok(Request::Subscribe { after, filter }) => {
                 let after = after.unwrap_or_else(|| handler.newest_event());
+                let _open = filter.chat.then(|| handler.open_chat());
                 return send_events(read, write, after, &filter, handler).await;
             }
             Ok(request) => answer(Caller::Person, request, handler).await,

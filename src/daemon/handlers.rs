@@ -10,9 +10,11 @@ use tokio::runtime::Handle;
 use super::control::Handler;
 use super::settings::AppInForce;
 use super::wire::Reply;
+use crate::agent::NOTIFY;
 use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
 use crate::bot::main_session::MainSession;
+use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
 use crate::journal::{Delivery, DeliveryState, Event, EventFilter, Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
@@ -46,6 +48,8 @@ pub struct Handlers {
     pub client: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
     /// What can be asked, by the settings in force.
     pub app: AppInForce,
+    /// Who sits at a terminal and talks.
+    pub chats: OpenChats,
     /// What happens.
     pub journal: Journal,
     /// See [`ExecuteLine`].
@@ -54,6 +58,10 @@ pub struct Handlers {
 
 #[async_trait]
 impl Handler for Handlers {
+    fn open_chat(&self) -> OpenChat {
+        self.chats.open()
+    }
+
     fn newest_event(&self) -> i64 {
         *self.journal.newest_event().borrow()
     }
@@ -100,6 +108,19 @@ impl Handler for Handlers {
                 Ok(state) => Ok(ServiceReply::RunEnded { run, state }),
                 Err(error) => Err(refused(&error)),
             },
+            ServiceCommand::Say { text, channel } => {
+                let missing = (self.client)().missing;
+                if let Some(missing) = missing.or_else(|| self.has_no_agent()) {
+                    return Err(Refusal::user(format!("there is no agent to talk with: {missing}")));
+                }
+                let turn = self.spawner.say(&text, channel).await?;
+                self.main.hear(self.clock.now());
+                Ok(ServiceReply::Heard { turn })
+            }
+            ServiceCommand::BeginAnew => {
+                self.main.begin_anew().await?;
+                Ok(ServiceReply::BegunAnew)
+            }
             ServiceCommand::TestChannel { name } => self.test_channel(name).await,
             ServiceCommand::SetBudget { left } => {
                 let set = self.budget.set(left, self.clock.now()).await;
@@ -132,6 +153,11 @@ impl Handler for Handlers {
 }
 
 impl Handlers {
+    fn has_no_agent(&self) -> Option<String> {
+        let client = (self.client)();
+        (client.name == NOTIFY).then(|| format!("jobs are delivered as they are written ({})", client.why))
+    }
+
     async fn test_channel(&self, name: String) -> Result<ServiceReply, Refusal> {
         let config = self.app.get().config()?;
         if !config.has_channel(&name) {

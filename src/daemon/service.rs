@@ -24,7 +24,7 @@ use super::supervisor::Supervisor;
 use crate::agents;
 use crate::app::{App, Sandbox, ServiceStatus};
 use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
-use crate::channel::Deliveries;
+use crate::channel::{Deliveries, OpenChats};
 use crate::config::secrets::{self, SecretsError};
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::heartbeat::Heartbeats;
@@ -137,6 +137,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 
     let programs = Programs { shell_binary: &shell_binary, path: &path, user_home: &user_home(&env), env: &env };
     let channels = channels::channels(&config, &home, &programs, app.clone());
+    let chats = OpenChats::default();
     let tokens = Tokens::default();
     let budget = SharedBudget::new(journal.clone());
     let for_runs = Arc::new(RwLock::new(RunSettings::of(&config)));
@@ -196,7 +197,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         journal: journal.clone(),
     };
     let current = in_force.current.subscribe();
-    let deliveries = Deliveries::start(channels, journal.clone(), &clock, current.clone()).await?;
+    let deliveries = Deliveries::start(channels, chats.clone(), journal.clone(), &clock, current.clone()).await?;
     let maintenance = Maintenance {
         home: home.clone(),
         journal: journal.clone(),
@@ -230,6 +231,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         clock: clock.clone(),
         status,
         app,
+        chats,
         journal: journal.clone(),
         client: client_status,
         execute,

@@ -77,6 +77,15 @@ impl DefinitionId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// What the id of a turn of the conversation begins with.
+    pub const TURN: &str = "chat-";
+
+    /// Whether it is that of a turn: something that the person has said to the bot.
+    #[must_use]
+    pub fn is_turn(&self) -> bool {
+        self.0.starts_with(Self::TURN)
+    }
 }
 
 impl fmt::Display for DefinitionId {

@@ -292,6 +292,15 @@ impl JournalReader {
         })
     }
 
+    /// Whether a channel has delivered this message.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn is_delivered(&self, message: i64) -> Result<bool, JournalError> {
+        let sql = "SELECT delivered IS NOT NULL FROM message WHERE number = ?1";
+        Ok(self.all(sql, &[&message], |row| Ok(row.get(0)?))?.pop().unwrap_or(false))
+    }
+
     /// How many messages wait for each channel.
     ///
     /// # Errors

@@ -101,6 +101,8 @@ pub struct EventFilter {
     pub run: Option<RunId>,
     /// Only messages to the person.
     pub messages: bool,
+    /// Whoever asks is a person who talks with the bot at a terminal.
+    pub chat: bool,
 }
 
 /// An event that is to be recorded.

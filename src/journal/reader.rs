@@ -214,6 +214,15 @@ impl JournalReader {
         })
     }
 
+    /// The newest event's number; 0 before the first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn newest_event(&self) -> Result<i64, JournalError> {
+        let newest = self.all("SELECT coalesce(max(number), 0) FROM event", &[], |row| Ok(row.get(0)?))?;
+        Ok(newest.first().copied().unwrap_or(0))
+    }
+
     /// Messages to the person, the newest first.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 pub mod chain;
 pub mod client_environment;
+pub mod converse;
 pub mod delegation;
 pub mod dry_run;
 mod events;

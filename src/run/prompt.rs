@@ -280,6 +280,8 @@ pub fn tag(definition: &Definition) -> String {
     let kind = match definition.kind() {
         Kind::Routine => "routine",
         Kind::Reminder => "reminder",
+        // What the person says.
+        Kind::Session if definition.background().is_none() => return "[message]".to_owned(),
         Kind::Session => return format!("[spawned:{}]", definition.id),
     };
     let place = if definition.background().is_some() { "-bg" } else { "" };

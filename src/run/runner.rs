@@ -287,7 +287,7 @@ impl Runner {
             restrictions: &narrowed.restrictions,
             spawned_by: narrowed.spawned_by.as_deref(),
             knows_main_session,
-            busy: self.bot.main.is_busy(),
+            busy: self.bot.main.is_busy(self.clock.now()),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
             nearby_jobs: &nearby_jobs,
         };
@@ -598,7 +598,9 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
     if definition.kind() == Kind::Session {
-        return Some("it is a spawned agent".into());
+        let what =
+            if definition.background().is_some() { "it is a spawned agent" } else { "it is a message to the bot" };
+        return Some(what.into());
     }
     if !definition.skills.is_empty() {
         return Some("it has `skills`".into());

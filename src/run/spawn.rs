@@ -28,7 +28,7 @@ const BY_RUN: u32 = 8;
 /// How many may run or wait, all together.
 const OPEN: u32 = 32;
 /// Longest prompt, in bytes: what a definition's file may have, with room for its other lines.
-const LONGEST_PROMPT: usize = 512 * 1024;
+pub(super) const LONGEST_PROMPT: usize = 512 * 1024;
 
 /// What the main session is called where a session is named.
 pub const MAIN: &str = "main";
@@ -234,7 +234,7 @@ impl Spawner {
         PathRoots { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
     }
 
-    fn loaded(&self, id: &DefinitionId, text: &str) -> Result<Loaded, Refusal> {
+    pub(super) fn loaded(&self, id: &DefinitionId, text: &str) -> Result<Loaded, Refusal> {
         let file = Path::new("sessions").join(format!("{id}.md"));
         let parsed = parse(Kind::Session, &file, text.as_bytes(), &self.defaults);
         let problems = parsed.problems;

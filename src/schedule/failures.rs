@@ -59,6 +59,10 @@ pub(super) fn after(
             );
             (ConsecutiveFailures::none(id), Some(text))
         }
+        (Kind::Session, Ended::Badly { why, .. }) if id.is_turn() => {
+            let text = format!("I could not answer: {why}.");
+            (ConsecutiveFailures::none(id), Some(text))
+        }
         (Kind::Session, Ended::Badly { why, .. }) => {
             let text = format!("The spawned agent {id} failed: {why}. `ollim-bot sessions show {id}` shows its task.");
             (ConsecutiveFailures::none(id), Some(text))

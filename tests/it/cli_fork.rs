@@ -39,6 +39,9 @@ impl Handler for Commands {
     async fn service(&self, _command: ServiceCommand) -> Result<ServiceReply, Refusal> {
         Ok(ServiceReply::Paused)
     }
+    fn open_chat(&self) -> ollim_bot::channel::OpenChat {
+        ollim_bot::channel::OpenChats::default().open()
+    }
     fn newest_event(&self) -> i64 {
         0
     }

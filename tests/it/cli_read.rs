@@ -560,7 +560,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 53] = [
+const COMMANDS: [(&str, Option<&str>); 54] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -569,6 +569,7 @@ const COMMANDS: [(&str, Option<&str>); 53] = [
     ("cancel-run", None),
     ("channels", Some("channels")),
     ("channels test", None),
+    ("chat", None),
     ("check", Some("check")),
     // What it prints is a script.
     ("completions", None),

@@ -10,6 +10,7 @@ mod architecture;
 mod backup;
 mod chains;
 mod channels;
+mod chat;
 mod claude;
 mod cli;
 mod cli_edit;

@@ -231,6 +231,14 @@ pub enum Command {
         #[arg(long, value_name = "SPAN", value_parser = span)]
         since: Option<Duration>,
     },
+    /// Talk with the bot
+    Chat {
+        /// What to say; `-` reads it from standard input. Without it a conversation begins
+        text: Option<String>,
+        /// How many earlier exchanges are shown first
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        history: usize,
+    },
     /// How messages reach you, and whether each way works
     Channels {
         /// What to do with one; nothing: all are listed.

@@ -3,6 +3,7 @@
 mod agents;
 mod backup;
 mod channels;
+mod chat;
 mod check;
 mod config;
 mod costs;
@@ -24,6 +25,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde_json::json;
 
+pub(super) use chat::Chat;
 pub(super) use check::problem;
 pub(super) use events::Events;
 pub(super) use logs::line as log_line;

@@ -42,6 +42,8 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         ServiceReply::SessionPatched { session } => {
             format!("session {session} carries its spawnToolPolicy from now on")
         }
+        ServiceReply::Heard { turn } => format!("the bot answers in {turn}"),
+        ServiceReply::BegunAnew => "a new conversation begins".into(),
         ServiceReply::BudgetSet(budget) => format!("{} pings left", budget.left()),
         ServiceReply::ChannelTested { name, delivery } => {
             channel_tested(name, delivery.as_ref(), view, output);

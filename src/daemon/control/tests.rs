@@ -24,6 +24,9 @@ impl Handler for Echo {
             other => Err(Refusal::user(format!("{other:?}"))),
         }
     }
+    fn open_chat(&self) -> crate::channel::OpenChat {
+        crate::channel::OpenChats::default().open()
+    }
     fn newest_event(&self) -> i64 {
         7
     }
@@ -176,7 +179,7 @@ fn a_connection_of_a_runs_serves_one_request() {
 fn events_come_until_the_caller_has_gone() {
     let service = service();
     let remote = call::Remote { home: service.home.clone(), clock: crate::clock::Clock::system() };
-    let filter = EventFilter { run: Some(RunId::new("0badcafe")), messages: false };
+    let filter = EventFilter { run: Some(RunId::new("0badcafe")), ..EventFilter::default() };
     let follow = |after| crate::app::Service::follow(&remote, after, filter.clone()).unwrap().unwrap();
     let numbers = |after| follow(after).take(3).map(|event| event.unwrap().number).collect::<Vec<_>>();
     assert_eq!(numbers(Some(2)), [3, 4, 5]);

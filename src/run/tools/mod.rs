@@ -84,7 +84,7 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     if delivery.sent && !critical {
         return Err(format!("You have already sent a message in this run, and one is the most. {instead}"));
     }
-    if host.bot.main.is_busy() && !critical {
+    if host.bot.main.is_busy(host.clock.now()) && !critical {
         return Err(format!("The user is in the middle of a conversation. {instead}"));
     }
     let taken =

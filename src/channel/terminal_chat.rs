@@ -1,0 +1,47 @@
+//! `ollim-bot chat`: who sits there reads the answers as events, so that there is nothing to send.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+
+use super::{Channel, NotSent, Outgoing};
+
+/// How many terminals are talking with the bot. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct OpenChats(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+pub struct OpenChat(OpenChats);
+
+impl OpenChats {
+    /// A terminal begins to talk.
+    #[must_use]
+    pub fn open(&self) -> OpenChat {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        OpenChat(self.clone())
+    }
+
+    /// Whether there is one.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+}
+
+impl Drop for OpenChat {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Channel for OpenChats {
+    async fn send(&self, _message: &Outgoing) -> Result<Option<String>, NotSent> {
+        match self.any() {
+            true => Ok(None),
+            false => Err(NotSent { why: "the terminal was closed".into(), again: false }),
+        }
+    }
+}

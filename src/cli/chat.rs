@@ -1,0 +1,297 @@
+//! `chat`: a conversation with the bot at a terminal, or one message from a script.
+//!
+//! A thread reads what is typed, another one what happens; both go into one queue, so that an answer, a message of a job and
+//! a word of the person's come in their order, and none waits for another.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use clap::Parser as _;
+
+use super::args::Global;
+use super::output::{BAD, FAINT, Output, STRONG, paint};
+use super::render::{Chat, View};
+use super::{Cli, execute};
+use crate::app::{App, Events};
+use crate::channel::terminal::plain_lines;
+use crate::definition::DefinitionId;
+use crate::journal::{Event, EventKind, RunId, RunState};
+use crate::refusal::Refusal;
+
+/// What comes next.
+enum Next {
+    /// The person has typed a line.
+    Typed(String),
+    /// The person types nothing more.
+    Closed,
+    /// Something has happened.
+    Happened(Box<Event>),
+    /// The service has ended, or cannot be heard any more.
+    Silent(Option<Refusal>),
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// What is typed at the bot itself.
+const HELP: &str = "\
+/help       this help
+/history    what was said before
+/clear      begin a new conversation
+/quit       leave (or Ctrl-D)
+/COMMAND    any command of ollim-bot: /next, /status, /runs show RUN, /fire ID
+Ctrl-C ends the answer that is going; a second one leaves.";
+
+/// Says `text` and shows the answer; without it, talks until the person leaves.
+///
+/// # Errors
+/// When the service does not run, or there is no agent to talk with.
+pub(super) fn chat(
+    text: Option<&str>,
+    history: usize,
+    app: &App,
+    view: &View,
+    global: &Global,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    let said = match text {
+        Some("-") => Some(read_all()?),
+        None if !io::stdin().is_terminal() => Some(read_all()?),
+        text => text.map(str::to_owned),
+    };
+    let events = app.open_chat()?;
+    match said {
+        Some(text) => say_once(&text, events, app, view, global, output),
+        None => Conversation::begin(events, history, app, view, global, output)?.talk(),
+    }
+}
+
+fn read_all() -> Result<String, Refusal> {
+    io::read_to_string(io::stdin())
+        .map_err(|error| Refusal::environment(format!("standard input cannot be read: {error}")))
+}
+
+/// Exit code 1: there was no answer.
+fn say_once(
+    text: &str,
+    events: Events,
+    app: &App,
+    view: &View,
+    global: &Global,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    let turn = app.say(text)?;
+    let mut answer = None;
+    for event in events {
+        let event = event?;
+        if event.id.as_ref() != Some(&turn) {
+            continue;
+        }
+        if let EventKind::Message { message, .. } = &event.kind {
+            answer = Some(*message);
+        }
+        Chat::new(view, io::stdout().is_terminal()).write(&event, output);
+        if !output.print_now(global.color)? {
+            return Ok(());
+        }
+        if let EventKind::RunEnded { outcome, retry_at: None, .. } = &event.kind {
+            output.exit = u8::from(*outcome != RunState::Completed);
+            // Who leaves before the service knows that the answer was read gets it on another channel, too.
+            return answer.map_or(Ok(()), |answer| app.until_delivered(answer));
+        }
+    }
+    Err(ended())
+}
+
+fn ended() -> Refusal {
+    Refusal::environment("the service has ended")
+        .hint("start it: `ollim-bot run`; what you said last is answered then, and `ollim-bot inbox` shows the answer")
+}
+
+/// A conversation at a terminal.
+struct Conversation<'a> {
+    next: Receiver<Next>,
+    app: &'a App,
+    view: &'a View,
+    global: &'a Global,
+    output: &'a mut Output,
+    /// Turns that are not over.
+    open: BTreeSet<DefinitionId>,
+    /// The run that answers now.
+    answering: Option<RunId>,
+}
+
+impl<'a> Conversation<'a> {
+    fn begin(
+        events: Events,
+        history: usize,
+        app: &'a App,
+        view: &'a View,
+        global: &'a Global,
+        output: &'a mut Output,
+    ) -> Result<Self, Refusal> {
+        let (send, next) = channel();
+        let (typed, happened) = (send.clone(), send.clone());
+        std::thread::spawn(move || type_lines(&typed));
+        std::thread::spawn(move || hear(events, &happened));
+        on_interrupt(send)?;
+        let mut conversation = Self { next, app, view, global, output, open: BTreeSet::new(), answering: None };
+        conversation.history(history)?;
+        conversation.output.line(paint(FAINT, "/help lists what can be typed, Ctrl-D leaves."));
+        Ok(conversation)
+    }
+
+    fn talk(mut self) -> Result<(), Refusal> {
+        self.prompt()?;
+        while let Ok(next) = self.next.recv() {
+            match next {
+                Next::Closed => break,
+                Next::Interrupted => match self.answering.take() {
+                    Some(run) => {
+                        self.output.line(paint(FAINT, "interrupted"));
+                        if let Err(refusal) = self.app.interrupt(&run) {
+                            self.output.fail(&refusal);
+                        }
+                    }
+                    None => break,
+                },
+                Next::Silent(why) => return Err(why.unwrap_or_else(ended)),
+                Next::Happened(event) => self.happened(&event),
+                Next::Typed(line) => match line.trim() {
+                    "" => {}
+                    "/quit" | "/exit" => break,
+                    line => self.typed(line),
+                },
+            }
+            self.prompt()?;
+        }
+        self.output.line("");
+        self.output.print_now(self.global.color).map(drop)
+    }
+
+    /// Puts out what there is, and, unless an answer is going, the sign that something can be typed.
+    fn prompt(&mut self) -> Result<(), Refusal> {
+        self.output.exit = 0;
+        self.output.print_now(self.global.color)?;
+        if self.open.is_empty() {
+            print_sign().map_err(|error| Refusal::environment(format!("cannot write: {error}")))?;
+        }
+        Ok(())
+    }
+
+    fn typed(&mut self, line: &str) {
+        let done = match line.strip_prefix('/') {
+            None => self.app.say(line).map(|turn| {
+                if !self.open.is_empty() {
+                    self.output.line(paint(FAINT, "(it is answered next)"));
+                }
+                self.open.insert(turn);
+            }),
+            Some("help" | "?") => {
+                self.output.line(HELP);
+                Ok(())
+            }
+            Some("history") => self.history(20),
+            Some("clear") => self.app.begin_anew().map(|()| self.output.line(paint(FAINT, "a new conversation"))),
+            Some(words) => self.command(words),
+        };
+        if let Err(refusal) = done {
+            self.output.fail(&refusal);
+        }
+    }
+
+    /// A command of the command line's.
+    fn command(&mut self, words: &str) -> Result<(), Refusal> {
+        let words = words.split_whitespace();
+        if words.clone().next().is_some_and(|first| ["run", "chat", "edit"].contains(&first)) {
+            return Err(Refusal::user("this cannot be done here").hint("leave with /quit, and type it there"));
+        }
+        match Cli::try_parse_from(std::iter::once("ollim-bot").chain(words)) {
+            Ok(cli) => execute(cli, Path::new("."), self.app, self.output),
+            Err(error) => {
+                self.output.line(error.render().to_string().trim_end());
+                Ok(())
+            }
+        }
+    }
+
+    fn history(&mut self, count: usize) -> Result<(), Refusal> {
+        for exchange in self.app.exchanges(count)? {
+            self.output.line(format!("{} {}", paint(STRONG, "›"), plain_lines(&exchange.said)));
+            match (&exchange.answer, &exchange.error) {
+                (Some(answer), _) => self.output.line(plain_lines(answer.trim())),
+                (None, Some(error)) => self.output.line(paint(BAD, &plain_lines(error))),
+                (None, None) => self.output.line(paint(FAINT, "(no answer yet)")),
+            }
+            self.output.line("");
+        }
+        Ok(())
+    }
+
+    fn happened(&mut self, event: &Event) {
+        let shown = Chat::new(self.view, true);
+        let ours = event.id.as_ref().filter(|id| id.is_turn());
+        let Some(turn) = ours else {
+            // What jobs and the service have to say.
+            if matches!(event.kind, EventKind::Message { .. }) {
+                self.output.line("");
+                super::render::inbox_message(event, self.view, self.output);
+            }
+            return;
+        };
+        match &event.kind {
+            EventKind::RunStarted { .. } => self.answering.clone_from(&event.run),
+            EventKind::RunEnded { retry_at: None, .. } => {
+                self.answering = None;
+                self.open.remove(turn);
+            }
+            _ => {}
+        }
+        shown.write(event, self.output);
+    }
+}
+
+fn print_sign() -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    write!(out, "{} ", paint(STRONG, "›"))?;
+    out.flush()
+}
+
+fn type_lines(next: &Sender<Next>) {
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if next.send(Next::Typed(line)).is_err() {
+            return;
+        }
+    }
+    // Nobody listens any more where the conversation is over.
+    let _over = next.send(Next::Closed);
+}
+
+fn hear(events: Events, next: &Sender<Next>) {
+    for event in events {
+        let heard = match event {
+            Ok(event) => next.send(Next::Happened(Box::new(event))),
+            Err(refusal) => {
+                let _over = next.send(Next::Silent(Some(refusal)));
+                return;
+            }
+        };
+        if heard.is_err() {
+            return;
+        }
+    }
+    let _over = next.send(Next::Silent(None));
+}
+
+/// Ctrl-C comes into the queue instead of ending the process.
+fn on_interrupt(next: Sender<Next>) -> Result<(), Refusal> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Refusal::environment(format!("signals cannot be read: {error}")))?;
+    std::thread::spawn(move || {
+        runtime
+            .block_on(async { while tokio::signal::ctrl_c().await.is_ok() && next.send(Next::Interrupted).is_ok() {} });
+    });
+    Ok(())
+}

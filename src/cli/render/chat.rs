@@ -1,0 +1,57 @@
+//! A turn of the conversation: what the bot says, and a small line for each call.
+
+use super::View;
+use super::runs::call;
+use crate::agent::Observation;
+use crate::channel::terminal::{plain, plain_lines};
+use crate::cli::output::{BAD, FAINT, Output, paint};
+use crate::journal::{Event, EventKind, RunState};
+
+/// Renders the events of turns.
+pub struct Chat<'a> {
+    view: &'a View,
+    /// Whether calls are shown beside what is said.
+    calls: bool,
+}
+
+impl<'a> Chat<'a> {
+    /// `calls`: whether calls are shown beside what is said.
+    #[must_use]
+    pub fn new(view: &'a View, calls: bool) -> Self {
+        Self { view, calls }
+    }
+
+    /// Writes one event: a line of JSON, or text.
+    pub fn write(&self, event: &Event, output: &mut Output) {
+        if self.view.json {
+            output.line(super::events::as_json(event, self.view).to_string());
+            return;
+        }
+        match &event.kind {
+            EventKind::Observed(Observation::Said { text }) => output.line(plain_lines(text.trim())),
+            EventKind::Observed(Observation::ToolCall { tool, input, .. }) if self.calls => {
+                output.line(paint(FAINT, &format!("· {}", short(&call(tool, input), output.width))));
+            }
+            EventKind::Observed(Observation::ToolDecided { allowed: false, reason, .. }) => {
+                output.note(paint(FAINT, &format!("  refused: {}", plain(reason))));
+            }
+            EventKind::Observed(Observation::ApiRetry { fault }) => {
+                output.note(paint(FAINT, &format!("  {}; trying again", plain(fault))));
+            }
+            EventKind::RunEnded { outcome, error, .. } if *outcome != RunState::Completed => {
+                let why = error.as_ref().map(|why| format!(": {}", plain_lines(why))).unwrap_or_default();
+                output.note(paint(BAD, &format!("no answer{why}")));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn short(text: &str, width: Option<usize>) -> String {
+    let most = width.unwrap_or(100).saturating_sub(4).max(20);
+    let line = plain(text);
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

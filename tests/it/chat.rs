@@ -1,0 +1,216 @@
+//! `ollim-bot chat`: what the person says is a turn of the main session on the real client, and none is lost.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::support::bot::{Ran, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::wait;
+
+fn bot(api: &MessagesApi) -> TestBot {
+    TestBot::with_client(&client::real(), api.url())
+}
+
+/// The newest message to the person.
+fn newest(bot: &TestBot) -> Value {
+    bot.json(["inbox", "-n", "1"])[0].clone()
+}
+
+#[test]
+fn what_is_said_is_answered_and_remembered() {
+    let api = MessagesApi::script([
+        Reply::call("Read", serde_json::json!({ "file_path": "tea.txt" })),
+        Reply::say("The tea is green."),
+        Reply::say("I said that it is green."),
+        Reply::Error(400, "invalid_request_error"),
+    ]);
+    let bot = bot(&api);
+    bot.write("work/tea.txt", "green");
+    let service = bot.start();
+    let first = bot.run(["chat", "Which tea?"]);
+    assert_eq!((first.code, first.stdout.as_str()), (0, "The tea is green.\n"), "{first:#?}");
+    let prompt = api.requests()[0].body["messages"].to_string();
+    assert!(prompt.contains("[message]") && prompt.contains("Which tea?"), "{prompt}");
+    let mut piped = bot.command(["chat"]);
+    let mut piped = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    piped.stdin.take().unwrap().write_all(b"What did\nyou say?\n").unwrap();
+    let piped = piped.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&piped.stdout), "I said that it is green.\n", "{piped:#?}");
+    let last = api.last().body["messages"].to_string();
+    assert!(last.contains("Which tea?") && last.contains("The tea is green.") && last.contains("you say?"), "{last}");
+    let message = newest(&bot);
+    assert_eq!(message["deliveries"][0]["channel"], "terminal", "{message:#}");
+    assert!(!service.said().contains("green"), "it was said at the terminal: {}", service.said());
+    assert!(!bot.ok(["sessions", "list"]).contains("chat-"), "turns are no sessions of their own");
+    let failed = bot.run(["chat", "Again?"]);
+    assert_eq!(failed.code, 1, "{failed:#?}");
+    assert!(failed.stderr.contains("no answer: "), "{failed:#?}");
+    service.stop();
+    let silent = bot.run(["chat", "Hello?"]);
+    assert!(silent.code != 0 && silent.stderr.contains("ollim-bot run"), "{silent:#?}");
+}
+
+#[test]
+fn without_an_agent_there_is_nobody_to_talk_with() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let ran = bot.run(["chat", "Hello?"]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stderr.contains("there is no agent to talk with"), "{ran:#?}");
+    assert_eq!(bot.run(["chat", " "]).code, 1);
+    service.stop();
+}
+
+/// An API that answers once it may.
+fn gated(answer: &str) -> (MessagesApi, Arc<AtomicBool>) {
+    let open = Arc::new(AtomicBool::new(false));
+    let (gate, answer) = (Arc::clone(&open), answer.to_owned());
+    let api = MessagesApi::answering(move |_| {
+        if !gate.load(Ordering::SeqCst) {
+            wait::until("the gate opens", || gate.load(Ordering::SeqCst).then_some(()), String::new);
+        }
+        Reply::say(&answer)
+    });
+    (api, open)
+}
+
+#[test]
+fn whoever_left_gets_the_answer_on_the_default_channel() {
+    let (api, open) = gated("It is four.");
+    let bot = bot(&api);
+    let service = bot.start();
+    let chat = bot.start_with(["chat", "What is two and two?"]);
+    service.until("the model is asked", || (!api.requests().is_empty()).then_some(()));
+    chat.kill();
+    open.store(true, Ordering::SeqCst);
+    service.until("the console has it", || service.said().contains("It is four.").then_some(()));
+    assert_eq!(newest(&bot)["deliveries"][0]["channel"], "console");
+    service.stop();
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_turn_loses_nothing_that_was_said() {
+    let (api, open) = gated("Still here.");
+    let bot = bot(&api);
+    let service = bot.start();
+    let chat = bot.start_with(["chat", "Are you there?"]);
+    service.until("the model is asked", || (!api.requests().is_empty()).then_some(()));
+    service.kill();
+    let (status, said) = chat.wait();
+    assert!(!status.success() && said.contains("the service has ended"), "{said}");
+    bot.until_nothing_is_left();
+    open.store(true, Ordering::SeqCst);
+    let service = bot.start();
+    service.until("it is answered", || service.said().contains("Still here.").then_some(()));
+    let inbox = bot.json(["inbox", "-n", "100"]);
+    let answers = inbox.as_array().unwrap().iter().filter(|message| message["text"] == "Still here.").count();
+    assert_eq!(answers, 1, "{inbox:#}");
+    service.stop();
+}
+
+/// Types lines at a real terminal, each when the one before was answered by `expect`; what stood there at the end.
+fn at_terminal(bot: &TestBot, lines: &[(&[u8], &str)]) -> Ran {
+    let chat = bot.command(["chat"]);
+    let words = format!("exec {} chat", chat.get_program().display());
+    let mut terminal = Command::new("script");
+    terminal.args(["-qfec", &words, "/dev/null"]).current_dir(bot.person()).env_clear();
+    for (name, value) in chat.get_envs() {
+        terminal.env(name, value.unwrap());
+    }
+    terminal.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = terminal.spawn().unwrap();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let seen = Arc::new(std::sync::Mutex::new(String::new()));
+    let kept = Arc::clone(&seen);
+    let reader = std::thread::spawn(move || {
+        let mut chunk = [0; 4096];
+        while let Ok(read @ 1..) = std::io::Read::read(&mut stdout, &mut chunk) {
+            kept.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..read]));
+        }
+    });
+    for (line, expect) in lines {
+        stdin.write_all(line).unwrap();
+        let shown = || seen.lock().unwrap().clone();
+        wait::until(expect, || shown().contains(expect).then_some(()), shown);
+    }
+    drop(stdin);
+    let status = child.wait().unwrap();
+    reader.join().unwrap();
+    let stdout = seen.lock().unwrap().clone();
+    Ran { code: status.code().unwrap_or(-1), stdout, stderr: String::new() }
+}
+
+#[test]
+fn a_conversation_at_a_terminal() {
+    let asked = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&asked);
+    let api = MessagesApi::answering(move |request| match request.last_text() {
+        text if text.contains("think long") => {
+            seen.store(true, Ordering::SeqCst);
+            Reply::Silence
+        }
+        text if text.contains("Good morning") => Reply::say("Good morning to you."),
+        _ => Reply::say("Yes?"),
+    });
+    let bot = bot(&api);
+    bot.write("reminders/far.md", &reminder(now() + chrono::TimeDelta::days(9), "", "Far away."));
+    let service = bot.start();
+    let ran = at_terminal(
+        &bot,
+        &[
+            (b"", "Ctrl-D leaves"),
+            (b"Good morning\n", "Good morning to you."),
+            (b"/next\n", "in 8d"),
+            (b"/nonsense\n", "there is no command `nonsense`"),
+            (b"Please think long\n", "think long"),
+        ],
+    );
+    // Standard input is closed meanwhile: it leaves, and the turn goes on.
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    service.until("the model is asked", || asked.load(Ordering::SeqCst).then_some(()));
+    let run = bot.json(["runs"])[0].clone();
+    assert!(run["id"].as_str().unwrap().starts_with("chat-") && run["outcome"] == "running", "{run:#}");
+    bot.ok(["cancel-run", run["run"].as_str().unwrap()]);
+    let again = at_terminal(
+        &bot,
+        &[
+            (b"", "Good morning to you."),
+            (b"/help\n", "begin a new conversation"),
+            (b"Please think long, again\n", "again"),
+            (b"/clear\n", "/clear"),
+        ],
+    );
+    assert_eq!(again.code, 0, "{}", again.stdout);
+    service.stop();
+}
+
+#[test]
+fn ctrl_c_ends_the_answer_and_not_the_conversation() {
+    let api = MessagesApi::answering(|request| {
+        if request.last_text().contains("think long") { Reply::Silence } else { Reply::say("Here I am.") }
+    });
+    let bot = bot(&api);
+    let service = bot.start();
+    let ran = at_terminal(
+        &bot,
+        &[
+            (b"", "Ctrl-D leaves"),
+            (b"Please think long\n", "think long"),
+            // The sign of a run that has begun is in the journal only.
+            (b"/runs\n", "running"),
+            (b"\x03", "interrupted"),
+            (b"Hello\n", "Here I am."),
+            (b"/quit\n", "/quit"),
+        ],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    let outcomes: Vec<Value> =
+        bot.json(["runs"]).as_array().unwrap().iter().map(|run| run["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["completed", "cancelled"]);
+    service.stop();
+}
