@@ -209,8 +209,10 @@ fn ctrl_c_ends_the_answer_and_not_the_conversation() {
         ],
     );
     assert_eq!(ran.code, 0, "{}", ran.stdout);
-    let outcomes: Vec<Value> =
-        bot.json(["runs"]).as_array().unwrap().iter().map(|run| run["outcome"].clone()).collect();
-    assert_eq!(outcomes, ["completed", "cancelled"]);
+    service.until("both have ended", || {
+        let runs = bot.json(["runs"]);
+        let outcomes: Vec<&Value> = runs.as_array().unwrap().iter().map(|run| &run["outcome"]).collect();
+        (outcomes == ["completed", "cancelled"]).then_some(())
+    });
     service.stop();
 }
