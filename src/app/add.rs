@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{App, FieldChange, Job, Recorded, When, when};
+use super::{App, FieldChange, Job, Recorded, When, runs, when};
 use crate::clock::whole_second;
-use crate::definition::{self, Draft, Kind, Written};
+use crate::definition::{self, DefinitionId, Draft, Kind, Written};
 use crate::refusal::Refusal;
 
 /// Writes what a draft says.
@@ -24,8 +24,14 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
         draft.run_at = Some(whole_second(time(when, app.now(), zone)?).fixed_offset());
     }
     let _one_at_a_time = app.narrow(&mut draft)?;
-    let written = definition::create(&app.home, &draft, &app.defaults()?)?;
-    Ok(recorded(written, app))
+    let written = definition::create(&app.home, &draft, is_known(app), &app.defaults()?)?;
+    Ok(Recorded { is_new: true, ..recorded(written, app) })
+}
+
+/// Whether the journal knows an id: what ran under it before is not to be taken for what runs now.
+pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
+    let journal = runs::open(app).ok();
+    move |id| journal.as_ref().is_some_and(|journal| journal.knows(id).unwrap_or(true))
 }
 
 /// The time that was asked for, to come.
@@ -90,5 +96,5 @@ impl FieldChange {
 /// What was written, and when it fires.
 pub(super) fn recorded(written: Written, app: &App) -> Recorded {
     let Written { definition, warnings, .. } = written;
-    Recorded { job: Job::of(Arc::new(definition), app.now()), warnings, chain: None }
+    Recorded { job: Job::of(Arc::new(definition), app.now()), warnings, chain: None, is_new: false }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::{App, Caller, Recorded, add, change, runs};
+use super::{App, Caller, Recorded, add, change, jobs, runs};
 use crate::clock::whole_second;
 use crate::definition::{self, Definition, DefinitionId, Kind, Trigger, parse};
 use crate::journal::{RunFilter, RunRecord};
@@ -42,7 +42,7 @@ pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded
         parse(Kind::Reminder, &file, text.as_bytes(), &defaults).definition
     };
     let id = DefinitionId::new(name);
-    let known = match loaded.definitions.get(&id) {
+    let known = match jobs::find_exact(name, &loaded) {
         Some(known) => Some(Definition::clone(known)),
         None => journal.runs(&RunFilter { id: Some(id.clone()), ..RunFilter::default() })?.iter().find_map(fired),
     };
@@ -76,7 +76,7 @@ pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded
         .ok_or_else(|| Refusal::user(format!("reminder `{}` is not part of a chain", last.id)))?;
     let zone = last.own_zone.map_or_else(|| app.zone(), Ok)?;
     let at = whole_second(add::later(app.now(), delay, zone)?);
-    let written = definition::create(&app.home, &follow_up.at(at.fixed_offset()), &defaults)?;
+    let written = definition::create_link(&app.home, &follow_up.at(at.fixed_offset()), &defaults)?;
     Ok(Recorded { chain: Some((follow_up.place(), follow_up.parent.clone())), ..add::recorded(written, app) })
 }
 

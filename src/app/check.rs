@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{App, Caller};
+use super::{App, Caller, jobs};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
@@ -60,10 +60,12 @@ fn relative(file: &Path, folder: Option<&Path>, app: &App, loaded: &Loaded) -> R
     if known(file) {
         return Ok(file.to_owned());
     }
-    if let Some(name) = file.to_str()
-        && let Some(definition) = loaded.definitions.get(&DefinitionId::new(name))
-    {
-        return Ok(definition.file.clone());
+    if let Some(name) = file.to_str() {
+        let broken = || loaded.problems.iter().find(|problem| jobs::stem(&problem.file) == Some(name));
+        let valid = jobs::find_exact(name, loaded).map(|definition| &definition.file);
+        if let Some(file) = valid.or_else(|| broken().map(|problem| &problem.file)) {
+            return Ok(file.clone());
+        }
     }
     if matches!(app.caller, Caller::Person)
         && let Ok(absolute) = folder.unwrap_or(app.home.root()).join(file).canonicalize()

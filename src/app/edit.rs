@@ -26,11 +26,16 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
     let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
     let new = definition::changed_text(&found.file, &old, &fields, body.as_deref())?;
-    let agree = |changed: &Definition| match &app.caller {
-        Caller::Person => Ok(()),
-        // What comes of it is the run's own doing: it is held against the run as if it were made now.
-        Caller::Run(run) => {
-            run.limit.may_change(changed).map_err(|why| DefinitionError::Refused { why: why.to_string() })
+    let agree = |changed: &Definition| {
+        if changed.id != found.id {
+            definition::require_free(&app.home, &found.file, &changed.id, add::is_known(app))?;
+        }
+        match &app.caller {
+            Caller::Person => Ok(()),
+            // What comes of it is the run's own doing: it is held against the run as if it were made now.
+            Caller::Run(run) => {
+                run.limit.may_change(changed).map_err(|why| DefinitionError::Refused { why: why.to_string() })
+            }
         }
     };
     let written = definition::replace_text(&app.home, &found.file, &old, &new, &app.defaults()?, agree);

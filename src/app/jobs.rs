@@ -1,6 +1,7 @@
 //! Definitions: found by name, listed and shown.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -90,23 +91,22 @@ pub(super) fn show(kind: Kind, id: &str, app: &App) -> Result<Job, Refusal> {
     Ok(Job { next: job.next.filter(|_| !paused), paused, ..job })
 }
 
-/// The definition that `name` means: its id, its file, or the beginning of its id where that is unambiguous.
+/// The definition that `name` means: its id, its file, its file's name, or the beginning of its id or its file's name where
+/// that is unambiguous.
 ///
 /// # Errors
 /// When there is none, or its file has an error.
 pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
     let wanted = |definition: &&Arc<Definition>| kind.is_none_or(|kind| definition.kind() == kind);
-    if let Some(exact) = loaded.definitions.get(&DefinitionId::new(name)).filter(wanted) {
+    if let Some(exact) = find_exact(name, loaded).filter(wanted) {
         return Ok(Arc::clone(exact));
     }
-    let named: Vec<&Arc<Definition>> = loaded
-        .definitions
-        .values()
-        .filter(wanted)
-        .filter(|definition| {
-            definition.file.as_os_str() == name || (name.len() >= 4 && definition.id.as_str().starts_with(name))
-        })
-        .collect();
+    let begins = |definition: &&Arc<Definition>| {
+        definition.id.as_str().starts_with(name) || stem(&definition.file).is_some_and(|stem| stem.starts_with(name))
+    };
+    let long_enough = name.len() >= 4;
+    let all = loaded.definitions.values().filter(wanted);
+    let named: Vec<&Arc<Definition>> = all.filter(|definition| long_enough && begins(definition)).collect();
     match named[..] {
         [one] => Ok(Arc::clone(one)),
         [] => Err(not_found(name, kind, loaded)),
@@ -118,17 +118,30 @@ pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Ar
     }
 }
 
+/// The definition of this id, of this file, or of a file of this name. An id comes before a file's name.
+pub(super) fn find_exact<'a>(name: &str, loaded: &'a Loaded) -> Option<&'a Arc<Definition>> {
+    loaded.definitions.get(&DefinitionId::new(name)).or_else(|| {
+        let named = |file: &Path| file.as_os_str() == name || stem(file) == Some(name);
+        loaded.definitions.values().find(|definition| named(&definition.file))
+    })
+}
+
+/// A file's name without `.md`.
+pub(super) fn stem(file: &Path) -> Option<&str> {
+    file.file_stem()?.to_str()
+}
+
 fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
     let what = kind.map_or_else(|| "job".to_owned(), |kind| kind.to_string());
     let broken = |problem: &&Problem| {
-        problem.is_error()
-            && (problem.id.as_ref().is_some_and(|id| id.as_str() == name) || problem.file.as_os_str() == name)
+        let is_id = problem.id.as_ref().is_some_and(|id| id.as_str() == name);
+        problem.is_error() && (is_id || problem.file.as_os_str() == name || stem(&problem.file) == Some(name))
     };
     if let Some(problem) = loaded.problems.iter().find(broken) {
         return Refusal::user(format!("{what} `{name}` has an error in its file: {}", problem.message))
             .hint(format!("`ollim-bot check {}` says where", problem.file.display()));
     }
-    if let Some(other) = loaded.definitions.get(&DefinitionId::new(name)) {
+    if let Some(other) = find_exact(name, loaded) {
         return Refusal::user(format!("`{name}` is a {}, not a {what}", other.kind()))
             .hint(format!("use `ollim-bot {} …`", other.kind()));
     }

@@ -98,8 +98,12 @@ struct Words(Option<(String, HashSet<String>)>);
 impl Words {
     fn of(about: Option<&str>, app: &App) -> Result<Self, Refusal> {
         let Some(about) = about else { return Ok(Self(None)) };
-        let runs = runs::open(app)?.latest(&DefinitionId::new(about), RUNS)?.into_iter().map(|run| run.to_string());
-        Ok(Self(Some((about.to_owned(), runs.chain([about.to_owned()]).collect()))))
+        let journal = runs::open(app)?;
+        // Of a run, or of what only the log knows, there is no id.
+        let id = DefinitionId::new(about);
+        let id = runs::id_of(&id, &journal, app).unwrap_or(id);
+        let runs = journal.latest(&id, RUNS)?.into_iter().map(|run| run.to_string());
+        Ok(Self(Some((id.to_string(), runs.chain([id.to_string()]).collect()))))
     }
 
     fn are_in(&self, line: &LogLine) -> bool {

@@ -113,4 +113,6 @@ pub struct Recorded {
     pub warnings: Vec<Problem>,
     /// Its place in the chain that it prolongs (`check 2 of 3`), and the chain.
     pub chain: Option<(String, DefinitionId)>,
+    /// Whether its file was made, and not changed.
+    pub is_new: bool,
 }

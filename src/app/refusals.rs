@@ -41,6 +41,7 @@ impl From<DefinitionError> for Refusal {
                 Self::user(format!("there is no data folder at {}", root.display())).hint(NO_HOME)
             }
             DefinitionError::Invalid { problems } => of_problems(problems, false),
+            DefinitionError::Name { .. } => Self::user(message).hint("choose another with `--id NAME`"),
             DefinitionError::NotFound { .. }
             | DefinitionError::Exists { .. }
             | DefinitionError::Changed { .. }

@@ -10,24 +10,28 @@ use crate::refusal::Refusal;
 /// Runs, newest first.
 pub(super) fn list(filter: &RunFilter, app: &App) -> Result<Vec<RunRecord>, Refusal> {
     let journal = open(app)?;
-    let runs = journal.runs(filter)?;
-    if let (Some(id), true) = (&filter.id, runs.is_empty()) {
-        known(id, &journal, app)?;
-    }
-    Ok(runs)
+    let id = filter.id.as_ref().map(|id| id_of(id, &journal, app)).transpose()?;
+    Ok(journal.runs(&RunFilter { id, ..filter.clone() })?)
 }
 
-/// Whether there is, or was, something of this id. One that never ran is no mistake; one that nobody knows is.
-fn known(id: &DefinitionId, journal: &JournalReader, app: &App) -> Result<(), Refusal> {
+/// The id that a name means: one that the journal knows, else that of a job's file. One that never ran is no mistake; one
+/// that nobody knows is.
+pub(super) fn id_of(name: &DefinitionId, journal: &JournalReader, app: &App) -> Result<DefinitionId, Refusal> {
+    if journal.knows(name)? {
+        return Ok(name.clone());
+    }
     let loaded = app.load_without_settings()?;
+    if let Ok(found) = jobs::find(name.as_str(), None, &loaded) {
+        return Ok(found.id.clone());
+    }
     let recorded = journal.ids()?;
     let of_files = loaded.definitions.keys().chain(loaded.problems.iter().filter_map(|problem| problem.id.as_ref()));
     let ids: BTreeSet<&DefinitionId> = of_files.chain(&recorded).collect();
-    if ids.contains(id) {
-        return Ok(());
+    if ids.contains(name) {
+        return Ok(name.clone());
     }
-    let error = Refusal::user(format!("there is no job `{id}`, and none has run under that id"));
-    Err(match jobs::nearest(id.as_str(), ids) {
+    let error = Refusal::user(format!("there is no job `{name}`, and none has run under that id"));
+    Err(match jobs::nearest(name.as_str(), ids) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("`ollim-bot runs` shows whatever ran, `ollim-bot next` what comes"),
     })

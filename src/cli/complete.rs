@@ -45,6 +45,8 @@ enum Names {
 const PLACES: &[(&str, &str, Names)] = &[
     ("reminder retry", "id", Names::Failed),
     ("reminder restore", "run", Names::Runs),
+    ("reminder edit", "job", Names::Of(Kind::Reminder)),
+    ("routine edit", "job", Names::Of(Kind::Routine)),
     ("reminder", "id", Names::Of(Kind::Reminder)),
     ("routine", "id", Names::Of(Kind::Routine)),
     ("resume", "id", Names::Of(Kind::Routine)),

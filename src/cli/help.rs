@@ -21,11 +21,11 @@ Jobs
   reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
                     ollim-bot reminder add --at 'tomorrow 9am' -m 'Call the dentist'
   reminder list     ollim-bot reminder list
-  reminder show     ollim-bot reminder show 1f0c9a2b
-  reminder edit     ollim-bot reminder edit 1f0c9a2b
-  reminder snooze   ollim-bot reminder snooze 1f0c9a2b 20m     (20 minutes from now)
-  reminder cancel   ollim-bot reminder cancel 1f0c9a2b
-  reminder retry    ollim-bot reminder retry 1f0c9a2b          (one that failed)
+  reminder show     ollim-bot reminder show check-the-oven
+  reminder edit     ollim-bot reminder edit check-the-oven
+  reminder snooze   ollim-bot reminder snooze check-the-oven 20m   (20 minutes from now)
+  reminder cancel   ollim-bot reminder cancel check-the-oven
+  reminder retry    ollim-bot reminder retry check-the-oven    (one that failed)
   reminder restore  ollim-bot reminder restore 5a91c0de --in 1h   (one that has fired, by its run)
   follow-up-chain   ollim-bot follow-up-chain --for oven --in 30   (in its own run: without --for)
   check             ollim-bot check                            (exit 1 if a file is wrong)

@@ -37,12 +37,12 @@ impl Draft {
         (field.read)(&Value { name: field.name, node: &entry.value, block: &block, path: &[0], zone: Tz::UTC }, self)
     }
 
-    /// The file's text, with `id` as its identity. Every value is written so that it reads back as it is; fields at their
-    /// default are left out.
+    /// The file's text, with `id` as its identity; `None`: the file's name is. Every value is written so that it reads back as
+    /// it is; fields at their default are left out.
     #[must_use]
-    pub fn render(&self, id: &DefinitionId) -> String {
-        let parent = self.chain_parent.clone().filter(|parent| parent != id);
-        let named = Self { id: Some(id.clone()), chain_parent: parent, ..self.clone() };
+    pub fn render(&self, id: Option<&DefinitionId>) -> String {
+        let parent = self.chain_parent.clone().filter(|parent| Some(parent) != id);
+        let named = Self { id: id.cloned(), chain_parent: parent, ..self.clone() };
         let fields = FIELDS.iter().filter(|field| field.on.has(self.kind));
         let entries = fields.filter_map(|field| Some(field.not_default(&named)?.entry(field.name)));
         format!("---\n{}---\n{}\n", entries.collect::<String>(), self.body.trim_start_matches('\n'))

@@ -32,6 +32,14 @@ pub enum DefinitionError {
         /// Relative to the data folder.
         file: PathBuf,
     },
+    /// A new definition cannot have this name. Nothing was written.
+    #[error("`{name}` {what}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Why not.
+        what: &'static str,
+    },
     /// Somebody else changed the file meanwhile. Their change stands.
     #[error("{} was changed by somebody else meanwhile: try again", file.display())]
     Changed {

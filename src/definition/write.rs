@@ -12,7 +12,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use super::edit;
 use super::frontmatter;
 use super::{
-    Defaults, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Parsed, Problem, durable, read,
+    Defaults, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Parsed, Problem, durable, names, read,
 };
 use crate::home::Home;
 
@@ -36,18 +36,81 @@ pub struct FailedReminder {
     pub parsed: Parsed,
 }
 
-/// Writes a draft into a new file of its own. Its name is a slug of the description, else of the body.
+const NO_NAME: &str = "is no name: 64 letters, digits, `-` and `_` at most, a letter or digit first";
+const TAKEN: &str = "is taken, by a job that is there or by one that has run";
+
+/// Writes a draft into a new file that gives it its id: the name that the draft asks for, else a slug of the description
+/// or the body, with `-2` and so on behind it where that is taken. `is_known`: whether an id was used before, by a file that
+/// is gone.
 ///
 /// # Errors
-/// [`DefinitionError::Invalid`] when the draft breaks a rule of the files (nothing is written),
-/// [`DefinitionError::NoHome`], [`DefinitionError::Io`].
-pub fn create(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<Written, DefinitionError> {
+/// [`DefinitionError::Invalid`] when the draft breaks a rule of the files, [`DefinitionError::Name`] when the name that it asks
+/// for is none or taken (nothing is written), [`DefinitionError::NoHome`], [`DefinitionError::Io`].
+pub fn create(
+    home: &Home,
+    draft: &Draft,
+    is_known: impl Fn(&DefinitionId) -> bool,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let folder = read::folder_of(draft.kind);
+    let text = draft.render(None);
+    let first = folder.join(format!("{}.md", draft.kind));
+    valid(read::parsed(home, draft.kind, &first, text.as_bytes(), defaults))?;
+    let absolute = make_folder(home, folder)?;
+    let used = names::in_use(home, None);
+    let is_free = |name: &str| !used.contains(name) && !is_known(&DefinitionId::new(name));
+    let asked = draft.id.as_ref().map(DefinitionId::as_str);
+    if let Some(name) = asked {
+        require_name(name, is_free)?;
+    }
+    let stem = asked.map_or_else(|| slug_of(draft), str::to_owned);
+    for name in names::numbered(&stem).filter(|name| is_free(name)) {
+        let file = folder.join(format!("{name}.md"));
+        match durable::write_new(&absolute.join(format!("{name}.md")), text.as_bytes()) {
+            Ok(()) => return valid(read::parsed(home, draft.kind, &file, text.as_bytes(), defaults)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && asked.is_none() => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(DefinitionError::Name { name, what: TAKEN });
+            }
+            Err(error) => return Err(DefinitionError::io("write", &home.root().join(&file))(error)),
+        }
+    }
+    Err(DefinitionError::Name { name: stem, what: TAKEN })
+}
+
+/// Whether a definition's file (relative path) may have another id: it is a name, and nothing else has or has had it.
+///
+/// # Errors
+/// [`DefinitionError::Name`].
+pub fn require_free(
+    home: &Home,
+    file: &Path,
+    id: &DefinitionId,
+    is_known: impl Fn(&DefinitionId) -> bool,
+) -> Result<(), DefinitionError> {
+    let used = names::in_use(home, Some(file));
+    require_name(id.as_str(), |name| !used.contains(name) && !is_known(id))
+}
+
+fn require_name(name: &str, is_free: impl Fn(&str) -> bool) -> Result<(), DefinitionError> {
+    let refuse = |what| Err(DefinitionError::Name { name: name.to_owned(), what });
+    if !names::is_name(name) {
+        return refuse(NO_NAME);
+    }
+    if is_free(name) { Ok(()) } else { refuse(TAKEN) }
+}
+
+/// Writes a chain's next check into a new file. It has an id of eight hex digits, which says nothing: the chain is known by its
+/// first reminder.
+///
+/// # Errors
+/// As [`create_text`]; [`DefinitionError::Random`].
+pub fn create_link(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<Written, DefinitionError> {
     let id = match &draft.id {
         Some(id) => id.clone(),
         None => new_id()?,
     };
-    let named = if slug(&draft.description).is_empty() { &draft.body } else { &draft.description };
-    create_text(home, draft.kind, named, &draft.render(&id), defaults)
+    create_text(home, draft.kind, &slug_of(draft), &draft.render(Some(&id)), defaults)
 }
 
 /// Writes a whole text into a new file whose name is a slug of `name`: a sample, or a fired reminder that comes back.
@@ -62,7 +125,7 @@ pub fn create_text(
     defaults: &Defaults,
 ) -> Result<Written, DefinitionError> {
     let folder = read::folder_of(kind);
-    let mut stem = slug(name);
+    let mut stem = names::slug(name);
     if stem.is_empty() {
         stem = kind.to_string();
     }
@@ -183,6 +246,7 @@ pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<P
     let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(500).collect();
     let new = edit::set(&old, "failed_reason", Some(&FieldValue::Text(reason))).unwrap_or(old);
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let new = keeping_id(new, &stem, &home.failed_reminders());
     let moved = put_new(home, &failed_folder(), &stem, &new)?;
     fail_point!(FailedCopied);
     remove(home, file)?;
@@ -254,6 +318,7 @@ pub fn restore_failed(
     let changes = [("run_at", Some(FieldValue::Text(run_at.to_rfc3339()))), ("failed_reason", None)];
     let new = changed(&failed.file, &old, &changes)?;
     let stem = failed.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let new = keeping_id(new, &stem, &home.reminders());
     let written = create_text(home, Kind::Reminder, &stem, &new, defaults)?;
     let path = home.root().join(&failed.file);
     durable::remove(&path).map_err(DefinitionError::io("remove", &path))?;
@@ -305,6 +370,19 @@ fn changed(file: &Path, old: &str, changes: &[(&'static str, Option<FieldValue>)
     })
 }
 
+/// The text of a file `stem` that moves into `folder`. Where it cannot keep its name there, and its name is its id, the id is
+/// written into it.
+fn keeping_id(text: String, stem: &str, folder: &Path) -> String {
+    let has_id = names::ids_in(&text).any(|(key, _)| key == "id");
+    // A file with this text is the same one, on its way before a crash.
+    let is_free = fs::read(folder.join(format!("{stem}.md"))).map_or(true, |there| there == text.as_bytes());
+    let keeps_name = names::slug(stem) == stem && is_free;
+    if has_id || keeps_name {
+        return text;
+    }
+    edit::set(&text, "id", Some(&FieldValue::Text(stem.to_owned()))).unwrap_or(text)
+}
+
 fn valid(parsed: Parsed) -> Result<Written, DefinitionError> {
     match parsed.definition {
         Some(definition) => Ok(Written { definition, warnings: parsed.problems }),
@@ -317,17 +395,9 @@ fn valid(parsed: Parsed) -> Result<Written, DefinitionError> {
 /// Writes `STEM.md`, or `STEM-2.md` and so on where that name is taken. A file that is there already with just this
 /// text is the one.
 fn put_new(home: &Home, folder: &Path, stem: &str, text: &str) -> Result<PathBuf, DefinitionError> {
-    if !home.root().is_dir() {
-        return Err(DefinitionError::NoHome { root: home.root().to_owned() });
-    }
-    let absolute = home.root().join(folder);
-    fs::create_dir_all(&absolute).map_err(DefinitionError::io("make", &absolute))?;
-    if !read::is_inside(home, Kind::Routine) || !read::is_inside(home, Kind::Reminder) {
-        let outside = io::Error::other("the folder is a symlink that leaves the data folder");
-        return Err(DefinitionError::io("write into", &absolute)(outside));
-    }
-    for n in 1u32.. {
-        let name = if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
+    let absolute = make_folder(home, folder)?;
+    for name in names::numbered(stem) {
+        let name = format!("{name}.md");
         let path = absolute.join(&name);
         if path.symlink_metadata().is_ok() {
             if fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
@@ -342,6 +412,20 @@ fn put_new(home: &Home, folder: &Path, stem: &str, text: &str) -> Result<PathBuf
         }
     }
     Err(DefinitionError::Exists { file: folder.join(format!("{stem}.md")) })
+}
+
+/// A folder of definitions, made where it is missing. Its absolute path.
+fn make_folder(home: &Home, folder: &Path) -> Result<PathBuf, DefinitionError> {
+    if !home.root().is_dir() {
+        return Err(DefinitionError::NoHome { root: home.root().to_owned() });
+    }
+    let absolute = home.root().join(folder);
+    fs::create_dir_all(&absolute).map_err(DefinitionError::io("make", &absolute))?;
+    if !read::is_inside(home, Kind::Routine) || !read::is_inside(home, Kind::Reminder) {
+        let outside = io::Error::other("the folder is a symlink that leaves the data folder");
+        return Err(DefinitionError::io("write into", &absolute)(outside));
+    }
+    Ok(absolute)
 }
 
 fn kind_of(home: &Home, file: &Path) -> Result<Kind, DefinitionError> {
@@ -368,37 +452,17 @@ fn failed_folder() -> PathBuf {
     read::folder_of(Kind::Reminder).join("failed")
 }
 
+/// A name for a draft that asks for none.
+fn slug_of(draft: &Draft) -> String {
+    let slugs = [&draft.description, &draft.body].map(|text| names::slug(text));
+    slugs.into_iter().find(|slug| !slug.is_empty()).unwrap_or_else(|| draft.kind.to_string())
+}
+
 /// Eight hex digits from the system's random numbers.
 fn new_id() -> Result<DefinitionId, DefinitionError> {
     let mut bytes = [0u8; 4];
     getrandom::fill(&mut bytes).map_err(|error| DefinitionError::Random(error.to_string()))?;
     Ok(DefinitionId::new(format!("{:08x}", u32::from_be_bytes(bytes))))
-}
-
-/// The letters and digits of `text`'s first line in lower case, words joined by `-`, at most 48 bytes, cut between
-/// words where there is one. Holds nothing else, so it is never a path, hidden or an option.
-fn slug(text: &str) -> String {
-    const LONGEST: usize = 48;
-    let line = text.lines().find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or_default();
-    let mut slug = String::new();
-    for word in line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-        let word = word.to_lowercase();
-        let room = LONGEST.saturating_sub(slug.len() + usize::from(!slug.is_empty()));
-        if word.len() > room && !slug.is_empty() {
-            break;
-        }
-        if !slug.is_empty() {
-            slug.push('-');
-        }
-        // A lower case letter may bring marks along that are no letters.
-        for c in word.chars().filter(|c| c.is_alphanumeric()) {
-            if slug.len() + c.len_utf8() > LONGEST {
-                break;
-            }
-            slug.push(c);
-        }
-    }
-    slug
 }
 
 #[cfg(test)]

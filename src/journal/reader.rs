@@ -199,6 +199,15 @@ impl JournalReader {
         self.all("SELECT id FROM occurrence UNION SELECT id FROM session", &[], |row| row.id("id"))
     }
 
+    /// Whether anything was recorded of an id.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn knows(&self, id: &DefinitionId) -> Result<bool, JournalError> {
+        let sql = "SELECT 1 FROM occurrence WHERE id = ?1 UNION ALL SELECT 1 FROM session WHERE id = ?1 LIMIT 1";
+        Ok(!self.all(sql, &[&id.as_str()], |_| Ok(()))?.is_empty())
+    }
+
     /// One run; `None`: there is no such run. The id may be cut short where that is unambiguous.
     ///
     /// # Errors

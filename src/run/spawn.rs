@@ -128,7 +128,7 @@ impl Spawner {
             Some((_, limit)) => limit.timeout_of(timeout)?,
             None => timeout,
         };
-        let text = draft.render(&id);
+        let text = draft.render(Some(&id));
         let loaded = self.loaded(&id, &text)?;
         let new = NewSession {
             id: id.clone(),

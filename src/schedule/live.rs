@@ -85,12 +85,12 @@ impl LiveDefinitions {
         self.store.lock().await.defaults().zone
     }
 
-    /// Writes a draft into a new file.
+    /// Writes a chain's next check into a new file.
     ///
     /// # Errors
-    /// As [`definition::create`]. The file may be in its place nevertheless, where only its folder could not be made durable.
+    /// As [`definition::create_link`]. The file may be in its place nevertheless, where only its folder could not be made durable.
     pub async fn create(&self, draft: Draft) -> Result<Written, DefinitionError> {
-        let written = self.write(move |store| definition::create(store.home(), &draft, store.defaults())).await;
+        let written = self.write(move |store| definition::create_link(store.home(), &draft, store.defaults())).await;
         match &written {
             Ok(written) => self.reread_files(vec![written.definition.file.clone()]).await,
             // There may be a file of an unknown name.

@@ -18,14 +18,12 @@ fn typed(bot: &TestBot, args: &[&str]) -> String {
         .collect()
 }
 
-/// The one file in a folder, with its id as `ID`.
+/// The one file in a folder.
 #[track_caller]
 fn the_file(bot: &TestBot, folder: &str) -> String {
     let names = bot.names(folder);
     assert_eq!(names.len(), 1, "{names:?}");
-    let text = bot.read(&format!("{folder}/{}", names[0])).unwrap();
-    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().trim_matches(['"', '\'']).to_owned();
-    text.replace(&id, "ID").replace("\"ID\"", "ID").replace("'ID'", "ID")
+    bot.read(&format!("{folder}/{}", names[0])).unwrap()
 }
 
 #[test]
@@ -44,16 +42,62 @@ fn a_reminder_is_a_file_like_one_a_person_writes() {
             "Europe/Berlin",
         ],
     );
-    assert!(said.starts_with("exit: 0\n-- stdout\nscheduled ID: at Sun 4 May 2098 09:00 CEST (in "), "{said}");
+    assert!(
+        said.starts_with("exit: 0\n-- stdout\nscheduled call-the-dentist: at Sun 4 May 2098 09:00 CEST (in "),
+        "{said}"
+    );
+    assert!(said.lines().any(|line| line == "  [PERSON]/bot/reminders/call-the-dentist.md"), "{said}");
     insta::assert_snapshot!(the_file(&bot, "reminders"), @"
     ---
-    id: ID
     run_at: '2098-05-04T09:00:00+02:00'
     timezone: Europe/Berlin
     ---
     Call the dentist.
     ");
     assert_eq!(bot.names("reminders"), ["call-the-dentist.md"]);
+}
+
+#[test]
+fn a_job_is_called_by_its_files_name() {
+    let bot = TestBot::new();
+    let add = |args: &[&str]| {
+        let added = bot.json([&["reminder", "add", "Check the oven", "--in", "20m"], args].concat());
+        added["id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(add(&[]), "check-the-oven");
+    assert_eq!(add(&[]), "check-the-oven-2");
+    assert_eq!(add(&["--id", "oven"]), "oven");
+    insta::assert_snapshot!(typed(&bot, &["reminder", "add", "x", "--in", "1h", "--id", "oven"]), @"
+    exit: 1
+    -- stderr
+    error: `oven` is taken, by a job that is there or by one that has run
+    hint: choose another with `--id NAME`
+    ");
+    // The whole of an id comes before the beginning of another.
+    assert_eq!(bot.json(["reminder", "show", "check-the-oven"])["id"], "check-the-oven");
+    // An older file has an id of its own, and its name as well.
+    bot.write("routines/sort-the-mail.md", "---\nid: 1f0c9a2b\ncron: \"@daily\"\n---\nSort the mail.\n");
+    for name in ["1f0c9a2b", "1f0c", "sort-the-mail", "sort-the", "routines/sort-the-mail.md"] {
+        assert_eq!(bot.json(["routine", "show", name])["id"], "1f0c9a2b", "{name}");
+        assert_eq!(bot.run(["runs", name]).code, 0, "{name}");
+    }
+    bot.ok(["check", "sort-the-mail"]);
+    // Another id is checked as a new one is.
+    assert_eq!(bot.json(["routine", "edit", "sort-the-mail", "--id", "mail"])["id"], "mail");
+    assert_eq!(bot.run(["routine", "edit", "mail", "--id", "oven"]).code, 1);
+    assert_eq!(bot.json(["routine", "edit", "mail", "--id", ""])["id"], "sort-the-mail");
+}
+
+#[test]
+fn an_id_that_has_run_is_not_given_to_another_job() {
+    let bot = TestBot::new();
+    let oven = ["reminder", "add", "Check the oven", "--at", "2098-05-04T09:00:00Z"];
+    bot.ok(oven);
+    bot.ok(["fire", "check-the-oven"]);
+    assert!(bot.names("reminders").iter().all(|name| name == "failed"), "{:?}", bot.names("reminders"));
+    // Under the old id the same time would pass for the run that is over.
+    assert_eq!(bot.json(oven)["id"], "check-the-oven-2");
+    assert_eq!(bot.run([&oven[..], &["--id", "check-the-oven"]].concat()).code, 1);
 }
 
 /// Two skills.
@@ -98,7 +142,6 @@ fn every_flag_reaches_the_file() {
     bot.ok(args);
     insta::assert_snapshot!(the_file(&bot, "reminders"), @r#"
     ---
-    id: ID
     description: 'Odd: "things"'
     run_at: '2098-05-04T18:00:00+09:00'
     timezone: Asia/Tokyo
@@ -144,7 +187,6 @@ fn every_flag_reaches_the_file() {
     ]);
     insta::assert_snapshot!(the_file(&bot, "routines"), @"
     ---
-    id: ID
     cron: 30 8 * * 1-5
     background: true
     thinking: false
@@ -159,7 +201,6 @@ fn every_flag_reaches_the_file() {
     bot.ok(["routine", "add", "-m", "Go.", "--cron", "@daily", "--background", "--allowed-tools", ""]);
     insta::assert_snapshot!(the_file(&bot, "routines"), @"
     ---
-    id: ID
     cron: '@daily'
     background: true
     allowed_tools: []

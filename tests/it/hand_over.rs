@@ -97,7 +97,7 @@ prop_compose! {
         (draft.max_chain, draft.chain_depth) = (max, depth);
         draft.chain_parent = parent.map(DefinitionId::new);
         draft.created_by = creator.map(DefinitionId::new);
-        let text = draft.render(&DefinitionId::new("first"));
+        let text = draft.render(Some(&DefinitionId::new("first")));
         // What is no valid reminder does not fire.
         parse(Kind::Reminder, Path::new("reminders/first.md"), text.as_bytes(), &defaults()).definition
     }
@@ -160,7 +160,7 @@ proptest! {
         let (typed, by_command) = (desk(), desk());
         let at = now() + delay;
         let draft = follow_up.at(at.fixed_offset());
-        let written = definition::create(&typed.home, &draft, &defaults());
+        let written = definition::create(&typed.home, &draft, |_| false, &defaults());
         written.map_err(|error| TestCaseError::fail(format!("{error}\n{parent:#?}")))?;
         let child = inherited(typed.only()?);
         let Trigger::Reminder { chain: Some(of_parent), run_at } = parent.trigger.clone() else {

@@ -22,6 +22,7 @@ pub enum Routine {
     /// Edit a routine's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
     Edit {
         /// Its id, or its file
+        #[arg(id = "job", value_name = "ID")]
         id: String,
         /// What to set.
         #[command(flatten)]
@@ -59,6 +60,7 @@ pub enum Reminder {
     /// Edit a reminder's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
     Edit {
         /// Its id, or its file
+        #[arg(id = "job", value_name = "ID")]
         id: String,
         /// What to set.
         #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::definition::{Background, Chain, Definition, Draft, Kind, Trigger};
 
 /// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
 pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
-    let Recorded { job, warnings, chain } = recorded;
+    let Recorded { job, warnings, chain, is_new } = recorded;
     for warning in warnings {
         output.note(check::problem(warning));
     }
@@ -25,6 +25,9 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
         None => "disabled".to_owned(),
     };
     output.line(format!("scheduled {}: {when}", name(job)));
+    if *is_new {
+        output.line(format!("  {}", plain(&view.home.join(&job.definition.file).display().to_string())));
+    }
     if let Some((place, chain)) = chain {
         output.note(format!("{} of the chain of {}", paint(STRONG, place), plain(chain.as_str())));
     }

@@ -33,7 +33,7 @@ fn a_value_that_cannot_be_written_is_refused() {
 fn only_what_is_not_the_default_is_written() {
     let id = DefinitionId::new("1f0c9a2b");
     let draft = Draft::new(When::Cron("*/5 * * * *".into()), "Look at the mail.");
-    insta::assert_snapshot!(draft.render(&id), @"
+    insta::assert_snapshot!(draft.render(Some(&id)), @"
     ---
     id: 1f0c9a2b
     cron: '*/5 * * * *'
@@ -63,7 +63,7 @@ fn only_what_is_not_the_default_is_written() {
     draft.max_chain = 3;
     draft.chain_depth = 1;
     draft.chain_parent = Some(DefinitionId::new("007"));
-    insta::assert_snapshot!(draft.render(&id), @"
+    insta::assert_snapshot!(draft.render(Some(&id)), @"
     ---
     id: 1f0c9a2b
     description: 'Check: the oven'
@@ -95,7 +95,7 @@ fn only_what_is_not_the_default_is_written() {
     ");
     draft.allowed_tools = None;
     draft.disallowed_tools = Some(vec![]);
-    assert!(draft.render(&id).contains("\ndisallowed_tools: []\n"));
+    assert!(draft.render(Some(&id)).contains("\ndisallowed_tools: []\n"));
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -191,7 +191,7 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(draft in draft()) {
         let id = draft.id.clone().unwrap();
-        let text = draft.render(&id);
+        let text = draft.render(Some(&id));
         let parsed = parse(draft.kind, file(&draft), text.as_bytes(), &defaults());
         let Some(definition) = parsed.definition else {
             return Err(TestCaseError::fail(format!("{text}\n{:?}", parsed.problems)));
@@ -206,8 +206,8 @@ proptest! {
         }
         prop_assert_eq!(&back, &expected, "{}", text);
         back.id = None;
-        prop_assert_eq!(back.render(&id), Draft::from(&definition).render(&id));
-        let again = parse(definition.kind(), file(&expected), back.render(&id).as_bytes(), &defaults());
+        prop_assert_eq!(back.render(Some(&id)), Draft::from(&definition).render(Some(&id)));
+        let again = parse(definition.kind(), file(&expected), back.render(Some(&id)).as_bytes(), &defaults());
         prop_assert_eq!(again.definition, Some(definition));
     }
 }

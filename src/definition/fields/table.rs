@@ -99,8 +99,12 @@ macro_rules! fields {
 fields! {
     /// The identity; files with the same id are both refused
     id: Option<DefinitionId> = None, |v: &V| v.text().map(DefinitionId::new), {
-        unset: "the file's name without `.md`; 8 hex digits where the program makes the file",
+        unset: "the file's name without `.md`",
         example: "check-the-oven", may_be_empty: true,
+        flags: &[takes("id", "NAME").help("Its id; of a new job its file's name too, which is otherwise made from the text")],
+        details: "`add` names the file after the text (`sort-the-mail.md`), with `-2` and so on where that is taken. In every \
+                  command the file's name stands for the id, and so does the beginning of either. Runs stay recorded under the id \
+                  that they had.",
     }
     /// One line for lists
     description as description: String = String::new(), |v: &V| v.line(), {

@@ -62,9 +62,9 @@ fn tea() -> Draft {
 }
 
 #[test]
-fn a_draft_becomes_a_file_of_its_own() {
+fn a_link_becomes_a_file_of_its_own() {
     let folder = Folder::new();
-    let written: Vec<Written> = (0..3).map(|_| create(&folder.home, &tea(), &defaults()).unwrap()).collect();
+    let written: Vec<Written> = (0..3).map(|_| create_link(&folder.home, &tea(), &defaults()).unwrap()).collect();
     assert_eq!(
         folder.files(),
         ["reminders/check-the-oven-2.md", "reminders/check-the-oven-3.md", "reminders/check-the-oven.md"]
@@ -79,6 +79,64 @@ fn a_draft_becomes_a_file_of_its_own() {
     for w in &written {
         assert_eq!(**store.get(&w.definition.id).unwrap(), w.definition);
     }
+}
+
+/// Writes a draft where no id was used before but `gone`.
+fn named(folder: &Folder, draft: &Draft) -> Result<Written, DefinitionError> {
+    create(&folder.home, draft, |id| id.as_str() == "gone", &defaults())
+}
+
+#[test]
+fn a_new_file_is_named_after_its_text_and_its_name_is_its_id() {
+    let folder = Folder::new();
+    let id = |draft: &Draft| named(&folder, draft).unwrap().definition.id.to_string();
+    assert_eq!(id(&tea()), "check-the-oven");
+    assert!(!folder.text("reminders/check-the-oven.md").contains("id:"));
+    // The same text again is another job, of either kind.
+    assert_eq!(id(&tea()), "check-the-oven-2");
+    assert_eq!(id(&Draft::new(When::Cron("@daily".into()), "Check the oven")), "check-the-oven-3");
+    // Names that other files have or name, valid or not, failed or not.
+    folder.put("routines/a.md", "---\ncron: '@daily'\nid: \"tea\" # mine\ncreated_by: milk\n---\nx\n");
+    folder.put("reminders/broken.md", "---\nid: [\n---\n");
+    folder.put("reminders/failed/sugar.md", "---\nrun_at: 2020-01-01T09:00:00Z\n---\nx\n");
+    for taken in ["tea", "milk", "broken", "sugar", "gone"] {
+        assert_eq!(id(&Draft::new(When::At(at(9)), taken)), format!("{taken}-2"));
+    }
+    assert_eq!(id(&Draft::new(When::At(at(9)), "買い物")), "reminder");
+    let asked = |name: &str| Draft { id: Some(DefinitionId::new(name)), ..tea() };
+    assert_eq!(id(&asked("oven")), "oven");
+    let before = folder.files();
+    for (name, words) in [("oven", "is taken"), ("tea", "is taken"), ("gone", "is taken"), ("../x", "is no name")] {
+        let error = named(&folder, &asked(name)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(folder.files(), before);
+    assert!(
+        Store::open(&folder.home, defaults())
+            .unwrap()
+            .problems()
+            .iter()
+            .all(|problem| { problem.file.ends_with("broken.md") })
+    );
+}
+
+#[test]
+fn what_is_moved_keeps_its_id() {
+    let folder = Folder::new();
+    let text = "---\nrun_at: 2030-01-01T09:00:00Z\n---\nTea.\n";
+    let mut moved = Vec::new();
+    for _ in 0..2 {
+        let file = folder.put("reminders/Tea.md", text);
+        moved.push(move_to_failed(&folder.home, &file, "it ended").unwrap().unwrap());
+        // What a crash leaves is moved once more, and is the same file.
+        folder.put("reminders/Tea.md", text);
+        assert_eq!(move_to_failed(&folder.home, &file, "it ended").unwrap().as_ref(), moved.last());
+        folder.put(&moved[0].display().to_string(), "---\nrun_at: 2030-01-01T09:00:00Z\n---\nAn earlier one.\n");
+    }
+    assert_eq!(moved, [Path::new("reminders/failed/Tea.md"), Path::new("reminders/failed/Tea-2.md")]);
+    assert!(folder.text(&moved[1]).contains("id: Tea\n"));
+    let written = restore_failed(&folder.home, &DefinitionId::new("Tea"), at(9), &defaults()).unwrap();
+    assert_eq!(written.definition.id.as_str(), "Tea");
 }
 
 #[test]
@@ -106,7 +164,7 @@ fn a_draft_that_breaks_a_rule_is_not_written() {
     let drafts = [both, foreground, malformed, option, agent, turn, empty, never];
     let error = |draft: &Draft| {
         // A draft cannot hold a malformed pattern, but a text can.
-        let text = draft.render(&DefinitionId::new("x")).replace("Glob", "Bash(ls");
+        let text = draft.render(Some(&DefinitionId::new("x"))).replace("Glob", "Bash(ls");
         create_text(&folder.home, draft.kind, "x", &text, &defaults()).unwrap_err().to_string()
     };
     let errors: Vec<String> = drafts.iter().map(error).collect();
@@ -128,7 +186,7 @@ fn many_writers_lose_nothing() {
     let folder = Folder::new();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..10).for_each(|_| drop(create(&folder.home, &tea(), &defaults()).unwrap())));
+            scope.spawn(|| (0..10).for_each(|_| drop(named(&folder, &tea()).unwrap())));
         }
     });
     assert_eq!(Store::open(&folder.home, defaults()).unwrap().definitions().count(), 40);
@@ -191,7 +249,7 @@ fn a_symlinked_file_is_changed_where_it_lies() {
     // Nothing is written through a folder that leads out.
     fs::rename(folder.home.reminders(), folder.dir.path().join("outside")).unwrap();
     symlink(folder.dir.path().join("outside"), folder.home.reminders()).unwrap();
-    assert!(create(&folder.home, &tea(), &defaults()).is_err());
+    assert!(create_link(&folder.home, &tea(), &defaults()).is_err());
     assert_eq!(fs::read_dir(folder.dir.path().join("outside")).unwrap().count(), 1);
 }
 
@@ -236,7 +294,7 @@ fn a_broken_file_goes_aside_as_it_is() {
 #[test]
 fn a_reminder_that_was_changed_while_it_ran_stays() {
     let folder = Folder::new();
-    let file = create(&folder.home, &tea(), &defaults()).unwrap().definition.file;
+    let file = create_link(&folder.home, &tea(), &defaults()).unwrap().definition.file;
     let fired = read_text(&folder.home, &file).unwrap().unwrap();
     let later = Some(FieldValue::Text(at(11).to_rfc3339()));
     set_field(&folder.home, &file, "run_at", later, &defaults()).unwrap();
@@ -252,39 +310,8 @@ fn a_reminder_that_was_changed_while_it_ran_stays() {
 fn a_full_or_locked_folder_is_said_plainly() {
     let folder = Folder::new();
     folder.put("reminders", "a file in the way");
-    let error = create(&folder.home, &tea(), &defaults()).unwrap_err();
+    let error = create_link(&folder.home, &tea(), &defaults()).unwrap_err();
     assert!(matches!(error, DefinitionError::Io { .. }), "{error}");
     let nowhere = Home::new(folder.dir.path().join("nowhere"));
-    assert!(matches!(create(&nowhere, &tea(), &defaults()), Err(DefinitionError::NoHome { .. })));
-}
-
-#[test]
-fn slugs() {
-    for (text, expected) in [
-        ("Check the oven", "check-the-oven"),
-        ("  Check -- the oven!?", "check-the-oven"),
-        ("../../etc/passwd", "etc-passwd"),
-        ("---\nTea", "tea"),
-        ("Tee für Zoë", "tee-für-zoë"),
-        ("🍵", ""),
-        ("", ""),
-        ("İstanbul", "istanbul"),
-        ("a very long description of what is to be done tomorrow", "a-very-long-description-of-what-is-to-be-done"),
-        (
-            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-        ),
-    ] {
-        assert_eq!(slug(text), expected);
-    }
-}
-
-proptest! {
-    #[test]
-    fn a_slug_is_a_plain_name(text in any::<String>()) {
-        let slug = slug(&text);
-        prop_assert!(slug.len() <= 48);
-        prop_assert!(slug.chars().all(|c| c.is_alphanumeric() || c == '-'));
-        prop_assert!(!slug.starts_with('-') && !slug.ends_with('-'));
-    }
+    assert!(matches!(create_link(&nowhere, &tea(), &defaults()), Err(DefinitionError::NoHome { .. })));
 }

@@ -207,7 +207,7 @@ fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
     let defaults =
         crate::definition::Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let read = |draft: &Draft| {
-        let text = draft.render(&DefinitionId::new("child"));
+        let text = draft.render(Some(&DefinitionId::new("child")));
         parse(Kind::Reminder, std::path::Path::new("reminders/child.md"), text.as_bytes(), &defaults)
             .definition
             .unwrap()
