@@ -6,10 +6,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{App, FieldChange, Job, Recorded, When, runs, when};
+use super::{App, FieldChange, Job, Recorded, When, recurrence, runs, when};
 use crate::clock::whole_second;
-use crate::definition::{self, DefinitionId, Draft, Kind, Written};
+use crate::definition::{self, DefinitionId, Draft, FieldValue, Kind, Trigger, Written};
 use crate::refusal::Refusal;
+use crate::schedule::cron::Times;
 
 /// Writes what a draft says.
 pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {
@@ -23,9 +24,14 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
         })?;
         draft.run_at = Some(whole_second(time(when, app.now(), zone)?).fixed_offset());
     }
+    if draft.kind == Kind::Routine && draft.cron.is_none() {
+        return Err(Refusal::user("a routine needs its times")
+            .hint("say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, or `--every 2h`"));
+    }
     let _one_at_a_time = app.narrow(&mut draft)?;
     let written = definition::create(&app.home, &draft, is_known(app), &app.defaults()?)?;
-    Ok(Recorded { is_new: true, ..recorded(written, app) })
+    let recorded = recorded(written, app);
+    Ok(Recorded { is_new: true, times: next_times(&recorded.job), ..recorded })
 }
 
 /// Whether the journal knows an id: what ran under it before is not to be taken for what runs now.
@@ -47,6 +53,23 @@ pub(super) fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<Date
     let too_far = || Refusal::user("that is too far away").hint("give a date with `--at`");
     let span = TimeDelta::from_std(span).map_err(|_| too_far())?;
     Ok(now.checked_add_signed(span).ok_or_else(too_far)?.with_timezone(&zone))
+}
+
+/// A routine's next three times: those that it is made for, or others that were meant.
+pub(super) fn next_times(job: &Job) -> Vec<DateTime<Utc>> {
+    let Trigger::Routine { cron, .. } = &job.definition.trigger else { return Vec::new() };
+    let Some(times) = Times::parse(cron) else { return Vec::new() };
+    std::iter::successors(job.next, |at| times.next(job.definition.zone, *at)).take(3).collect()
+}
+
+/// The value that a flag gives a field: of `cron`, the expression that a phrase means.
+pub(super) fn value_of(change: &FieldChange) -> Result<FieldValue, Refusal> {
+    match &change.value {
+        FieldValue::Text(text) if change.field.name == "cron" && !text.is_empty() => {
+            recurrence::cron(text).map(FieldValue::Text)
+        }
+        value => Ok(value.clone()),
+    }
 }
 
 /// A prompt says something.
@@ -83,8 +106,8 @@ impl FieldChange {
             return Err(Refusal::user(format!("`{}` needs `--background`", change.called))
                 .hint("a foreground job is a turn of the main session and has all that it has"));
         }
-        for Self { field, value, .. } in fields {
-            draft.set(field, value).map_err(|fault| {
+        for change in fields {
+            draft.set(change.field, &value_of(change)?).map_err(|fault| {
                 let refusal = Refusal::user(fault.message);
                 fault.hint.into_iter().fold(refusal, Refusal::hint)
             })?;
@@ -96,5 +119,5 @@ impl FieldChange {
 /// What was written, and when it fires.
 pub(super) fn recorded(written: Written, app: &App) -> Recorded {
     let Written { definition, warnings, .. } = written;
-    Recorded { job: Job::of(Arc::new(definition), app.now()), warnings, chain: None, is_new: false }
+    Recorded { job: Job::of(Arc::new(definition), app.now()), warnings, chain: None, is_new: false, times: Vec::new() }
 }

@@ -22,6 +22,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
         require_task(body)?;
     }
     let body = changes.message.clone();
+    let is_rescheduled = changes.fields.iter().any(|change| change.field.name == "cron");
     let fields = fields(changes, &found, app)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
     let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
@@ -43,7 +44,9 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
         DefinitionError::Refused { why } => Refusal::denied(why),
         other => other.into(),
     })?;
-    Ok(add::recorded(written, app))
+    let recorded = add::recorded(written, app);
+    let times = if is_rescheduled { add::next_times(&recorded.job) } else { Vec::new() };
+    Ok(Recorded { times, ..recorded })
 }
 
 fn fields(
@@ -63,7 +66,9 @@ fn fields(
         }
         fields.push(("run_at", Some(FieldValue::Text(whole_second(at).to_rfc3339()))));
     }
-    for FieldChange { field, value, called } in changes.fields {
+    for change in changes.fields {
+        let value = add::value_of(&change)?;
+        let FieldChange { field, called, .. } = change;
         if !field.on.has(found.kind()) {
             let kind = if field.on == On::Routine { Kind::Routine } else { Kind::Reminder };
             return has_not(&called, kind);

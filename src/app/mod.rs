@@ -31,6 +31,7 @@ mod outcome;
 mod overdue;
 mod permissions;
 mod policy;
+mod recurrence;
 mod refusals;
 mod restore;
 mod runs;

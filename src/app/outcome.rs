@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+
 use super::{
     BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview,
     Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
@@ -115,4 +117,6 @@ pub struct Recorded {
     pub chain: Option<(String, DefinitionId)>,
     /// Whether its file was made, and not changed.
     pub is_new: bool,
+    /// The next times of a routine that was given new ones; at most three.
+    pub times: Vec<DateTime<Utc>>,
 }

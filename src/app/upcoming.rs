@@ -54,8 +54,10 @@ pub(super) fn next(
 ) -> Result<Upcoming, Refusal> {
     let loaded = app.load()?;
     let (now, zone) = (app.now(), app.zone()?);
-    let time = |text: Option<&str>| text.map(|text| when::any(text, now, zone).map(|at| at.to_utc())).transpose();
-    let (from, until) = (time(from)?, time(until)?);
+    let time = |text: Option<&str>, unsaid| {
+        text.map(|text| when::any(text, unsaid, now, zone).map(|at| at.to_utc())).transpose()
+    };
+    let (from, until) = (time(from, when::BEGINS)?, time(until, when::ENDS)?);
     let suppressed = Suppressed::of(&loaded, app);
     let chosen: Vec<Arc<Definition>> = if ids.is_empty() {
         suppressed.others(loaded.definitions.values().cloned())

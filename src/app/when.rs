@@ -2,8 +2,9 @@
 //!
 //! Pure. `interim` reads the English, but it stops silently at what it does not understand (`9am tomorrow` is
 //! today there) and refuses `tomorrow at 9am`. So the words are put in order first, only known ones are let
-//! through, and what comes back must have every number and weekday that was typed. Nothing is guessed: a day
-//! without a time, a time that has passed, and a local time that the clocks skip or repeat are refused.
+//! through, and what comes back must have every number and weekday that was typed. Nothing is guessed: a time that has
+//! passed, and a local time that the clocks skip or repeat are refused. A day without a time has the one that the caller
+//! gives, which is shown with all that is scheduled.
 
 use chrono::{DateTime, Datelike, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike, Utc};
 use chrono_tz::Tz;
@@ -12,14 +13,28 @@ use interim::{Dialect, Interval};
 use super::times;
 use crate::refusal::Refusal;
 
-const HINT: &str = "write a time like `2026-11-22T09:00+01:00`, `2026-11-22 09:00`, `tomorrow 9am` or `friday 18:30`";
+const HINT: &str =
+    "write a time like `tomorrow 9am`, `friday 18:30`, `end of month`, `31.12.2026 12:00` or `2026-11-22 09:00`";
+
+/// When a reminder fires on a day that is named without a time.
+const MORNING: NaiveTime = of_day(9, 0, 0);
+/// The first moment of a day, and the last.
+pub(super) const BEGINS: NaiveTime = NaiveTime::MIN;
+pub(super) const ENDS: NaiveTime = of_day(23, 59, 59);
+
+const fn of_day(hour: u32, minute: u32, second: u32) -> NaiveTime {
+    match NaiveTime::from_hms_opt(hour, minute, second) {
+        Some(time) => time,
+        None => NaiveTime::MIN,
+    }
+}
 
 /// The moment that `text` names, which must be to come.
 ///
 /// # Errors
 /// When it cannot be read for certain, or has passed.
 pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
-    let at = any(text, now, zone)?;
+    let at = any(text, MORNING, now, zone)?;
     if at <= now {
         let shown = format!(
             "`{text}` is {}, which has passed ({})",
@@ -31,11 +46,11 @@ pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTim
     Ok(at)
 }
 
-/// The moment that `text` names, past or to come.
+/// The moment that `text` names, past or to come. `unsaid`: the time of a day that is named without one.
 ///
 /// # Errors
 /// When it cannot be read for certain.
-pub(super) fn any(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+pub(super) fn any(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
     let text = text.trim();
     if let Ok(at) = DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M%:z"))
     {
@@ -44,7 +59,7 @@ pub(super) fn any(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<T
     let local = now.with_timezone(&zone).naive_local();
     let read = match numeric(text) {
         Some(written) => written,
-        None => match english(text, local)? {
+        None => match english(text, unsaid, local)? {
             Moment::Local(written) => written,
             Moment::After(span) => {
                 let at = now.checked_add_signed(span).ok_or_else(|| unreadable(text, "it is too far away"))?;
@@ -54,8 +69,16 @@ pub(super) fn any(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<T
     };
     match zone.from_local_datetime(&read) {
         LocalResult::Single(at) => Ok(at),
-        LocalResult::None => Err(Refusal::user(format!("{} does not exist in {zone}: the clocks skip it", show(read)))
-            .hint("write the time with its offset, as in `2026-03-29T03:30+02:00`")),
+        LocalResult::None => {
+            let refusal = Refusal::user(format!("{} does not exist in {zone}: the clocks skip it", show(read)));
+            // What the clock shows that was not set forward.
+            let span = chrono::TimeDelta::hours(6);
+            let before = zone.from_local_datetime(&(read - span)).latest();
+            Err(match before.map(|before| before + span) {
+                Some(at) => refusal.hint(format!("write the time with its offset, as in `{}`", at.to_rfc3339())),
+                None => refusal.hint(HINT),
+            })
+        }
         LocalResult::Ambiguous(first, second) => {
             Err(Refusal::user(format!("{} happens twice in {zone}: the clocks repeat it", show(read))).hint(format!(
                 "write `{}` for the first or `{}` for the second",
@@ -89,9 +112,21 @@ enum Moment {
     After(chrono::TimeDelta),
 }
 
-fn english(text: &str, local: NaiveDateTime) -> Result<Moment, Refusal> {
+fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<Moment, Refusal> {
     let fail = |why: &str| unreadable(text, why);
+    if text.is_empty() {
+        return Err(fail("it is empty"));
+    }
     let (words, time) = split(text).map_err(|why| fail(&why))?;
+    if words.iter().any(|word| word == "midnight") {
+        return match (&words[..], time) {
+            ([_], None) => {
+                let day = local.date().succ_opt().ok_or_else(|| fail("it is too far away"))?;
+                Ok(Moment::Local(day.and_time(BEGINS)))
+            }
+            _ => Err(fail("midnight begins a day and ends another one").hint("write `00:00`, which begins the day")),
+        };
+    }
     if let Some(interval) = from_now(&words).map_err(|why| fail(&why))? {
         return match (interval, time) {
             (Interval::Seconds(_), Some(_)) => {
@@ -110,15 +145,12 @@ fn english(text: &str, local: NaiveDateTime) -> Result<Moment, Refusal> {
             }
         };
     }
+    let time_or_unsaid = time.unwrap_or(unsaid);
     let date = match &words[..] {
         [] => local.date(),
-        // Read first: an unknown word is a better answer than a missing time.
-        _ => day(&words, time.unwrap_or(local.time()), local).map_err(|why| fail(&why))?,
+        _ => day(&words, time_or_unsaid, local).map_err(|why| fail(&why))?,
     };
-    let Some(time) = time else {
-        return Err(fail(if words.is_empty() { "it is empty" } else { "it names a day, but no time of day" }));
-    };
-    Ok(Moment::Local(date.and_time(time)))
+    Ok(Moment::Local(date.and_time(time_or_unsaid)))
 }
 
 /// The words that name a day or a span, and the time of day, wherever it stood.
@@ -151,7 +183,7 @@ fn split(text: &str) -> Result<(Vec<String>, Option<NaiveTime>), String> {
 }
 
 /// `9am`, `9.30pm`, `9:30`, `21:00`, `21:00:30`, `noon`. A bare number is no time.
-fn time_of_day(word: &str) -> Option<NaiveTime> {
+pub(super) fn time_of_day(word: &str) -> Option<NaiveTime> {
     if word == "noon" {
         return NaiveTime::from_hms_opt(12, 0, 0);
     }
@@ -228,8 +260,8 @@ fn from_now(words: &[String]) -> Result<Option<Interval>, String> {
     }
 }
 
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-const MONTHS: [&str; 12] = [
+pub(super) const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+pub(super) const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -245,13 +277,18 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// The index of the name that `word` is, or is the beginning of (three letters at least).
-fn name(word: &str, names: &[&str]) -> Option<u32> {
+pub(super) fn name(word: &str, names: &[&str]) -> Option<u32> {
     let at = names.iter().position(|name| word.len() >= 3 && name.starts_with(word))?;
     u32::try_from(at).ok()
 }
 
 /// A day by name or date, read by `interim` and held against what was typed; dates are read here.
 fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveDate, String> {
+    if let [first, rest @ ..] = words
+        && first == "end"
+    {
+        return last_day(rest, local.date());
+    }
     let mut weekday = None;
     let mut month = None;
     let mut number = None;
@@ -271,6 +308,12 @@ fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveD
             phrase.push(MONTHS[index as usize].to_owned());
         } else if let Ok(date) = NaiveDate::parse_from_str(word, "%Y-%m-%d") {
             return if words.len() == 1 { Ok(date) } else { Err("it says more than a date and a time".into()) };
+        } else if let Some((day, of_month, of_year)) = dotted(word) {
+            if number.replace(day).is_some() || month.replace(of_month).is_some() {
+                return Err(format!("it is not clear what `{word}` is"));
+            }
+            year = of_year;
+            phrase.push(word.clone());
         } else if let Ok(value) = digits.parse::<u32>() {
             let slot = if digits.len() == 4 { &mut year } else { &mut number };
             if slot.replace(value).is_some() {
@@ -312,6 +355,44 @@ fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveD
     if held { Ok(read.date()) } else { Err("it is not clear which day is meant".into()) }
 }
 
+/// `31.12.2026`, and `31.12.` for the next one: with dots the day comes first everywhere.
+fn dotted(word: &str) -> Option<(u32, u32, Option<u32>)> {
+    let number = |text: &str, longest: usize| {
+        let plain = !text.is_empty() && text.len() <= longest && text.bytes().all(|b| b.is_ascii_digit());
+        plain.then(|| text.parse().ok()).flatten()
+    };
+    match word.split('.').collect::<Vec<_>>()[..] {
+        [day, month, ""] => Some((number(day, 2)?, number(month, 2)?, None)),
+        [day, month, year] if year.len() == 4 => Some((number(day, 2)?, number(month, 2)?, number(year, 4))),
+        _ => None,
+    }
+}
+
+/// The last day of what these words name: `month`, `year`, `february`, `february 2027`.
+fn last_day(words: &[String], today: NaiveDate) -> Result<NaiveDate, String> {
+    let unclear = || "it is not clear which day is meant".to_owned();
+    let last = |year: i32, month: u32| {
+        let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+        NaiveDate::from_ymd_opt(next.0, next.1, 1).and_then(|first| first.pred_opt())
+    };
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "this").collect();
+    let date = match words[..] {
+        ["month"] => last(today.year(), today.month()),
+        ["year"] => last(today.year(), 12),
+        [month] => {
+            let month = name(month, &MONTHS).ok_or_else(unclear)? + 1;
+            last(today.year(), month).filter(|date| *date >= today).or_else(|| last(today.year() + 1, month))
+        }
+        [month, year] => {
+            let month = name(month, &MONTHS).ok_or_else(unclear)? + 1;
+            let year = year.parse().ok().filter(|_| year.len() == 4).ok_or_else(unclear)?;
+            last(year, month)
+        }
+        _ => None,
+    };
+    date.ok_or_else(unclear)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,7 +420,7 @@ mod tests {
         check("2026-11-22 09:00", Ok("2026-11-22T09:00:00+01:00"));
         check("2026-11-22T09:00:30", Ok("2026-11-22T09:00:30+01:00"));
         check("2026-11-22 9am", Ok("2026-11-22T09:00:00+01:00"));
-        check("2026-11-22", Err("no time of day"));
+        check("2026-11-22", Ok("2026-11-22T09:00:00+01:00"));
         check("9", Err("not clear"));
     }
 
@@ -371,6 +452,43 @@ mod tests {
     }
 
     #[test]
+    fn a_day_alone_is_its_morning() {
+        check("tomorrow", Ok("2026-11-22T09:00:00+01:00"));
+        check("friday", Ok("2026-11-27T09:00:00+01:00"));
+        check("saturday", Ok("2026-11-28T09:00:00+01:00"));
+        check("today", Err("has passed"));
+        check("Dec 31", Ok("2026-12-31T09:00:00+01:00"));
+        check("31 December 2027", Ok("2027-12-31T09:00:00+01:00"));
+        check("31.12.2026", Ok("2026-12-31T09:00:00+01:00"));
+        check("5.1.2027 18:30", Ok("2027-01-05T18:30:00+01:00"));
+        check("1.2.", Ok("2027-02-01T09:00:00+01:00"));
+        check("at noon on 24.12.", Ok("2026-12-24T12:00:00+01:00"));
+        for (text, words) in [("31.2.2027", "no such date"), ("31.12", "`31.12`"), ("1.2.27", "`1.2.27`")] {
+            check(text, Err(words));
+        }
+    }
+
+    #[test]
+    fn noon_midnight_and_ends() {
+        check("midnight", Ok("2026-11-22T00:00:00+01:00"));
+        check("at midnight", Ok("2026-11-22T00:00:00+01:00"));
+        check("tomorrow midnight", Err("begins a day and ends another"));
+        check("noon", Err("has passed"));
+        check("end of month", Ok("2026-11-30T09:00:00+01:00"));
+        check("end of the month at 18:00", Ok("2026-11-30T18:00:00+01:00"));
+        check("end of this year", Ok("2026-12-31T09:00:00+01:00"));
+        check("end of february", Ok("2027-02-28T09:00:00+01:00"));
+        check("end of feb 2028 noon", Ok("2028-02-29T12:00:00+01:00"));
+        for text in ["end of week", "end", "end of friday", "end of next month", "end of month friday"] {
+            check(text, Err("not clear"));
+        }
+        let shown =
+            |text, unsaid| any(text, unsaid, NOW.parse().unwrap(), chrono_tz::Europe::Berlin).unwrap().to_rfc3339();
+        assert_eq!(shown("friday", BEGINS), "2026-11-27T00:00:00+01:00");
+        assert_eq!(shown("friday", ENDS), "2026-11-27T23:59:59+01:00");
+    }
+
+    #[test]
     fn spans_from_now() {
         check("in 20 minutes", Ok("2026-11-21T14:16:00+01:00"));
         check("20 minutes", Ok("2026-11-21T14:16:00+01:00"));
@@ -391,8 +509,6 @@ mod tests {
         check("9am", Err("has passed"));
         check("2026-11-20 09:00", Err("has passed"));
         check("2020-01-01T00:00:00Z", Err("has passed"));
-        check("tomorrow", Err("no time of day"));
-        check("friday", Err("no time of day"));
         check("", Err("cannot read"));
         check("soon", Err("`soon`"));
         check("soon 9am", Err("`soon`"));
@@ -421,14 +537,16 @@ mod tests {
     #[test]
     fn the_hour_that_the_clocks_skip_or_repeat() {
         check("2027-03-28 02:30", Err("skip it"));
+        let skipped = future("2027-03-28 02:30", NOW.parse().unwrap(), chrono_tz::Europe::Berlin).unwrap_err();
+        assert_eq!(skipped.hints, ["write the time with its offset, as in `2027-03-28T03:30:00+02:00`"]);
         check("2027-10-31 02:30", Err("repeat it"));
         check("2027-03-28 03:30", Ok("2027-03-28T03:30:00+02:00"));
     }
 
     proptest::proptest! {
         #[test]
-        fn never_panics(text in r"(in |at |next |[0-9]{1,12} ?|am|pm|mon|tuesday |dec |:|\.|days |months |\PC){0,8}") {
-            let _ = any(&text, NOW.parse().unwrap(), chrono_tz::Europe::Berlin);
+        fn never_panics(text in r"(in |at |next |[0-9]{1,12} ?|am|pm|mon|tuesday |dec |end |month|31\.12\.|midnight|:|\.|days |months |\PC){0,8}") {
+            let _ = any(&text, MORNING, NOW.parse().unwrap(), chrono_tz::Europe::Berlin);
         }
     }
 }

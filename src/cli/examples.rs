@@ -49,10 +49,10 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     (
         "routine add",
         [
-            "ollim-bot routine add 'Sort the mail' --cron '30 8 * * 1-5' --background",
-            "ollim-bot routine add 'Tidy notes/' --cron @weekly --background --allowed-tools 'Edit(notes/**)'",
+            "ollim-bot routine add 'Sort the mail' --cron 'weekdays at 8:30' --background",
+            "ollim-bot routine add 'Tidy notes/' --every 6h --background --allowed-tools 'Edit(notes/**)'",
         ],
-        "",
+        "Times: 'daily at 9', 'monday and friday 18:00', 'monthly on the 1st at 9', '30 8 * * 1-5', @weekly.",
     ),
     ("routine list", ["ollim-bot routine list", "ollim-bot routine list --json | jq '.[].id'"], ""),
     ("routine show", ["ollim-bot routine show morning-mail", "ollim-bot routine show morning-mail --json"], ""),
@@ -74,7 +74,7 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
             "ollim-bot reminder add 'Check the oven' --in 20m",
             "ollim-bot reminder add 'Call the dentist' --at 'tomorrow 9am'",
         ],
-        "",
+        "Times: 18:30, midnight, tomorrow, 'friday noon', 'end of month', 'Dec 31', 31.12.2026. A day alone is 9:00.",
     ),
     ("reminder list", ["ollim-bot reminder list", "ollim-bot reminder list --json | jq '.[].id'"], ""),
     ("reminder show", ["ollim-bot reminder show check-the-oven", "ollim-bot reminder show check --json"], ""),

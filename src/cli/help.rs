@@ -71,7 +71,8 @@ The service
   completions       ollim-bot completions bash
   help              ollim-bot help reminder add                (all flags of a command)
 
-Times: 20m, 1h30m, 2026-11-22T09:00+01:00, '2026-11-22 09:00', 'tomorrow 9am', 'friday 18:30'.
+Times: 20m, 1h30m, 'tomorrow 9am', 'friday 18:30', 'end of month', '2026-12-31 09:00';
+of routines: 'weekdays at 8:30', 'monthly on the 1st at 9', '30 8 * * 1-5'. A day alone is 9:00.
 Commands that show something take --json. Exit codes: 0 done, 1 yours to fix, 2 ours.
 ";
 

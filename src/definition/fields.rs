@@ -125,6 +125,8 @@ pub struct Flag {
     pub alias: Option<&'static str>,
     /// What its argument is called in help.
     pub argument: &'static str,
+    /// What stands before its argument in the value.
+    pub before: &'static str,
     /// The value that it sets; `None`: its argument.
     pub sets: Option<fn() -> FieldValue>,
     /// `None`: the field's.
@@ -135,7 +137,7 @@ pub struct Flag {
 
 /// A flag with an argument.
 const fn takes(long: &'static str, argument: &'static str) -> Flag {
-    Flag { long, short: None, alias: None, argument, sets: None, help: None, hidden: false }
+    Flag { long, short: None, alias: None, argument, before: "", sets: None, help: None, hidden: false }
 }
 
 /// A flag without one.
@@ -156,6 +158,9 @@ impl Flag {
     }
     const fn help(self, help: &'static str) -> Self {
         Self { help: Some(help), ..self }
+    }
+    const fn before(self, before: &'static str) -> Self {
+        Self { before, ..self }
     }
     const fn hidden(self) -> Self {
         Self { hidden: true, ..self }

@@ -100,6 +100,33 @@ fn an_id_that_has_run_is_not_given_to_another_job() {
     assert_eq!(bot.run([&oven[..], &["--id", "check-the-oven"]].concat()).code, 1);
 }
 
+#[test]
+fn a_phrase_becomes_a_cron_expression_and_is_shown_back() {
+    let bot = TestBot::new();
+    let added = bot.ok(["routine", "add", "Sort the mail", "--cron", "weekdays at 8:30"]);
+    let times =
+        added.lines().find_map(|line| line.strip_prefix("  30 8 * * 1-5: ")).unwrap_or_else(|| panic!("{added}"));
+    assert_eq!(times.split(", ").filter(|time| time.contains(" 08:30 ")).count(), 3, "{added}");
+    assert!(bot.read("routines/sort-the-mail.md").unwrap().contains("cron: 30 8 * * 1-5\n"));
+    let edited = bot.ok(["routine", "edit", "sort-the-mail", "--every", "2h"]);
+    assert!(edited.contains("\n  0 */2 * * *: "), "{edited}");
+    assert!(bot.read("routines/sort-the-mail.md").unwrap().contains("cron: 0 */2 * * *\n"));
+    insta::assert_snapshot!(typed(&bot, &["routine", "edit", "sort-the-mail", "--every", "90m"]), @"
+    exit: 1
+    -- stderr
+    error: cannot make a cron expression of `every 90m`: cron's steps begin anew with each hour and day, and only a span that divides one stays even
+    hint: write `daily at 9`, `weekdays at 8:30`, `monday and friday 18:00`, `monthly on the 1st at 9`, `every 2h`, or a cron expression like `30 8 * * 1-5`
+    ");
+    insta::assert_snapshot!(typed(&bot, &["routine", "add", "x"]), @"
+    exit: 1
+    -- stderr
+    error: a routine needs its times
+    hint: say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, or `--every 2h`
+    ");
+    assert_eq!(bot.run(["routine", "add", "x", "--every", "2h", "--cron", "@daily"]).code, 1);
+    assert_eq!(bot.names("routines").len(), 1);
+}
+
 /// Two skills.
 fn skills(bot: &TestBot) {
     for name in ["mail", "notes"] {

@@ -20,7 +20,7 @@ pub struct FieldFlags<C>(pub Vec<FieldChange>, PhantomData<C>);
 pub trait Sets {
     /// The fields that it has flags for.
     const ON: &'static [On];
-    /// Whether it makes a file: then it has the required flags, and those that only the program uses.
+    /// Whether it makes a file: then it has the flags that only the program uses, too.
     const MAKES: bool;
 }
 
@@ -60,7 +60,7 @@ impl<C: Sets> FieldFlags<C> {
 
 impl<C: Sets> Args for FieldFlags<C> {
     fn augment_args(command: Command) -> Command {
-        Self::flags().fold(command, |command, (field, flag)| command.arg(arg(field, flag, C::MAKES)))
+        Self::flags().fold(command, |command, (field, flag)| command.arg(arg(field, flag)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -73,7 +73,7 @@ impl<C: Sets> FromArgMatches for FieldFlags<C> {
         let given = Self::flags().filter_map(|(field, flag)| {
             let value = match flag.sets {
                 Some(sets) => matches.get_flag(flag.long).then(sets),
-                None => argument(field.shape, flag.long, matches),
+                None => argument(field.shape, flag, matches),
             };
             value.map(|value| FieldChange { field, value, called: format!("--{}", flag.long) })
         });
@@ -92,7 +92,7 @@ impl<C> fmt::Debug for FieldFlags<C> {
     }
 }
 
-fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
+fn arg(field: &'static Field, flag: &'static Flag) -> Arg {
     let others = field.flags.iter().filter(|other| other.long != flag.long).map(|other| other.long);
     let arg = Arg::new(flag.long)
         .long(flag.long)
@@ -100,7 +100,6 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
         .visible_alias(flag.alias)
         .help(flag.help.unwrap_or(field.help).trim())
         .hide(flag.hidden)
-        .required(field.required && makes)
         .conflicts_with_all(others);
     if flag.sets.is_some() {
         return arg.action(ArgAction::SetTrue);
@@ -118,13 +117,15 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
 }
 
 /// The argument of a flag as a value of its field.
-fn argument(shape: Shape, flag: &str, matches: &ArgMatches) -> Option<FieldValue> {
+fn argument(shape: Shape, Flag { long: flag, before, .. }: &Flag, matches: &ArgMatches) -> Option<FieldValue> {
     match shape {
         Shape::Flag => matches.get_one::<bool>(flag).copied().map(FieldValue::Flag),
         Shape::Count => matches.get_one::<u32>(flag).copied().map(FieldValue::Count),
         Shape::Amount => matches.get_one::<f64>(flag).copied().map(FieldValue::Amount),
         Shape::Span => matches.get_one::<Duration>(flag).copied().map(FieldValue::Span),
-        Shape::Text | Shape::Word(_) => matches.get_one::<String>(flag).cloned().map(FieldValue::Text),
+        Shape::Text | Shape::Word(_) => {
+            matches.get_one::<String>(flag).map(|text| FieldValue::Text(format!("{before}{text}")))
+        }
         Shape::Texts => Some(FieldValue::Texts(list(matches.get_many::<String>(flag)?.cloned().collect()))),
     }
 }

@@ -12,7 +12,7 @@ use crate::definition::{Background, Chain, Definition, Draft, Kind, Trigger};
 
 /// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
 pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
-    let Recorded { job, warnings, chain, is_new } = recorded;
+    let Recorded { job, warnings, chain, is_new, times } = recorded;
     for warning in warnings {
         output.note(check::problem(warning));
     }
@@ -25,6 +25,10 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
         None => "disabled".to_owned(),
     };
     output.line(format!("scheduled {}: {when}", name(job)));
+    if let (Trigger::Routine { cron, .. }, false) = (&job.definition.trigger, times.is_empty()) {
+        let times: Vec<String> = times.iter().map(|at| times::local(*at, view.now, job.definition.zone)).collect();
+        output.line(format!("  {}: {}", plain(cron), times.join(", ")));
+    }
     if *is_new {
         output.line(format!("  {}", plain(&view.home.join(&job.definition.file).display().to_string())));
     }

@@ -114,7 +114,11 @@ fields! {
     /// Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
     cron: Option<String> = None, |v: &V| v.cron(), {
         on: On::Routine, required: true, example: "'30 8 * * 1-5'", may_be_empty: true,
-        flags: &[takes("cron", "EXPR")],
+        flags: &[
+            takes("cron", "WHEN").help("When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`, `monthly on the 1st at 9`"),
+            takes("every", "SPAN").before("every ").help("The same, as a span that divides an hour or a day: `2h`, `15m`"),
+        ],
+        details: "`add` and `edit` take [phrases](#times) too, and write the expression.",
     }
     /// When it fires: a time with its offset, or a local time of `timezone`
     run_at: Option<DateTime<FixedOffset>> = None, |v: &V| v.instant(), {

@@ -4,7 +4,6 @@ use super::*;
 use crate::definition::{Store, When};
 use crate::policy::ToolPattern;
 use chrono::TimeZone as _;
-use proptest::prelude::*;
 use std::os::unix::fs::symlink;
 
 struct Folder {
