@@ -1,14 +1,15 @@
 //! A new definition: a file like one that a person would write.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{App, FieldChange, Job, Recorded, When, recurrence, runs, when};
+use super::{App, FieldChange, Job, Outcome, Recorded, When, recurrence, runs, when};
 use crate::clock::whole_second;
-use crate::definition::{self, DefinitionId, Draft, FieldValue, Kind, Trigger, Written};
+use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Trigger, Written};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 
@@ -32,6 +33,31 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
     let written = definition::create(&app.home, &draft, is_known(app), &app.defaults()?)?;
     let recorded = recorded(written, app);
     Ok(Recorded { is_new: true, times: next_times(&recorded.job), ..recorded })
+}
+
+/// A text for an editor, with what was said of the new definition.
+pub(super) fn template(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Outcome, Refusal> {
+    app.require_home()?;
+    if draft.kind == Kind::Reminder {
+        let zone = draft.timezone.map_or_else(|| app.zone(), Ok)?;
+        let tomorrow = When::At("tomorrow".to_owned());
+        let at = time(when.unwrap_or(&tomorrow), app.now(), zone)?;
+        draft.run_at = Some(whole_second(at).fixed_offset());
+    }
+    let file = Path::new(&format!("{}s", draft.kind)).join("new.md");
+    Ok(Outcome::File { file, text: draft.template() })
+}
+
+/// Writes what an editor has made of a template.
+pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Result<Outcome, Refusal> {
+    match definition::create_from(&app.home, kind, text, template, is_known(app), &app.defaults()?) {
+        Ok(written) => {
+            let recorded = recorded(written, app);
+            Ok(Outcome::Scheduled(Recorded { is_new: true, times: next_times(&recorded.job), ..recorded }))
+        }
+        Err(DefinitionError::Invalid { problems }) => Ok(Outcome::Invalid(problems)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether the journal knows an id: what ran under it before is not to be taken for what runs now.
@@ -98,7 +124,6 @@ impl FieldChange {
     /// # Errors
     /// When a value is none of its field's, or fields exclude each other.
     pub fn draft(kind: Kind, message: String, fields: &[Self]) -> Result<Draft, Refusal> {
-        require_task(&message)?;
         not_together(fields)?;
         let mut draft = Draft::empty(kind, message);
         let background = fields.iter().any(|change| change.field.name == "background");

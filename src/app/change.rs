@@ -1,18 +1,20 @@
-//! Changes to a definition that is there: enable, disable, cancel, snooze, retry.
+//! Changes to a definition that is there, or was: enable, disable, resume, cancel, snooze, retry.
 
+use std::path::Path;
 use std::time::Duration;
 
-use chrono::Timelike as _;
+use chrono::{DateTime, Timelike as _, Utc};
 
-use super::{App, Caller, Job, Outcome, Recorded, add, jobs, restore, runs};
+use super::{App, Caller, Job, Outcome, Recorded, ServiceCommand, When, add, edit, jobs, restore, runs, service};
 use crate::clock::whole_second;
-use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind};
+use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind, Loaded, Problem};
+use crate::journal::RunFilter;
 use crate::refusal::Refusal;
 
-/// Lets a routine fire, or keeps it from firing.
-pub(super) fn set_enabled(id: &str, enabled: bool, app: &App) -> Result<Outcome, Refusal> {
+/// Lets a definition fire, or keeps it from firing.
+pub(super) fn set_enabled(kind: Option<Kind>, id: &str, enabled: bool, app: &App) -> Result<Outcome, Refusal> {
     let loaded = app.load()?;
-    let found = jobs::find(id, Some(Kind::Routine), &loaded)?;
+    let found = jobs::find(id, kind, &loaded)?;
     if found.enabled == enabled {
         return Ok(Outcome::Unchanged { id: found.id.clone(), enabled });
     }
@@ -24,21 +26,42 @@ pub(super) fn set_enabled(id: &str, enabled: bool, app: &App) -> Result<Outcome,
     Ok(if enabled { Outcome::Scheduled(recorded) } else { Outcome::Disabled(recorded) })
 }
 
-/// Deletes a definition's file.
-pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Job, Refusal> {
-    let loaded = app.load()?;
-    let found = jobs::find(id, Some(kind), &loaded)?;
-    app.may_change([&*found])?;
-    if !definition::remove(&app.home, &found.file)? {
-        return Err(Refusal::user(format!("{} is gone already", found.file.display())));
+/// Lets a definition fire again: one that its file keeps from firing, else one that is paused after failures.
+pub(super) fn resume(id: &str, app: &App) -> Result<Outcome, Refusal> {
+    let found = jobs::find(id, None, &app.load()?)?;
+    if !found.enabled {
+        return set_enabled(None, found.id.as_str(), true, app);
     }
-    Ok(Job::of(found, app.now()))
+    service::ask(ServiceCommand::Resume { id: Some(found.id.clone()) }, app).map(Outcome::Service)
 }
 
-/// Lets a reminder fire so long from now instead. Its file keeps everything else.
+/// Deletes a definition's file. One with an error is the person's to remove.
+pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal> {
+    let loaded = app.load()?;
+    let gone = |file: &Path| Refusal::user(format!("{} is gone already", file.display()));
+    let found = match (jobs::find(id, Some(kind), &loaded), &app.caller) {
+        (Ok(found), _) => found,
+        (Err(none), Caller::Run(_)) => return Err(none),
+        (Err(_), Caller::Person) => {
+            let file = edit::path_of(Some(kind), id, &loaded)?;
+            let removed = definition::remove(&app.home, &file)?;
+            return if removed { Ok(Outcome::FileRemoved(file)) } else { Err(gone(&file)) };
+        }
+    };
+    app.may_change([&*found])?;
+    if !definition::remove(&app.home, &found.file)? {
+        return Err(gone(&found.file));
+    }
+    Ok(Outcome::Cancelled(Job::of(found, app.now())))
+}
+
+/// Lets a reminder fire so long from now instead: its file keeps everything else. One that has fired comes back.
 pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<Recorded, Refusal> {
     let loaded = app.load()?;
-    let found = jobs::find(id, Some(Kind::Reminder), &loaded)?;
+    let found = match jobs::find(id, Some(Kind::Reminder), &loaded) {
+        Ok(found) => found,
+        Err(none) => return snooze_fired(id, span, &loaded, app)?.ok_or(none),
+    };
     app.may_change([&*found])?;
     let run_at = whole_second(add::later(app.now(), span, found.zone)?);
     let value = Some(FieldValue::Text(run_at.to_rfc3339()));
@@ -46,18 +69,42 @@ pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<Recorded, Re
     Ok(add::recorded(written, app))
 }
 
+/// Brings back what has fired under this id, whether it has done its work or failed. `None`: nothing has, or its file is there.
+fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<Option<Recorded>, Refusal> {
+    let known = DefinitionId::new(id);
+    let is_there = |problem: &Problem| problem.id.as_ref() == Some(&known);
+    if loaded.definitions.contains_key(&known) || loaded.problems.iter().any(is_there) {
+        return Ok(None);
+    }
+    let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
+    if failed.iter().any(|failed| failed.parsed.definition.as_ref().is_some_and(|failed| failed.id == known)) {
+        return bring_back(&known, add::later(app.now(), span, app.zone()?)?.to_utc(), app).map(Some);
+    }
+    let filter = RunFilter { id: Some(known), limit: Some(1), ..RunFilter::default() };
+    let latest = runs::open(app).ok().map(|journal| journal.runs(&filter)).transpose()?.unwrap_or_default();
+    match latest.first() {
+        Some(run) if run.kind == Kind::Reminder => {
+            restore::restore(run.run.as_str(), Some(&When::In(span)), app).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Brings back a failed reminder. It is due now.
 pub(super) fn retry(id: &str, app: &App) -> Result<Recorded, Refusal> {
     app.require_home()?;
-    let now = app.now();
-    let id = DefinitionId::new(id);
-    may_bring_back(&id, app)?;
-    restore::require_absent(&id, app)?;
+    bring_back(&DefinitionId::new(id), app.now(), app)
+}
+
+/// Brings back a failed reminder, due at a time or as soon after as it has not had.
+fn bring_back(id: &DefinitionId, at: DateTime<Utc>, app: &App) -> Result<Recorded, Refusal> {
+    may_bring_back(id, app)?;
+    restore::require_absent(id, app)?;
     let _making = app.one_more()?;
-    let at = restore::unused(&id, now.with_nanosecond(0).unwrap_or(now), &runs::open(app)?)?;
+    let at = restore::unused(id, at.with_nanosecond(0).unwrap_or(at), &runs::open(app)?)?;
     let at = at.with_timezone(&app.zone()?).fixed_offset();
-    match definition::restore_failed(&app.home, &id, at, &app.defaults()?) {
-        Err(DefinitionError::NotFound { .. }) => Err(no_such_failed(&id, app)?),
+    match definition::restore_failed(&app.home, id, at, &app.defaults()?) {
+        Err(DefinitionError::NotFound { .. }) => Err(no_such_failed(id, app)?),
         other => Ok(add::recorded(other?, app)),
     }
 }

@@ -128,10 +128,26 @@ pub enum Command {
     },
     /// The text of a definition's file, valid or not, for an editor.
     FileOf {
-        /// Its kind.
-        kind: Kind,
+        /// Its kind; `None`: either.
+        kind: Option<Kind>,
         /// Its id or file.
         id: String,
+    },
+    /// A text for an editor, from which a new definition is made.
+    Template {
+        /// What was said of it.
+        draft: Box<Draft>,
+        /// A reminder's time.
+        when: Option<When>,
+    },
+    /// Write a new definition from a text.
+    AddText {
+        /// Its kind.
+        kind: Kind,
+        /// The text.
+        text: String,
+        /// The template that it was made of, whose comments are left out.
+        template: String,
     },
     /// Put a new text in the place of a definition's, if it is valid and the old one still stands.
     Replace {
@@ -142,21 +158,28 @@ pub enum Command {
         /// The new text.
         new: String,
     },
-    /// Let a routine fire, or keep it from firing.
+    /// Let a definition fire, or keep it from firing.
     SetEnabled {
+        /// Its kind; `None`: either.
+        kind: Option<Kind>,
         /// Its id.
         id: String,
         /// Whether it fires.
         enabled: bool,
     },
-    /// Delete a definition's file.
+    /// Let a definition fire again that was paused, by the person or after failures.
+    Resume {
+        /// Its id.
+        id: String,
+    },
+    /// Delete a definition's file, valid or not.
     Cancel {
         /// Its kind.
         kind: Kind,
         /// Its id.
         id: String,
     },
-    /// Let a reminder fire so long from now instead.
+    /// Let a reminder fire so long from now instead, or again.
     Snooze {
         /// Its id.
         id: String,

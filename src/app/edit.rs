@@ -8,7 +8,7 @@ use super::{App, Caller, FieldChange, FieldChanges, Outcome, Recorded, jobs};
 use crate::clock::whole_second;
 use crate::definition::fields::On;
 use crate::definition::{
-    self, Definition, DefinitionError, DefinitionId, FieldValue, Kind, Loaded, Problem, Severity, Written,
+    self, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Loaded, Problem, Severity, Written,
 };
 use crate::refusal::Refusal;
 
@@ -75,14 +75,16 @@ fn fields(
         }
         // The value takes the place of one that excludes it.
         fields.extend(field.not_with.map(|other| (other, None)));
-        // An empty text takes the line out: the default holds again.
-        fields.push((field.name, Some(value).filter(|value| *value != FieldValue::Text(String::new()))));
+        // An empty text takes the line out, and so does the default: it holds again.
+        let default = (field.show)(&Draft::empty(found.kind(), String::new()));
+        let is_unset = value == FieldValue::Text(String::new()) || Some(&value) == default.as_ref();
+        fields.push((field.name, Some(value).filter(|_| !is_unset)));
     }
     Ok(fields)
 }
 
 /// The text of a definition's file, valid or not.
-pub(super) fn file_of(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal> {
+pub(super) fn file_of(kind: Option<Kind>, id: &str, app: &App) -> Result<Outcome, Refusal> {
     let file = path_of(kind, id, &app.load()?)?;
     let gone = || DefinitionError::NotFound { file: file.clone() };
     let text = definition::read_text(&app.home, &file)?.ok_or_else(gone)?;
@@ -118,19 +120,27 @@ fn invalid(file: &Path, message: String) -> DefinitionError {
 }
 
 /// The file of this id or path, valid or not.
-fn path_of(kind: Kind, id: &str, loaded: &Loaded) -> Result<PathBuf, Refusal> {
-    let named = |known: &DefinitionId, file: &Path| known.as_str() == id || file.as_os_str() == id;
+pub(super) fn path_of(kind: Option<Kind>, id: &str, loaded: &Loaded) -> Result<PathBuf, Refusal> {
+    let named = |known: &DefinitionId, file: &Path| {
+        known.as_str() == id || file.as_os_str() == id || jobs::stem(file) == Some(id)
+    };
     let valid = loaded.definitions.values().filter(|known| named(&known.id, &known.file)).map(|known| &known.file);
     let wrong = loaded.problems.iter().filter(|problem| match &problem.id {
         Some(known) => named(known, &problem.file),
         None => false,
     });
+    // An id comes before the name of another file.
+    if let Some(exact) =
+        loaded.definitions.get(&DefinitionId::new(id)).filter(|found| kind.is_none_or(|kind| found.kind() == kind))
+    {
+        return Ok(exact.file.clone());
+    }
     let mut files: Vec<&PathBuf> = valid.chain(wrong.map(|problem| &problem.file)).collect();
-    files.retain(|file| file.starts_with(format!("{kind}s")));
+    files.retain(|file| kind.is_none_or(|kind| file.starts_with(format!("{kind}s"))));
     files.sort();
     files.dedup();
     match files[..] {
-        [] => Ok(jobs::find(id, Some(kind), loaded)?.file.clone()),
+        [] => Ok(jobs::find(id, kind, loaded)?.file.clone()),
         [one] => Ok(one.clone()),
         _ => {
             let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

@@ -57,6 +57,9 @@ impl Command {
             Self::Spawn(_) => Effect::Spawns,
             Self::FollowUp { .. } => Effect::FollowsUp,
             Self::FileOf { .. }
+            | Self::Template { .. }
+            | Self::AddText { .. }
+            | Self::Resume { .. }
             | Self::Replace { .. }
             | Self::ProlongChain { .. }
             // It says where the login comes from, and runs programs of the person's.

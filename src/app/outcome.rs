@@ -90,6 +90,8 @@ pub enum Outcome {
     ChangedMeanwhile,
     /// A definition's file was deleted.
     Cancelled(Job),
+    /// A file with an error was deleted; relative to the data folder.
+    FileRemoved(PathBuf),
     /// What the run's agent is told of its chain's next check.
     FollowUp(String),
     /// The files that were made, relative to the data folder.

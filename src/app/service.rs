@@ -200,9 +200,6 @@ pub(super) fn ask(command: ServiceCommand, app: &App) -> Result<ServiceReply, Re
 /// The same with the whole ids of what it names: the beginning of one is enough, and what nobody knows is said as such.
 pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand, Refusal> {
     Ok(match command {
-        ServiceCommand::Resume { id: Some(id) } => {
-            ServiceCommand::Resume { id: Some(jobs::find(id.as_str(), None, &app.load()?)?.id.clone()) }
-        }
         ServiceCommand::CancelRun { run } => {
             ServiceCommand::CancelRun { run: runs::named(run.as_str(), &runs::open(app)?)?.run }
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::args::{self, Changes, ExplainArgs, ReminderAdd, RoutineAdd, SpawnArgs, ToolArgs};
+use super::args::{self, Changes, ExplainArgs, ReminderAdd, RoutineAdd, SpawnArgs, Text, ToolArgs};
 use crate::app::{Command, Each, FieldChange, FieldChanges, LogFilter, ServiceCommand, When};
-use crate::definition::{DefinitionId, Kind};
+use crate::definition::{DefinitionId, Draft, Kind};
 use crate::journal::{RunFilter, RunId};
 use crate::policy::{BOT, ToolLists};
 use crate::refusal::Refusal;
@@ -18,6 +18,8 @@ use crate::run::spawn::SpawnRequest;
 pub enum Typed {
     /// Something of the application, whoever asks.
     App(Command),
+    /// The same of several jobs: each is done or refused by itself.
+    Each(Vec<Command>),
     /// Something of this process.
     Own(Own),
 }
@@ -37,15 +39,22 @@ pub enum Own {
     SetBudget(u32),
     /// Opens an editor.
     Edit {
-        /// Its kind.
-        kind: Kind,
+        /// Its kind; `None`: either.
+        kind: Option<Kind>,
         /// Its id, or its file.
         id: String,
+    },
+    /// Opens an editor for a new definition.
+    New {
+        /// What was said of it.
+        draft: Box<Draft>,
+        /// A reminder's time.
+        when: Option<When>,
     },
     /// Fires by the service, or by one that is started for it.
     Fire {
         /// What.
-        id: String,
+        ids: Vec<String>,
         /// Whether the run is shown, and waited for.
         wait: bool,
     },
@@ -88,15 +97,18 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Man { folder }) => return Ok(Typed::Own(Own::Man(folder))),
         Some(args::Command::Run(args)) => return Ok(Typed::Own(Own::Run(args))),
         Some(args::Command::External(words)) => return Ok(Typed::Own(Own::External(words))),
-        Some(args::Command::Fire { id, wait, dry_run: false }) => return Ok(Typed::Own(Own::Fire { id, wait })),
+        Some(args::Command::Fire { ids, wait, dry_run: false }) => return Ok(Typed::Own(Own::Fire { ids, wait })),
+        Some(args::Command::Fire { ids, dry_run: true, .. }) => {
+            return Ok(each(ids, |id| Command::DryRun { id }));
+        }
+        Some(args::Command::Edit { id }) => return Ok(Typed::Own(Own::Edit { kind: None, id })),
         Some(args::Command::Chat { text, history }) => return Ok(Typed::Own(Own::Chat { text, history })),
-        Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
-        Some(args::Command::Budget { set: None }) => Command::Budget,
         Some(args::Command::Channels { command: None }) => Command::Channels,
         Some(args::Command::Channels { command: Some(args::Channels::Test { name }) }) => {
             Command::Service(ServiceCommand::TestChannel { name })
         }
-        Some(args::Command::Fire { id, dry_run: true, .. }) => Command::DryRun { id },
+        Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
+        Some(args::Command::Budget { set: None }) => Command::Budget,
         Some(args::Command::Runs(args)) => match args.command {
             Some(Runs::Follow { target }) => return Ok(Typed::Own(Own::Follow(target))),
             Some(Runs::Show { run, transcript }) => Command::Run { run, full: transcript },
@@ -143,10 +155,12 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Policy(Policy::Show { definition })) => Command::ShowPolicy { definition },
         Some(args::Command::Policy(Policy::Explain(args))) => explain(args)?,
         Some(args::Command::CancelRun { run }) => Command::Service(ServiceCommand::CancelRun { run: RunId::new(run) }),
-        Some(args::Command::Pause) => Command::Service(ServiceCommand::Pause),
-        Some(args::Command::Resume { id }) => {
-            Command::Service(ServiceCommand::Resume { id: id.map(DefinitionId::new) })
+        Some(args::Command::Pause { ids }) if ids.is_empty() => Command::Service(ServiceCommand::Pause),
+        Some(args::Command::Pause { ids }) => {
+            return Ok(each(ids, |id| Command::SetEnabled { kind: None, id, enabled: false }));
         }
+        Some(args::Command::Resume { ids }) if ids.is_empty() => Command::Service(ServiceCommand::Resume { id: None }),
+        Some(args::Command::Resume { ids }) => return Ok(each(ids, |id| Command::Resume { id })),
         Some(args::Command::FollowUpChain { chain: None, delay }) => Command::FollowUp { delay },
         Some(args::Command::FollowUpChain { chain: Some(chain), delay }) => Command::ProlongChain { chain, delay },
         Some(args::Command::Routine(routine)) => return of_routine(routine, folder),
@@ -166,14 +180,19 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Re
         Routine::List => Command::List(kind),
         Routine::Show { id } => Command::Show { kind, id },
         Routine::Add(args) => {
-            let RoutineAdd { text, message, fields } = *args;
-            let draft = Box::new(FieldChange::draft(kind, body(text.or(message), folder)?, &fields.0)?);
+            let RoutineAdd { text, fields } = *args;
+            let text = body(text, folder)?;
+            let is_new = text.is_none();
+            let draft = Box::new(FieldChange::draft(kind, text.unwrap_or_default(), &fields.0)?);
+            if is_new {
+                return Ok(Typed::Own(Own::New { draft, when: None }));
+            }
             Command::Add { draft, when: None }
         }
         Routine::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
-        Routine::Enable { id } => Command::SetEnabled { id, enabled: true },
-        Routine::Disable { id } => Command::SetEnabled { id, enabled: false },
-        Routine::Cancel { id } => Command::Cancel { kind, id },
+        Routine::Enable { id } => Command::SetEnabled { kind: Some(kind), id, enabled: true },
+        Routine::Disable { id } => Command::SetEnabled { kind: Some(kind), id, enabled: false },
+        Routine::Cancel { ids } => return Ok(each(ids, |id| Command::Cancel { kind, id })),
     }))
 }
 
@@ -184,15 +203,21 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
         Reminder::List => Command::List(kind),
         Reminder::Show { id } => Command::Show { kind, id },
         Reminder::Add(args) => {
-            let ReminderAdd { text, message, delay, span, at, fields } = *args;
+            let ReminderAdd { text, delay, span, at, fields } = *args;
             let minutes = |minutes: u32| Duration::from_secs(u64::from(minutes) * 60);
-            let draft = Box::new(FieldChange::draft(kind, body(text.or(message), folder)?, &fields.0)?);
-            Command::Add { draft, when: when(span.or(delay.map(minutes)), at) }
+            let text = body(text, folder)?;
+            let is_new = text.is_none();
+            let draft = Box::new(FieldChange::draft(kind, text.unwrap_or_default(), &fields.0)?);
+            let when = when(span.or(delay.map(minutes)), at);
+            if is_new {
+                return Ok(Typed::Own(Own::New { draft, when }));
+            }
+            Command::Add { draft, when }
         }
         Reminder::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
-        Reminder::Snooze { id, span } => Command::Snooze { id, span },
+        Reminder::Snooze { ids, span } => return Ok(each(ids, |id| Command::Snooze { id, span })),
         Reminder::Restore { run, span, at } => Command::Restore { run, when: when(span, at) },
-        Reminder::Cancel { id } => Command::Cancel { kind, id },
+        Reminder::Cancel { ids } => return Ok(each(ids, |id| Command::Cancel { kind, id })),
         Reminder::Retry { id } => Command::Retry { id },
     }))
 }
@@ -201,23 +226,44 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
 fn edit(kind: Kind, id: String, changes: Changes) -> Typed {
     let Changes { message, span, at, fields } = changes;
     if message.is_none() && span.is_none() && at.is_none() && fields.0.is_empty() {
-        return Typed::Own(Own::Edit { kind, id });
+        return Typed::Own(Own::Edit { kind: Some(kind), id });
     }
     let changes = FieldChanges { message, when: when(span, at), fields: fields.0 };
     Typed::App(Command::Edit { kind, id, changes: Box::new(changes) })
 }
 
-/// The prompt as it was given; `-`: from standard input, which only the person's own process has.
-fn body(given: Option<String>, folder: Option<&Path>) -> Result<String, Refusal> {
-    match given {
-        Some(dash) if dash == "-" && folder.is_some() => std::io::read_to_string(std::io::stdin())
-            .map_err(|error| Refusal::user(format!("standard input cannot be read: {error}"))),
-        Some(dash) if dash == "-" => {
-            Err(Refusal::user("a job has no standard input to hand on").hint("give the text itself"))
-        }
-        Some(text) => Ok(text),
-        None => Ok(String::new()),
+/// The same of each of these; of one alone, a plain command.
+fn each(mut ids: Vec<String>, command: impl Fn(String) -> Command) -> Typed {
+    match ids.pop() {
+        Some(id) if ids.is_empty() => Typed::App(command(id)),
+        last => Typed::Each(ids.into_iter().chain(last).map(command).collect()),
     }
+}
+
+/// The prompt as it was given; `None`: it was not. Only the person's own process has standard input and files to read.
+fn body(given: Text, folder: Option<&Path>) -> Result<Option<String>, Refusal> {
+    let Text { text, message, file } = given;
+    let text = text.or(message);
+    let is_dash = text.as_deref() == Some("-");
+    if (is_dash || file.is_some()) && folder.is_none() {
+        return Err(Refusal::user("a job has no standard input and no files to hand on").hint("give the text itself"));
+    }
+    if let Some(file) = file {
+        let file = absolute(file, folder);
+        let read = std::fs::read_to_string(&file)
+            .map_err(|error| Refusal::user(format!("cannot read {}: {error}", file.display())))?;
+        if read.trim_start_matches(['\u{feff}', '\n', '\r', ' ']).starts_with("---") {
+            return Err(Refusal::user(format!("{} has a frontmatter, so it is a whole job", file.display())).hint(
+                "copy it into routines/ or reminders/ of the data folder; `ollim-bot check` says what is wrong with it",
+            ));
+        }
+        return Ok(Some(read));
+    }
+    if is_dash {
+        let read = std::io::read_to_string(std::io::stdin());
+        return read.map(Some).map_err(|error| Refusal::user(format!("standard input cannot be read: {error}")));
+    }
+    Ok(text)
 }
 
 fn when(span: Option<Duration>, at: Option<String>) -> Option<When> {

@@ -1,6 +1,6 @@
-//! `routine edit`, `reminder edit` without flags: a copy in the person's editor, put in the file's place when it is valid.
+//! The person's editor: `edit` without flags, whose copy is put in the file's place when it is valid, and `add` without a text.
 //!
-//! Nothing typed is ever lost: whatever keeps the copy from the file's place, the copy stays and is named.
+//! Nothing typed into a copy of a file is ever lost: whatever keeps it from the file's place, the copy stays and is named.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -11,28 +11,27 @@ use std::process::Command as Process;
 use super::args::Color;
 use super::output::{Output, STRONG, paint};
 use super::render::{self, View};
-use crate::app::{App, Caller, Command, Outcome};
+use crate::app::{App, Caller, Command, Outcome, When};
 use crate::channel::terminal::plain;
-use crate::definition::Kind;
+use crate::definition::{Draft, Kind, Problem};
 use crate::refusal::Refusal;
 
 /// Edits one definition, also one whose file has errors.
 ///
 /// # Errors
 /// When there is no such definition or no editor, what was written is not valid, or the file changed meanwhile.
-pub(super) fn edit(kind: Kind, id: &str, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
+pub(super) fn edit(kind: Option<Kind>, id: &str, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
+    let typed = kind.map_or_else(|| format!("edit {id}"), |kind| format!("{kind} edit {id}"));
     if let Caller::Run(_) = app.caller {
+        let kind = kind.map_or_else(|| "reminder".to_owned(), |kind| kind.to_string());
         return Err(Refusal::denied("nobody can use an editor inside a job")
             .hint(format!("name what to set, as in `ollim-bot {kind} edit {id} -m 'Look again'`")));
     }
     let Outcome::File { file, text: old } = app.execute(Command::FileOf { kind, id: id.to_owned() })? else {
         return Ok(());
     };
-    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| app.env.text(name)).ok_or_else(|| {
-        Refusal::user("there is no editor: neither VISUAL nor EDITOR is set")
-            .hint(format!("for example `EDITOR=nano ollim-bot {kind} edit {id}`"))
-            .hint(format!("or write {} with any program", app.home.root().join(&file).display()))
-    })?;
+    let editor = editor(&typed, app)
+        .map_err(|none| none.hint(format!("or write {} with any program", app.home.root().join(&file).display())))?;
     let copy = copy_of(&file, &old, app)?;
     let kept = |refusal: Refusal| refusal.hint(format!("what you wrote is kept in {}", copy.display()));
     loop {
@@ -43,8 +42,7 @@ pub(super) fn edit(kind: Kind, id: &str, app: &App, view: &View, output: &mut Ou
             }
             _ => kept(refusal),
         })?;
-        let new = fs::read_to_string(&copy)
-            .map_err(|error| kept(Refusal::user(format!("cannot read {}: {error}", copy.display()))))?;
+        let new = read(&copy).map_err(kept)?;
         if new == old {
             remove(&copy, output);
             output.note(format!("{} stays as it was", plain(&file.display().to_string())));
@@ -52,15 +50,9 @@ pub(super) fn edit(kind: Kind, id: &str, app: &App, view: &View, output: &mut Ou
         }
         match app.execute(Command::Replace { file: file.clone(), old: old.clone(), new }).map_err(kept)? {
             Outcome::Invalid(problems) => {
-                let mut wrong = Output::default();
-                for problem in &problems {
-                    wrong.note(render::problem(problem));
+                if !again(&problems, output) {
+                    return Err(kept(Refusal::user(format!("{} stays as it was", file.display()))));
                 }
-                if again(&mut wrong) {
-                    continue;
-                }
-                output.stderr.push_str(&wrong.stderr);
-                return Err(kept(Refusal::user(format!("{} stays as it was", file.display()))));
             }
             Outcome::ChangedMeanwhile => {
                 let changed = format!("{} was changed or removed by somebody else meanwhile", file.display());
@@ -73,6 +65,82 @@ pub(super) fn edit(kind: Kind, id: &str, app: &App, view: &View, output: &mut Ou
             }
         }
     }
+}
+
+/// Makes a definition of what is written into a template. Nothing stays of what is given up.
+///
+/// # Errors
+/// When nobody is there to write, there is no editor, or it was given up.
+pub(super) fn new(
+    draft: Draft,
+    when: Option<When>,
+    app: &App,
+    view: &View,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    let kind = draft.kind;
+    let no_text = || Refusal::user("no text was given").hint("say what is to be done: `-m 'Check the oven'`");
+    if matches!(app.caller, Caller::Run(_)) || !io::stdin().is_terminal() {
+        return Err(no_text());
+    }
+    let Outcome::File { file, text: template } = app.execute(Command::Template { draft: Box::new(draft), when })?
+    else {
+        return Ok(());
+    };
+    let editor = editor(&format!("{kind} add"), app)
+        .map_err(|none| none.hint("or give the text: `-m 'Check the oven'`, `--file FILE`"))?;
+    let copy = copy_of(&file, &template, app)?;
+    let made = write_new(kind, editor, &copy, &template, app, output);
+    remove(&copy, output);
+    render::render(made?, view, output);
+    Ok(())
+}
+
+/// Lets the person write until it is valid, or given up.
+fn write_new(
+    kind: Kind,
+    editor: &str,
+    copy: &Path,
+    template: &str,
+    app: &App,
+    output: &mut Output,
+) -> Result<Outcome, Refusal> {
+    loop {
+        run(editor, copy)?;
+        let text = read(copy)?;
+        if text == template || !has_text(&text) {
+            return Err(Refusal::user("nothing was made: no text was written"));
+        }
+        match app.execute(Command::AddText { kind, text, template: template.to_owned() })? {
+            Outcome::Invalid(problems) if again(&problems, output) => {}
+            Outcome::Invalid(_) => return Err(Refusal::user("nothing was made")),
+            made => return Ok(made),
+        }
+    }
+}
+
+/// Whether there is something below the frontmatter.
+fn has_text(text: &str) -> bool {
+    let mut fences = text.split_inclusive('\n').scan(0, |at, line| {
+        *at += line.len();
+        Some((*at, line.trim_end() == "---"))
+    });
+    match fences.by_ref().filter(|(_, is_fence)| *is_fence).nth(1) {
+        Some((end, _)) => !text[end..].trim().is_empty(),
+        None => !text.trim().is_empty(),
+    }
+}
+
+/// The person's editor; `typed`: the command for which it is wanted.
+fn editor<'a>(typed: &str, app: &'a App) -> Result<&'a str, Refusal> {
+    ["VISUAL", "EDITOR"].iter().find_map(|name| app.env.text(name)).ok_or_else(|| {
+        Refusal::user("there is no editor: neither VISUAL nor EDITOR is set")
+            .hint(format!("for example `EDITOR=nano ollim-bot {typed}`"))
+    })
+}
+
+fn read(copy: &Path) -> Result<String, Refusal> {
+    fs::read_to_string(copy).map_err(|error| Refusal::user(format!("cannot read {}: {error}", copy.display())))
 }
 
 /// A copy that nobody but the person reads: forks never see `state/`.
@@ -99,13 +167,17 @@ fn run(editor: &str, copy: &Path) -> Result<(), Refusal> {
 }
 
 /// Shows what is wrong and asks whether to edit again, where there is somebody to ask.
-fn again(wrong: &mut Output) -> bool {
+fn again(problems: &[Problem], output: &mut Output) -> bool {
+    let mut wrong = Output::default();
+    for problem in problems {
+        wrong.note(render::problem(problem));
+    }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        output.stderr.push_str(&wrong.stderr);
         return false;
     }
     wrong.note(paint(STRONG, "Edit it again? [Y/n]"));
     let shown = wrong.print(Color::Auto);
-    wrong.stderr.clear();
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     shown.is_ok() && read.is_ok_and(|count| count > 0) && !answer.trim().to_lowercase().starts_with('n')

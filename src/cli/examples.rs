@@ -83,11 +83,11 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         ["ollim-bot reminder edit check-the-oven", "ollim-bot reminder edit check-the-oven --at 'friday 18:30'"],
         "An empty value takes the field out of the file.",
     ),
-    ("reminder cancel", ["ollim-bot reminder cancel check-the-oven", "ollim-bot reminder cancel check"], ""),
+    ("reminder cancel", ["ollim-bot reminder cancel check-the-oven", "ollim-bot reminder cancel oven tea"], ""),
     (
         "reminder snooze",
         ["ollim-bot reminder snooze check-the-oven 20m", "ollim-bot reminder snooze check 90"],
-        "A bare number is minutes.",
+        "A bare number is minutes. A reminder that has fired comes back.",
     ),
     (
         "reminder restore",
@@ -95,6 +95,11 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         "",
     ),
     ("reminder retry", ["ollim-bot reminder retry check-the-oven", "ollim-bot reminder retry check"], ""),
+    (
+        "edit",
+        ["ollim-bot edit morning-mail", "ollim-bot edit reminders/oven.md"],
+        "`routine edit` and `reminder edit` set single fields by flags.",
+    ),
     ("fire", ["ollim-bot fire morning-mail --wait", "ollim-bot fire morning-mail --dry-run"], ""),
     ("runs", ["ollim-bot runs", "ollim-bot runs morning-mail --failed"], ""),
     ("runs show", ["ollim-bot runs show 5a91c0de", "ollim-bot runs show 5a91 --transcript"], ""),
@@ -104,8 +109,8 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         "Exit code 1 if the run does not do its work.",
     ),
     ("cancel-run", ["ollim-bot cancel-run 5a91c0de", "ollim-bot cancel-run 5a91c0de --json"], ""),
-    ("pause", ["ollim-bot pause", "ollim-bot pause --json"], ""),
-    ("resume", ["ollim-bot resume", "ollim-bot resume morning-mail"], ""),
+    ("pause", ["ollim-bot pause", "ollim-bot pause morning-mail plants"], ""),
+    ("resume", ["ollim-bot resume", "ollim-bot resume morning-mail plants"], ""),
     ("follow-up-chain", ["ollim-bot follow-up-chain --in 30", "ollim-bot follow-up-chain --for oven --in 1h30m"], ""),
     (
         "policy",

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use super::command::{self, Own, Typed};
 use super::output::Output;
 use super::render::{self, View};
-use super::{complete, edit, examples, external, help};
+use super::{complete, each, edit, examples, external, help};
 use crate::app::{App, Effect, another_answer};
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request};
@@ -55,20 +55,26 @@ pub fn execute(app: &App, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
         Ok(Some(reply)) => return reply,
         Ok(None) => {}
         Err(refusal) => {
-            if refusal.cause == Cause::Denied {
-                let denial = Denial {
-                    tool: "Bash".into(),
-                    input: serde_json::json!({ "command": words.join(" ") }),
-                    layer: "cap".into(),
-                    rule: None,
-                    reason: refusal.to_string(),
-                };
-                Handle::current().block_on(run.acts.record_denial(denial));
-            }
+            record(&refusal, &run, &words);
             output.fail(&refusal);
         }
     }
     Reply::Output { stdout: output.stdout, stderr: output.stderr, exit: output.exit }
+}
+
+/// Records a denial with the run.
+fn record(refusal: &Refusal, run: &RunAuthority, words: &[String]) {
+    if refusal.cause != Cause::Denied {
+        return;
+    }
+    let denial = Denial {
+        tool: "Bash".into(),
+        input: serde_json::json!({ "command": words.join(" ") }),
+        layer: "cap".into(),
+        rule: None,
+        reason: refusal.to_string(),
+    };
+    Handle::current().block_on(run.acts.record_denial(denial));
 }
 
 fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Output) -> Result<Option<Reply>, Refusal> {
@@ -95,10 +101,19 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
     match command::typed(cli.command, None)? {
         Typed::App(command) if command.effect() == Effect::Controls => return Err(alone()),
         Typed::App(command) => render::render(app.execute(command)?, &view, output),
+        Typed::Each(commands) if commands.iter().any(|command| command.effect() == Effect::Controls) => {
+            return Err(alone());
+        }
+        Typed::Each(commands) => each::each(commands, view.json, output, |command, output| {
+            let outcome = app.execute(command).inspect_err(|refusal| record(refusal, run, words))?;
+            render::render(outcome, &view, output);
+            Ok(())
+        }),
         Typed::Own(Own::Short) => help::short(&app, &view, output)?,
         Typed::Own(Own::Help(topic)) => help::help(&topic, &app, &view, output)?,
         Typed::Own(Own::Completions(shell)) => output.stdout.push_str(&complete::script(shell)?),
         Typed::Own(Own::Edit { kind, id }) => edit::edit(kind, &id, &app, &view, output)?,
+        Typed::Own(Own::New { draft, when }) => edit::new(*draft, when, &app, &view, output)?,
         Typed::Own(Own::External(typed)) => {
             super::refuse_json(json)?;
             let (name, args) = external::split(&typed)?;

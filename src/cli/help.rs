@@ -13,11 +13,13 @@ Usage: ollim-bot [--home DIR] [--json] [--color auto|always|never] COMMAND
 
 Jobs
   routine add       ollim-bot routine add --cron '30 8 * * 1-5' -m 'Sort the mail' --background
+                    ollim-bot routine add                      (without a text: in $EDITOR)
   routine list      ollim-bot routine list
   routine show      ollim-bot routine show morning-mail
   routine edit      ollim-bot routine edit morning-mail        (in $EDITOR, then checked)
   routine disable   ollim-bot routine disable morning-mail     (enable: the reverse)
   routine cancel    ollim-bot routine cancel morning-mail
+  edit              ollim-bot edit morning-mail                (any job's file, also a broken one)
   reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
                     ollim-bot reminder add --at 'tomorrow 9am' -m 'Call the dentist'
   reminder list     ollim-bot reminder list
@@ -60,7 +62,7 @@ What happens
 The service
   init              ollim-bot init
   run               ollim-bot run                              (--until-idle, --for 10m)
-  pause             ollim-bot pause
+  pause             ollim-bot pause                            (pause ID...: only these)
   resume            ollim-bot resume
   backup            ollim-bot backup bot.tar                   (--secrets: .env and tools/ too)
   restore           ollim-bot restore bot.tar                  (into an empty folder)

@@ -7,6 +7,7 @@ pub mod args;
 mod chat;
 pub mod command;
 mod complete;
+mod each;
 mod edit;
 pub mod examples;
 pub mod external;
@@ -114,13 +115,32 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
                 promise::warn(app, global.home.as_deref(), output);
             }
         }
+        Typed::Each(commands) => {
+            let mut promises = false;
+            each::each(commands, view.json, output, |command, output| {
+                let outcome = app.execute(command)?;
+                promises |= promise::is_promise(&outcome);
+                render::render(outcome, &view, output);
+                Ok(())
+            });
+            if promises {
+                promise::warn(app, global.home.as_deref(), output);
+            }
+        }
         Typed::Own(own) => match own {
             Own::SetBudget(left) => {
                 app.execute(Command::Service(ServiceCommand::SetBudget { left }))?;
                 render::render(app.execute(Command::Budget)?, &view, output);
             }
             Own::Edit { kind, id } => edit::edit(kind, &id, app, &view, output)?,
-            Own::Fire { id, wait } => fire::fire(&id, wait.then_some(global.color), app, &view, output)?,
+            Own::New { draft, when } => edit::new(*draft, when, app, &view, output)?,
+            Own::Fire { ids, wait } => {
+                let wait = wait.then_some(global.color);
+                match &ids[..] {
+                    [id] => fire::fire(id, wait, app, &view, output)?,
+                    _ => each::each(ids, view.json, output, |id, output| fire::fire(&id, wait, app, &view, output)),
+                }
+            }
             Own::Logs { filter, follow } => watch::logs(&filter, follow, app, &view, global.color, output)?,
             Own::Chat { text, history } => chat::chat(text.as_deref(), history, app, &view, &global, output)?,
             Own::Follow(target) => watch::runs(target.as_deref(), app, &view, global.color, output)?,

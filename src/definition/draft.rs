@@ -49,6 +49,25 @@ impl Draft {
     }
 }
 
+impl Draft {
+    /// A text for an editor: what is set, and a comment for each other field.
+    #[must_use]
+    pub fn template(&self) -> String {
+        let fields = FIELDS.iter().filter(|field| field.on.has(self.kind));
+        let fields = fields.filter(|field| field.flags.iter().any(|flag| !flag.hidden) || (field.show)(self).is_some());
+        let lines = fields.map(|field| match field.not_default(self) {
+            Some(value) => value.entry(field.name),
+            None if field.required => format!("{}: {}\n", field.name, field.example),
+            None => format!("# {}: {}   # {}\n", field.name, field.example, field.help.trim()),
+        });
+        format!("{TEMPLATE}{}---\n{}\n", lines.collect::<String>(), self.body)
+    }
+}
+
+const TEMPLATE: &str = "---\n\
+    # Write below the second `---` what is to be done. Without a text nothing is made.\n\
+    # A line that begins with `#` does not count: take the `#` away from what you want.\n";
+
 impl From<&Definition> for Draft {
     /// The draft whose text reads as this definition.
     fn from(definition: &Definition) -> Self {

@@ -133,11 +133,23 @@ pub struct Flag {
     pub help: Option<&'static str>,
     /// Only the program uses it.
     pub hidden: bool,
+    /// Only `edit` has it: it sets what holds anyway where a file is made.
+    pub only_edits: bool,
 }
 
 /// A flag with an argument.
 const fn takes(long: &'static str, argument: &'static str) -> Flag {
-    Flag { long, short: None, alias: None, argument, before: "", sets: None, help: None, hidden: false }
+    Flag {
+        long,
+        short: None,
+        alias: None,
+        argument,
+        before: "",
+        sets: None,
+        help: None,
+        hidden: false,
+        only_edits: false,
+    }
 }
 
 /// A flag without one.
@@ -147,6 +159,7 @@ const fn sets(long: &'static str, value: fn() -> FieldValue) -> Flag {
 
 const TRUE: fn() -> FieldValue = || FieldValue::Flag(true);
 const FALSE: fn() -> FieldValue = || FieldValue::Flag(false);
+const INTERNET: fn() -> FieldValue = || FieldValue::Text("internet".to_owned());
 const NO_NETWORK: fn() -> FieldValue = || FieldValue::Text("none".to_owned());
 
 impl Flag {
@@ -161,6 +174,9 @@ impl Flag {
     }
     const fn before(self, before: &'static str) -> Self {
         Self { before, ..self }
+    }
+    const fn only_edits(self) -> Self {
+        Self { only_edits: true, ..self }
     }
     const fn hidden(self) -> Self {
         Self { hidden: true, ..self }

@@ -38,9 +38,9 @@ pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load, load_kind};
 pub use watch::{Changed, Watch};
 pub use write::{
-    FailedReminder, Written, changed_text, create, create_link, create_text, failed_reminders, move_to_failed,
-    read_text, remove, remove_unchanged, replace_text, require_free, restore_failed, restore_fired, set_field,
-    set_fields, sweep,
+    FailedReminder, Written, changed_text, create, create_from, create_link, create_text, failed_reminders,
+    move_to_failed, read_text, remove, remove_unchanged, replace_text, require_free, restore_failed, restore_fired,
+    set_field, set_fields, sweep,
 };
 
 use std::fmt;

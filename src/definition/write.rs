@@ -52,11 +52,8 @@ pub fn create(
     is_known: impl Fn(&DefinitionId) -> bool,
     defaults: &Defaults,
 ) -> Result<Written, DefinitionError> {
-    let folder = read::folder_of(draft.kind);
     let text = draft.render(None);
-    let first = folder.join(format!("{}.md", draft.kind));
-    valid(read::parsed(home, draft.kind, &first, text.as_bytes(), defaults))?;
-    let absolute = make_folder(home, folder)?;
+    valid(read::parsed(home, draft.kind, &unnamed(draft.kind), text.as_bytes(), defaults))?;
     let used = names::in_use(home, None);
     let is_free = |name: &str| !used.contains(name) && !is_known(&DefinitionId::new(name));
     let asked = draft.id.as_ref().map(DefinitionId::as_str);
@@ -64,18 +61,64 @@ pub fn create(
         require_name(name, is_free)?;
     }
     let stem = asked.map_or_else(|| slug_of(draft), str::to_owned);
-    for name in names::numbered(&stem).filter(|name| is_free(name)) {
-        let file = folder.join(format!("{name}.md"));
-        match durable::write_new(&absolute.join(format!("{name}.md")), text.as_bytes()) {
-            Ok(()) => return valid(read::parsed(home, draft.kind, &file, text.as_bytes(), defaults)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && asked.is_none() => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(DefinitionError::Name { name, what: TAKEN });
-            }
-            Err(error) => return Err(DefinitionError::io("write", &home.root().join(&file))(error)),
-        }
+    let numbers = if asked.is_some() { 1 } else { usize::MAX };
+    put_free(home, draft.kind, names::numbered(&stem).take(numbers), is_free, &text, defaults)
+}
+
+/// Writes what an editor has made of a [`Draft::template`] into a new file, without the template's comments. It is named as
+/// [`create`] names it; an id that the text has is checked in the same way.
+///
+/// # Errors
+/// As [`create`]. Positions are those of the text.
+pub fn create_from(
+    home: &Home,
+    kind: Kind,
+    text: &str,
+    template: &str,
+    is_known: impl Fn(&DefinitionId) -> bool,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let read = valid(read::parsed(home, kind, &unnamed(kind), text.as_bytes(), defaults))?.definition;
+    let used = names::in_use(home, None);
+    let is_free = |name: &str| !used.contains(name) && !is_known(&DefinitionId::new(name));
+    let own = names::ids_in(text).any(|(key, id)| key == "id" && id == read.id.as_str());
+    if own && !is_free(read.id.as_str()) {
+        return Err(DefinitionError::Name { name: read.id.to_string(), what: TAKEN });
     }
-    Err(DefinitionError::Name { name: stem, what: TAKEN })
+    let is_comment = |line: &str| line.starts_with("# ") && template.lines().any(|comment| comment == line.trim_end());
+    let kept: String = text.split_inclusive('\n').filter(|line| !is_comment(line)).collect();
+    put_free(home, kind, names::numbered(&slug_of(&Draft::from(&read))), is_free, &kept, defaults)
+}
+
+/// Writes a valid text into a new file with the first of these names that is free.
+fn put_free(
+    home: &Home,
+    kind: Kind,
+    names: impl Iterator<Item = String>,
+    is_free: impl Fn(&str) -> bool,
+    text: &str,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let folder = read::folder_of(kind);
+    let absolute = make_folder(home, folder)?;
+    let mut taken = String::new();
+    for name in names {
+        let file = folder.join(format!("{name}.md"));
+        if is_free(&name) {
+            match durable::write_new(&absolute.join(format!("{name}.md")), text.as_bytes()) {
+                Ok(()) => return valid(read::parsed(home, kind, &file, text.as_bytes(), defaults)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(DefinitionError::io("write", &home.root().join(&file))(error)),
+            }
+        }
+        taken = name;
+    }
+    Err(DefinitionError::Name { name: taken, what: TAKEN })
+}
+
+/// How a file is called in problems that has no name yet.
+fn unnamed(kind: Kind) -> PathBuf {
+    read::folder_of(kind).join("new.md")
 }
 
 /// Whether a definition's file (relative path) may have another id: it is a name, and nothing else has or has had it.

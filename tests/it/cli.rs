@@ -89,21 +89,32 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
       -m, --message <TEXT>              What the agent is to do: the prompt
           --in <SPAN>                   A reminder's time from now: `20m`, `1h30m`, `90` (minutes)
           --at <WHEN>                   A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
+          --id <NAME>                   Its id; of a new job its file's name too, which is otherwise
+                                        made from the text
       -d, --description <TEXT>          One line for lists
-          --cron <EXPR>                 Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
+          --cron <WHEN>                 When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`,
+                                        `monthly on the 1st at 9`
+          --every <SPAN>                The same, as a span that divides an hour or a day: `2h`, `15m`
           --timezone <ZONE>             IANA zone of its times, e.g. Europe/Berlin
+          --disabled                    It is listed and never fires
+          --enabled                     It fires again
           --background                  Run in a fork of its own instead of the main session
+          --foreground                  A turn of the main session
           --isolated                    A fresh session without the main session's history
+          --no-isolated                 With the main session's history
           --model <MODEL>               Model alias or full name
           --thinking <TOKENS>           At most so many tokens of thinking
           --no-thinking                 No thinking
+          --adaptive-thinking           As much thinking as the model decides
           --allowed-tools <PATTERN>...  Only these tools exist for it; '' for none
           --blocked-tools <PATTERN>...  Everything the main session has, except these [alias:
                                         --disallowed-tools]
           --agent <NAME>                The named agent that it runs as
           --update-main-session <MODE>  How it reports to the main session
           --no-ping                     It may not reach you directly
+          --ping                        It may reach you directly
           --no-network                  Its programs have no network
+          --network                     Its programs have the internet
           --skills <NAME>...            Skills whose text it is given: folders of skills/
           --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
           --max-turns <N>               At most so many turns of the model
@@ -122,8 +133,8 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --color <WHEN>  When to colour: auto, always, never [default: auto]
 
     Examples:
-      ollim-bot reminder edit 1f0c9a2b
-      ollim-bot reminder edit 1f0c9a2b --at 'friday 18:30'
+      ollim-bot reminder edit check-the-oven
+      ollim-bot reminder edit check-the-oven --at 'friday 18:30'
 
     An empty value takes the field out of the file.
     ");
@@ -220,5 +231,5 @@ fn a_text_comes_as_an_argument_or_by_standard_input() {
     bot.ok(["reminder", "snooze", &id[..6], "30"]);
     bot.ok(["reminder", "cancel", &id[..6]]);
     assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), 1);
-    assert!(bot.run(["reminder", "add", "--in", "1h"]).stderr.contains("TEXT"));
+    assert!(bot.run(["reminder", "add", "--in", "1h"]).stderr.contains("no text was given"));
 }

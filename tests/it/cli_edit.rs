@@ -308,3 +308,35 @@ fn what_is_named_is_set_without_an_editor_and_the_rest_stays() {
         assert!(text.contains(part) && !text.contains("disallowed_tools"), "{text}");
     }
 }
+
+#[test]
+fn every_field_is_set_and_set_back_by_flags() {
+    use ollim_bot::definition::fields::{FIELDS, Shape};
+    for field in FIELDS {
+        // Those that the program sets have no flag, or one of its own; a reminder's time is `--at` and `--in`.
+        let flags: Vec<_> = field.flags.iter().filter(|flag| !flag.hidden).collect();
+        let is_programs =
+            ["run_at", "chain_depth", "chain_parent", "created_by", "failed_reason"].contains(&field.name);
+        assert_eq!(flags.is_empty(), is_programs, "{}", field.name);
+        if matches!(field.shape, Shape::Flag) {
+            assert_eq!(flags.len(), 2, "{} is set one way only", field.name);
+        }
+    }
+    let bot = TestBot::new();
+    let text = "---\ncron: '@daily'\nbackground: true\n---\nSort.\n";
+    bot.write("routines/mail.md", text);
+    bot.ok(["routine", "edit", "mail", "--disabled", "--isolated", "--no-thinking", "--no-ping", "--no-network"]);
+    let shown = bot.json(["routine", "show", "mail"]);
+    let set = ["enabled", "isolated", "thinking", "allow_ping", "network"].map(|name| shown[name].clone());
+    assert_eq!(set, [json!(false), json!(true), json!(false), json!(false), json!("none")]);
+    bot.ok(["routine", "edit", "mail", "--enabled", "--no-isolated", "--adaptive-thinking", "--ping", "--network"]);
+    let shown = bot.json(["routine", "show", "mail"]);
+    let set = ["enabled", "isolated", "thinking", "allow_ping", "network"].map(|name| shown[name].clone());
+    assert_eq!(set, [json!(true), json!(false), json!(true), json!(true), json!("internet")]);
+    // A default needs no line.
+    assert_eq!(bot.read("routines/mail.md").as_deref(), Some(text));
+    bot.ok(["routine", "edit", "mail", "--foreground"]);
+    assert_eq!(bot.json(["routine", "show", "mail"])["background"], false);
+    let made = bot.run(["routine", "add", "x", "--every", "2h", "--foreground"]);
+    assert!(made.code == 1 && made.stderr.contains("unexpected argument"), "{made:?}");
+}

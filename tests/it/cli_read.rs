@@ -560,7 +560,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 54] = [
+const COMMANDS: [(&str, Option<&str>); 55] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -577,6 +577,7 @@ const COMMANDS: [(&str, Option<&str>); 54] = [
     ("costs", Some("costs")),
     // The person's alone, and its JSON is in `doctor`.
     ("doctor", None),
+    ("edit", None),
     ("fire", Some("fire triage --dry-run")),
     ("follow-up-chain", None),
     ("help", Some("help")),
@@ -650,7 +651,7 @@ async fn everything_that_reads_has_json() {
         let effect = match typed(cli.command, None).unwrap() {
             Typed::App(command) => command.effect(),
             Typed::Own(Own::Short | Own::Help(_) | Own::Completions(_)) => Effect::Reads,
-            Typed::Own(own) => panic!("{own:?}"),
+            other => panic!("{other:?}"),
         };
         // Of these one changes nothing either, and is the person's alone all the same.
         let expect = if words.starts_with(&["policy", "explain"]) { Effect::Controls } else { Effect::Reads };

@@ -66,7 +66,10 @@ fn section(field: &Field) -> String {
         .flags
         .iter()
         .filter(|flag| !flag.hidden)
-        .map(|flag| format!("`--{}`", [flag.long, flag.argument].join(" ").trim_end()))
+        .map(|flag| {
+            let only = if flag.only_edits { " (`edit` alone)" } else { "" };
+            format!("`--{}`{only}", [flag.long, flag.argument].join(" ").trim_end())
+        })
         .collect();
     if !flags.is_empty() {
         text += &format!("- Flags of `add` and `edit`: {}\n", flags.join(", "));

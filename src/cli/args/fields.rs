@@ -54,13 +54,13 @@ impl<C: Sets> FieldFlags<C> {
     fn flags() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
         let fields = FIELDS.iter().filter(|field| C::ON.contains(&field.on));
         let flags = fields.flat_map(|field| field.flags.iter().map(move |flag| (field, flag)));
-        flags.filter(|(_, flag)| C::MAKES || !flag.hidden)
+        flags.filter(|(_, flag)| if C::MAKES { !flag.only_edits } else { !flag.hidden })
     }
 }
 
 impl<C: Sets> Args for FieldFlags<C> {
     fn augment_args(command: Command) -> Command {
-        Self::flags().fold(command, |command, (field, flag)| command.arg(arg(field, flag)))
+        Self::flags().fold(command, |command, (field, flag)| command.arg(arg(field, flag, C::MAKES)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -92,8 +92,9 @@ impl<C> fmt::Debug for FieldFlags<C> {
     }
 }
 
-fn arg(field: &'static Field, flag: &'static Flag) -> Arg {
-    let others = field.flags.iter().filter(|other| other.long != flag.long).map(|other| other.long);
+fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
+    let is_other = |other: &&Flag| other.long != flag.long && (!makes || !other.only_edits);
+    let others = field.flags.iter().filter(is_other).map(|other| other.long);
     let arg = Arg::new(flag.long)
         .long(flag.long)
         .short(flag.short)

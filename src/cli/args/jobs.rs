@@ -1,5 +1,6 @@
 //! `routine …`, `reminder …`: the files of jobs.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -38,10 +39,11 @@ pub enum Routine {
         /// Its id
         id: String,
     },
-    /// Delete a routine's file
+    /// Delete routines' files
     Cancel {
-        /// Its id
-        id: String,
+        /// Their ids; of a file with an error, its name
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
 }
 
@@ -66,15 +68,17 @@ pub enum Reminder {
         #[command(flatten)]
         changes: Box<Changes>,
     },
-    /// Delete a reminder's file
+    /// Delete reminders' files
     Cancel {
-        /// Its id
-        id: String,
+        /// Their ids; of a file with an error, its name
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
-    /// Let a reminder fire so long from now instead
+    /// Let reminders fire so long from now instead, or once more
     Snooze {
-        /// Its id
-        id: String,
+        /// Their ids; one that has fired comes back
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
         /// A time from now: `20m`, `1h30m`, `2days`, `90` (minutes)
         #[arg(value_parser = minutes)]
         span: Duration,
@@ -97,15 +101,26 @@ pub enum Reminder {
     },
 }
 
-/// `routine add`.
+/// A prompt. None: an editor, on a terminal.
 #[derive(Debug, Args)]
-pub struct RoutineAdd {
-    /// What the agent is to do: the prompt; `-`: standard input
-    #[arg(value_name = "TEXT", required_unless_present = "message")]
+pub struct Text {
+    /// What the agent is to do; `-`: standard input; without one $VISUAL or $EDITOR opens
+    #[arg(value_name = "TEXT")]
     pub text: Option<String>,
     /// The same as a flag
     #[arg(short, long, value_name = "TEXT", conflicts_with = "text")]
     pub message: Option<String>,
+    /// The same, from a file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "message"])]
+    pub file: Option<PathBuf>,
+}
+
+/// `routine add`.
+#[derive(Debug, Args)]
+pub struct RoutineAdd {
+    /// What the agent is to do: the prompt.
+    #[command(flatten)]
+    pub text: Text,
     /// The fields of its file.
     #[command(flatten)]
     pub fields: FieldFlags<NewRoutine>,
@@ -114,12 +129,9 @@ pub struct RoutineAdd {
 /// `reminder add`.
 #[derive(Debug, Args)]
 pub struct ReminderAdd {
-    /// What the agent is to do: the prompt; `-`: standard input
-    #[arg(value_name = "TEXT", required_unless_present = "message")]
-    pub text: Option<String>,
-    /// The same as a flag
-    #[arg(short, long, value_name = "TEXT", conflicts_with = "text")]
-    pub message: Option<String>,
+    /// What the agent is to do: the prompt.
+    #[command(flatten)]
+    pub text: Text,
     /// Minutes from now
     #[arg(long, value_name = "MINUTES", group = "when")]
     pub delay: Option<u32>,

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use agents::{Agents, Sessions, SpawnArgs, ToolArgs};
 pub use fields::FieldFlags;
-pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd};
+pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd, Text};
 pub use service::{Logs, Service, UnitFlags};
 pub(super) use values::list;
 use values::{minutes, span};
@@ -151,10 +151,16 @@ pub enum Command {
     /// One-shot jobs
     #[command(subcommand)]
     Reminder(Reminder),
-    /// Run a job now
-    Fire {
-        /// The job's id
+    /// Open a job's file in $VISUAL or $EDITOR, also one with an error; it is checked before it is written
+    Edit {
+        /// The job's id, or its file
         id: String,
+    },
+    /// Run jobs now
+    Fire {
+        /// The jobs' ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
         /// Show the prompt, the policy and the client's command instead
         #[arg(long)]
         dry_run: bool,
@@ -171,11 +177,16 @@ pub enum Command {
         run: String,
     },
     /// Stop starting jobs until `resume`
-    Pause,
+    Pause {
+        /// Only these: their files say `enabled: false` then
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+    },
     /// Start jobs again
     Resume {
-        /// Only this routine, paused after failures
-        id: Option<String>,
+        /// Only these, whether you paused them or failures did
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
     },
     /// Schedule a chain's next check: inside its run, or `--for ID`
     #[command(alias = "follow_up_chain")]

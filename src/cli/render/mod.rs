@@ -96,6 +96,8 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Invalid(problems) => problems.iter().for_each(|one| output.note(problem(one))),
         Outcome::ChangedMeanwhile => output.note("the file was changed by somebody else meanwhile"),
         Outcome::Cancelled(job) => jobs::cancelled(&job, view, output),
+        Outcome::FileRemoved(file) if view.json => output.json(&json!({ "removed": file })),
+        Outcome::FileRemoved(file) => output.line(format!("removed {}", plain(&file.display().to_string()))),
         Outcome::FollowUp(text) => output.line(text),
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),

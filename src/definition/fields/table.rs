@@ -18,7 +18,7 @@ use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
 use super::super::{DefinitionId, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
-use super::{FALSE, Field, FieldType, Limit, NO_NETWORK, On, TRUE, sets, takes};
+use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{JobNetwork, ToolPattern, UpdateMode};
 
 macro_rules! fields {
@@ -130,14 +130,21 @@ fields! {
         flags: &[takes("timezone", "ZONE")],
     }
     /// `false`: it is listed and never fires
-    enabled as enabled: bool = true, |v: &V| v.flag(), { example: "false", restricts: true, }
+    enabled as enabled: bool = true, |v: &V| v.flag(), {
+        example: "false", restricts: true,
+        flags: &[
+            sets("disabled", FALSE).help("It is listed and never fires"),
+            sets("enabled", TRUE).help("It fires again").only_edits(),
+        ],
+        details: "`ollim-bot pause ID` and `ollim-bot resume ID` set it, too.",
+    }
     /// Run in a fork of its own instead of the main session
     background: bool = false, |v: &V| v.flag(), {
-        example: "true", restricts: true, flags: &[sets("background", TRUE)],
+        example: "true", restricts: true, flags: &[sets("background", TRUE), sets("foreground", FALSE).help("A turn of the main session").only_edits()],
     }
     /// A fresh session without the main session's history
     isolated: bool = false, |v: &V| v.flag(), {
-        background_only: true, example: "true", flags: &[sets("isolated", TRUE)],
+        background_only: true, example: "true", flags: &[sets("isolated", TRUE), sets("no-isolated", FALSE).help("With the main session's history").only_edits()],
         limit: Limit::Other("What an isolated job makes is isolated."),
     }
     /// Model alias or full name
@@ -151,6 +158,7 @@ fields! {
         flags: &[
             takes("thinking", "TOKENS").help("At most so many tokens of thinking"),
             sets("no-thinking", FALSE).help("No thinking"),
+            sets("adaptive-thinking", TRUE).help("As much thinking as the model decides").only_edits(),
         ],
     }
     /// Only these tools exist for it
@@ -185,13 +193,19 @@ fields! {
     /// Whether it may reach you directly
     allow_ping: bool = true, |v: &V| v.flag(), {
         background_only: true, restricts: true, example: "false",
-        flags: &[sets("no-ping", FALSE).help("It may not reach you directly")],
+        flags: &[
+            sets("no-ping", FALSE).help("It may not reach you directly"),
+            sets("ping", TRUE).help("It may reach you directly").only_edits(),
+        ],
         limit: Limit::Other("What a job that may not makes may not either."),
     }
     /// The network of its programs: `internet` or `none`
     network: JobNetwork = JobNetwork::Internet, |v: &V| v.one_of::<JobNetwork>(), {
         background_only: true, restricts: true, example: "none",
-        flags: &[sets("no-network", NO_NETWORK).help("Its programs have no network")],
+        flags: &[
+            sets("no-network", NO_NETWORK).help("Its programs have no network"),
+            sets("network", INTERNET).help("Its programs have the internet").only_edits(),
+        ],
         limit: Limit::Other("What a job without network makes has none."),
     }
     /// Skills whose text it is given: folders of skills/
