@@ -81,8 +81,8 @@ pub use upcoming::{Each, Occurrence, Upcoming};
 
 use crate::agents::known_agents;
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError};
-use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded};
+use crate::config::{Config, ConfigError, Origin};
+use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
@@ -244,6 +244,16 @@ impl App {
         Ok(self.config()?.timezone)
     }
 
+    /// What `TZ` says, where that would count and is no zone: the system's counts instead.
+    #[must_use]
+    pub fn unknown_zone(&self) -> Option<&str> {
+        let name = self.env.text("TZ").filter(|name| !name.is_empty())?;
+        let is_zone = name.trim_start_matches(':').parse::<Tz>().is_ok();
+        let counts =
+            self.config().is_ok_and(|config| matches!(config.origin("timezone"), Origin::System | Origin::Default));
+        (counts && !is_zone).then_some(name)
+    }
+
     /// The zone that records are shown in: settings that are wrong do not hide what happened.
     #[must_use]
     pub fn zone_of_records(&self) -> Tz {
@@ -305,7 +315,10 @@ impl App {
         let (zone, of_settings) = match Config::load(&self.home, &self.env.texts()) {
             Ok(config) => (config.timezone, Vec::new()),
             Err(ConfigError::Invalid { problems }) => (zone_without_settings(), problems),
-            Err(error) => return Err(error.into()),
+            Err(error @ ConfigError::Io { .. }) => {
+                let problem = Problem::of_file(Path::new("config.yaml"), Severity::Error, error.to_string(), None);
+                (zone_without_settings(), vec![problem])
+            }
         };
         let mut loaded = definition::load(&self.home, &self.defaults_in(zone))?;
         loaded.problems.splice(0..0, of_settings);

@@ -173,7 +173,7 @@ fn field(values: &BTreeSet<u32>) -> String {
 fn every(text: &str) -> Result<String, String> {
     let span: Duration = humantime::parse_duration(text).map_err(|_| format!("`{text}` is no span of time"))?;
     let minutes = span.as_secs() / 60;
-    if span.subsec_nanos() != 0 || span.as_secs() % 60 != 0 || minutes == 0 {
+    if span.subsec_nanos() != 0 || !span.as_secs().is_multiple_of(60) || minutes == 0 {
         return Err("cron counts whole minutes".into());
     }
     match minutes {
@@ -181,7 +181,7 @@ fn every(text: &str) -> Result<String, String> {
         2..60 if 60 % minutes == 0 => Ok(format!("*/{minutes} * * * *")),
         60 => Ok("0 * * * *".into()),
         1440 => Ok("0 0 * * *".into()),
-        61..1440 if minutes % 60 == 0 && 1440 % minutes == 0 => Ok(format!("0 */{} * * *", minutes / 60)),
+        61..1440 if minutes.is_multiple_of(60) && 1440 % minutes == 0 => Ok(format!("0 */{} * * *", minutes / 60)),
         10_080 => Err("it names no day of the week; say `mondays at 9`".into()),
         1441.. => Err("cron does not count days over the end of a month".into()),
         _ => Err("cron's steps begin anew with each hour and day, and only a span that divides one stays even".into()),

@@ -43,6 +43,8 @@ pub struct Status {
     pub failing_channels: Vec<FailingChannel>,
     /// Sockets of other programs that lead out of the sandbox.
     pub sockets: Vec<PathSocket>,
+    /// The settings cannot be used: what is shown goes by the defaults.
+    pub settings_are_wrong: bool,
 }
 
 /// Whether the service runs.
@@ -112,6 +114,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
         failing_channels: journal.failing_channels()?,
+        settings_are_wrong: app.config().is_err(),
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })
 }

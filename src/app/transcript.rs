@@ -6,6 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::agent::claude::without_error_tags;
+
 /// The results of calls by the client's id of the call. Lines that cannot be read are left out: the format is the client's.
 pub(super) fn results(transcript: &Path) -> HashMap<String, String> {
     let text = fs::read_to_string(transcript).unwrap_or_default();
@@ -14,7 +16,7 @@ pub(super) fn results(transcript: &Path) -> HashMap<String, String> {
         let blocks = line.pointer("/message/content").and_then(Value::as_array);
         for block in blocks.into_iter().flatten().filter(|block| block["type"] == "tool_result") {
             if let Some(id) = block["tool_use_id"].as_str() {
-                results.insert(id.to_owned(), text_of(&block["content"]));
+                results.insert(id.to_owned(), without_error_tags(&text_of(&block["content"])));
             }
         }
     }

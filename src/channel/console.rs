@@ -24,6 +24,16 @@ impl<Z: Fn() -> Tz + Send + Sync> Channel for Console<Z> {
     }
 }
 
+/// Standard output that shows events, messages among them.
+pub struct Silent;
+
+#[async_trait]
+impl Channel for Silent {
+    async fn send(&self, _message: &Outgoing) -> Result<Option<String>, NotSent> {
+        Ok(None)
+    }
+}
+
 /// Writes one message: when it was said, and the text, further lines indented below the first.
 fn show(message: &Outgoing, zone: Tz, out: &mut impl Write) -> io::Result<()> {
     let time = message.at.with_timezone(&zone).format("%a %H:%M").to_string();

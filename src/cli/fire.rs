@@ -28,7 +28,7 @@ pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output
         output.note(paint(FAINT, "the service was not running: it was started for this run"));
     }
     log::start("warn", Color::Auto, false, app)?;
-    let run = run::serve(Until::default(), Some(id), app)?;
+    let run = run::serve(Until::default(), Some(id), app, None)?;
     let run = run.ok_or_else(|| Refusal::environment("the run left no record"))?;
     let Outcome::Run(details) = app.execute(Command::Run { run: run.to_string(), full: false })? else { return Ok(()) };
     let run = details.run;

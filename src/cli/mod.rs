@@ -110,6 +110,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
         Typed::App(command) => {
             let outcome = app.execute(command)?;
             let promises = promise::is_promise(&outcome);
+            promise::warn_of_zone(&outcome, app, output);
             render::render(outcome, &view, output);
             if promises {
                 promise::warn(app, global.home.as_deref(), output);
@@ -149,7 +150,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
                 watch::inbox(app, &view, global.color, output)?;
             }
             Own::ServiceLogs(logs) => return Err(service_logs::become_log(&logs, global.json, app)),
-            Own::Run(args) => run::run(&args, global.color, app)?,
+            Own::Run(args) => run::run(&args, global.color, app, &view)?,
             Own::External(words) => {
                 refuse_json(global.json)?;
                 let (name, args) = external::split(&words)?;

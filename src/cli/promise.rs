@@ -14,6 +14,18 @@ pub(super) fn is_promise(outcome: &Outcome) -> bool {
     }
 }
 
+/// Says beside the data that `TZ` does not count, where times are shown that are read in its place.
+pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
+    let shows_times =
+        matches!(outcome, Outcome::Scheduled(_) | Outcome::Upcoming(_) | Outcome::Status(_) | Outcome::Settings(_));
+    if let Some(name) = app.unknown_zone().filter(|_| shows_times) {
+        let zone = app.zone_of_records();
+        output.note(format!("{}: TZ={} is no time zone, so times are in {zone}", paint(WARN, "warning"), plain(name)));
+        let hint = "set TZ to a name such as Europe/Vienna, or `timezone` in config.yaml";
+        output.note(format!("{}: {hint}", paint(HINT, "hint")));
+    }
+}
+
 /// Says beside the data what keeps it from firing, and the command that mends it. `home`: as it was typed.
 pub(super) fn warn(app: &App, home: Option<&std::path::Path>, output: &mut Output) {
     let command = |rest: &str| match home {

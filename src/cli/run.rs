@@ -1,9 +1,15 @@
 //! `run`: the service in the foreground. Makes the data folder where there is none.
 
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
 use super::args::{Color, RunArgs};
+use super::output::Output;
+use super::render::{self, View};
 use super::{fork, log};
 use crate::app::{App, make_folders, make_home};
 use crate::daemon::ending::Until;
+use crate::daemon::event_stream::ShowEvent;
 use crate::daemon::lock::LockError;
 use crate::daemon::service::{self, DaemonError, Start};
 use crate::definition::DefinitionId;
@@ -17,7 +23,7 @@ const USUAL: &str = "warn,ollim_bot=info";
 ///
 /// # Errors
 /// When the service cannot start, or ends by itself.
-pub(super) fn run(args: &RunArgs, color: Color, app: &App) -> Result<(), Refusal> {
+pub(super) fn run(args: &RunArgs, color: Color, app: &App, view: &View) -> Result<(), Refusal> {
     let made = !app.home.root().exists();
     if made {
         make_home(&app.home, app.now(), app.zone()?)?;
@@ -27,15 +33,32 @@ pub(super) fn run(args: &RunArgs, color: Color, app: &App) -> Result<(), Refusal
         tracing::info!("made {} with samples", app.home.root().display());
     }
     let until = Until { idle: args.until_idle, after: args.duration };
-    serve(until, None, app).map(drop)
+    serve(until, None, app, view.json.then(|| stream(view))).map(drop)
+}
+
+/// Writes each event to standard output, a line of JSON each.
+fn stream(view: &View) -> ShowEvent {
+    let view = view.clone();
+    Arc::new(move |event| {
+        let mut output = Output::default();
+        render::Events::of_all(&view).write(event, &mut output);
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(output.stdout.as_bytes())?;
+        stdout.flush()
+    })
 }
 
 /// Starts the service, and waits for its end.
-pub(super) fn serve(until: Until, only: Option<DefinitionId>, app: &App) -> Result<Option<RunId>, Refusal> {
+pub(super) fn serve(
+    until: Until,
+    only: Option<DefinitionId>,
+    app: &App,
+    events: Option<ShowEvent>,
+) -> Result<Option<RunId>, Refusal> {
     // What is wrong with the settings is said before anything is made.
     app.config()?;
     make_folders(&app.home)?;
-    let start = Start { app: app.clone(), until, only, execute: fork::execute };
+    let start = Start { app: app.clone(), until, only, execute: fork::execute, events };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::settings::AppInForce;
 use crate::channel::Channel;
 use crate::channel::command::{Command, Surroundings};
-use crate::channel::console::Console;
+use crate::channel::console::{Console, Silent};
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
 
@@ -22,14 +22,17 @@ pub(super) struct Programs<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
 }
 
-/// Every channel by its name.
+/// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
 pub(super) fn channels(
     config: &Config,
     home: &Home,
     programs: &Programs<'_>,
-    app: AppInForce,
+    console: Option<AppInForce>,
 ) -> BTreeMap<String, Arc<dyn Channel>> {
-    let console: Arc<dyn Channel> = Arc::new(Console { zone: move || app.get().zone_of_records() });
+    let console: Arc<dyn Channel> = match console {
+        Some(app) => Arc::new(Console { zone: move || app.get().zone_of_records() }),
+        None => Arc::new(Silent),
+    };
     let mut channels = BTreeMap::from([(CONSOLE.to_owned(), console)]);
     for settings in &config.channels {
         let channel: Arc<dyn Channel> = match &settings.kind {

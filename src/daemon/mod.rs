@@ -8,6 +8,7 @@ mod channels;
 pub mod client;
 pub mod control;
 pub mod ending;
+pub mod event_stream;
 mod files;
 pub mod handlers;
 mod heartbeat;

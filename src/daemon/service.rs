@@ -12,6 +12,7 @@ use super::channels::{self, Programs};
 use super::client::{self, Chosen, Wish};
 use super::control::Control;
 use super::ending::{self, Ending, Hangups, Until};
+use super::event_stream::{EventStream, ShowEvent};
 use super::files::HomeFiles;
 use super::handlers::{ExecuteLine, Handlers};
 use super::heartbeat;
@@ -51,6 +52,8 @@ pub struct Start {
     pub only: Option<DefinitionId>,
     /// Executes command lines of runs.
     pub execute: ExecuteLine,
+    /// Is told what happens, messages among it; they are shown nowhere else then.
+    pub events: Option<ShowEvent>,
 }
 
 /// Why the service did not start, or ended by itself.
@@ -96,7 +99,7 @@ pub enum DaemonError {
 /// # Errors
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
-    let Start { app, until, only, execute } = start;
+    let Start { app, until, only, execute, events } = start;
     let Settings { config, defaults } = Settings::of(&app)?;
     let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
     let app = AppInForce::new(app);
@@ -111,6 +114,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let secrets = secrets::read(&home, &env)?;
     let journal = Journal::open(&home.journal(), clock.clone())?;
     fail_point!(JournalOpened);
+    let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
     say_kept_aside(&journal).await?;
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
     let path = client_environment::search_path(&env, &own_binary, &home);
@@ -136,7 +140,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
 
     let programs = Programs { shell_binary: &shell_binary, path: &path, user_home: &user_home(&env), env: &env };
-    let channels = channels::channels(&config, &home, &programs, app.clone());
+    let channels = channels::channels(&config, &home, &programs, events.is_none().then(|| app.clone()));
     let chats = OpenChats::default();
     let tokens = Tokens::default();
     let budget = SharedBudget::new(journal.clone());
@@ -243,6 +247,9 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
             tracing::warn!(%error, "what killed writers may have left in the folders of definitions was not removed");
         }
     });
+    if let Some(events) = events.clone() {
+        tasks.spawn(async move { events.follow().await });
+    }
     tasks.spawn(definitions.follow(watch));
     tasks.spawn(problems.follow(problems_of_files));
     tasks.spawn(async move { control.serve(Arc::new(handlers)).await });
@@ -263,6 +270,9 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     heartbeat::last(&hearts, &last_settings, fault, of_service).await;
     housekeeping.stop().await;
     deliveries.finish().await;
+    if let Some(events) = events {
+        events.finish().await;
+    }
     journal.close().await;
     fail_point!(JournalClosed);
     if lock.is_lost(&home) {

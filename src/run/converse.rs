@@ -34,7 +34,7 @@ impl Spawner {
         draft.channel = channel;
         // Who waits for an answer is told at once why there is none.
         draft.retry = Some(0);
-        let definition = draft.render(&id);
+        let definition = draft.render(Some(&id));
         let loaded = self.loaded(&id, &definition)?;
         let new = NewSession {
             id: id.clone(),

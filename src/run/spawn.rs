@@ -157,10 +157,12 @@ impl Spawner {
     /// A sentence: it is the main session, carries one already, has ended, or is not there.
     pub async fn patch(&self, session: &str, tools: ToolLists, main_session: Option<&str>) -> Result<(), Refusal> {
         if session == MAIN || Some(session) == main_session {
-            return Err(Refusal::user("the main session cannot carry a spawnToolPolicy: only child sessions can"));
+            return Err(Refusal::user(
+                "the main session has no tool policy of its own: only sessions of spawned agents can",
+            ));
         }
         if tools.is_empty() {
-            return Err(Refusal::user("a spawnToolPolicy has `allow`, `deny` or both"));
+            return Err(Refusal::user("a session's tool policy has `allow`, `deny` or both"));
         }
         let id = DefinitionId::new(session);
         let running = self.running.lock().await;
@@ -174,11 +176,11 @@ impl Spawner {
             PolicySet::NotFound => return Err(Refusal::user(format!("there is no child session `{id}`"))),
             PolicySet::Already => {
                 return Err(Refusal::user(format!(
-                    "session {id} has its spawnToolPolicy already: once set it cannot be changed"
+                    "session {id} has its tool policy already: once set it cannot be changed"
                 )));
             }
             PolicySet::Ended => {
-                return Err(Refusal::user(format!("session {id} has ended: a spawnToolPolicy would hold nothing")));
+                return Err(Refusal::user(format!("session {id} has ended: a tool policy would hold nothing")));
             }
         }
         if let Some(host) = running.host(&id) {

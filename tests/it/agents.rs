@@ -214,7 +214,7 @@ fn agents_are_listed_with_where_they_come_from() {
         .unwrap()
         .iter()
         .map(|agent| {
-            let file = agent["filePath"].as_str().unwrap().rsplit('/').next().unwrap();
+            let file = agent["file_path"].as_str().unwrap().rsplit('/').next().unwrap();
             let state = if agent["error"].is_null() { "ok" } else { agent["error"]["message"].as_str().unwrap() };
             format!("{} {} {} {file} {state}", agent["priority"], agent["scope"].as_str().unwrap(), agent["name"])
         })
@@ -230,12 +230,12 @@ fn agents_are_listed_with_where_they_come_from() {
     "#);
 
     let plan = bot.json(["agents", "show", "Plan"]);
-    assert_eq!(plan["filePath"], bot.path("agents/plan.md").to_str().unwrap());
+    assert_eq!(plan["file_path"], bot.path("agents/plan.md").to_str().unwrap());
     assert_eq!((&plan["scope"], &plan["priority"]), (&json!("project"), &json!(1)));
     assert_eq!((&plan["prompt"], &plan["tools"]), (&json!("Plan it my way."), &json!(["Read"])));
     let bash = bot.json(["agents", "show", "Bash"]);
     assert_eq!(
-        (&bash["filePath"], &bash["scope"], &bash["priority"]),
+        (&bash["file_path"], &bash["scope"], &bash["priority"]),
         (&json!("<builtin:Bash>"), &json!("builtin"), &json!(3))
     );
 }

@@ -695,3 +695,45 @@ fn rules_that_only_look_as_if_they_held_are_told() {
     2 definitions in order, 1 error, 3 warnings
     ");
 }
+
+#[test]
+fn status_shows_what_it_can_whatever_the_settings_say() {
+    let bot = some_jobs();
+    for config in ["timeout: never\n", "a: [\n"] {
+        bot.write("config.yaml", config);
+        let ran = bot.run(["status"]);
+        assert_eq!(ran.code, 1, "{ran:#?}");
+        assert!(ran.stdout.contains("dentist") && ran.stdout.contains("error config.yaml:"), "{ran:#?}");
+        assert!(ran.stderr.contains("the settings cannot be used"), "{ran:#?}");
+        assert!(bot.run(["--json", "status"]).stdout.starts_with('{'));
+    }
+    std::fs::remove_file(bot.path("config.yaml")).unwrap();
+    assert_eq!(bot.run(["status"]).code, 0);
+    std::fs::create_dir(bot.path("config.yaml")).unwrap();
+    let ran = bot.run(["status"]);
+    assert!(ran.code == 1 && ran.stdout.contains("dentist"), "{ran:#?}");
+}
+
+#[test]
+fn a_zone_that_is_none_is_said_where_times_are_shown() {
+    let warning = "TZ=Mars/Base is no time zone, so times are in ";
+    let bot = some_jobs().env("TZ", "Mars/Base");
+    for words in [&["next"][..], &["status"], &["config"], &["reminder", "add", "x", "--in", "1h"]] {
+        assert!(bot.run(words).stderr.contains(warning), "{words:?}");
+    }
+    // A zone in the settings counts, and nothing else is asked.
+    bot.write("config.yaml", "timezone: Europe/Berlin\n");
+    assert!(!bot.run(["next"]).stderr.contains("TZ="));
+}
+
+#[test]
+fn keys_are_in_snake_case() {
+    let bot = some_jobs();
+    let plan = bot.json(["agents", "show", "Plan"]);
+    let listed = bot.json(["agents", "list"]);
+    for agent in listed.as_array().unwrap().iter().chain([&plan]) {
+        for key in agent.as_object().unwrap().keys() {
+            assert!(!key.contains(|c: char| c.is_ascii_uppercase()), "{key}");
+        }
+    }
+}

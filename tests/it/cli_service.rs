@@ -474,7 +474,9 @@ fn status_answers_although_the_settings_are_wrong() {
     let bot = TestBot::new();
     let service = bot.start();
     bot.write("config.yaml", "timezon: Europe/Berlin\n");
-    let status = bot.json(["status"]);
+    let ran = bot.run(["--json", "status"]);
+    assert!(ran.code == 1 && ran.stderr.contains("the settings cannot be used"), "{ran:?}");
+    let status: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(status["daemon"]["pid"], service.pid());
     assert_eq!(status["problems"][0]["file"], "config.yaml");
     assert_eq!(status["problems"][0]["line"], 1);

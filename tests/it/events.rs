@@ -180,3 +180,20 @@ fn what_a_run_tells_the_person_comes_before_its_end() {
     assert!(message.is_some() && message < end, "{shown}");
     service.stop();
 }
+
+#[test]
+fn a_service_that_is_started_with_json_streams_what_happens() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
+    let ran = bot.run(["run", "--json", "--until-idle"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let place = |kind| kinds.iter().position(|found| *found == kind).unwrap_or_else(|| panic!("{kind} in {kinds:?}"));
+    // The last words too, each once and in order.
+    assert!(place("run_started") < place("message") && place("message") < place("run_ended"), "{kinds:?}");
+    assert!(events.iter().any(|event| event.to_string().contains("Tea.")), "{events:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == "run_ended").count(), 1);
+    // They were told by the stream, and are not told again.
+    assert_eq!(bot.run(["run", "--until-idle"]).stdout, "");
+}

@@ -214,7 +214,7 @@ fn the_person_spawns_shows_and_patches_once() {
     assert!(children(&bot)[0]["spawnToolPolicy"].is_null());
 
     for main in ["main", "nobody"] {
-        let part = if main == "main" { "the main session cannot carry" } else { "there is no child session" };
+        let part = if main == "main" { "the main session has no tool policy" } else { "there is no child session" };
         refused(&["sessions", "patch", main, "--deny", "Bash"], part);
     }
     refused(&["sessions", "patch", &id], "no tools were named");

@@ -16,6 +16,8 @@ mod session;
 mod tasks;
 pub mod versions;
 
+pub(crate) use protocol::without_error_tags;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};

@@ -268,16 +268,22 @@ fn blocks(message: &mut Value) -> Vec<Block> {
     }
 }
 
-/// The text of a tool result.
+/// The text of a tool result, without the tags that the client puts around an error for the model.
 pub(super) fn text_of(content: &Value) -> String {
-    match content {
+    let text = match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
             let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
             texts.collect::<Vec<_>>().join("\n")
         }
         _ => String::new(),
-    }
+    };
+    without_error_tags(&text)
+}
+
+/// A tool result's text without the tags around an error.
+pub(crate) fn without_error_tags(text: &str) -> String {
+    text.replace("<tool_use_error>", "").replace("</tool_use_error>", "")
 }
 
 /// Whether the text of a tool result says that the call was denied, in the client's words.

@@ -22,11 +22,10 @@ pub(super) fn zone(app: &App) -> Vec<Finding> {
         }
     };
     let zone = config.timezone.name();
-    let bad = app.env.text("TZ").filter(|name| name.trim_start_matches(':').parse::<chrono_tz::Tz>().is_err());
-    let found = match (config.origin("timezone"), bad) {
-        (Origin::Default, _) => Finding::look("zone", format!("the machine names none, so times are in {zone}"))
+    let found = match (config.origin("timezone"), app.unknown_zone()) {
+        (Origin::Default, None) => Finding::look("zone", format!("the machine names none, so times are in {zone}"))
             .step("name yours in config.yaml: `timezone: Europe/Vienna`"),
-        (Origin::System, Some(name)) => Finding::look("zone", format!("TZ={name} is no zone, so times are in {zone}"))
+        (_, Some(name)) => Finding::look("zone", format!("TZ={name} is no zone, so times are in {zone}"))
             .step("set TZ to a name such as Europe/Vienna, or `timezone` in config.yaml"),
         (origin, _) => Finding::ok("zone", format!("{zone} ({origin})")),
     };

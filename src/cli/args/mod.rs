@@ -105,7 +105,7 @@ pub enum Command {
         /// Show one command's flags instead: `help reminder add`
         command: Vec<String>,
     },
-    /// Run the service in the foreground
+    /// Run the service in the foreground; with --json every event is a line
     Run(RunArgs),
     /// Make the data folder, with configuration and samples
     Init {

@@ -85,25 +85,25 @@ fn entry_json(entry: &AgentEntry) -> Value {
     }
 }
 
-/// The keys of the agent's file, as the file spells them, and where it stands.
+/// The keys of the agent's file in snake_case, as all our keys are, and where it stands.
 fn agent_json(agent: &NamedAgent) -> Value {
     let mut value = json!({
         "name": agent.name,
         "description": agent.description,
         "model": agent.model,
         "tools": agent.tools.as_deref().map_or_else(|| vec!["*".to_owned()], words),
-        "disallowedTools": words(&agent.disallowed_tools),
-        "permissionMode": agent.permission_mode,
-        "maxTurns": agent.max_turns,
-        "readOnly": agent.read_only,
-        "mainSessionOnly": agent.main_session_only,
+        "disallowed_tools": words(&agent.disallowed_tools),
+        "permission_mode": agent.permission_mode,
+        "max_turns": agent.max_turns,
+        "read_only": agent.read_only,
+        "main_session_only": agent.main_session_only,
     });
     place(&mut value, &agent.source);
     value
 }
 
 fn place(value: &mut Value, source: &Source) {
-    value["filePath"] = source.path.display().to_string().into();
+    value["file_path"] = source.path.display().to_string().into();
     value["scope"] = source.scope.as_str().into();
     value["priority"] = source.scope.priority().into();
 }

@@ -40,7 +40,7 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         ServiceReply::Resumed { id: None } => "resumed".into(),
         ServiceReply::Resumed { id: Some(id) } => format!("routine {id} is resumed"),
         ServiceReply::SessionPatched { session } => {
-            format!("session {session} carries its spawnToolPolicy from now on")
+            format!("session {session} has its tool policy from now on")
         }
         ServiceReply::Heard { turn } => format!("the bot answers in {turn}"),
         ServiceReply::BegunAnew => "a new conversation begins".into(),

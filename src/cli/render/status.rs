@@ -9,6 +9,7 @@ use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
 use crate::journal::{RunRecord, RunState};
+use crate::refusal::Refusal;
 
 /// How many of those that wait are shown; JSON has all.
 const WAITING: usize = 10;
@@ -19,6 +20,12 @@ pub(super) fn status(status: &Status, view: &View, output: &mut Output) {
         output.json(&as_json(status, view));
     } else {
         shown(status, view, output);
+    }
+    if status.settings_are_wrong {
+        let wrong = Refusal::user(
+            "the settings cannot be used; what is shown goes by the defaults, and no service would start",
+        );
+        output.fail(&wrong.hint("put config.yaml right: `ollim-bot config` says what is wrong in it"));
     }
 }
 

@@ -95,7 +95,7 @@ fn a_real_session_is_understood() {
     may mcp__discord__ping_user run in /home/user/.ollim-bot/work: {"message":"hey"}
     to discord: "tools/call"
     result None pinged
-    result Some(true) <tool_use_error>Error: No such tool available: mcp__discord__secret</tool_use_error>
+    result Some(true) Error: No such tool available: mcp__discord__secret
     may it stop, again: false
     said Stop hook feedback:
     You have not called report_updates. Call it now.
