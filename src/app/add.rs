@@ -7,9 +7,12 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{App, FieldChange, Job, Outcome, Recorded, When, recurrence, runs, when};
+use super::{App, Caller, FieldChange, Job, Outcome, Recorded, When, recurrence, runs, when};
 use crate::clock::whole_second;
-use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Trigger, Written};
+use crate::definition::fields::FIELDS;
+use crate::definition::{
+    self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Trigger, Written,
+};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 
@@ -29,10 +32,23 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
         return Err(Refusal::user("a routine needs its times")
             .hint("say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, or `--every 2h`"));
     }
+    let plain = matches!(app.caller, Caller::Person) && is_plain(&draft);
+    if plain {
+        draft.client = Some(JobClient::Notify);
+    }
     let _one_at_a_time = app.narrow(&mut draft)?;
     let written = definition::create(&app.home, &draft, is_known(app), &app.defaults()?)?;
     let recorded = recorded(written, app);
-    Ok(Recorded { is_new: true, times: next_times(&recorded.job), ..recorded })
+    Ok(Recorded { is_new: true, plain_by_default: plain, times: next_times(&recorded.job), ..recorded })
+}
+
+/// Whether a reminder only tells something: it sets nothing that an agent needs, and is part of no chain.
+fn is_plain(draft: &Draft) -> bool {
+    let mut for_agents = FIELDS.iter().filter(|field| field.is_for_agents());
+    draft.kind == Kind::Reminder
+        && draft.client.is_none()
+        && draft.max_chain == 0
+        && for_agents.all(|field| field.not_default(draft).is_none())
 }
 
 /// A text for an editor, with what was said of the new definition.
@@ -144,5 +160,12 @@ impl FieldChange {
 /// What was written, and when it fires.
 pub(super) fn recorded(written: Written, app: &App) -> Recorded {
     let Written { definition, warnings, .. } = written;
-    Recorded { job: Job::of(Arc::new(definition), app.now()), warnings, chain: None, is_new: false, times: Vec::new() }
+    Recorded {
+        job: Job::of(Arc::new(definition), app.now()),
+        warnings,
+        chain: None,
+        is_new: false,
+        times: Vec::new(),
+        plain_by_default: false,
+    }
 }

@@ -11,6 +11,8 @@ use crate::run::system_prompt::{Makes, SystemPrompt};
 /// What a run that began now, in a fresh session with nothing else around, would be given.
 #[derive(Debug)]
 pub struct DryRun {
+    /// The message of a job that is delivered as it is written: it is given nothing else.
+    pub delivered: Option<String>,
     /// The system prompt.
     pub system_prompt: String,
     /// The prompt.
@@ -70,5 +72,6 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     }
     .render();
     let command = std::iter::once(&config.claude_command).chain(&policy.client_args).cloned().collect();
-    Ok(DryRun { system_prompt, prompt, policy, command })
+    let delivered = definition.is_delivered_as_written().then(|| definition.body.trim_end().to_owned());
+    Ok(DryRun { delivered, system_prompt, prompt, policy, command })
 }

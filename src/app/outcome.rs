@@ -121,4 +121,6 @@ pub struct Recorded {
     pub is_new: bool,
     /// The next times of a routine that was given new ones; at most three.
     pub times: Vec<DateTime<Utc>>,
+    /// It is delivered as it is written, which nobody has asked for by name.
+    pub plain_by_default: bool,
 }

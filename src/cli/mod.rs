@@ -109,23 +109,24 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
     match command::typed(command, Some(folder))? {
         Typed::App(command) => {
             let outcome = app.execute(command)?;
-            let promises = promise::is_promise(&outcome);
+            let (promises, needs_login) = (promise::is_promise(&outcome), promise::needs_login(&outcome));
             promise::warn_of_zone(&outcome, app, output);
             render::render(outcome, &view, output);
             if promises {
-                promise::warn(app, global.home.as_deref(), output);
+                promise::warn(app, needs_login, global.home.as_deref(), output);
             }
         }
         Typed::Each(commands) => {
-            let mut promises = false;
+            let (mut promises, mut needs_login) = (false, false);
             each::each(commands, view.json, output, |command, output| {
                 let outcome = app.execute(command)?;
                 promises |= promise::is_promise(&outcome);
+                needs_login |= promise::needs_login(&outcome);
                 render::render(outcome, &view, output);
                 Ok(())
             });
             if promises {
-                promise::warn(app, global.home.as_deref(), output);
+                promise::warn(app, needs_login, global.home.as_deref(), output);
             }
         }
         Typed::Own(own) => match own {

@@ -26,8 +26,13 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
     }
 }
 
+/// Whether what will fire may wait for a login.
+pub(super) fn needs_login(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Scheduled(recorded) if recorded.job.definition.is_delivered_as_written())
+}
+
 /// Says beside the data what keeps it from firing, and the command that mends it. `home`: as it was typed.
-pub(super) fn warn(app: &App, home: Option<&std::path::Path>, output: &mut Output) {
+pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>, output: &mut Output) {
     let command = |rest: &str| match home {
         Some(home) => format!("`ollim-bot --home {} {rest}`", home.display()),
         None => format!("`ollim-bot {rest}`"),
@@ -40,7 +45,7 @@ pub(super) fn warn(app: &App, home: Option<&std::path::Path>, output: &mut Outpu
         Ok(Some(ServiceStatus { paused: Some(_), .. })) => {
             ("the service is paused, so nothing fires by itself", format!("end the pause: {}", command("resume")))
         }
-        Ok(Some(ServiceStatus { waiting_for_login: Some(_), .. })) => {
+        Ok(Some(ServiceStatus { waiting_for_login: Some(_), .. })) if needs_login => {
             ("jobs wait for the agent client", format!("see why: {}", command("status")))
         }
         Ok(Some(_)) => return,

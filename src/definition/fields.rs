@@ -30,6 +30,8 @@ pub struct Field {
     pub required: bool,
     /// It has an effect only where the job runs in the background.
     pub background_only: bool,
+    /// Only an agent heeds it. So it is with each that is `background_only`.
+    pub agent_only: bool,
     /// Whether leaving it out (by a typing error) could let a job do or cost more than its file says: a key close
     /// to its name is an error instead of a warning.
     pub restricts: bool,
@@ -62,6 +64,7 @@ impl Field {
         on: On::Both,
         required: false,
         background_only: false,
+        agent_only: false,
         restricts: false,
         may_be_empty: false,
         not_with: None,
@@ -72,6 +75,12 @@ impl Field {
         read: |_, _| Ok(()),
         show: |_| None,
     };
+
+    /// Whether only an agent heeds it.
+    #[must_use]
+    pub fn is_for_agents(&self) -> bool {
+        self.agent_only || self.background_only
+    }
 
     /// The value in a draft, where it is not the default.
     #[must_use]

@@ -155,11 +155,27 @@ impl Definition {
         }
     }
 
+    /// Whether its body is delivered as it is written, whatever client there is.
+    #[must_use]
+    pub fn is_delivered_as_written(&self) -> bool {
+        self.client == Some(JobClient::Notify)
+    }
+
     /// `routine email-triage`: how it is named to people and agents.
     #[must_use]
     pub fn title(&self) -> String {
         format!("{} {}", self.kind(), self.id)
     }
+}
+
+/// Who does a job whose file says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobClient {
+    /// The body is delivered to the person as it is written.
+    Notify,
+    /// The agent, and nobody in its place.
+    Claude,
 }
 
 /// When a definition fires.

@@ -30,13 +30,13 @@ use super::system_prompt::{Makes, SystemPrompt};
 use super::tokens::{Grant, RunAuthority, Tokens};
 use super::tools::{self, DeliveryState};
 use crate::agent::{
-    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, Request, Sandbox,
-    SessionMode, UsedClient,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, Notify, Request,
+    Sandbox, SessionMode, UsedClient,
 };
-use crate::bot::{Bot, budget};
+use crate::bot::{Bot, budget, main_session};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
-use crate::definition::{self, Background, Definition, Kind, Mode, Thinking, Trigger};
+use crate::definition::{self, Background, Definition, JobClient, Kind, Mode, Thinking, Trigger};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
 use crate::journal::{Journal, PendingUpdates};
@@ -184,6 +184,9 @@ impl Runner {
     /// # Errors
     /// Why there is none that can do it.
     async fn client_for(&self, definition: &Definition) -> Result<Arc<dyn AgentClient>, String> {
+        if definition.is_delivered_as_written() {
+            return Ok(Arc::new(Notify));
+        }
         let missing = match self.clients.choose(true) {
             Ok(agent) => return Ok(agent),
             Err(missing) => missing,
@@ -296,9 +299,13 @@ impl Runner {
 
     /// A turn of the main session; the dispatcher sends its answer to the person.
     async fn foreground(&self, job: &Job, client: &Arc<dyn AgentClient>) -> Result<AttemptReport, Refusal> {
-        let turn = tokio::select! {
-            turn = self.bot.main.turn() => turn,
-            () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
+        // What is told as it is written waits for no conversation.
+        let turn = match job.definition.is_delivered_as_written() {
+            true => None,
+            false => tokio::select! {
+                turn = self.bot.main.turn() => Some(turn),
+                () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
+            },
         };
         let settings = self.settings();
         let run_dir = self
@@ -320,7 +327,7 @@ impl Runner {
         let host = self.host(job, policy, sandbox, &settings, client.name());
         let updates = self.updates().await?;
         let prompt = self.prompt(job, &host, &settings, &updates, None)?;
-        let session = SessionMode::Main(turn.session());
+        let session = SessionMode::Main(turn.as_ref().and_then(main_session::Turn::session));
         let first = Turn {
             client,
             job,
@@ -597,6 +604,9 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
+    if definition.client == Some(JobClient::Claude) {
+        return Some("its file says `client: claude`".into());
+    }
     if definition.kind() == Kind::Session {
         let what =
             if definition.background().is_some() { "it is a spawned agent" } else { "it is a message to the bot" };

@@ -43,6 +43,8 @@ pub(super) type Observed = (Arc<Definition>, DateTime<Utc>);
 pub(super) struct Definitions {
     all: HashMap<DefinitionId, Entry>,
     queue: Queue,
+    /// Those of the queue that are delivered as they are written.
+    plain: Queue,
     /// Definitions of which an occurrence is being claimed.
     pub(super) claiming: HashSet<DefinitionId>,
     /// Definitions with consecutive failures.
@@ -146,6 +148,7 @@ impl Definitions {
         let entry = self.all.remove(id)?;
         if let Some(due) = entry.queued {
             self.queue.remove(due, id);
+            self.plain.remove(due, id);
         }
         Some(entry)
     }
@@ -219,9 +222,13 @@ impl Definitions {
         if entry.queued != due {
             if let Some(old) = entry.queued {
                 self.queue.remove(old, id);
+                self.plain.remove(old, id);
             }
             if let Some(due) = due {
                 self.queue.insert(due, id.clone());
+                if definition.is_delivered_as_written() {
+                    self.plain.insert(due, id.clone());
+                }
             }
             entry.queued = due;
         }
@@ -235,13 +242,21 @@ impl Definitions {
         self.queue.first()
     }
 
-    /// Takes all definitions that are due out of the queue, in order.
-    pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Vec<Arc<Definition>> {
-        let due = self.queue.take_due(now);
+    /// The same of those that are delivered as they are written.
+    pub(super) fn next_plain_due(&self) -> Option<DateTime<Utc>> {
+        self.plain.first()
+    }
+
+    /// Takes all definitions that are due out of the queue, in order. `plain`: only those that are delivered as they are written.
+    pub(super) fn take_due(&mut self, now: DateTime<Utc>, plain: bool) -> Vec<Arc<Definition>> {
+        let (from, other) = if plain { (&mut self.plain, &mut self.queue) } else { (&mut self.queue, &mut self.plain) };
+        let due = from.take_due(now);
         due.into_iter()
             .filter_map(|id| {
                 let entry = self.all.get_mut(&id)?;
-                entry.queued = None;
+                if let Some(due) = entry.queued.take() {
+                    other.remove(due, &id);
+                }
                 Some(Arc::clone(&entry.loaded.definition))
             })
             .collect()

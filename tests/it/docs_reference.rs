@@ -96,7 +96,7 @@ fn every_example_of_a_field_is_valid() {
         let kind = if field.on == On::Reminder { Kind::Reminder } else { Kind::Routine };
         let time = if kind == Kind::Reminder { "run_at: 2027-01-31T18:30:00Z" } else { "cron: '@daily'" };
         let chain = if field.name == "chain_depth" { "max_chain: 2\n" } else { "" };
-        let background = if field.name == "background" { "" } else { "background: true\n" };
+        let background = if ["background", "client"].contains(&field.name) { "" } else { "background: true\n" };
         let time = if field.required { "" } else { time };
         let text = format!("---\n{time}\n{background}{chain}{}: {}\n---\nDo it.\n", field.name, field.example);
         let file = format!("{kind}s/x.md");

@@ -46,6 +46,7 @@ mod lost_login;
 mod main_session;
 mod many;
 mod misbehaving;
+mod plain_jobs;
 mod policy_corpus;
 mod problems;
 mod reloading;

@@ -129,7 +129,7 @@ pub struct RoutineAdd {
 /// `reminder add`.
 #[derive(Debug, Args)]
 pub struct ReminderAdd {
-    /// What the agent is to do: the prompt.
+    /// What you are reminded of, or what the agent is to do.
     #[command(flatten)]
     pub text: Text,
     /// Minutes from now

@@ -9,7 +9,17 @@ use crate::cli::output::{FAINT, Output, STRONG, paint};
 
 /// The prompts, the policy and the client's command line.
 pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
-    let DryRun { system_prompt, prompt, policy, command } = dry_run;
+    let DryRun { delivered, system_prompt, prompt, policy, command } = dry_run;
+    if let Some(message) = delivered {
+        if view.json {
+            output.json(&json!({ "id": policy.id, "kind": policy.kind, "delivered": message }));
+            return;
+        }
+        output.line(paint(STRONG, "Message, delivered as written without a model"));
+        output.line(plain_lines(message));
+        output.note(paint(FAINT, "nothing was sent"));
+        return;
+    }
     if view.json {
         output.json(&json!({
             "id": policy.id,

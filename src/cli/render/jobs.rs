@@ -12,7 +12,7 @@ use crate::definition::{Background, Chain, Definition, Draft, Kind, Trigger};
 
 /// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
 pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
-    let Recorded { job, warnings, chain, is_new, times } = recorded;
+    let Recorded { job, warnings, chain, is_new, times, plain_by_default } = recorded;
     for warning in warnings {
         output.note(check::problem(warning));
     }
@@ -24,13 +24,17 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
         Some(at) => format!("at {}", moment(at, job, view)),
         None => "disabled".to_owned(),
     };
-    output.line(format!("scheduled {}: {when}", name(job)));
+    let how = if job.definition.is_delivered_as_written() { ", delivered as written, at no cost" } else { "" };
+    output.line(format!("scheduled {}: {when}{how}", name(job)));
     if let (Trigger::Routine { cron, .. }, false) = (&job.definition.trigger, times.is_empty()) {
         let times: Vec<String> = times.iter().map(|at| times::local(*at, view.now, job.definition.zone)).collect();
         output.line(format!("  {}: {}", plain(cron), times.join(", ")));
     }
     if *is_new {
         output.line(format!("  {}", plain(&view.home.join(&job.definition.file).display().to_string())));
+    }
+    if *plain_by_default {
+        output.note(format!("{}: `--client claude` has the agent do it instead", paint(HINT, "hint")));
     }
     if let Some((place, chain)) = chain {
         output.note(format!("{} of the chain of {}", paint(STRONG, place), plain(chain.as_str())));
@@ -138,6 +142,9 @@ fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
 /// Where it runs, where that is not the main session; its place in its chain; its model.
 fn place(definition: &Definition) -> String {
     let mut words = Vec::new();
+    if definition.is_delivered_as_written() {
+        words.push("as written".to_owned());
+    }
     if let Some(background) = definition.background() {
         words.push(if background.isolated { "isolated" } else { "background" }.to_owned());
     }
@@ -188,6 +195,7 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
     fact(
         "runs",
         match definition.background() {
+            None if definition.is_delivered_as_written() => "not at all: its text is delivered as written".to_owned(),
             None => "as a turn of the main session".to_owned(),
             Some(Background { isolated: true, .. }) => "in the background, in a fresh session".to_owned(),
             Some(_) => "in the background, in a fork of the main session".to_owned(),

@@ -17,7 +17,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
-use super::super::{DefinitionId, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
+use super::super::{DefinitionId, JobClient, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{JobNetwork, ToolPattern, UpdateMode};
 
@@ -138,9 +138,18 @@ fields! {
         ],
         details: "`ollim-bot pause ID` and `ollim-bot resume ID` set it, too.",
     }
+    /// Who does it: `notify` delivers the text as it is written, without a model; `claude` is the agent
+    client as client: Option<JobClient> = None, |v: &V| v.one_of::<JobClient>(), {
+        restricts: true, unset: "`agent_client` of config.yaml; `notify` where a person's `reminder add` sets nothing that an agent needs",
+        example: "notify", flags: &[takes("client", "WHO")],
+        details: "What is delivered as written costs nothing, needs no login and waits for no run. Fields that only an agent heeds \
+                  cannot stand beside `notify`. A job with `claude` waits where there is no agent.",
+        limit: Limit::Other("A job makes background jobs only, so none that is delivered as it is written."),
+    }
     /// Run in a fork of its own instead of the main session
     background: bool = false, |v: &V| v.flag(), {
-        example: "true", restricts: true, flags: &[sets("background", TRUE), sets("foreground", FALSE).help("A turn of the main session").only_edits()],
+        agent_only: true, example: "true", restricts: true,
+        flags: &[sets("background", TRUE), sets("foreground", FALSE).help("A turn of the main session").only_edits()],
     }
     /// A fresh session without the main session's history
     isolated: bool = false, |v: &V| v.flag(), {
@@ -210,7 +219,7 @@ fields! {
     }
     /// Skills whose text it is given: folders of skills/
     skills as skills: Vec<String> = Vec::new(), |v: &V| v.skills(), {
-        unset: "none", example: "[mail]", flags: &[takes("skills", "NAME")],
+        agent_only: true, unset: "none", example: "[mail]", flags: &[takes("skills", "NAME")],
         details: "A skill adds no tools.",
         limit: Limit::Other("What a job makes has the job's own skills only."),
     }
@@ -222,11 +231,11 @@ fields! {
     }
     /// At most so many turns of the model
     max_turns as max_turns: Option<u32> = None, |v: &V| v.count(1), {
-        restricts: true, unset: "no limit", example: "20", flags: &[takes("max-turns", "N")], limit: Limit::AtMost,
+        agent_only: true, restricts: true, unset: "no limit", example: "20", flags: &[takes("max-turns", "N")], limit: Limit::AtMost,
     }
     /// At most so many US dollars
     max_cost_usd as max_cost_usd: Option<f64> = None, |v: &V| v.dollars(), {
-        restricts: true, unset: "no limit", example: "0.50", flags: &[takes("max-cost-usd", "USD")], limit: Limit::AtMost,
+        agent_only: true, restricts: true, unset: "no limit", example: "0.50", flags: &[takes("max-cost-usd", "USD")], limit: Limit::AtMost,
     }
     /// What happens to times that were missed: latest, all, skip
     on_missed as on_missed: OnMissed = OnMissed::All, |v: &V| v.one_of::<OnMissed>(), {

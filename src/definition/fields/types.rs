@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
 use serde::forward_to_deserialize_any;
 
-use super::super::{DefinitionId, OnMissed, OnOverlap, Thinking};
+use super::super::{DefinitionId, JobClient, OnMissed, OnOverlap, Thinking};
 use super::FieldValue;
 use crate::policy::{JobNetwork, ToolPattern, UpdateMode};
 
@@ -72,6 +72,7 @@ field_types! {
         Thinking::Disabled => FieldValue::Flag(false),
         Thinking::Budget(tokens) => FieldValue::Count(*tokens),
     };
+    JobClient, Shape::Word(words::<Self>), word;
     UpdateMode, Shape::Word(words::<Self>), word;
     JobNetwork, Shape::Word(words::<Self>), word;
     OnMissed, Shape::Word(words::<Self>), word;

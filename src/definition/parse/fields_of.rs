@@ -2,7 +2,7 @@
 
 use super::Reading;
 use crate::definition::problem::quoted;
-use crate::definition::{Background, Chain, Definition, DefinitionId, Draft, Kind, Mode, Severity, Trigger};
+use crate::definition::{Background, Chain, Definition, DefinitionId, Draft, JobClient, Kind, Mode, Severity, Trigger};
 
 /// The longest identity, in bytes: it names files and folders.
 const LONGEST_ID: usize = 120;
@@ -106,6 +106,10 @@ impl Reading<'_> {
             let hint =
                 "keep one: `allowed_tools` lists the only tools the job has, `disallowed_tools` takes tools away";
             self.at_field(Severity::Error, second, crate::policy::BothLists.to_string(), hint);
+        }
+        if draft.client == Some(JobClient::Notify) {
+            self.agent_fields_without_an_agent();
+            return Some(Mode::Foreground);
         }
         // Where `background` itself is wrong, nothing is known of what needs it.
         if self.is_faulty("background") {

@@ -30,6 +30,17 @@ impl Reading<'_> {
         }
     }
 
+    /// What is delivered as it is written has no agent: a restriction beside it would look as if it held.
+    pub(super) fn agent_fields_without_an_agent(&mut self) {
+        let fields = self.known.iter().filter(|known| known.field.is_for_agents());
+        let set = fields.filter(|known| !matches!(known.node, Node::Null | Node::Bool(false)));
+        for name in set.map(|known| known.field.name).collect::<Vec<_>>() {
+            let message = format!("`{name}` is for an agent, and `client: notify` has none");
+            let hint = format!("remove `{name}`, or write `client: claude`");
+            self.at_field(Severity::Error, name, message, &hint);
+        }
+    }
+
     /// A reminder's field in a routine, and the other way round.
     pub(super) fn misplaced_fields(&mut self) {
         let (other, owner) = match self.kind {

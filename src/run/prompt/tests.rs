@@ -31,6 +31,7 @@ pub(in crate::run) fn reminder(mode: Mode, chain: Option<(u32, u32)>) -> Definit
         max_turns: None,
         max_cost_usd: None,
         on_missed: OnMissed::All,
+        client: None,
         heartbeat_url: None,
         retry: None,
         alert_after: None,

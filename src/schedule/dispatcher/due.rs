@@ -28,7 +28,7 @@ impl Dispatcher {
     pub(super) fn claim_due(&mut self) {
         let now = self.clock.now();
         let (mut claims, mut delays) = (Vec::new(), Vec::new());
-        for definition in self.definitions.take_due(now) {
+        for definition in self.definitions.take_due(now, !self.gate.is_open()) {
             let claimed = match &definition.trigger {
                 Trigger::Routine { cron, on_overlap } => self.routine_claims(&definition, cron, *on_overlap, now),
                 Trigger::Reminder { .. } | Trigger::Session { .. } => self.reminder_claims(&definition, now),

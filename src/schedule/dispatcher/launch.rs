@@ -44,14 +44,15 @@ impl Dispatcher {
     fn next_to_launch(&self) -> Option<u64> {
         let background = self.active.running(false) < self.max_concurrent_runs;
         let foreground = self.active.running(true) == 0;
-        if !background && !foreground {
-            return None;
-        }
         // The rest is for the person's own, which one job could otherwise hold up for as long as it likes.
         let made_by_runs = self.active.running_made_by_runs() < self.max_concurrent_runs.div_ceil(2);
         let next = self.active.waiting().find(|(number, active)| {
             let id = &active.occurrence.id;
-            let has_slot = match self.definitions.definition(id) {
+            let definition = self.definitions.definition(id);
+            let plain = definition.is_some_and(|definition| definition.is_delivered_as_written());
+            let has_slot = match definition {
+                // It takes no time.
+                _ if plain => true,
                 Some(definition) if definition.mode == Mode::Foreground => foreground,
                 Some(definition) if definition.is_made_by_run() && active.priority != Priority::ByHand => {
                     background && made_by_runs
@@ -59,7 +60,7 @@ impl Dispatcher {
                 _ => background,
             };
             has_slot
-                && self.gate.admits(active)
+                && (self.gate.admits(active) || plain && self.gate.paused.is_none())
                 && !self.active.is_behind(*number, id)
                 // A newer occurrence may supersede this one.
                 && !self.definitions.claiming.contains(id)
@@ -89,7 +90,7 @@ impl Dispatcher {
         active.file.clone_from(&definition.file);
         active.text = Arc::clone(&text);
         self.recent.push(now, Arc::clone(&definition));
-        let foreground = definition.mode == Mode::Foreground;
+        let foreground = definition.mode == Mode::Foreground && !definition.is_delivered_as_written();
         self.active
             .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());

@@ -15,6 +15,7 @@ mod requests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -124,7 +125,7 @@ impl Dispatcher {
     pub async fn run(mut self) -> Result<(), ScheduleError> {
         loop {
             self.look_at_the_clock();
-            if self.is_claiming() {
+            if self.phase.is_running() && self.gate.paused.is_none() {
                 self.claim_due();
             }
             self.begin_due_retries();
@@ -141,7 +142,7 @@ impl Dispatcher {
                 return self.fault.map_or(Ok(()), Err);
             }
             let wake = self.next_wake();
-            let due = self.definitions.next_due().filter(|_| self.is_claiming());
+            let due = self.next_claim();
             tokio::select! {
                 command = self.commands.recv(), if !abandoned => {
                     command.into_iter().for_each(|command| self.obey(command));
@@ -189,9 +190,14 @@ impl Dispatcher {
         self.spawn(task, |_, noted| noted);
     }
 
-    /// Whether what falls due is claimed.
-    fn is_claiming(&self) -> bool {
-        self.phase.is_running() && self.gate.is_open()
+    /// When the next one is claimed. While there is no login only what is delivered as it is written is.
+    fn next_claim(&self) -> Option<DateTime<Utc>> {
+        match &self.gate {
+            _ if !self.phase.is_running() => None,
+            gate if gate.is_open() => self.definitions.next_due(),
+            gate if gate.paused.is_none() => self.definitions.next_plain_due(),
+            _ => None,
+        }
     }
 
     /// When there is something to do besides what falls due, though no event comes.

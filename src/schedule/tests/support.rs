@@ -46,6 +46,7 @@ fn with(id: &str, trigger: Trigger) -> Definition {
         max_turns: None,
         max_cost_usd: None,
         on_missed: OnMissed::All,
+        client: None,
         heartbeat_url: None,
         retry: None,
         alert_after: None,
