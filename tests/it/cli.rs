@@ -98,6 +98,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --timezone <ZONE>             IANA zone of its times, e.g. Europe/Berlin
           --disabled                    It is listed and never fires
           --enabled                     It fires again
+          --client <WHO>                By whom: `notify` delivers it as written, `claude` is an agent
           --background                  Run in a fork of its own instead of the main session
           --foreground                  A turn of the main session
           --isolated                    A fresh session without the main session's history

@@ -51,6 +51,7 @@ fn a_reminder_is_a_file_like_one_a_person_writes() {
     ---
     run_at: '2098-05-04T09:00:00+02:00'
     timezone: Europe/Berlin
+    client: notify
     ---
     Call the dentist.
     ");

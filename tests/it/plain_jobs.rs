@@ -56,10 +56,15 @@ fn a_plain_reminder_is_one_and_the_command_says_so() {
     let made = |args: &[&str]| {
         let ran = bot.run([&["reminder", "add", "Check the oven", "--in", "1h"], args].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        let text = bot.read("reminders/check-the-oven.md").unwrap();
-        std::fs::remove_file(bot.path("reminders/check-the-oven.md")).unwrap();
+        let file = format!("reminders/{}", bot.names("reminders")[0]);
+        let text = bot.read(&file).unwrap();
+        std::fs::remove_file(bot.path(&file)).unwrap();
         let client = text.lines().find(|line| line.starts_with("client:")).unwrap_or_default().to_owned();
-        (client, ran.stdout.contains("delivered as written, at no cost"), ran.stderr.contains("`--client claude` has"))
+        (
+            client,
+            ran.stdout.contains("delivered as written, at no cost"),
+            ran.stdout.contains("(`--client claude`: by the agent)"),
+        )
     };
     for (args, client, told, hinted) in [
         (&[][..], "client: notify", true, true),

@@ -24,7 +24,11 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
         Some(at) => format!("at {}", moment(at, job, view)),
         None => "disabled".to_owned(),
     };
-    let how = if job.definition.is_delivered_as_written() { ", delivered as written, at no cost" } else { "" };
+    let how = match (job.definition.is_delivered_as_written(), plain_by_default) {
+        (false, _) => "",
+        (true, false) => ", delivered as written, at no cost",
+        (true, true) => ", delivered as written, at no cost (`--client claude`: by the agent)",
+    };
     output.line(format!("scheduled {}: {when}{how}", name(job)));
     if let (Trigger::Routine { cron, .. }, false) = (&job.definition.trigger, times.is_empty()) {
         let times: Vec<String> = times.iter().map(|at| times::local(*at, view.now, job.definition.zone)).collect();
@@ -32,9 +36,6 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
     }
     if *is_new {
         output.line(format!("  {}", plain(&view.home.join(&job.definition.file).display().to_string())));
-    }
-    if *plain_by_default {
-        output.note(format!("{}: `--client claude` has the agent do it instead", paint(HINT, "hint")));
     }
     if let Some((place, chain)) = chain {
         output.note(format!("{} of the chain of {}", paint(STRONG, place), plain(chain.as_str())));

@@ -138,7 +138,7 @@ fields! {
         ],
         details: "`ollim-bot pause ID` and `ollim-bot resume ID` set it, too.",
     }
-    /// Who does it: `notify` delivers the text as it is written, without a model; `claude` is the agent
+    /// By whom: `notify` delivers it as written, `claude` is an agent
     client as client: Option<JobClient> = None, |v: &V| v.one_of::<JobClient>(), {
         restricts: true, unset: "`agent_client` of config.yaml; `notify` where a person's `reminder add` sets nothing that an agent needs",
         example: "notify", flags: &[takes("client", "WHO")],
