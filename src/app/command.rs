@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{CostsBy, Each, ServiceCommand, UnitCommand};
+use super::{CostsBy, Each, InitOptions, ServiceCommand, UnitCommand};
 use crate::definition::fields::Field;
 use crate::definition::{Draft, FieldValue, Kind};
 use crate::journal::RunFilter;
@@ -231,8 +231,8 @@ pub enum Command {
     Unit(UnitCommand),
     /// Make the data folder.
     Init {
-        /// Also in a folder that has something in it.
-        force: bool,
+        /// What to make.
+        options: InitOptions,
     },
     /// Start an agent for one task.
     Spawn(SpawnRequest),

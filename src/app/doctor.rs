@@ -10,6 +10,7 @@ mod jobs;
 mod machine;
 mod running;
 
+pub(super) use agent::{agent, has_agent};
 use serde::Serialize;
 
 use super::App;

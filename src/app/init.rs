@@ -11,6 +11,7 @@ use chrono_tz::Tz;
 use super::App;
 use super::refusals::cannot;
 use crate::config::commented;
+use crate::definition::quoted;
 use crate::definition::samples::{FAR_OFF, samples};
 use crate::home::Home;
 use crate::refusal::Refusal;
@@ -21,25 +22,66 @@ const SOON: TimeDelta = TimeDelta::seconds(15);
 /// `state/` is the program's own, and `.env` is secret.
 const IGNORED: &str = "# Not for git: the program's own state, and secrets.\n/state/\n/.env\n";
 
+/// What a data folder is made with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InitOptions {
+    /// Also where there is something; what is there stays as it is.
+    pub force: bool,
+    /// Without samples.
+    pub bare: bool,
+    /// The zone that is written into the settings; `None`: none is.
+    pub timezone: Option<String>,
+}
+
 /// Makes the data folder and names the files that it made.
-pub(super) fn init(force: bool, app: &App) -> Result<Vec<PathBuf>, Refusal> {
+pub(super) fn init(options: &InitOptions, app: &App) -> Result<Vec<PathBuf>, Refusal> {
+    may_init(options, app)?;
+    let zone = match zone(options)? {
+        Some(zone) => zone,
+        None => app.zone()?,
+    };
+    make(&app.home, options, app.now(), zone)
+}
+
+/// Whether it can be made so.
+pub(super) fn may_init(options: &InitOptions, app: &App) -> Result<(), Refusal> {
     let root = app.home.root();
     let taken = fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some());
-    if taken && !force {
+    if taken && !options.force {
         return Err(Refusal::user(format!("{} is there already and has something in it", root.display()))
             .hint("`ollim-bot init --force` adds what is missing; what is there stays as it is"));
     }
-    make_home(&app.home, app.now(), app.zone()?)
+    if zone(options)?.is_some() && app.home.config_file().exists() {
+        return Err(Refusal::user(format!("{} is there, and stays as it is", app.home.config_file().display()))
+            .hint("set `timezone:` in it, and leave out `--timezone`"));
+    }
+    Ok(())
 }
 
-/// Makes whatever is missing and names the files it made, relative to the folder.
+fn zone(options: &InitOptions) -> Result<Option<Tz>, Refusal> {
+    let Some(name) = &options.timezone else { return Ok(None) };
+    let zone = name.parse().map_err(|_| {
+        Refusal::user(format!("there is no time zone {}", quoted(name))).hint("write it like `Europe/Berlin`, or `UTC`")
+    })?;
+    Ok(Some(zone))
+}
+
+/// Makes whatever is missing, samples too, and names the files it made, relative to the folder.
 ///
 /// # Errors
 /// When the disk says no.
 pub fn make_home(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBuf>, Refusal> {
+    make(home, &InitOptions::default(), now, zone)
+}
+
+fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBuf>, Refusal> {
     make_folders(home)?;
-    let mut files = vec![(home.config_file(), commented()), (home.root().join(".gitignore"), IGNORED.to_owned())];
-    for (path, text) in samples() {
+    let mut settings = commented();
+    if let Some(name) = &options.timezone {
+        settings += &format!("\ntimezone: {name}\n");
+    }
+    let mut files = vec![(home.config_file(), settings), (home.root().join(".gitignore"), IGNORED.to_owned())];
+    for (path, text) in samples().iter().filter(|_| !options.bare) {
         files.push((home.root().join(path), soon(text, now, zone)));
     }
     let mut made = Vec::new();

@@ -64,7 +64,7 @@ pub use dry_run::DryRun;
 pub use effect::Effect;
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_program};
 pub use events::Watched;
-pub use init::{make_folders, make_home};
+pub use init::{InitOptions, make_folders, make_home};
 pub use jobs::{Failed, Job, JobList, summary};
 pub use logs::{Log, LogFilter, LogLine};
 pub use outcome::{Outcome, Recorded};
@@ -76,7 +76,7 @@ pub use service::{
 };
 pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};
-pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, log_command};
+pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, log_command};
 pub use upcoming::{Each, Occurrence, Upcoming};
 
 use crate::agents::known_agents;
@@ -197,11 +197,31 @@ impl App {
             Command::Backup { file, secrets } => backup::backup(&file, secrets, self).map(Outcome::BackedUp),
             Command::RestoreBackup { file } => backup::restore(&file, self).map(Outcome::Restored),
             Command::Unit(command) => unit::unit(&command, self).map(Outcome::Unit),
-            Command::Init { force } => init::init(force, self).map(Outcome::Made),
+            Command::Init { options } => init::init(&options, self).map(Outcome::Made),
             Command::Spawn(request) => sessions::spawn(request, self).map(Outcome::Service),
             Command::Fire { id } => service::fire(&id, self),
             Command::Service(command) => service::ask(service::named(command, self)?, self).map(Outcome::Service),
         }
+    }
+
+    /// Whether the data folder can be made so.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_init(&self, options: &InitOptions) -> Result<(), Refusal> {
+        init::may_init(options, self)
+    }
+
+    /// Whether there is an agent client with a login.
+    #[must_use]
+    pub fn has_agent(&self) -> bool {
+        doctor::has_agent(self)
+    }
+
+    /// How the agent client and its login are.
+    #[must_use]
+    pub fn agent_findings(&self) -> Vec<Finding> {
+        doctor::agent(self)
     }
 
     /// So long ago; the beginning of time where that is longer.

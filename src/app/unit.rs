@@ -161,7 +161,8 @@ pub(super) fn known(app: &App) -> Option<(UnitStatus, Option<String>)> {
 }
 
 /// Whether this machine was started by systemd.
-pub(super) fn is_systemd_there() -> bool {
+#[must_use]
+pub fn is_systemd_there() -> bool {
     Path::new(systemd::BOOTED).is_dir()
 }
 

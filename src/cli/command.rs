@@ -76,6 +76,8 @@ pub enum Own {
     },
     /// Shows so many messages, and those that come.
     FollowInbox(u32),
+    /// Makes the data folder.
+    Init(args::InitArgs),
     /// Is the service.
     Run(args::RunArgs),
     /// Becomes the program that shows the service's log.
@@ -134,7 +136,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Service(service)) => service.command(),
         Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
         Some(args::Command::Config) => Command::Config,
-        Some(args::Command::Init { force }) => Command::Init { force },
+        Some(args::Command::Init(args)) => return Ok(Typed::Own(Own::Init(args))),
         Some(args::Command::Check { files }) => Command::Check { files, folder: folder.map(Path::to_owned) },
         Some(args::Command::Next(args)) => {
             let args::NextArgs { count, from, until, all, ids } = args;

@@ -126,6 +126,7 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
             Own::Chat { .. }
             | Own::SetBudget(_)
             | Own::Fire { .. }
+            | Own::Init(_)
             | Own::Run(_)
             | Own::Follow(_)
             | Own::FollowInbox(_)

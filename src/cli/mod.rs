@@ -13,6 +13,7 @@ pub mod examples;
 pub mod external;
 mod fire;
 pub mod fork;
+mod guide;
 pub mod help;
 mod log;
 mod man;
@@ -151,6 +152,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
                 watch::inbox(app, &view, global.color, output)?;
             }
             Own::ServiceLogs(logs) => return Err(service_logs::become_log(&logs, global.json, app)),
+            Own::Init(args) => guide::init(args, global.color, app, &view, output)?,
             Own::Run(args) => run::run(&args, global.color, app, &view)?,
             Own::External(words) => {
                 refuse_json(global.json)?;

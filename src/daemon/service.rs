@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -336,6 +337,9 @@ async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supe
     }
 }
 
+/// How soon a run that found no login is looked at again.
+const LOOKS_AGAIN: Duration = Duration::from_millis(100);
+
 /// Fires one by hand and stops the schedule when that run is over.
 async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> Result<RunId, FireError> {
     let mut activity = schedule.activity();
@@ -348,8 +352,14 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> R
             let Some(active) = now.active.iter().find(|active| active.run == *run) else { break };
             // It might wait for ever. It stays open, and a service goes on with it once there is an agent.
             let waits = matches!(active.stage, StageView::Waiting | StageView::RetryIn(_));
-            if waits && now.waiting_for_login.is_some() || activity.changed().await.is_err() {
+            let no_login = now.waiting_for_login.is_some();
+            if waits && no_login {
                 break;
+            }
+            // That its end is recorded, and it waits, is no news of the schedule's own.
+            match tokio::time::timeout(if no_login { LOOKS_AGAIN } else { Duration::MAX }, activity.changed()).await {
+                Ok(Err(_)) => break,
+                Ok(Ok(())) | Err(_) => {}
             }
         }
     }

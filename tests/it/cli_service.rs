@@ -23,6 +23,7 @@ fn init_makes_a_folder_that_works_and_overwrites_nothing() {
       routines/reading-list.md
       reminders/hello.md
     Start the service: ollim-bot run
+    Your first reminder: ollim-bot reminder add --in 1m 'Hello'
     ");
     let checked = bot.json(["check"]);
     assert_eq!((&checked["definitions"], &checked["problems"]), (&json!(4), &json!([])));
@@ -43,6 +44,7 @@ fn init_makes_a_folder_that_works_and_overwrites_nothing() {
     made [PERSON]/bot
       routines/email-triage.md
     Start the service: ollim-bot run
+    Your first reminder: ollim-bot reminder add --in 1m 'Hello'
     ");
     assert_eq!(bot.read("config.yaml").as_deref(), Some("user_name: Sam\n"));
 }

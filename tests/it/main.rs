@@ -38,6 +38,7 @@ mod following;
 mod foreground;
 mod fork_isolation;
 mod hand_over;
+mod guided_init;
 mod heartbeat;
 mod impersonation;
 mod isolation;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::{Finding, Health};
-use crate::agent::claude::login::{LoginSources, find_login};
+use crate::agent::claude::login::{Login, LoginSources, find_login};
 use crate::agent::claude::{self, versions};
 use crate::app::App;
 use crate::config::{ClientChoice, secrets};
@@ -12,7 +12,7 @@ use crate::config::{ClientChoice, secrets};
 const INSTALL: &str = "install it: `npm install -g @anthropic-ai/claude-code`";
 
 /// The client, its version, its login.
-pub(super) fn agent(app: &App) -> Vec<Finding> {
+pub(in super::super) fn agent(app: &App) -> Vec<Finding> {
     // What is wrong with the settings is said elsewhere.
     let Ok(config) = app.config() else { return Vec::new() };
     if config.agent_client == ClientChoice::Notify {
@@ -60,11 +60,24 @@ fn version(command: &Path, path: &str) -> Finding {
     }
 }
 
+/// Whether there is a client with a login.
+pub(in super::super) fn has_agent(app: &App) -> bool {
+    let path = app.env.text("PATH").unwrap_or_default();
+    app.config().is_ok_and(|config| {
+        config.agent_client != ClientChoice::Notify && claude::find(&config.claude_command, OsStr::new(path)).is_some()
+    }) && matches!(known_login(app), Ok(Some(_)))
+}
+
+fn known_login(app: &App) -> Result<Option<Login>, secrets::SecretsError> {
+    let variables = secrets::read(&app.home, &app.env.texts())?;
+    Ok(find_login(&LoginSources::of(variables, app.env.path("HOME")), app.now()))
+}
+
 fn login(app: &App, missing: Health) -> Finding {
-    let Ok(variables) = secrets::read(&app.home, &app.env.texts()) else {
+    let Ok(login) = known_login(app) else {
         return Finding::wrong("login", "it cannot be looked for, since .env cannot be used").step("mend .env first");
     };
-    match find_login(&LoginSources::of(variables, app.env.path("HOME")), app.now()) {
+    match login {
         Some(login) => Finding::ok("login", format!("from {}", login.source)),
         None => Finding::of("login", missing, "there is none, or it has ended")
             .step("log in: `claude` and then `/login`")

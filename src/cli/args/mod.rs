@@ -107,12 +107,8 @@ pub enum Command {
     },
     /// Run the service in the foreground; with --json every event is a line
     Run(RunArgs),
-    /// Make the data folder, with configuration and samples
-    Init {
-        /// Also into a folder that has something in it; files that are there stay as they are
-        #[arg(long)]
-        force: bool,
-    },
+    /// Make the data folder; on a terminal a few questions lead through it
+    Init(InitArgs),
     /// Check definitions, all or those named
     Check {
         /// Files or ids
@@ -278,6 +274,29 @@ pub enum Command {
     /// Any other name: `ollim-bot-NAME`
     #[command(external_subcommand)]
     External(Vec<OsString>),
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Also into a folder that has something in it; files that are there stay as they are
+    #[arg(long)]
+    pub force: bool,
+    /// Ask nothing: no call is made and no service installed unless a flag says so
+    #[arg(short, long)]
+    pub yes: bool,
+    /// No samples
+    #[arg(long)]
+    pub bare: bool,
+    /// The time zone, e.g. Europe/Berlin [default: the system's]
+    #[arg(long, value_name = "ZONE")]
+    pub timezone: Option<String>,
+    /// Try the agent's login with one short call, which costs less than a cent; exit 1 if it fails
+    #[arg(long)]
+    pub try_login: bool,
+    /// Have systemd run the service
+    #[arg(long)]
+    pub service: bool,
 }
 
 /// `run`.

@@ -32,7 +32,8 @@ pub(super) fn diagnosis(diagnosis: &Diagnosis, view: &View, output: &mut Output)
     });
 }
 
-fn line(finding: &Finding, output: &mut Output) {
+/// What was found of one thing, and what to do.
+pub(in super::super) fn line(finding: &Finding, output: &mut Output) {
     let (mark, style) = match finding.health {
         Health::Ok => ("ok", GOOD),
         Health::Look => ("look", WARN),

@@ -29,9 +29,10 @@ pub(super) use chat::Chat;
 pub(super) use check::problem;
 pub(super) use events::Events;
 pub(super) use logs::line as log_line;
+pub(super) use doctor::line as finding;
 pub(super) use runs::{as_json as run_json, inbox_message, state};
 
-use super::output::{FAINT, GOOD, Output, STRONG, paint};
+use super::output::{GOOD, Output, STRONG, paint};
 use crate::app::{App, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
@@ -135,5 +136,4 @@ fn made(files: &[std::path::PathBuf], view: &View, output: &mut Output) {
     for path in files {
         output.line(format!("  {}", plain(&path.display().to_string())));
     }
-    output.line(paint(FAINT, "Start the service: ollim-bot run"));
 }

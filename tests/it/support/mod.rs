@@ -8,5 +8,6 @@ pub mod job_shell;
 pub mod messages_api;
 pub mod processes;
 pub mod random;
+pub mod terminal;
 pub mod turn;
 pub mod wait;

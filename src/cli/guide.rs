@@ -1,0 +1,199 @@
+//! `init` on a terminal: a few questions, each with an answer that Enter gives. Nothing costs money that nobody agreed to.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use super::args::{Color, InitArgs};
+use super::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, paint};
+use super::render::{self, View};
+use super::{for_person, run};
+use crate::app::{App, Command, InitOptions, Outcome, UnitAct, UnitCommand};
+use crate::channel::terminal::plain;
+use crate::daemon::ending::Until;
+use crate::definition::DefinitionId;
+use crate::home::Home;
+use crate::journal::RunState;
+use crate::refusal::Refusal;
+
+/// Makes the data folder as the flags and, on a terminal, the person say.
+///
+/// # Errors
+/// When it cannot be made, or a step that a flag asks for fails.
+pub(super) fn init(args: InitArgs, color: Color, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
+    let asks = !args.yes && !view.json && io::stdin().is_terminal() && io::stderr().is_terminal();
+    let guide = Guide { color, app, view, asks };
+    guide.run(args, output)
+}
+
+struct Guide<'a> {
+    color: Color,
+    app: &'a App,
+    view: &'a View,
+    /// Whether there is somebody to ask.
+    asks: bool,
+}
+
+impl Guide<'_> {
+    fn run(&self, args: InitArgs, output: &mut Output) -> Result<(), Refusal> {
+        let InitArgs { force, bare, timezone, try_login, service, .. } = args;
+        let mut options = InitOptions { force, bare, timezone };
+        if self.asks {
+            // What would refuse it anyway is said before anything is asked.
+            self.app.may_init(&options)?;
+            let place = plain(&self.app.home.root().display().to_string());
+            output.line(format!("{} keeps everything in {}.", paint(STRONG, "ollim-bot"), paint(STRONG, &place)));
+            if options.timezone.is_none() {
+                options.timezone = self.zone(output)?;
+            }
+            let samples = "Write samples? They cost nothing until you enable them.";
+            options.bare = options.bare || !self.yes(samples, true, output)?;
+        }
+        let made = self.app.execute(Command::Init { options })?;
+        // Only now there are settings: what was asked so far depends on none.
+        let app = &self.app.reread();
+        render::render(made, self.view, output);
+        if self.asks || try_login {
+            self.client(try_login, app, output)?;
+        }
+        if self.asks {
+            reach(output);
+        }
+        let installed = (service || self.wants_service(output)?) && self.install(service, app, output)?;
+        if !self.view.json {
+            next_steps(installed, output);
+        }
+        Ok(())
+    }
+
+    /// The zone, where it is to be another than the system's.
+    fn zone(&self, output: &mut Output) -> Result<Option<String>, Refusal> {
+        let detected = self.app.zone()?;
+        loop {
+            let answer = self.ask(&format!("Time zone [{detected}]:"), output)?;
+            if answer.is_empty() || answer == detected.name() {
+                return Ok(None);
+            }
+            if answer.parse::<chrono_tz::Tz>().is_ok() {
+                return Ok(Some(answer));
+            }
+            output.line(format!("`{}` is no time zone; write it like Europe/Berlin.", plain(&answer)));
+        }
+    }
+
+    /// Which client there is, and whether its login works. `try_it`: a flag asks for the call.
+    fn client(&self, try_it: bool, app: &App, output: &mut Output) -> Result<(), Refusal> {
+        if self.asks {
+            app.agent_findings().iter().for_each(|finding| render::finding(finding, output));
+        }
+        let ready = app.has_agent();
+        if self.asks && !ready {
+            output.line("Until then texts of your own reach you as they are written, and jobs for an agent wait.");
+        }
+        let question = "Try the login with one short call? It costs less than a cent.";
+        if !try_it && !(ready && self.yes(question, false, output)?) {
+            return Ok(());
+        }
+        match try_login(app) {
+            Ok(words) if self.view.json => output.note(words),
+            Ok(words) => output.line(paint(GOOD, &words)),
+            Err(why) if try_it => return Err(why),
+            Err(why) => {
+                output.line(format!("{} {}", paint(BAD, "the call failed:"), plain(&why.to_string())));
+                why.hints.iter().for_each(|hint| output.line(format!("{} {}", paint(HINT, "hint:"), plain(hint))));
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_service(&self, output: &mut Output) -> Result<bool, Refusal> {
+        let possible = self.asks && crate::app::is_systemd_there();
+        Ok(possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
+    }
+
+    /// Installs the unit. What fails is told, and ends `init` only where a flag asked for it.
+    fn install(&self, by_flag: bool, app: &App, output: &mut Output) -> Result<bool, Refusal> {
+        match app.execute(Command::Unit(UnitCommand { system: false, act: UnitAct::Install })) {
+            Ok(installed) => render::render(installed, self.view, output),
+            Err(refusal) if by_flag => return Err(refusal),
+            Err(refusal) => {
+                output.fail(&refusal);
+                output.exit = 0;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn yes(&self, question: &str, usual: bool, output: &mut Output) -> Result<bool, Refusal> {
+        if !self.asks {
+            return Ok(usual);
+        }
+        let answer = self.ask(&format!("{question} [{}]", if usual { "Y/n" } else { "y/N" }), output)?;
+        Ok(match answer.to_lowercase().chars().next() {
+            None => usual,
+            Some(first) => first == 'y',
+        })
+    }
+
+    /// The person's answer, without blanks around it.
+    fn ask(&self, question: &str, output: &mut Output) -> Result<String, Refusal> {
+        output.stderr.push_str(&format!("{} ", paint(HINT, question)));
+        output.print_now(self.color)?;
+        let mut answer = String::new();
+        let read = io::stdin().lock().read_line(&mut answer);
+        match read {
+            Ok(count) if count > 0 => Ok(answer.trim().to_owned()),
+            _ => Err(Refusal::user("the questions were not answered to the end")
+                .hint("`ollim-bot init --yes` asks none; what was made stays, and `--force` adds what is missing")),
+        }
+    }
+}
+
+/// Where messages reach the person. Channels are offered here.
+fn reach(output: &mut Output) {
+    output.line("Messages reach you in the terminal of `ollim-bot run`, and in `ollim-bot inbox`.");
+    output.line(paint(FAINT, "Another channel is set in config.yaml: `channel`."));
+}
+
+fn next_steps(installed: bool, output: &mut Output) {
+    if !installed {
+        output.line(paint(FAINT, "Start the service: ollim-bot run"));
+    }
+    output.line(paint(FAINT, "Your first reminder: ollim-bot reminder add --in 1m 'Hello'"));
+}
+
+/// One short turn of the client, in a data folder of its own, as a job would have it.
+///
+/// # Errors
+/// Why it did not work.
+fn try_login(app: &App) -> Result<String, Refusal> {
+    const TRIAL: &str = "---\ncron: '@yearly'\nclient: claude\nbackground: true\nisolated: true\nallowed_tools: []\n\
+                         model: haiku\nthinking: false\nmax_turns: 1\nmax_cost_usd: 0.01\ntimeout: 2m\n---\nSay: ready.\n";
+    if !app.has_agent() {
+        return Err(Refusal::user("there is no agent client, or it is not logged in")
+            .hint("`ollim-bot doctor` says what to do"));
+    }
+    let cannot = |error: io::Error| Refusal::environment(format!("cannot make a folder for the call: {error}"));
+    let folder = tempfile::Builder::new().prefix("ollim-init-").tempdir().map_err(cannot)?;
+    let home = Home::new(folder.path().canonicalize().map_err(cannot)?);
+    std::fs::create_dir(home.routines()).map_err(cannot)?;
+    std::fs::write(home.routines().join("trial.md"), TRIAL).map_err(cannot)?;
+    for (from, to) in [(app.home.config_file(), home.config_file()), (app.home.env_file(), home.env_file())] {
+        if from.exists() {
+            std::fs::copy(from, to).map_err(cannot)?;
+        }
+    }
+    let trial = for_person(home, app.env.clone());
+    let run = run::serve(Until::default(), Some(DefinitionId::new("trial")), &trial)?;
+    let run = run.ok_or_else(|| Refusal::environment("the call left no record"))?;
+    let Outcome::Run(details) = trial.execute(Command::Run { run: run.to_string(), full: false })? else {
+        return Err(Refusal::environment("the call left no record"));
+    };
+    let run = details.run;
+    if run.outcome != RunState::Completed {
+        let why = run.error.unwrap_or_else(|| "it did not answer".into());
+        let (what, hint) = why.split_once("\nhint: ").unwrap_or((&why, "`ollim-bot doctor` says what is missing"));
+        return Err(Refusal::user(what).hint(hint));
+    }
+    let cost = run.cost_usd.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+    Ok(format!("the login works (claude {}{cost})", run.client_version.unwrap_or_default()))
+}

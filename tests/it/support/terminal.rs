@@ -1,0 +1,60 @@
+//! A command on a terminal: a real pty, on which a test reads and types.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::wait;
+
+/// A command that has a terminal for its input and output.
+pub struct Terminal {
+    child: Child,
+    keys: File,
+    screen: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    pub fn start(mut command: Command) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let master = openpt(flags).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let side = || File::options().read(true).write(true).open(&name).unwrap();
+        let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        let (keys, mut shown) = (File::from(master.try_clone().unwrap()), File::from(master));
+        let screen = Arc::new(Mutex::new(String::new()));
+        let text = screen.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The last program on it has gone: an error.
+            while let Ok(count) = shown.read(&mut bytes) {
+                text.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Self { child, keys, screen }
+    }
+
+    /// What was shown so far, without colours.
+    pub fn shown(&self) -> String {
+        anstream::adapter::strip_str(&self.screen.lock().unwrap()).to_string().replace("\r\n", "\n")
+    }
+
+    /// Waits for a question, then types a line.
+    #[track_caller]
+    pub fn answer(&mut self, question: &str, line: &str) {
+        wait::until(question, || self.shown().contains(question).then_some(()), || self.shown());
+        writeln!(self.keys, "{line}").unwrap();
+    }
+
+    /// Waits for its end; all that was shown.
+    #[track_caller]
+    pub fn end(mut self) -> (ExitStatus, String) {
+        let (child, screen) = (&mut self.child, &self.screen);
+        let status = wait::until("it ends", || child.try_wait().unwrap(), || screen.lock().unwrap().clone());
+        (status, self.shown())
+    }
+}
