@@ -1,0 +1,135 @@
+//! docs/troubleshooting.md: each step's commands say what stands there, against a folder that is in that state.
+
+use std::path::Path;
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+
+/// A step: its title, and its commands with what each says.
+struct Step {
+    title: String,
+    commands: Vec<(Vec<String>, Vec<String>)>,
+}
+
+fn steps() -> Vec<Step> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/troubleshooting.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let step = |section: &str| {
+        let (title, rest) = section.split_once('\n').unwrap();
+        let block = rest.split_once("```console\n").unwrap().1.split_once("```\n").unwrap().0;
+        let mut commands: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+        for line in block.lines() {
+            match (line.strip_prefix("$ ollim-bot "), commands.last_mut()) {
+                (Some(command), _) => commands.push((command.split(' ').map(String::from).collect(), Vec::new())),
+                (None, Some((_, said))) => said.push(line.to_owned()),
+                (None, None) => panic!("{title}: {line}"),
+            }
+        }
+        Step { title: title.to_owned(), commands }
+    };
+    text.split("\n## ").skip(1).map(step).collect()
+}
+
+/// Whether a line is the one that is meant: its parts, in order, with anything for each `…`.
+fn is(line: &str, meant: &str) -> bool {
+    let mut rest = line;
+    meant.split('…').all(|part| match rest.split_once(part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+const PLAIN: &str = "client: notify\n";
+
+fn water(bot: &TestBot, fields: &str) {
+    bot.write("routines/water.md", &format!("---\ncron: '0 18 * * wed'\n{fields}---\nWater the plants.\n"));
+}
+
+fn fire<'a>(bot: &'a TestBot, times: usize) -> Service<'a> {
+    let service = bot.start();
+    for count in 1..=times {
+        service.until("it fires", || (bot.run(["fire", "water"]).code == 0).then_some(()));
+        service.until_ended("water", count);
+    }
+    service
+}
+
+/// Puts the folder into the state of a step; the service, where it is to run.
+fn set_up<'a>(title: &str, bot: &'a TestBot) -> Option<Service<'a>> {
+    match title.split_once(". ").map_or(title, |(number, _)| number) {
+        "1" => water(bot, PLAIN),
+        "2" => water(bot, "timeout: soon\n"),
+        "3" => water(bot, "enabled: false\n"),
+        "4" => {
+            water(bot, PLAIN);
+            let service = bot.start();
+            bot.ok(["pause"]);
+            return Some(service);
+        }
+        "5" => {
+            water(bot, "client: claude\n");
+            return Some(fire(bot, 10));
+        }
+        "6" => {
+            water(bot, "client: claude\n");
+            return Some(bot.start());
+        }
+        "7" => water(bot, PLAIN),
+        "8" => {
+            bot.write(
+                "reminders/water.md",
+                &reminder(now() - chrono::TimeDelta::days(2), "on_missed: skip\n", "Water."),
+            );
+            let service = bot.start();
+            service.until_ended("water", 1);
+            return Some(service);
+        }
+        "9" => {
+            water(bot, "client: claude\n");
+            return Some(fire(bot, 1));
+        }
+        "10" => {
+            bot.write("reminders/water.md", &reminder(now(), "client: claude\nretry: 0\n", "Water."));
+            let service = bot.start();
+            service.until("it has failed", || (bot.names("reminders/failed") == ["water.md"]).then_some(()));
+            return Some(service);
+        }
+        "11" | "None of it" => {
+            water(bot, PLAIN);
+            return Some(fire(bot, 1));
+        }
+        other => panic!("there is no state for {other}"),
+    }
+    None
+}
+
+#[test]
+fn every_step_is_as_it_stands_there() {
+    let steps = steps();
+    assert!(steps.len() >= 10);
+    for Step { title, commands } in steps {
+        let bot = TestBot::new();
+        // The sixth is the only one about the choice of the client.
+        let bot = match title.starts_with("6.") {
+            true => bot.env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "/nowhere/claude"),
+            false => bot,
+        };
+        let service = set_up(&title, &bot);
+        for (command, said) in commands {
+            assert!(!said.is_empty(), "{title}: {command:?} says something");
+            let ran = bot.run(&command);
+            let shown = format!("{}{}", ran.stdout, ran.stderr);
+            for meant in said {
+                assert!(
+                    shown.lines().any(|line| is(line, &meant)),
+                    "{title}: {command:?}: {meant:?} is not in\n{shown}"
+                );
+            }
+        }
+        if let Some(service) = service {
+            service.stop();
+        }
+    }
+}
