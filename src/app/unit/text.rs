@@ -154,6 +154,25 @@ mod tests {
         assert!(unit(&facts).unwrap_err().to_string().contains("more than one line"));
     }
 
+    /// The package's unit is this one, but for what only the machine that it is installed on can know.
+    #[test]
+    fn the_unit_of_the_package_says_the_same() {
+        let own = unit(&Facts {
+            program: Path::new("/usr/bin/ollim-bot"),
+            home: Path::new("/h"),
+            variables: &[],
+            user: None,
+            version: 252,
+        });
+        let settings = |text: &str| {
+            let differs = ["#", "ExecStart=", "Description="];
+            let lines = text.lines().filter(|line| !differs.iter().any(|start| line.starts_with(start)));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let package = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/ollim-bot.service");
+        assert_eq!(settings(&std::fs::read_to_string(package).unwrap()), settings(&own.unwrap()));
+    }
+
     #[test]
     fn an_older_systemd_gets_the_type_that_it_knows() {
         assert!(made("/h", None, 253).contains("\nType=notify-reload\n"));
