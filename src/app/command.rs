@@ -41,6 +41,18 @@ pub enum Command {
         /// How many of each.
         each: Each,
     },
+    /// The coming occurrences, for a calendar.
+    Calendar {
+        /// Of so many days from now.
+        days: u16,
+    },
+    /// Take over the data folder of the Python ollim-bot.
+    Import {
+        /// The folder.
+        from: PathBuf,
+        /// Only say what would be taken over.
+        dry_run: bool,
+    },
     /// Past and present runs, newest first.
     Runs(RunFilter),
     /// One run.

@@ -28,6 +28,7 @@ impl Command {
             | Self::Check { .. }
             | Self::Status
             | Self::Next { .. }
+            | Self::Calendar { .. }
             | Self::Runs(_)
             | Self::Run { .. }
             | Self::Costs { .. }
@@ -68,6 +69,7 @@ impl Command {
             | Self::RestoreBackup { .. }
             | Self::Unit(_)
             | Self::Init { .. }
+            | Self::Import { .. }
             | Self::Fire { .. }
             | Self::Service(_) => Effect::Controls,
         }

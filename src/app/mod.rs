@@ -24,6 +24,7 @@ mod edit;
 mod effect;
 mod environment;
 mod events;
+mod import;
 mod init;
 mod jobs;
 mod logs;
@@ -64,6 +65,7 @@ pub use dry_run::DryRun;
 pub use effect::Effect;
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_program};
 pub use events::Watched;
+pub use import::{Imported, Left};
 pub use init::{InitOptions, make_folders, make_home};
 pub use jobs::{Failed, Job, JobList, summary};
 pub use logs::{Log, LogFilter, LogLine};
@@ -161,6 +163,8 @@ impl App {
             Command::Next { count, from, until, ids, each } => {
                 upcoming::next(count, from.as_deref(), until.as_deref(), &ids, each, self).map(Outcome::Upcoming)
             }
+            Command::Calendar { days } => upcoming::calendar(days, self).map(Outcome::Calendar),
+            Command::Import { from, dry_run } => import::import(&from, dry_run, self).map(Outcome::Imported),
             Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
             Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),
             Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),

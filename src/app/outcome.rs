@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{
-    BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Job, JobList, JobPolicy, Overview,
+    BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList, JobPolicy, Overview,
     Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
@@ -29,6 +29,10 @@ pub enum Outcome {
     Status(Box<Status>),
     /// The coming occurrences.
     Upcoming(Upcoming),
+    /// The coming occurrences, for a calendar.
+    Calendar(Upcoming),
+    /// What became of another bot's folder.
+    Imported(Imported),
     /// Runs, newest first.
     Runs {
         /// The runs.

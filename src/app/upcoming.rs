@@ -73,6 +73,20 @@ pub(super) fn next(
     Ok(Upcoming { occurrences, paused: suppressed.paused })
 }
 
+/// So many occurrences has a calendar at most.
+const IN_CALENDAR: usize = 10_000;
+
+/// All that falls due within so many days from now.
+pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
+    let loaded = app.load()?;
+    let now = app.now();
+    let suppressed = Suppressed::of(&loaded, app);
+    let chosen = suppressed.others(loaded.definitions.values().cloned());
+    let until = now + TimeDelta::days(days.into());
+    let occurrences = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, Each::All);
+    Ok(Upcoming { occurrences, paused: suppressed.paused })
+}
+
 /// Adds how the latest runs ended.
 pub(super) fn with_last(occurrences: &mut [Occurrence], journal: &JournalReader) -> Result<(), Refusal> {
     let mut known: HashMap<DefinitionId, Option<(RunState, DateTime<Utc>)>> = HashMap::new();

@@ -134,6 +134,10 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Restore { file }) => Command::RestoreBackup { file: absolute(file, folder) },
         Some(args::Command::Service(args::Service::Logs(logs))) => return Ok(Typed::Own(Own::ServiceLogs(logs))),
         Some(args::Command::Service(service)) => service.command(),
+        Some(args::Command::Export(args::Export::Ics { days })) => Command::Calendar { days },
+        Some(args::Command::Import(args::Import::OllimBot { path, dry_run })) => {
+            Command::Import { from: absolute(path, folder), dry_run }
+        }
         Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
         Some(args::Command::Config) => Command::Config,
         Some(args::Command::Init(args)) => return Ok(Typed::Own(Own::Init(args))),

@@ -44,6 +44,18 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("service status", ["ollim-bot service status", "ollim-bot service status --json"], ""),
     ("service restart", ["ollim-bot service restart", "ollim-bot service restart --system"], ""),
     ("service logs", ["ollim-bot service logs", "ollim-bot service logs -f"], ""),
+    ("export", ["ollim-bot export ics > jobs.ics", "ollim-bot export ics --days 90 > jobs.ics"], ""),
+    (
+        "export ics",
+        ["ollim-bot export ics > jobs.ics", "ollim-bot export ics --days 90 > jobs.ics"],
+        "Times are in UTC; an occurrence keeps its identity, so that importing again makes no second event.",
+    ),
+    ("import", ["ollim-bot import ollim-bot ~/old --dry-run", "ollim-bot import ollim-bot ~/old"], ""),
+    (
+        "import ollim-bot",
+        ["ollim-bot import ollim-bot ~/old --dry-run", "ollim-bot import ollim-bot ~/old"],
+        "Exit code 1 if nothing was taken over. End the other bot first: both would fire the same jobs.",
+    ),
     ("status", ["ollim-bot status", "ollim-bot status --json | jq .running"], ""),
     ("next", ["ollim-bot next", "ollim-bot next morning-mail -n 5"], ""),
     (

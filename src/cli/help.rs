@@ -47,6 +47,7 @@ A job's tools (with --background)
 What happens
   next              ollim-bot next -n 20
   status            ollim-bot status
+  export ics        ollim-bot export ics --days 90             (a calendar, on standard output)
   runs              ollim-bot runs morning-mail --failed
   runs show         ollim-bot runs show 5a91c0de               (--transcript: all of it)
   runs follow       ollim-bot runs follow morning-mail         (without an id: all)
@@ -66,6 +67,7 @@ The service
   resume            ollim-bot resume
   backup            ollim-bot backup bot.tar                   (--secrets: .env and tools/ too)
   restore           ollim-bot restore bot.tar                  (into an empty folder)
+  import ollim-bot  ollim-bot import ollim-bot ~/old --dry-run   (from the Python ollim-bot)
   service install   ollim-bot service install                  (by systemd; --print: show it)
   service status    ollim-bot service status                   (uninstall, restart, logs -f)
   doctor            ollim-bot doctor                           (--fix repairs what is safe)

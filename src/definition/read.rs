@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
 }
 
 /// What a file's text says, held against the skills and the agents that are there.
-pub(super) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
+pub(crate) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
     let mut parsed = parse(kind, file, text, defaults);
     skill::check(home, file, text, &mut parsed);
     agent::check(file, text, defaults, &mut parsed);

@@ -562,7 +562,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 55] = [
+const COMMANDS: [(&str, Option<&str>); 57] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -580,9 +580,12 @@ const COMMANDS: [(&str, Option<&str>); 55] = [
     // The person's alone, and its JSON is in `doctor`.
     ("doctor", None),
     ("edit", None),
+    ("export ics", Some("export ics")),
     ("fire", Some("fire triage --dry-run")),
     ("follow-up-chain", None),
     ("help", Some("help")),
+    // The person's alone, and its JSON is in `import`.
+    ("import ollim-bot", None),
     ("inbox", Some("inbox")),
     ("init", None),
     ("logs", None),

@@ -141,6 +141,12 @@ pub enum Command {
     Status,
     /// The coming occurrences
     Next(NextArgs),
+    /// What is coming, for other programs
+    #[command(subcommand)]
+    Export(Export),
+    /// Take over jobs from another program
+    #[command(subcommand)]
+    Import(Import),
     /// Recurring jobs
     #[command(subcommand)]
     Routine(Routine),
@@ -274,6 +280,30 @@ pub enum Command {
     /// Any other name: `ollim-bot-NAME`
     #[command(external_subcommand)]
     External(Vec<OsString>),
+}
+
+/// `export …`.
+#[derive(Debug, Subcommand)]
+pub enum Export {
+    /// Every occurrence to come as a calendar (RFC 5545)
+    Ics {
+        /// Of so many days from now
+        #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3660))]
+        days: u16,
+    },
+}
+
+/// `import …`.
+#[derive(Debug, Subcommand)]
+pub enum Import {
+    /// Definitions, skills and agents of the Python ollim-bot; nothing here is overwritten
+    OllimBot {
+        /// Its data folder
+        path: PathBuf,
+        /// Only say what would be taken over, and what not
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// `init`.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod backup;
+mod calendar;
 mod channels;
 mod chat;
 mod check;
@@ -10,6 +11,7 @@ mod costs;
 mod doctor;
 mod dry_run;
 mod events;
+mod import;
 mod jobs;
 mod logs;
 mod policy;
@@ -27,9 +29,9 @@ use serde_json::json;
 
 pub(super) use chat::Chat;
 pub(super) use check::problem;
+pub(super) use doctor::line as finding;
 pub(super) use events::Events;
 pub(super) use logs::line as log_line;
-pub(super) use doctor::line as finding;
 pub(super) use runs::{as_json as run_json, inbox_message, state};
 
 use super::output::{GOOD, Output, STRONG, paint};
@@ -100,6 +102,8 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::FileRemoved(file) if view.json => output.json(&json!({ "removed": file })),
         Outcome::FileRemoved(file) => output.line(format!("removed {}", plain(&file.display().to_string()))),
         Outcome::FollowUp(text) => output.line(text),
+        Outcome::Calendar(upcoming) => calendar::calendar(&upcoming, view, output),
+        Outcome::Imported(done) => import::imported(&done, view, output),
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),
         Outcome::BackedUp(backup) => backup::written(&backup, view, output),
