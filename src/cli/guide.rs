@@ -89,7 +89,8 @@ impl Guide<'_> {
             output.line("Until then texts of your own reach you as they are written, and jobs for an agent wait.");
         }
         let question = "Try the login with one short call? It costs less than a cent.";
-        if !try_it && !(ready && self.yes(question, false, output)?) {
+        let agreed = try_it || ready && self.yes(question, false, output)?;
+        if !agreed {
             return Ok(());
         }
         match try_login(app) {

@@ -357,9 +357,9 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> R
                 break;
             }
             // That its end is recorded, and it waits, is no news of the schedule's own.
-            match tokio::time::timeout(if no_login { LOOKS_AGAIN } else { Duration::MAX }, activity.changed()).await {
-                Ok(Err(_)) => break,
-                Ok(Ok(())) | Err(_) => {}
+            let longest = if no_login { LOOKS_AGAIN } else { Duration::MAX };
+            if let Ok(Err(_)) = tokio::time::timeout(longest, activity.changed()).await {
+                break;
             }
         }
     }
