@@ -10,9 +10,7 @@ use chrono_tz::Tz;
 use super::{App, Caller, FieldChange, Job, Outcome, Recorded, When, recurrence, runs, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
-use crate::definition::{
-    self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Trigger, Written,
-};
+use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Trigger, Written};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{
-    BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList, JobPolicy, Overview,
-    Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
+    BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList, JobPolicy,
+    Overview, Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;

@@ -184,7 +184,7 @@ fn try_login(app: &App) -> Result<String, Refusal> {
         }
     }
     let trial = for_person(home, app.env.clone());
-    let run = run::serve(Until::default(), Some(DefinitionId::new("trial")), &trial)?;
+    let run = run::serve(Until::default(), Some(DefinitionId::new("trial")), &trial, None)?;
     let run = run.ok_or_else(|| Refusal::environment("the call left no record"))?;
     let Outcome::Run(details) = trial.execute(Command::Run { run: run.to_string(), full: false })? else {
         return Err(Refusal::environment("the call left no record"));
