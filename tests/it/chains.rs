@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use ollim_bot::definition::{Chain, Defaults, Definition, Kind, Trigger, parse};
+use ollim_bot::definition::{Chain, Defaults, Definition, DefinitionId, Kind, Trigger, parse};
 use ollim_bot::run::chain::FollowUp;
 use serde_json::{Value, json};
 
@@ -118,9 +118,11 @@ impl Scene {
             ended.get(depth).cloned()
         });
         assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+        let id = DefinitionId::new(run["id"].as_str().unwrap());
         let run = run["run"].as_str().unwrap().to_owned();
         let text = self.bot.json(["runs", "show", &run])["definition"].as_str().unwrap().to_owned();
-        let definition = read(&text);
+        // One that the command line made is known by its file's name.
+        let definition = Definition { id, ..read(&text) };
         let tag = format!("[reminder{}:{}]", if definition.background().is_some() { "-bg" } else { "" }, definition.id);
         let conversation: Vec<Request> =
             self.api.requests().into_iter().filter(|request| prompt(request).starts_with(&tag)).collect();
