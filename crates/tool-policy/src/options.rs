@@ -2,11 +2,12 @@
 //! spell them.
 //!
 //! Words are read as `getopt_long` would at its most generous: clusters (`-uo`), attached values (`-ofile`),
-//! abbreviated long names (`--outp`). Where that could be read in two ways, an option counts as given.
+//! abbreviated long names (`--outp`). Where that could be read in two ways, an option counts as given: behind `--`, too, since
+//! that word may be the value of the option before it.
 
 use crate::fetch;
 use crate::programs::{self, Class, Effect, Guarded, Harmless, Options, Program, Syntax, git};
-use crate::start::{changes_no_program, is_word};
+use crate::start::{is_known, is_word};
 use crate::wildcard::STAR;
 
 /// An option that a rule must spell, found among words.
@@ -92,11 +93,10 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
         let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
         let name = name.trim_end_matches([':', '+', '?']);
         let value = value.split(STAR).next().unwrap_or_default();
-        let plain = is_word(value) && !value.contains('/') && !programs::named(value).runs_anything();
         // By custom it makes the output long.
         let verbose = name == "V" && value.bytes().all(|byte| byte.is_ascii_digit());
         let shown = format!("{name}=*");
-        let harmless = plain && (verbose || changes_no_program(name, value));
+        let harmless = verbose || (is_word(value) && is_known(name, value));
         (!harmless || word.contains(STAR)).then(|| GivenOption { id: shown.clone(), shown, effect: Effect::Leads })
     };
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
@@ -107,7 +107,7 @@ fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption>
     let interprets = program.interpreter && program.class != Class::Wrapper;
     let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
     let script = |word: &String| word != "-" && !word.starts_with('-');
-    (interprets && !arguments.iter().any(|word| script(word) || asks(word) || word == "--")).then(|| GivenOption {
+    (interprets && !arguments.iter().any(|word| script(word) || asks(word))).then(|| GivenOption {
         id: "-".into(),
         shown: "-".into(),
         effect: Effect::Executes,
@@ -149,9 +149,6 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
                 options.guarded.iter().filter(|guarded| text.strip_prefix('-') == Some(guarded.name)).map(found),
             );
             continue;
-        }
-        if word == "--" {
-            break;
         }
         if let Some(long) = text.strip_prefix("--") {
             let given = long.split_once('=').map_or(long, |(given, _)| given);
@@ -219,7 +216,7 @@ mod tests {
         ] {
             check(call, &["output"]);
         }
-        check("sort -u -k 2 --reverse -- -o", &[]);
+        check("sort -u -k 2 --reverse -- f", &[]);
         check("sort -to f", &[]);
         check("sort --compress-p=x", &["compress-program"]);
         check("sed -i s/a/b/ f", &["in-place"]);
@@ -254,7 +251,49 @@ mod tests {
         check("install -s --strip-program=x a b", &["strip-program"]);
         check("make test CC=sh", &["CC=*"]);
         check("make test cc=/x/y", &["cc=*"]);
-        check("make test V=1 CI=true NODE_ENV=test TZ=UTC env=staging", &[]);
+        check("make test V=1 CI=true NODE_ENV=test TZ=UTC", &[]);
+        check("make test env=staging tool=rm", &["env=*", "tool=*"]);
+    }
+
+    /// `--` may be the value of the option before it, and a letter may go on behind its value.
+    #[test]
+    fn nothing_hides_an_option_behind_it() {
+        for (call, id) in [
+            ("git fetch -o -- --upload-pack=x .", "upload-pack"),
+            ("git fetch origin --depth -- --upload-pack=x", "upload-pack"),
+            ("git clone -b -- -u x . y", "upload-pack"),
+            ("git push -o -- --receive-pack=x . HEAD", "receive-pack"),
+            ("git rebase -X -- -x x HEAD~2", "exec"),
+            ("git log --decorate-refs -- --output=x", "output"),
+            ("tar -V -- -I x -cf a b", "use-compress-program"),
+            ("tar cfV a -- -I x b", "use-compress-program"),
+            ("tar --exclude -- --use-compress-program x -cf a b", "use-compress-program"),
+            ("split --additional-suffix -- --filter=x f", "filter"),
+            ("sort --random-source -- --compress-program=sh f", "compress-program"),
+            ("sort -- -o f", "output"),
+            ("python3 -W -- -c x", "c"),
+            ("python3 --", "-"),
+            ("zip -qnwm a f", "move"),
+            ("shuf -eo f a", "output"),
+            ("less -x4of g", "log-file"),
+            ("less -j1kf g", "lesskey-file"),
+            ("less -Pa$of g", "log-file"),
+            ("tree -Lo 2 f", "output"),
+            ("yq -Pi . f", "inplace"),
+            ("perl -lne x f", "e"),
+            ("perl -l0e x f", "e"),
+            ("ruby -Kue x", "e"),
+            ("ruby -W0e x", "e"),
+            ("php -B x -F f", "process-begin"),
+        ] {
+            check(call, &[id]);
+        }
+        check("zip -qnwT -nwTT x a f", &["test", "test", "test"]);
+        check("zip -P -- -qT -TT x a f", &["test", "test", "test"]);
+        check("zip -qr a f", &[]);
+        check("tree -L 2 -I x", &[]);
+        check("git log --oneline -3 -- notes", &[]);
+        check("git commit -m -- --allow-empty", &[]);
     }
 
     /// It hands them to all that it starts, which reads more names than anybody knows.

@@ -35,7 +35,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         options: Options::new(
             &[writes("m", "move"), executes("T", "test"), executes("", "unzip-command"), executes("", "TT")],
-            "bnt",
+            // `-n` has a value, and `-nw` has none.
+            "bt",
         ),
         ..changes(&["zip"])
     },

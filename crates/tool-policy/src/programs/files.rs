@@ -23,7 +23,8 @@ const PAGER: Options = Options::new(
         steers("", "lesskey-content"),
         steers("", "lesskey-src"),
     ],
-    "bhjpPtTxyz",
+    // Options go on behind a number, and behind a text that ends in `$`.
+    "",
 );
 
 pub(super) const TABLE: &[Program] = &[
@@ -95,7 +96,7 @@ pub(super) const TABLE: &[Program] = &[
         ),
         ..reads(&["rg"])
     },
-    Program { options: Options::new(&[writes("o", "output")], "LPIHT"), ..reads(&["tree"]) },
+    Program { options: Options::new(&[writes("o", "output")], ""), ..reads(&["tree"]) },
     changes(&["chgrp", "csplit", "link", "mkfifo", "mktemp", "shred", "unlink"]),
     changes_operands(&["chmod", "chown", "cp", "dd", "ln", "mkdir", "mv", "patch", "rm", "rmdir", "touch", "truncate"]),
     Program { options: Options::new(&[executes("", "strip-program")], "gmoStT"), ..changes_operands(&["install"]) },

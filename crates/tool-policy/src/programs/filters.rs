@@ -36,7 +36,7 @@ pub(super) const TABLE: &[Program] = &[
         ),
     ),
     with(&["sed"], Options::new(&[writes("i", "in-place")], "efl")),
-    with(&["shuf"], Options::new(&[writes("o", "output")], "ein")),
+    with(&["shuf"], Options::new(&[writes("o", "output")], "in")),
     with(
         &["sort"],
         Options::new(
@@ -44,5 +44,5 @@ pub(super) const TABLE: &[Program] = &[
             "kSt",
         ),
     ),
-    with(&["yq"], Options::new(&[writes("i", "inplace"), writes("s", "split-exp")], "oIpP")),
+    with(&["yq"], Options::new(&[writes("i", "inplace"), writes("s", "split-exp")], "oIp")),
 ];

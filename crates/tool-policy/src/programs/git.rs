@@ -429,7 +429,7 @@ mod tests {
             ("submodule foreach x", "submodule foreach"),
             ("difftool -x y", "difftool"),
             ("commit -am x", ""),
-            ("log -- --output", ""),
+            ("log -- --output", "output"),
         ] {
             let found: Vec<String> = guarded(&words(text)).into_iter().map(|option| option.id).collect();
             assert_eq!(found.join(","), expected, "{text}");

@@ -29,16 +29,23 @@ pub(super) const TABLE: &[Program] = &[
     },
     interpreter(
         &["perl"],
-        Options::new(&[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")], "eEFIlmMVx"),
+        Options::new(&[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")], "eEFImMVx"),
     ),
     interpreter(
         &["php"],
-        Options::new(&[executes("r", "run"), executes("R", "process-code"), executes("d", "define")], "rRBEdfFSt"),
+        Options::new(
+            &[
+                executes("r", "run"),
+                executes("R", "process-code"),
+                executes("B", "process-begin"),
+                executes("E", "process-end"),
+                executes("d", "define"),
+                executes("a", "interactive"),
+            ],
+            "rRBEdfFSt",
+        ),
     ),
-    interpreter(
-        &["ruby"],
-        Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIKTWx"),
-    ),
+    interpreter(&["ruby"], Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIx")),
     interpreter(&["node"], NODE),
     Program { subcommands: true, ..Program::with(Class::Runs, &["bun"], NODE) },
     Program::with(Class::Runs, &["deno"], NODE),

@@ -24,13 +24,20 @@ pub(crate) fn is_word(value: &str) -> bool {
         || (value.starts_with(begins) && value.chars().all(|c| c.is_alphanumeric() || "_.,:/@+%-".contains(c)))
 }
 
-/// Whether a program is what it was with a variable of this value.
-pub(super) fn is_harmless(name: &str, value: &str, application: &Application) -> bool {
-    !is_reserved(name, application) && changes_no_program(name, value)
+/// Whether a program is what it was with a variable of this value. `runs_code`: it runs what files say (a script, a makefile),
+/// and these may read any name.
+pub(super) fn is_harmless(name: &str, value: &str, runs_code: bool, application: &Application) -> bool {
+    !is_reserved(name, application) && (is_known(name, value) || (!runs_code && is_persons(name, value)))
 }
 
-/// The same for an application that reserves no variables.
-pub(crate) fn changes_no_program(name: &str, value: &str) -> bool {
+/// Whether a variable is a name of the person's own, which a program that runs no code does not read.
+fn is_persons(name: &str, value: &str) -> bool {
+    let lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    is_name(name) && lower && !name.ends_with("_proxy") && is_word(value)
+}
+
+/// Whether a variable is one that changes no program, whatever reads it.
+pub(crate) fn is_known(name: &str, value: &str) -> bool {
     const WORDS: &[&str] = &[
         "CARGO_TERM_COLOR",
         "CI",
@@ -58,9 +65,6 @@ pub(crate) fn changes_no_program(name: &str, value: &str) -> bool {
         "GIT_COMMITTER_EMAIL",
         "GIT_COMMITTER_NAME",
     ];
-    if !is_name(name) {
-        return false;
-    }
     // make puts a variable into the lines of its shell, and a shell evaluates one in arithmetic.
     match name {
         _ if NUMBERS.contains(&name) => value.bytes().all(|byte| byte.is_ascii_digit()),
@@ -68,21 +72,16 @@ pub(crate) fn changes_no_program(name: &str, value: &str) -> bool {
         _ if NAMES_OF_PEOPLE.contains(&name) => {
             !value.starts_with('-') && value.chars().all(|c| c.is_alphanumeric() || " _.,:=/@+%-<>".contains(c))
         }
-        _ if WORDS.contains(&name) => is_word(value),
+        // Some programs read a file of that name.
+        _ if WORDS.contains(&name) => is_word(value) && !value.contains('/'),
         "RUST_LOG" => value.split('=').all(is_word),
         "LANG" => is_locale(value),
-        _ if name.starts_with("LC_") => is_locale(value),
+        _ if name.starts_with("LC_") => is_name(name) && is_locale(value),
         "LANGUAGE" | "TERM" => is_word(value) && !value.contains('/'),
         "TZ" => is_word(value) && !value.starts_with('/') && !value.contains(".."),
         "GIT_PAGER" | "PAGER" => matches!(value, "cat" | ""),
         "GIT_EDITOR" | "EDITOR" => matches!(value, "true" | ":"),
-        _ => {
-            let lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-            // Package managers take their settings from them.
-            let settings =
-                ["npm_", "pnpm_", "yarn_", "bun_", "pip_", "uv_"].iter().any(|prefix| name.starts_with(prefix));
-            lower && !settings && !name.ends_with("_proxy") && is_word(value)
-        }
+        _ => false,
     }
 }
 
@@ -104,7 +103,9 @@ mod tests {
     fn names_are_told_apart() {
         let check = |text: &str, expected: bool| {
             let (name, value) = text.split_once('=').unwrap();
-            assert_eq!(is_harmless(name, value, &BOT), expected, "{text}");
+            assert_eq!(is_harmless(name, value, false, &BOT), expected, "{text}");
+            let own = name.starts_with(|c: char| c.is_ascii_lowercase());
+            assert_eq!(is_harmless(name, value, true, &BOT), expected && !own, "{text}");
         };
         for text in [
             "LANG=C",
@@ -155,9 +156,8 @@ mod tests {
             "TMPDIR=x",
             "http_proxy=x",
             "HTTPS_PROXY=x",
-            "npm_config_x=y",
-            "pnpm_config_script_shell=x",
-            "yarn_script_shell=x",
+            "LC_a b=C",
+            "NODE_ENV=../x",
             "foo=a b",
             "foo=-rf",
             "foo=+cmd",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::environment;
 use super::folder::FolderScope;
-use super::{Location, ProgramStart, Rights, Start, folder, suggested_rule};
+use super::{Executes, Location, ProgramStart, Rights, Start, folder, suggested_rule};
 use crate::Application;
 use crate::command_rule::Shortfall;
 use crate::path::ResolvedRoots;
@@ -118,7 +118,7 @@ fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) ->
         let rights = own.unwrap_or_else(Rights::wide);
         // With more rights than the shell that starts it has, it must not become another program by what that shell sets.
         if !Rights::wide().covers(&rights)
-            && let Some(why) = unfit_surroundings(lists, FolderScope::Anywhere, start, context)
+            && let Some(why) = unfit_surroundings(lists, &rights, FolderScope::Anywhere, start, context)
         {
             return Err(why);
         }
@@ -168,13 +168,14 @@ fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, context: &Context<'_>)
         }
         (false, _) => FolderScope::InOpenFolders,
     };
-    unfit_surroundings(lists, holds, start, context)
+    unfit_surroundings(lists, &pattern.rights(start.program), holds, start, context)
 }
 
-/// Why a start is refused for its folder or a variable. `holds`: where the rule holds. A command of the person's own starts in
+/// Why a start is refused for its folder or a variable. `rights`: what it would have; `holds`: where the rule holds. A command of the person's own starts in
 /// `work/`, whatever grants it: some programs take settings and code from their folder.
 fn unfit_surroundings(
     lists: &RuleSet,
+    rights: &Rights,
     holds: FolderScope,
     start: &Start<'_>,
     context: &Context<'_>,
@@ -184,9 +185,10 @@ fn unfit_surroundings(
     if !folder::fits(&start.folder, holds, lists, context.roots) {
         return Some(Refusal::Folder { folder: start.folder.clone(), holds });
     }
+    let runs_code = start.own.is_some() || rights.executes == Executes::Anything;
     let mut variables = context.asked.env.iter();
     variables
-        .find(|(name, value)| !environment::is_harmless(name, value, context.application))
+        .find(|(name, value)| !environment::is_harmless(name, value, runs_code, context.application))
         .map(|(name, _)| Refusal::Variable(name.clone()))
 }
 

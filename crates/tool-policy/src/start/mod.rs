@@ -13,7 +13,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(super) use environment::{changes_no_program, is_name, is_word};
+pub(super) use environment::{is_known, is_name, is_word};
 pub use rights::{Executes, Location, Rights, Writes};
 pub use shell::ShellRights;
 pub(super) use shell::grants_some;

@@ -315,7 +315,7 @@ fn a_star_behind_code_that_is_named_leads_to_no_other_code() {
     grants(
         &named,
         &[
-            "make test -j4 -k CI=true env=prod V:=1",
+            "make test -j4 -k CI=true NODE_ENV=prod V:=1",
             "make out X=a␣b",
             "npm run build -- --prefix x",
             "cargo test -q --release -- --config x",
@@ -335,7 +335,9 @@ fn a_star_behind_code_that_is_named_leads_to_no_other_code() {
             "make test X=$(shell␣id)",
             "make test X!=id",
             "make test PYTHONPATH=notes",
-            "make test env=prod PATH=notes",
+            "make test CI=true PATH=notes",
+            "make test tool=rm",
+            "make test env=prod",
             "make test LD_LIBRARY_PATH=notes LD_PRELOAD=ev.so",
             "make test BOT_RUN_TOKEN=forged",
             "make test X=a␣b",
@@ -378,6 +380,34 @@ fn variables_that_turn_a_program_into_another_are_refused_by_name() {
         let decision = set(name, value);
         assert_eq!(decision.verdict, Verdict::Deny, "{name}");
         assert!(decision.reason.contains(&format!("`{name}` cannot be set")), "{}", decision.reason);
+    }
+    // What runs code, or has more than its shell, may read any name: only those that are known to be harmless.
+    let policy = allowing(&[
+        "Bash(make check)",
+        "Bash(make check *)",
+        "Bash(./report.fish)",
+        "Bash(npm test)",
+        "Bash(bot gmail *)",
+    ]);
+    for (policy, line) in ["make check", "make check x", "./report.fish", "npm test", "bot gmail x", "bot help"]
+        .map(|line| (&policy, line))
+        .into_iter()
+        .chain([(&denying(&["Bash(git push *)"]), "bot gmail x"), (&allowing(&["Bash"]), "bot next")])
+    {
+        let set = |name: &str, value: &str| start_in(policy, line, WORK, &[(name, value)]).is_allowed();
+        assert!(set("NODE_ENV", "test") && set("LC_ALL", "C.UTF-8") && set("NO_COLOR", "1"), "{line}");
+        for (name, value) in [
+            ("fish_function_path", "/tmp/x"),
+            ("fish_user_paths", "notes"),
+            ("tool", "sh"),
+            ("tool", "rm"),
+            ("tool", "notes/foo"),
+            ("npm_config_x", "y"),
+            ("foo", "bar"),
+            ("DEBUG", "notes/x"),
+        ] {
+            assert!(!set(name, value), "{line}: {name}={value}");
+        }
     }
     let whole = allowing(&["Bash"]);
     let set = |name: &str| start_in(&whole, "git log", WORK, &[(name, "x")]).decision.verdict;
