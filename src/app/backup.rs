@@ -3,14 +3,14 @@
 mod read;
 mod write;
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 pub(super) use read::restore;
 pub use read::{Differences, Restored};
-pub use write::BackedUp;
 pub(super) use write::backup;
+pub use write::{BackedUp, Unread};
 
 /// The first entry of a backup: what it is.
 const MANIFEST: &str = "ollim-bot-backup.json";
@@ -63,9 +63,10 @@ fn part(path: &Path) -> Part {
     PARTS.iter().find(|(known, _)| path == Path::new(known)).map_or(Part::Kept, |(_, part)| *part)
 }
 
-/// Whether a path in an archive stays in the folder that it is unpacked to.
-fn is_inside(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+/// The one spelling of a path in an archive (`./a` is `a`, and `.` is empty). `None`: it leaves the folder that it is unpacked to.
+fn inside(path: &Path) -> Option<PathBuf> {
+    let parts = path.components().filter(|part| *part != Component::CurDir);
+    parts.map(|part| if let Component::Normal(name) = part { Some(name) } else { None }).collect()
 }
 
 /// A path for a person: relative ones with their folder's slash.

@@ -54,7 +54,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-pub use backup::{BackedUp, Differences, Restored};
+pub use backup::{BackedUp, Differences, Restored, Unread};
 pub use channels::ChannelState;
 pub use chat::Exchange;
 pub use check::Checked;

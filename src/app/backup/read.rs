@@ -1,15 +1,19 @@
 //! Reads a backup: into an empty folder, or beside one that is not, to say what differs.
 
-use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde::Serialize;
 use tar::{Archive, Entry, EntryType};
 
-use super::{MANIFEST, Manifest, Part, is_inside, part, shown};
+use super::{MANIFEST, Manifest, Part, inside, part, shown};
 use crate::app::refusals::cannot;
 use crate::app::{App, make_folders};
 use crate::home::Home;
@@ -72,7 +76,7 @@ pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusa
     Ok(Restored::Done { files, made: manifest.made, journal, secrets: manifest.secrets })
 }
 
-/// Goes through a backup's entries; the first says that it is one.
+/// Goes through a backup's entries, each path in its one spelling; the first says that it is one.
 fn each(
     archive: impl Read,
     file: &Path,
@@ -88,39 +92,45 @@ fn each(
     let mut archive = Archive::new(&mut archive as &mut dyn Read);
     let mut entries = archive.entries().map_err(broken)?;
     let mut first = entries.next().ok_or_else(no_backup)?.map_err(|_| no_backup())?;
-    if first.path().ok().as_deref() != Some(Path::new(MANIFEST)) {
+    if first.path().ok().and_then(|path| inside(&path)).as_deref() != Some(Path::new(MANIFEST)) {
         return Err(no_backup());
     }
     let manifest: Manifest = serde_json::from_reader(&mut first).map_err(|_| no_backup())?;
     for entry in entries {
         let mut entry = entry.map_err(broken)?;
-        let path = entry.path().map_err(broken)?.into_owned();
-        let known =
-            matches!(entry.header().entry_type(), EntryType::Regular | EntryType::Directory | EntryType::Symlink);
-        if !is_inside(&path) || !known {
-            return Err(Refusal::user(format!(
-                "{} has an entry that is none of a backup's: {}",
-                file.display(),
-                path.display()
-            ))
-            .hint("somebody has changed it: do not use it"));
+        let spelled = entry.path().map_err(broken)?.into_owned();
+        let kind = entry.header().entry_type();
+        let known = matches!(kind, EntryType::Regular | EntryType::Directory | EntryType::Symlink);
+        match inside(&spelled) {
+            // `tar -cf FILE ollim-bot-backup.json .` names the folder itself, and the manifest again.
+            Some(path) if path == Path::new(MANIFEST) => {}
+            Some(path) if path.as_os_str().is_empty() && kind == EntryType::Directory => {}
+            Some(path) if known && !path.as_os_str().is_empty() => act(&path, &mut entry)?,
+            _ => return Err(changed(file, "an entry that is none of a backup's", &spelled)),
         }
-        act(&path, &mut entry)?;
     }
     Ok(manifest)
 }
 
+fn changed(file: &Path, what: &str, path: &Path) -> Refusal {
+    Refusal::user(format!("{} has {what}: {}", file.display(), path.display()))
+        .hint("somebody has changed it: do not use it")
+}
+
 fn check(archive: impl Read, file: &Path) -> Result<(), Refusal> {
     let broken = |error: io::Error| Refusal::user(format!("{} is no whole backup: {error}", file.display()));
-    let mut links: BTreeSet<PathBuf> = BTreeSet::new();
+    // Whether each path is a folder.
+    let mut seen: BTreeMap<PathBuf, bool> = BTreeMap::new();
     each(archive, file, |path, entry| {
         // What stands below a link would be written to wherever it leads.
-        if path.ancestors().skip(1).any(|above| links.contains(above)) {
-            return Err(Refusal::user(format!("{} has an entry below a link: {}", file.display(), path.display()))
-                .hint("somebody has changed it: do not use it"));
+        for above in path.ancestors().skip(1) {
+            if !*seen.entry(above.to_owned()).or_insert(true) {
+                return Err(changed(file, "an entry below a link or a file", path));
+            }
         }
-        if entry.header().entry_type() == EntryType::Symlink {
-            links.insert(path.to_owned());
+        let folder = entry.header().entry_type() == EntryType::Directory;
+        if seen.insert(path.to_owned(), folder).is_some_and(|before| !(before && folder)) {
+            return Err(changed(file, "two entries of one name", path));
         }
         let length = entry.header().entry_size().map_err(broken)?;
         let read = io::copy(entry, &mut io::sink()).map_err(broken)?;
@@ -129,44 +139,77 @@ fn check(archive: impl Read, file: &Path) -> Result<(), Refusal> {
     .map(drop)
 }
 
+/// Writes a backup's entries. No path is followed: each folder is opened in the one above, and a link there is refused.
 fn unpack(archive: impl Read, file: &Path, root: &Path) -> Result<(usize, Manifest), Refusal> {
+    let opened = rustix::fs::open(root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
+    let opened = opened.map_err(|error| cannot("read", root, &error))?;
     let mut files = 0;
-    // Folders get their own permissions at the end: one that may not be written has to be filled first.
-    let mut folders: Vec<(PathBuf, u32)> = Vec::new();
+    // Folders get their own permissions at the end, the inner ones first: one that may not be written has to be filled first.
+    let mut folders: BTreeMap<PathBuf, Mode> = BTreeMap::new();
     let manifest = each(archive, file, |path, entry| {
-        let to = root.join(path);
-        let failed = |error: io::Error| cannot("write", &to, &error);
+        let failed = |error: io::Error| cannot("write", &root.join(path), &error);
         // Whatever it was: these are the person's alone.
         let private = path.starts_with("state") || path == Path::new(".env");
         let mode = entry.header().mode().map_err(failed)? & if private { 0o700 } else { 0o777 };
+        let mode = Mode::from_raw_mode(mode);
         match entry.header().entry_type() {
             EntryType::Directory => {
-                DirBuilder::new().recursive(true).mode(0o700).create(&to).map_err(failed)?;
-                folders.push((to.clone(), mode));
+                folder(&opened, path).map_err(failed)?;
+                folders.insert(path.to_owned(), mode);
                 return Ok(());
             }
             EntryType::Symlink => {
-                let target =
-                    entry.link_name().map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-                std::os::unix::fs::symlink(target, &to).map_err(failed)?;
+                let target = entry.link_name().map_err(failed)?;
+                let target = target.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
+                let (above, name) = place(&opened, path).map_err(failed)?;
+                rustix::fs::symlinkat(&*target, above, name).map_err(|error| failed(error.into()))?;
             }
-            _ => {
-                let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to).map_err(failed)?;
-                io::copy(entry, &mut new).map_err(failed)?;
-                new.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
-                let written = entry.header().mtime().map_err(failed)?;
-                // Whether a definition ever ran is judged by when its file was written.
-                let _old = new.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(written));
-            }
+            _ => write(entry, &opened, path, mode).map_err(failed)?,
         }
         files += 1;
         Ok(())
     })?;
-    for (folder, mode) in folders.into_iter().rev() {
-        let set = fs::set_permissions(&folder, Permissions::from_mode(mode));
-        set.map_err(|error| cannot("set the permissions of", &folder, &error))?;
+    for (path, mode) in folders.iter().rev() {
+        let set = folder(&opened, path).and_then(|folder| Ok(rustix::fs::fchmod(folder, *mode)?));
+        set.map_err(|error| cannot("set the permissions of", &root.join(path), &error))?;
     }
     Ok((files, manifest))
+}
+
+/// How a folder is opened, never by a link.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Opens a folder below another one; what is missing of it is made.
+fn folder(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let mut at = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
+    for name in path {
+        match rustix::fs::mkdirat(&at, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        at = rustix::fs::openat(&at, name, FOLDER, Mode::empty())?;
+    }
+    Ok(at)
+}
+
+/// The folder in which something is to stand, and its name there.
+fn place<'a>(root: &OwnedFd, path: &'a Path) -> io::Result<(OwnedFd, &'a std::ffi::OsStr)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((folder(root, path.parent().unwrap_or(Path::new("")))?, name))
+}
+
+/// Writes a file that is not there yet.
+fn write(entry: &mut Entry<'_, &mut dyn Read>, root: &OwnedFd, path: &Path, mode: Mode) -> io::Result<()> {
+    let (above, name) = place(root, path)?;
+    let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut new = File::from(rustix::fs::openat(above, name, how, Mode::RUSR | Mode::WUSR)?);
+    io::copy(entry, &mut new)?;
+    rustix::fs::fchmod(&new, mode)?;
+    // Whether a definition ever ran is judged by when its file was written.
+    if let Some(written) = UNIX_EPOCH.checked_add(Duration::from_secs(entry.header().mtime()?)) {
+        let _old = new.set_modified(written);
+    }
+    Ok(())
 }
 
 fn compare(archive: impl Read, file: &Path, home: &Home) -> Result<Differences, Refusal> {
@@ -204,7 +247,10 @@ fn is_same(entry: &mut Entry<'_, &mut dyn Read>, here: &Path) -> bool {
     if !same_length {
         return false;
     }
-    let Ok(there) = File::open(here) else { return false };
+    // A job may put a link or a pipe in its place meanwhile.
+    let how = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = OpenOptions::new().read(true).custom_flags(how.bits().cast_signed()).open(here);
+    let Ok(there) = opened else { return false };
     let mut there = BufReader::new(there);
     let (mut a, mut b) = ([0; 8192], [0; 8192]);
     loop {

@@ -1,16 +1,20 @@
 //! Writes a backup: a tar archive that any `tar` can read.
 
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read as _, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
 use serde::Serialize;
 use tar::{Builder, EntryType, Header};
 
 use super::{MANIFEST, Manifest, Part, part, shown};
 use crate::app::App;
 use crate::app::refusals::cannot;
-use crate::home::Home;
 use crate::journal::copy_journal;
 use crate::refusal::Refusal;
 
@@ -25,7 +29,22 @@ pub struct BackedUp {
     pub files: usize,
     /// What is not in it since it is, or may be, secret.
     pub left_out: Vec<String>,
+    /// What should be in it and is not.
+    pub unread: Vec<Unread>,
 }
+
+/// Something that could not be backed up.
+#[derive(Debug, Serialize)]
+pub struct Unread {
+    /// Relative to the data folder.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
+/// So many bytes of holes are written as zeros, in all files together. A file of nothing takes no room in `work/`, and may be as long as
+/// the whole disk.
+const MOST_HOLES: u64 = 1 << 30;
 
 /// Writes the data folder into `file`, which must not be there.
 pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<BackedUp, Refusal> {
@@ -46,96 +65,190 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let journal = scratch.path().join("journal.db");
     let mut writer = Writer {
         archive: Builder::new(io::BufWriter::new(fresh.as_file().try_clone().map_err(failed)?)),
-        home: &app.home,
         secrets,
         files: 0,
+        holes_left: MOST_HOLES,
         left_out: Vec::new(),
+        unread: Vec::new(),
     };
     let manifest = Manifest { version: env!("CARGO_PKG_VERSION").into(), made: app.now().to_rfc3339(), secrets };
     let manifest = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
     writer.bytes(Path::new(MANIFEST), &manifest).map_err(failed)?;
     if copy_journal(&app.home.journal(), &journal)? {
-        writer.file(&journal, app.home.relative(&app.home.journal())).map_err(failed)?;
+        let copy = File::open(&journal).map_err(failed)?;
+        let facts = rustix::fs::fstat(&copy).map_err(|error| failed(error.into()))?;
+        writer.file(copy, &facts, app.home.relative(&app.home.journal())).map_err(failed)?;
     }
-    writer.folder(root).map_err(|(path, error)| cannot("back up", &path, &error))?;
-    let Writer { archive, files, mut left_out, .. } = writer;
+    let opened = rustix::fs::open(root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
+    let opened = opened.map_err(|error| cannot("read", root, &error))?;
+    writer.folder(&opened, Path::new("")).map_err(failed)?;
+    let Writer { archive, files, mut left_out, unread, .. } = writer;
     let mut out = archive.into_inner().map_err(failed)?;
     out.flush().map_err(failed)?;
     fresh.as_file().sync_all().map_err(failed)?;
     let bytes = fresh.as_file().metadata().map_err(failed)?.len();
     fresh.persist_noclobber(file).map_err(|error| cannot("write", file, &error.error))?;
     left_out.sort();
-    Ok(BackedUp { file: file.to_owned(), bytes, files, left_out })
+    Ok(BackedUp { file: file.to_owned(), bytes, files, left_out, unread })
 }
 
-struct Writer<'a, W: Write> {
+/// How what stands in a folder is opened: itself, whatever a job puts in its place meanwhile, and never by waiting for somebody.
+const FILE: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// The same for a folder.
+const FOLDER: OFlags = FILE.union(OFlags::DIRECTORY);
+
+/// Why something is not in the backup, where nothing that was written is at fault.
+enum Passed {
+    /// It is gone.
+    Vanished,
+    Unread(String),
+}
+
+impl From<Errno> for Passed {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT => Self::Vanished,
+            // What `O_NOFOLLOW`, `O_DIRECTORY` and readlink(2) say of what has changed its kind.
+            Errno::LOOP | Errno::NOTDIR | Errno::INVAL | Errno::NXIO => Self::changed(),
+            error => Self::Unread(io::Error::from(error).to_string()),
+        }
+    }
+}
+
+impl Passed {
+    fn changed() -> Self {
+        Self::Unread("it was put in the place of another thing while it was read".to_owned())
+    }
+}
+
+/// What was read of an entry of a folder, ready to be written.
+enum Read {
+    Folder(OwnedFd),
+    Link(PathBuf),
+    File(File, Stat),
+}
+
+struct Writer<W: Write> {
     archive: Builder<W>,
-    home: &'a Home,
     secrets: bool,
     files: usize,
+    holes_left: u64,
     left_out: Vec<String>,
+    unread: Vec<Unread>,
 }
 
-impl<W: Write> Writer<'_, W> {
-    /// Everything below a folder that belongs into a backup. What vanishes meanwhile is passed over.
-    fn folder(&mut self, folder: &Path) -> Result<(), (PathBuf, io::Error)> {
-        let at = |path: &Path| {
-            let path = path.to_owned();
-            move |error| (path, error)
+impl<W: Write> Writer<W> {
+    /// Everything below a folder that belongs into a backup. A job may change `work/` all the while: each thing is opened in the folder
+    /// that was opened before, and never by a path, so no link leads elsewhere. What vanishes is passed over; what cannot be read is
+    /// said. Only what cannot be written ends it. `path`: relative to the data folder.
+    fn folder(&mut self, folder: &OwnedFd, path: &Path) -> io::Result<()> {
+        let names = match names_in(folder) {
+            Ok(names) => names,
+            Err(error) => {
+                self.pass(error.into(), path);
+                return Ok(());
+            }
         };
-        let mut entries: Vec<PathBuf> = match fs::read_dir(folder) {
-            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err((folder.to_owned(), error)),
-        };
-        entries.sort();
-        for path in entries {
-            let name = self.home.relative(&path);
-            let Ok(facts) = fs::symlink_metadata(&path) else { continue };
-            match part(name) {
+        for name in names {
+            let path = path.join(&name);
+            let facts = match rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(facts) => facts,
+                Err(error) => {
+                    self.pass(error.into(), &path);
+                    continue;
+                }
+            };
+            let kind = FileType::from_raw_mode(facts.st_mode);
+            match part(&path) {
                 Part::Passing | Part::Journal => continue,
                 Part::Secret if !self.secrets => {
-                    let is_empty = facts.is_dir() && fs::read_dir(&path).is_ok_and(|mut under| under.next().is_none());
-                    if !is_empty {
-                        self.left_out.push(shown(name, facts.is_dir()));
+                    let under = open(folder.as_fd(), &name, FOLDER).ok().and_then(|under| names_in(&under).ok());
+                    if under.is_none_or(|under| !under.is_empty()) {
+                        self.left_out.push(shown(&path, kind == FileType::Directory));
                     }
                     continue;
                 }
                 Part::Secret | Part::Kept => {}
             }
-            if facts.is_dir() {
-                let mut header = Header::new_gnu();
-                header.set_metadata(&facts);
-                self.archive.append_data(&mut header, name, io::empty()).map_err(at(&path))?;
-                self.folder(&path)?;
-            } else if facts.is_symlink() {
-                let target = fs::read_link(&path).map_err(at(&path))?;
-                let mut header = Header::new_gnu();
-                header.set_metadata(&facts);
-                header.set_entry_type(EntryType::Symlink);
-                header.set_size(0);
-                self.archive.append_link(&mut header, name, target).map_err(at(&path))?;
-                self.files += 1;
-            } else if facts.is_file() {
-                match self.file(&path, name) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    other => other.map_err(at(&path))?,
+            match self.read(folder, &name, kind) {
+                Ok(None) => {}
+                Ok(Some(Read::Folder(opened))) => {
+                    self.archive.append_data(&mut header(&facts, EntryType::Directory, 0), &path, io::empty())?;
+                    self.folder(&opened, &path)?;
                 }
+                Ok(Some(Read::Link(target))) => {
+                    self.archive.append_link(&mut header(&facts, EntryType::Symlink, 0), &path, target)?;
+                    self.files += 1;
+                }
+                Ok(Some(Read::File(file, facts))) => self.file(file, &facts, &path)?,
+                Err(passed) => self.pass(passed, &path),
             }
-            // Sockets and pipes belong to who has made them.
         }
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, name: &Path) -> io::Result<()> {
-        let file = File::open(path)?;
-        let facts = file.metadata()?;
-        let mut header = Header::new_gnu();
-        header.set_metadata(&facts);
+    /// Opens an entry that was of this kind. `None`: sockets and pipes belong to who has made them.
+    fn read(&mut self, folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<Option<Read>, Passed> {
+        Ok(match kind {
+            FileType::Directory => Some(Read::Folder(open(folder.as_fd(), name, FOLDER)?)),
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
+                Some(Read::Link(OsString::from_vec(target.into_bytes()).into()))
+            }
+            FileType::RegularFile => {
+                let opened = open(folder.as_fd(), name, FILE)?;
+                let facts = rustix::fs::fstat(&opened)?;
+                if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
+                    return Err(Passed::changed());
+                }
+                self.take_holes(&opened, length(&facts))?;
+                Some(Read::File(opened.into(), facts))
+            }
+            _ => None,
+        })
+    }
+
+    /// Counts the holes of a file against [`MOST_HOLES`].
+    fn take_holes(&mut self, file: &OwnedFd, length: u64) -> Result<(), Passed> {
+        let (mut at, mut holes) = (0, 0);
+        while at < length && holes <= self.holes_left {
+            // Behind the last data there is none: `ENXIO`.
+            let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+                Err(Errno::NXIO) => length,
+                data => data?.min(length),
+            };
+            holes += data - at;
+            at = if data < length { rustix::fs::seek(file, SeekFrom::Hole(data))? } else { length };
+        }
+        let left = self.holes_left.checked_sub(holes);
+        self.holes_left = left.ok_or_else(|| {
+            let most = bytesize::ByteSize(MOST_HOLES);
+            Passed::Unread(format!(
+                "it is {} long and mostly empty; a backup has {most} of nothing at most",
+                bytesize::ByteSize(length)
+            ))
+        })?;
+        rustix::fs::seek(file, SeekFrom::Start(0))?;
+        Ok(())
+    }
+
+    fn pass(&mut self, passed: Passed, path: &Path) {
+        if let Passed::Unread(why) = passed {
+            self.unread.push(Unread { path: shown(path, false), why });
+        }
+    }
+
+    fn file(&mut self, file: File, facts: &Stat, path: &Path) -> io::Result<()> {
         // It may grow or shrink meanwhile; the archive has said how long it is.
-        let body = file.chain(io::repeat(0)).take(facts.len());
-        self.archive.append_data(&mut header, name, body)?;
+        let mut body = Body { file, failed: None };
+        let whole = (&mut body).chain(io::repeat(0)).take(length(facts));
+        self.archive.append_data(&mut header(facts, EntryType::Regular, length(facts)), path, whole)?;
         self.files += 1;
+        if let Some(error) = body.failed {
+            self.pass(Passed::Unread(format!("the rest of it is zeros, since it could not be read: {error}")), path);
+        }
         Ok(())
     }
 
@@ -145,4 +258,54 @@ impl<W: Write> Writer<'_, W> {
         header.set_size(bytes.len() as u64);
         self.archive.append_data(&mut header, name, bytes)
     }
+}
+
+/// A file that ends where it cannot be read: its header is written already.
+struct Body {
+    file: File,
+    failed: Option<io::Error>,
+}
+
+impl io::Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.file.read(buffer) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                self.failed = Some(error);
+                Ok(0)
+            }
+            read => read,
+        }
+    }
+}
+
+fn open(folder: BorrowedFd<'_>, name: &OsStr, how: OFlags) -> rustix::io::Result<OwnedFd> {
+    rustix::io::retry_on_intr(|| rustix::fs::openat(folder, name, how, Mode::empty()))
+}
+
+/// What stands in a folder, sorted.
+fn names_in(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn length(facts: &Stat) -> u64 {
+    u64::try_from(facts.st_size).unwrap_or_default()
+}
+
+fn header(facts: &Stat, kind: EntryType, size: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(facts.st_mode & 0o7777);
+    header.set_uid(facts.st_uid.into());
+    header.set_gid(facts.st_gid.into());
+    header.set_mtime(u64::try_from(facts.st_mtime).unwrap_or_default());
+    header.set_size(size);
+    header
 }

@@ -4,20 +4,21 @@ use bytesize::ByteSize;
 use serde_json::json;
 
 use super::View;
-use crate::app::{BackedUp, Differences, Restored};
+use crate::app::{BackedUp, Differences, Restored, Unread};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
 /// So many paths of a kind are named; JSON has all.
 const NAMED: usize = 10;
 
-/// What is in it, and what is not.
+/// What is in it, and what is not; exit 1 where something could not be read.
 pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
+    output.exit = u8::from(!backup.unread.is_empty());
     if view.json {
         output.json(backup);
         return;
     }
-    let BackedUp { file, bytes, files, left_out } = backup;
+    let BackedUp { file, bytes, files, left_out, unread } = backup;
     let file = plain(&file.display().to_string());
     output.line(format!("{} {file}: {files} files, {}", paint(GOOD, "wrote"), ByteSize(*bytes)));
     if !left_out.is_empty() {
@@ -25,6 +26,22 @@ pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
         output.note(format!(
             "{} {left_out} not in it: secrets are left out; `--secrets` takes them",
             paint(WARN, "note:")
+        ));
+    }
+    if !unread.is_empty() {
+        output.note(format!("{} {} of it could not be backed up:", paint(BAD, "error:"), unread.len()));
+        for Unread { path, why } in unread.iter().take(NAMED) {
+            output.note(format!("  {}: {}", plain(path), plain(why)));
+        }
+        if unread.len() > NAMED {
+            output.note(paint(
+                FAINT,
+                &format!("  and {} more: `ollim-bot --json backup FILE` names all", unread.len() - NAMED),
+            ));
+        }
+        output.note(format!(
+            "{} mend or remove them, and take another backup; the rest is in this one",
+            paint(HINT, "hint:")
         ));
     }
     output.note(paint(FAINT, "back again: `ollim-bot --home DIR restore FILE`"));
