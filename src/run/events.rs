@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-use super::host::cut_all;
+use super::host::{LONGEST_NAME, cut_all};
 use crate::agent::Observation;
 use crate::journal::{EventKind, Journal, RunId};
+use crate::policy::on_one_line;
 
 /// Longest text of one event, in characters. The client's transcript has all of it.
 const LONGEST_TEXT: usize = 20_000;
@@ -53,7 +54,10 @@ impl RunEvents {
     pub(super) fn observe(&self, mut seen: Observation) {
         match &mut seen {
             Observation::Said { text } => *text = cut(text),
-            Observation::ToolCall { input, .. } => cut_all(input),
+            Observation::ToolCall { tool, input, .. } => {
+                *tool = on_one_line(tool, LONGEST_NAME);
+                cut_all(input);
+            }
             Observation::ToolDecided { reason, .. } => *reason = cut(reason),
             Observation::ClientReady { .. } | Observation::ToolResult { .. } | Observation::ApiRetry { .. } => {}
         }
@@ -63,8 +67,12 @@ impl RunEvents {
 
 fn size_of(kind: &EventKind) -> usize {
     match kind {
-        EventKind::Prompt { text } | EventKind::Observed(Observation::Said { text }) => text.len(),
-        EventKind::Observed(Observation::ToolCall { input, .. }) => size_of_value(input),
+        EventKind::Prompt { text }
+        | EventKind::Note { text }
+        | EventKind::Observed(Observation::Said { text } | Observation::ApiRetry { fault: text }) => text.len(),
+        EventKind::Observed(Observation::ToolCall { call, tool, input }) => {
+            call.len() + tool.len() + size_of_value(input)
+        }
         EventKind::Observed(Observation::ToolDecided { reason, .. }) => reason.len(),
         _ => 0,
     }
@@ -83,5 +91,28 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(LONGEST_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_text_of_an_agents_counts() {
+        let text = "x".repeat(1000);
+        for kind in [
+            EventKind::Note { text: text.clone() },
+            EventKind::Prompt { text: text.clone() },
+            EventKind::Observed(Observation::Said { text: text.clone() }),
+            EventKind::Observed(Observation::ToolCall { call: String::new(), tool: text.clone(), input: json!({}) }),
+            EventKind::Observed(Observation::ToolCall { call: text.clone(), tool: String::new(), input: json!({}) }),
+            EventKind::Observed(Observation::ToolDecided { call: String::new(), allowed: false, reason: text.clone() }),
+            EventKind::Observed(Observation::ApiRetry { fault: text }),
+        ] {
+            assert_eq!(size_of(&kind), 1000, "{kind:?}");
+        }
     }
 }

@@ -32,6 +32,9 @@ const OUR_TOOLS: &str = "mcp__discord__";
 /// So many characters of each text of what was refused are kept.
 const MOST_SHOWN: usize = 2000;
 
+/// So many characters of a tool's name are kept: the model may call what it likes.
+pub(super) const LONGEST_NAME: usize = 100;
+
 /// So many refused calls and programs of one run are recorded, and logged, one by one.
 const MOST_DENIALS: u32 = 200;
 
@@ -134,7 +137,13 @@ impl Host {
     }
 
     /// Puts something refused into the log and into the run's record: so many, and so much of each, that a job fills neither.
-    pub(super) async fn record(&self, mut denial: Denial) {
+    pub(super) async fn record(&self, denial: Denial) {
+        self.record_with(denial, None).await;
+    }
+
+    /// The same, with what the events say of it besides.
+    async fn record_with(&self, mut denial: Denial, note: Option<&str>) {
+        denial.tool = on_one_line(&denial.tool, LONGEST_NAME);
         denial.reason = on_one_line(&denial.reason, MOST_SHOWN);
         cut_all(&mut denial.input);
         let (tool, reason) = (&denial.tool, &denial.reason);
@@ -144,6 +153,9 @@ impl Host {
             return;
         }
         info!(run = %self.run, %tool, %reason, "refused");
+        if let Some(note) = note.filter(|_| before < MOST_DENIALS) {
+            self.events.add(EventKind::Note { text: format!("{note}: {reason}") });
+        }
         if before == MOST_DENIALS {
             denial.reason =
                 format!("{MOST_DENIALS} were refused already; this one and what follows is not recorded one by one");
@@ -259,9 +271,8 @@ impl RunHost for Host {
         if decision.verdict == Verdict::Deny {
             let input = serde_json::json!({ "command": decision.commands.first() });
             let (layer, reason) = (layer_name(decision.layer), decision.reason);
-            self.events
-                .add(EventKind::Note { text: format!("a program was refused: {}", on_one_line(&reason, MOST_SHOWN)) });
-            self.record(Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason }).await;
+            let denial = Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason };
+            self.record_with(denial, Some("a program was refused")).await;
             return answer;
         }
         debug!(run = %self.run, program = ?start.argv, "program allowed");

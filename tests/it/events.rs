@@ -102,6 +102,29 @@ fn a_run_is_shown_in_its_order() {
     assert_eq!(bot.json(["next"])[0]["last"]["outcome"], "completed");
 }
 
+/// What the model calls is its own choice, and so is how often.
+#[test]
+fn a_run_that_is_refused_without_end_fills_no_record() {
+    let api = MessagesApi::script([
+        Reply::call("Tool\u{1b}[31m", json!({})),
+        Reply::bash("for i in {1..250}; do git $i 2>/dev/null; done; echo done"),
+        Reply::say("I tried."),
+    ]);
+    let bot = bot(&api);
+    let service = bot.start();
+    bot.run(["fire", "job", "--wait"]);
+    let run = bot.runs("job").remove(0);
+    let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
+    let denials = shown["denials"].as_array().unwrap();
+    assert_eq!(denials.len(), 201, "{:#?}", denials.last());
+    assert!(denials.iter().all(|denial| !denial["tool"].as_str().unwrap().contains('\u{1b}')), "{:#?}", denials[0]);
+    let notes = shown["events"].as_array().unwrap().iter();
+    let notes =
+        notes.filter(|event| event["text"].as_str().is_some_and(|text| text.starts_with("a program was refused")));
+    assert!((1..=200).contains(&notes.count()), "{shown:#}");
+    service.stop();
+}
+
 #[test]
 fn everything_is_shown_as_it_happens() {
     let api =
