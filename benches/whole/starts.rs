@@ -35,9 +35,12 @@ struct Judged {
 impl Judge for Judged {
     async fn judge(&self, start: Start) -> Answer {
         match self.sandbox.judge(&self.policy, &start).answer {
-            Answer::Outside { program, env, domain } => {
-                Answer::Outside { program, env: self.clean.clone().into_iter().chain(env).collect(), domain }
-            }
+            Answer::Outside { program, env, domain, takes_umask } => Answer::Outside {
+                program,
+                env: self.clean.clone().into_iter().chain(env).collect(),
+                domain,
+                takes_umask,
+            },
             answer => answer,
         }
     }

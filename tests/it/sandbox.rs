@@ -100,6 +100,7 @@ fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
             &format!("{plant} ollim-bot gmail unread"),
             &format!("{plant} PYTHONPATH=$TMPDIR ollim-bot gmail unread"),
             &format!("{plant} HOME=$TMPDIR ollim-bot gmail unread"),
+            &format!("{plant} fish_function_path=$TMPDIR ollim-bot gmail unread"),
             &format!("{plant} cd $TMPDIR/d && ollim-bot gmail unread"),
             &format!("{plant} cd notes && ollim-bot gmail unread"),
         ]);
@@ -134,6 +135,21 @@ fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
             assert!(!result.text.contains("CODE") && !result.text.contains("xyzzy"), "{fields}{result:?}");
         }
     }
+}
+
+/// What it keeps in its folder is for later runs, too.
+#[test]
+fn a_command_of_the_persons_has_the_services_umask() {
+    let api = api(&["ollim-bot gmail", "umask 777; ollim-bot gmail", "umask 0; ollim-bot gmail"]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("tools/gmail/token", "old");
+    let script =
+        "#!/bin/sh\ncd \"$OLLIM_HOME/tools/gmail\" && echo new > fresh && mv fresh token && stat -c %a token\n";
+    bot.command_of_ones_own("gmail", script);
+    let results = lines(&bot, &api, &["Bash(ollim-bot gmail *)"]);
+    let modes: Vec<&str> = results.iter().map(|result| result.text.trim()).collect();
+    assert_eq!(modes, [modes[0]; 3], "{results:?}");
+    assert!(modes[0].starts_with('6'), "{results:?}");
 }
 
 #[test]

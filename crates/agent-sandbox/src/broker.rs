@@ -324,10 +324,10 @@ impl Broker {
             Ok(Answer::Deny { code, message }) => Instruction::End(code, message),
             Ok(Answer::Here { program }) if origin.shell => Instruction::Become(program),
             Ok(Answer::Here { .. }) => Instruction::End(126, "denied: it may run in the shell only".into()),
-            Ok(Answer::Outside { program, env, domain }) => {
+            Ok(Answer::Outside { program, env, domain, takes_umask }) => {
                 let descriptors = request.descriptors.clone();
                 let env = self.own_token(&env, origin.caller.as_deref());
-                let (umask, limits) = (request.umask, self.service.spec.limits);
+                let (umask, limits) = (takes_umask.then_some(request.umask), self.service.spec.limits);
                 let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
                 match self.run(&spec, &bytes, (folder, handed), &mut stream, origin, turn).await {
                     Ok(code) => Instruction::End(code, String::new()),

@@ -77,7 +77,9 @@ fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::
     let [folder, broker] = <[OwnedFd; 2]>::try_from(received).map_err(|_| io::ErrorKind::InvalidData)?;
     fchdir(&folder)?;
     drop(folder);
-    umask(Mode::from_raw_mode(spec.umask));
+    if let Some(mask) = spec.umask {
+        umask(Mode::from_raw_mode(mask));
+    }
     let _kept = in_their_places(&spec.descriptors, handed, broker)?;
     spec.limits.apply()?;
     prepared.enter_last(&spec.domain).map_err(io::Error::other)?;

@@ -93,6 +93,8 @@ pub enum Answer {
         env: BTreeMap<String, String>,
         /// What it may reach; of files, besides [`ShellSpec::every_program`].
         domain: Box<Domain>,
+        /// It takes over the umask of the line that starts it; else it has the service's.
+        takes_umask: bool,
     },
 }
 
@@ -137,7 +139,8 @@ pub(crate) struct ProgramSpec {
     pub domain: Domain,
     /// The numbers of the descriptors, in the order in which they come.
     pub descriptors: Vec<i32>,
-    pub umask: u32,
+    /// `None`: the launcher's own.
+    pub umask: Option<u32>,
     pub limits: Limits,
 }
 

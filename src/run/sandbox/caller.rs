@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use agent_sandbox::{Answer, Domain, ShellSpec, Start, farm, system};
 
 use super::{Judged, SandboxPlan, resolved};
-use crate::policy::{BOT, Location, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, on_one_line};
+use crate::policy::{BOT, Location, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, Writes, on_one_line};
 
 /// Characters of a sentence that a line is told.
 const MOST_SAID: usize = 2000;
@@ -87,7 +87,7 @@ impl Caller {
             // What runs outside may do more than what it starts here.
             Some(shell) if !start.by_shell => {
                 let env = start.env.clone().into_iter().chain(shell.env.clone()).collect();
-                Answer::Outside { program, env, domain: Box::new(shell.domain.clone()) }
+                Answer::Outside { program, env, domain: Box::new(shell.domain.clone()), takes_umask: true }
             }
             _ => Answer::Here { program },
         }
@@ -115,7 +115,9 @@ impl Caller {
             Ok((domain, own)) => {
                 // What the line sets was judged harmless; `PATH` and the like stay ours.
                 let env = start.env.clone().into_iter().chain(own).collect();
-                Answer::Outside { program, env, domain: Box::new(domain) }
+                // What a command of the person's keeps in its folder is for later runs, too.
+                let takes_umask = !matches!(rights.writes, Writes::Extension(_));
+                Answer::Outside { program, env, domain: Box::new(domain), takes_umask }
             }
             Err(error) => deny(126, format!("{name} was not run: its folder could not be made: {error}")),
         }
