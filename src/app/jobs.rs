@@ -158,6 +158,8 @@ fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
 
 /// The id that was most likely meant by `name`, where one is near enough.
 pub(super) fn nearest<'a>(name: &str, ids: impl IntoIterator<Item = &'a DefinitionId>) -> Option<&'a DefinitionId> {
+    // Measuring takes time by the product of both lengths.
+    let name = Some(name).filter(|name| name.len() < 100)?;
     ids.into_iter()
         .map(|id| (strsim::damerau_levenshtein(name, id.as_str()), id))
         .filter(|(distance, _)| *distance <= 2)

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::Cli;
@@ -213,8 +214,21 @@ pub fn command() -> clap::Command {
 /// # Errors
 /// What clap says of a line that is none of ours, or of `--help` and `--version`.
 pub fn parse(words: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Cli, clap::Error> {
+    let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+    if let Some(long) = words.iter().find_map(|word| overlong_option(word.to_str()?)) {
+        return Err(command().error(ErrorKind::UnknownArgument, format!("there is no option `{long}…`")));
+    }
     let matches = command().try_get_matches_from(words)?;
     Cli::from_arg_matches(&matches)
+}
+
+/// The beginning of an option whose name is longer than any of ours: clap would look for the nearest one, which takes time by its
+/// length.
+fn overlong_option(word: &str) -> Option<&str> {
+    const LONGEST: usize = 100;
+    let name = word.split('=').next().filter(|name| name.starts_with("--"))?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    (is_name && name.len() > LONGEST).then(|| &name[..LONGEST])
 }
 
 fn with_examples(command: clap::Command, path: &str) -> clap::Command {

@@ -22,7 +22,8 @@ pub fn find(name: &str, app: &App) -> Result<PathBuf, Refusal> {
             return Ok(path);
         }
     }
-    let error = Refusal::user(format!("there is no command `{}`", crate::channel::terminal::plain(name)));
+    let shown: String = name.chars().take(100).collect();
+    let error = Refusal::user(format!("there is no command `{}`", crate::channel::terminal::plain(&shown)));
     Err(match super::examples::meant(name).map(ToOwned::to_owned).or_else(|| nearest(name, app)) {
         Some(known) => error.hint(format!("did you mean `{known}`?")),
         None => error,
@@ -45,6 +46,8 @@ pub fn become_command(program: &Path, args: &[OsString], home: &Home) -> Refusal
 }
 
 fn nearest(name: &str, app: &App) -> Option<String> {
+    // Measuring takes time by the product of both lengths.
+    let name = Some(name).filter(|name| name.len() < 100)?;
     let mut known: Vec<(usize, String)> = (app.command_names)()
         .into_iter()
         .chain(app.external_commands())
@@ -90,6 +93,8 @@ mod tests {
         for name in ["", "../bin/ollim-bot-mail", "mail/", "./mail", "ma il", "mail\n", "m\u{e4}il"] {
             assert!(find(name, &app).is_err(), "{name:?}");
         }
+        let long = find(&"m".repeat(100_000), &app).unwrap_err();
+        assert!(long.reason.len() < 200 && long.hints.len() == 1, "{long:?}");
         assert_eq!(find("mial", &app).unwrap_err().hints[0], "did you mean `mail`?");
         assert_eq!(find("statsu", &app).unwrap_err().hints[0], "did you mean `status`?");
     }

@@ -152,6 +152,23 @@ fn reading_is_bounded_and_stays_in_the_data_folder() {
     }
 }
 
+/// The nearest name of ours would be looked for, which takes time by its length.
+#[test]
+fn a_name_longer_than_any_of_ours_is_near_none() {
+    let bot = TestBot::new();
+    let socket = serve(&bot, "cal");
+    let long = "a".repeat(100_000);
+    for (words, reason) in [
+        (vec![format!("--{long}")], "there is no option `--aaa"),
+        (vec!["next".to_owned(), format!("--{long}=x")], "there is no option `--aaa"),
+        (vec![long.clone()], "there is no command `aaa"),
+    ] {
+        let shown = in_fork(&bot, socket.grant.token(), &words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(shown.starts_with("exit: 1") && shown.contains(reason), "{}", &shown[..200.min(shown.len())]);
+        assert!(shown.len() < 1000, "{}", shown.len());
+    }
+}
+
 #[test]
 fn what_is_the_persons_alone_is_refused() {
     let bot = TestBot::new();
