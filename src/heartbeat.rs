@@ -134,6 +134,13 @@ fn address(url: &str, suffix: &str) -> String {
     if suffix.is_empty() { url.to_owned() } else { format!("{}{suffix}{rest}", path.trim_end_matches('/')) }
 }
 
+/// A URL for whoever may know that it is called, and must not call it: `https://hc-ping.com/…`.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    format!("{scheme}://{}/…", host(url))
+}
+
 /// The host in a URL, without a login.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -162,5 +169,6 @@ mod tests {
         for url in ["https://hc-ping.com/secret", "https://me:secret@hc-ping.com?secret", "hc-ping.com#secret"] {
             assert_eq!(host(url), "hc-ping.com");
         }
+        assert_eq!(shown("https://me:secret@hc-ping.com/secret?secret"), "https://hc-ping.com/…");
     }
 }

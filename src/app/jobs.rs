@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::App;
 use super::suppressed::paused;
 use super::upcoming::Firsts;
+use super::{App, Caller};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
+use crate::heartbeat;
 use crate::refusal::Refusal;
 
 /// A definition, and when it falls due next.
@@ -28,6 +29,14 @@ impl Job {
     pub(super) fn of(definition: Arc<Definition>, now: DateTime<Utc>) -> Self {
         let next = Firsts::after(now).of(&definition);
         Self { definition, next, paused: false }
+    }
+
+    /// Leaves the host of its monitor.
+    pub(super) fn hide_monitor(&mut self) {
+        if let Some(url) = &self.definition.heartbeat_url {
+            let shown = heartbeat::shown(url);
+            Arc::make_mut(&mut self.definition).heartbeat_url = Some(shown);
+        }
     }
 }
 
@@ -76,7 +85,11 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     };
     let failed = failed
         .into_iter()
-        .filter_map(|failed| Some(Failed { id: failed.parsed.definition?.id, reason: failed.reason }))
+        // What went wrong in a run is the person's.
+        .filter_map(|failed| {
+            let reason = failed.reason.filter(|_| matches!(app.caller, Caller::Person));
+            Some(Failed { id: failed.parsed.definition?.id, reason })
+        })
         .collect();
     let errors = loaded.problems.into_iter().filter(Problem::is_error).collect();
     Ok(JobList { kind, jobs, failed, errors })

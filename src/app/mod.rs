@@ -155,6 +155,11 @@ impl App {
     /// Why it was not done. What a run may not do is refused before anything is read.
     pub fn execute(&self, command: Command) -> Result<Outcome, Refusal> {
         self.permit(&command)?;
+        let outcome = self.answer(command)?;
+        Ok(if matches!(self.caller, Caller::Run(_)) { outcome.for_run() } else { outcome })
+    }
+
+    fn answer(&self, command: Command) -> Result<Outcome, Refusal> {
         match command {
             Command::Overview => Ok(Outcome::Overview(status::overview(self))),
             Command::ExternalCommands => Ok(Outcome::ExternalCommands(self.external_commands())),

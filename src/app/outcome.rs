@@ -12,6 +12,7 @@ use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
 use crate::config::Setting;
 use crate::definition::{DefinitionId, Problem};
+use crate::heartbeat;
 use crate::journal::{Message, RunFilter, RunRecord};
 
 /// What came of a [`Command`](super::Command).
@@ -110,6 +111,28 @@ pub enum Outcome {
     Unit(UnitOutcome),
     /// What the service did.
     Service(ServiceReply),
+}
+
+impl Outcome {
+    /// The same for a run, which is told of a monitor its host alone: who knows the URL can keep it quiet.
+    pub(super) fn for_run(mut self) -> Self {
+        match &mut self {
+            Self::Scheduled(Recorded { job, .. })
+            | Self::Disabled(Recorded { job, .. })
+            | Self::Job(job)
+            | Self::Cancelled(job) => job.hide_monitor(),
+            Self::Jobs(list) => list.jobs.iter_mut().for_each(Job::hide_monitor),
+            Self::Settings(settings) => {
+                for setting in settings.iter_mut().filter(|setting| setting.key == "heartbeat_url") {
+                    if let Some(url) = setting.value.as_str() {
+                        setting.value = heartbeat::shown(url).into();
+                    }
+                }
+            }
+            _ => {}
+        }
+        self
+    }
 }
 
 /// A definition that was just written.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{App, jobs, transcript};
+use super::{App, Caller, jobs, transcript};
 use crate::definition::DefinitionId;
 use crate::journal::{Event, JournalReader, Message, RunFilter, RunId, RunRecord};
 use crate::refusal::Refusal;
@@ -11,7 +11,26 @@ use crate::refusal::Refusal;
 pub(super) fn list(filter: &RunFilter, app: &App) -> Result<Vec<RunRecord>, Refusal> {
     let journal = open(app)?;
     let id = filter.id.as_ref().map(|id| id_of(id, &journal, app)).transpose()?;
-    Ok(journal.runs(&RunFilter { id, ..filter.clone() })?)
+    let runs = journal.runs(&RunFilter { id, ..filter.clone() })?;
+    Ok(runs.into_iter().map(|run| app.as_seen(run)).collect())
+}
+
+impl App {
+    /// A run as whoever asks may see it. A run sees of others when they were and how they ended: what they were asked, what was refused
+    /// them and what went wrong is the person's.
+    pub(super) fn as_seen(&self, run: RunRecord) -> RunRecord {
+        match &self.caller {
+            Caller::Run(caller) if caller.run != run.run => RunRecord {
+                denials: Vec::new(),
+                error: None,
+                api_fault: None,
+                transcript: None,
+                definition: None,
+                ..run
+            },
+            Caller::Run(_) | Caller::Person => run,
+        }
+    }
 }
 
 /// The id that a name means: one that the journal knows, else that of a job's file. One that never ran is no mistake; one
@@ -55,13 +74,23 @@ pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refus
     let journal = open(app)?;
     let run = named(run, &journal)?;
     let events = app.events_of(&run.run, &journal)?;
+    let run = app.as_seen(run);
     let results = run.transcript.as_deref().filter(|_| full && !events.is_empty()).map(transcript::results);
     Ok(RunDetails { results: results.unwrap_or_default(), full, events, run })
 }
 
-/// Messages, newest last.
+/// Messages, newest last; for a run those that it has sent itself.
 pub(super) fn inbox(count: u32, app: &App) -> Result<Vec<Message>, Refusal> {
-    let mut messages = open(app)?.messages(Some(count))?;
+    let journal = open(app)?;
+    let mut messages = match &app.caller {
+        Caller::Person => journal.messages(Some(count))?,
+        Caller::Run(caller) => {
+            let mut own = journal.messages(None)?;
+            own.retain(|message| message.run.as_ref() == Some(&caller.run));
+            own.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+            own
+        }
+    };
     messages.reverse();
     Ok(messages)
 }

@@ -82,7 +82,15 @@ fn main_session(journal: &JournalReader) -> Result<Option<Conversation>, Refusal
     Ok(journal.setting(SETTING)?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-pub(super) fn child(record: SessionRecord, app: &App) -> ChildSession {
+/// Of a session that it has not started itself a run sees neither what was asked nor what was answered.
+pub(super) fn child(mut record: SessionRecord, app: &App) -> ChildSession {
+    if let Caller::Run(caller) = &app.caller
+        && record.by.as_ref() != Some(&caller.run)
+        && record.run.as_ref() != Some(&caller.run)
+    {
+        (record.answer, record.error) = (None, None);
+        return ChildSession { record, definition: None };
+    }
     let defaults = Defaults { zone: app.zone_of_records(), commands: Default::default(), agents: Default::default() };
     let file = Path::new("sessions/session.md");
     let definition = parse(Kind::Session, file, record.definition.as_bytes(), &defaults).definition;

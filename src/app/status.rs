@@ -102,7 +102,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     };
     let all = loaded.definitions.values().filter(|definition| missing && definition.enabled && needs(definition));
     let need_agent = all.map(|definition| definition.id.clone()).collect();
-    let (running, waiting) = journal.unfinished()?.into_iter().partition(is_running);
+    let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.as_seen(run)).partition(is_running);
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {

@@ -214,6 +214,12 @@ impl<'a> Unit<'a> {
         let program = std::env::current_exe()
             .map_err(|error| Refusal::environment(format!("cannot tell where our own program is: {error}")))?;
         let path = std::env::join_paths(self.path()).unwrap_or_default().to_string_lossy().into_owned();
+        if self.app.env.text(MONITOR).is_some() {
+            return Err(Refusal::user(format!(
+                "{MONITOR} would stand in the unit, which every program of this machine can read"
+            ))
+            .hint(format!("write `heartbeat_url` into config.yaml, and install it with `env -u {MONITOR}`")));
+        }
         let mut variables = vec![("PATH".to_owned(), path)];
         variables.extend(carried(&self.app.env));
         let user = if self.system { Some(owner(self.app.home.root())?) } else { None };
@@ -362,6 +368,9 @@ fn name(home: &Home, env: &Environment) -> String {
     let from = words.len().saturating_sub(150);
     format!("ollim-bot-{}.service", &words[from..])
 }
+
+/// Who knows its value can keep the monitor quiet.
+const MONITOR: &str = "OLLIM_HEARTBEAT_URL";
 
 /// Settings that this environment makes, and the zone: without them the service would not do what is seen here.
 fn carried(env: &Environment) -> Vec<(String, String)> {

@@ -52,6 +52,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "clock",
             "config",
             "definition",
+            "heartbeat",
             "home",
             "journal",
             "policy",

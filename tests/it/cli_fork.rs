@@ -51,6 +51,10 @@ impl Handler for Commands {
 }
 
 fn serve(bot: &TestBot, denied: &'static str) -> Socket {
+    serve_run(bot, denied, "0badcafe")
+}
+
+fn serve_run(bot: &TestBot, denied: &'static str, run: &str) -> Socket {
     let home = Home::new(bot.home());
     std::fs::create_dir_all(home.state()).unwrap();
     let tokens = Tokens::default();
@@ -71,7 +75,7 @@ fn serve(bot: &TestBot, denied: &'static str) -> Socket {
     let policy = policy::background("routine triage", restrictions, &settings.main_tools, &places);
     let record = Arc::new(Record { denied, ..Record::default() });
     let limit = DelegationLimit::of(&definition, &policy, &settings);
-    let authority = RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), limit, record.clone());
+    let authority = RunAuthority::new(RunId::new(run), "routine triage".into(), limit, record.clone());
     Socket { grant: tokens.grant(authority).unwrap(), record, _runtime: runtime }
 }
 
@@ -149,6 +153,46 @@ fn reading_is_bounded_and_stays_in_the_data_folder() {
     for path in ["/etc/passwd", "../.ssh/id_ed25519", "routines/../state/user.token"] {
         let check = in_fork(&bot, socket.grant.token(), &["check", path]);
         assert!(check.contains("is no definition of"), "{check}");
+    }
+}
+
+/// What other runs said, were refused and were asked is the person's; so is the address of a monitor.
+#[test]
+fn a_run_reads_no_words_of_others() {
+    let bot = TestBot::new();
+    let run = tokio::runtime::Runtime::new().unwrap().block_on(crate::cli_read::record(bot.home()));
+    let (other, own) = (serve(&bot, "cal"), ["runs show", "--json runs show"]);
+    let commands = [
+        "--json runs",
+        "runs",
+        "inbox",
+        "--json inbox",
+        "status",
+        "sessions show spawn-1f0c9a2b",
+        "--json sessions list",
+    ];
+    let ask = |socket: &Socket, command: &str| {
+        let line = if own.contains(&command) { format!("{command} {run}") } else { command.to_owned() };
+        in_fork(&bot, socket.grant.token(), &line.split(' ').collect::<Vec<_>>())
+    };
+    for command in commands.iter().chain(&own) {
+        let seen = ask(&other, command);
+        for words in ["secret", "evil", "not granted", "Two things", "ended early", "Go.", "Read the logs"] {
+            assert!(!seen.contains(words), "{command}: {seen}");
+        }
+    }
+    assert!(ask(&other, "runs").contains("routine triage"), "that it ran, and how it ended, is shown");
+    drop(other);
+    let itself = serve_run(&bot, "cal", &run);
+    assert!(ask(&itself, "runs show").contains("ended early") && ask(&itself, "inbox").contains("Two things"));
+
+    bot.write("routines/watched.md", "---\ncron: '@daily'\nheartbeat_url: https://hc.example/ping/SECRET\n---\nx\n");
+    bot.write("config.yaml", "heartbeat_url: https://hc.example/ping/SECRET\n");
+    for command in ["--json config", "config", "routine show watched", "--json routine list"] {
+        let seen = ask(&itself, command);
+        assert!(seen.contains("https://hc.example/…") && !seen.contains("SECRET"), "{command}: {seen}");
+        let seen = bot.ok(command.split(' '));
+        assert!(seen.contains("https://hc.example/ping/SECRET"), "{command}: {seen}");
     }
 }
 

@@ -406,7 +406,7 @@ fn no_data_folder_is_said_with_the_way_to_one() {
 }
 
 /// A journal with one run that failed after two denials, and what was said about it.
-async fn record(home: &Path) -> String {
+pub async fn record(home: &Path) -> String {
     std::fs::create_dir_all(home.join("state")).unwrap();
     let journal = Journal::open(&home.join("state/journal.db"), Clock::system()).unwrap();
     let id = DefinitionId::new("triage");

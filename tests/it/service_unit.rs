@@ -90,6 +90,12 @@ fn it_is_installed_looked_at_restarted_and_removed() {
         text.contains("\nEnvironment=\"TZ=UTC\"\n") && text.contains("\nEnvironment=\"OLLIM_AGENT_CLIENT=notify\"\n")
     );
 
+    let monitored =
+        bot.command(["service", "install"]).env("OLLIM_HEARTBEAT_URL", "https://hc.example/SECRET").output().unwrap();
+    assert_eq!(monitored.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&monitored.stderr).contains("write `heartbeat_url` into config.yaml"));
+    assert!(!fs::read_to_string(&file).unwrap().contains("SECRET"));
+
     assert!(bot.ok(["service", "install"]).starts_with("installed already "));
     assert_eq!(told(&bot).len(), 2, "nothing new to read");
     let status = bot.json(["service", "status"]);
