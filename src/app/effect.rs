@@ -34,7 +34,6 @@ impl Command {
             | Self::Costs { .. }
             | Self::Inbox { .. }
             | Self::Budget
-            | Self::Channels
             | Self::Config
             | Self::Agents
             | Self::Agent { .. }
@@ -57,7 +56,9 @@ impl Command {
             | Self::Restore { .. } => Effect::Makes,
             Self::Spawn(_) => Effect::Spawns,
             Self::FollowUp { .. } => Effect::FollowsUp,
-            Self::FileOf { .. }
+            // What a channel's program has said.
+            Self::Channels
+            | Self::FileOf { .. }
             | Self::Template { .. }
             | Self::AddText { .. }
             | Self::Resume { .. }
