@@ -120,6 +120,8 @@ struct Conversation<'a> {
     open: BTreeSet<DefinitionId>,
     /// The run that answers now.
     answering: Option<RunId>,
+    /// Whether it was said that Ctrl-C ends nothing yet.
+    warned: bool,
 }
 
 impl<'a> Conversation<'a> {
@@ -136,7 +138,8 @@ impl<'a> Conversation<'a> {
         std::thread::spawn(move || type_lines(&typed));
         std::thread::spawn(move || hear(events, &happened));
         on_interrupt(send)?;
-        let mut conversation = Self { next, app, view, global, output, open: BTreeSet::new(), answering: None };
+        let mut conversation =
+            Self { next, app, view, global, output, open: BTreeSet::new(), answering: None, warned: false };
         conversation.history(history)?;
         conversation.output.line(paint(FAINT, "/help lists what can be typed, Ctrl-D leaves."));
         Ok(conversation)
@@ -153,6 +156,9 @@ impl<'a> Conversation<'a> {
                         if let Err(refusal) = self.app.interrupt(&run) {
                             self.output.fail(&refusal);
                         }
+                    }
+                    None if !self.open.is_empty() && !std::mem::replace(&mut self.warned, true) => {
+                        self.output.line(paint(FAINT, "the answer has not begun; a second Ctrl-C leaves"));
                     }
                     None => break,
                 },
@@ -241,7 +247,10 @@ impl<'a> Conversation<'a> {
             return;
         };
         match &event.kind {
-            EventKind::RunStarted { .. } => self.answering.clone_from(&event.run),
+            EventKind::RunStarted { .. } => {
+                self.answering.clone_from(&event.run);
+                self.warned = false;
+            }
             EventKind::RunEnded { retry_at: None, .. } => {
                 self.answering = None;
                 self.open.remove(turn);

@@ -13,7 +13,6 @@ Usage: ollim-bot [--home DIR] [--json] [--color auto|always|never] COMMAND
 
 Jobs
   routine add       ollim-bot routine add --cron '30 8 * * 1-5' -m 'Sort the mail' --background
-                    ollim-bot routine add                      (without a text: in $EDITOR)
   routine list      ollim-bot routine list
   routine show      ollim-bot routine show morning-mail
   routine edit      ollim-bot routine edit morning-mail        (in $EDITOR, then checked)
@@ -21,7 +20,6 @@ Jobs
   routine cancel    ollim-bot routine cancel morning-mail
   edit              ollim-bot edit morning-mail                (any job's file, also a broken one)
   reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
-                    ollim-bot reminder add --at 'tomorrow 9am' -m 'Call the dentist'
   reminder list     ollim-bot reminder list
   reminder show     ollim-bot reminder show check-the-oven
   reminder edit     ollim-bot reminder edit check-the-oven
@@ -54,7 +52,7 @@ What happens
   logs              ollim-bot logs morning-mail --since 2h     (-f: and what comes)
   costs             ollim-bot costs --by day --since 30d
   chat              ollim-bot chat                             (talk with the bot)
-  channels          ollim-bot channels                         (test NAME: send a test message)
+  channels test     ollim-bot channels test phone              (channels: how each is doing)
   budget            ollim-bot budget                           (--set 5: fill it up)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)
   fire              ollim-bot fire morning-mail --wait         (--dry-run: nothing is run)

@@ -200,9 +200,7 @@ fn ctrl_c_ends_the_answer_and_not_the_conversation() {
         &bot,
         &[
             (b"", "Ctrl-D leaves"),
-            (b"Please think long\n", "think long"),
-            // The sign of a run that has begun is in the journal only.
-            (b"/runs\n", "running"),
+            (b"Please think long\n", "(thinking"),
             (b"\x03", "interrupted"),
             (b"Hello\n", "Here I am."),
             (b"/quit\n", "/quit"),

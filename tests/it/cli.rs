@@ -124,6 +124,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --on-overlap <WHAT>           When the previous run is still going
           --retry <N>                   Extra attempts after a failure that may pass
           --alert-after <N>             How many failures in a row you are told of: `1` is the first
+          --channel <NAME>              Where its messages go: a name of `channels` in config.yaml
           --heartbeat-url <URL>         A monitor such as healthchecks.io that is told how its runs go
           --max-chain <N>               How many follow-ups the agent may schedule
       -h, --help                        Print help

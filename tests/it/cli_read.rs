@@ -569,7 +569,8 @@ const COMMANDS: [(&str, Option<&str>); 57] = [
     ("backup", None),
     ("budget", Some("budget")),
     ("cancel-run", None),
-    ("channels", Some("channels")),
+    // The person's alone, and its JSON is in `channels`.
+    ("channels", None),
     ("channels test", None),
     ("chat", None),
     ("check", Some("check")),

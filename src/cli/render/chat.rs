@@ -28,6 +28,7 @@ impl<'a> Chat<'a> {
             return;
         }
         match &event.kind {
+            EventKind::RunStarted { .. } if self.calls => output.line(paint(FAINT, "(thinking; Ctrl-C ends it)")),
             EventKind::Observed(Observation::Said { text }) => output.line(plain_lines(text.trim())),
             EventKind::Observed(Observation::ToolCall { tool, input, .. }) if self.calls => {
                 output.line(paint(FAINT, &format!("· {}", short(&call(tool, input), output.width))));
