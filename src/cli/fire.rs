@@ -14,12 +14,12 @@ use crate::refusal::Refusal;
 /// # Errors
 /// When there is no such definition, or it cannot run now.
 pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
-    let id = match app.execute(Command::Fire { id: id.to_owned() })? {
-        Outcome::NotRunning(id) => id,
-        Outcome::Service(ServiceReply::Fired { run, .. }) if let Some(color) = wait => {
+    let id = match (app.execute(Command::Fire { id: id.to_owned() })?, wait) {
+        (Outcome::NotRunning(id), _) => id,
+        (Outcome::Service(ServiceReply::Fired { run, .. }), Some(color)) => {
             return watch::runs(Some(run.as_str()), app, view, color, output);
         }
-        fired => {
+        (fired, _) => {
             render::render(fired, view, output);
             return Ok(());
         }
