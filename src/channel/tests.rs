@@ -259,3 +259,29 @@ async fn what_waited_for_a_channel_that_is_gone_goes_to_the_default_one() {
     deliveries.finish().await;
     assert_eq!(desk.deliveries(1), ["console delivered", "phone failed"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_goes_to_the_terminal_as_long_as_somebody_is_there() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    let chats = OpenChats::default();
+    let channel = |(name, script): (&String, &Arc<Mutex<Script>>)| {
+        (name.clone(), Arc::new(Scripted(Arc::clone(script))) as Arc<dyn Channel>)
+    };
+    let channels = desk.scripts.iter().map(channel).collect();
+    let settings = desk.settings.subscribe();
+    let deliveries =
+        Deliveries::start(channels, chats.clone(), desk.journal.clone(), &desk.clock, settings).await.unwrap();
+    let answer = |text: &str| NewMessage { channel: Some("terminal".into()), ..NewMessage::of_service(text) };
+    let there = chats.open();
+    desk.journal.message(answer("seen")).await.unwrap();
+    while desk.messages()[0].delivered.is_none() {
+        sleep(Duration::from_secs(1)).await;
+    }
+    drop(there);
+    desk.journal.message(answer("missed")).await.unwrap();
+    desk.settled().await;
+    deliveries.finish().await;
+    assert_eq!(desk.deliveries(1), ["terminal delivered"]);
+    assert_eq!(desk.deliveries(2), ["phone delivered"]);
+    assert_eq!(desk.sent("phone"), ["missed"], "nobody is told that the terminal is closed");
+}

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::digest::digest;
 use super::{Channel, Outgoing};
 use crate::clock::Clock;
-use crate::config::{Config, Quiet};
+use crate::config::{Config, Quiet, TERMINAL};
 use crate::journal::{Journal, JournalError, Refused, Urgency, Waiting};
 
 /// Messages that are read at once.
@@ -166,7 +166,9 @@ impl Worker {
 
     async fn hand_over(&self, only: Option<i64>, why: &str, config: &Config) -> Result<(), JournalError> {
         let next = config.channel_names().filter(|name| *name != self.name).map(str::to_owned).collect();
-        self.journal.hand_over(Refused { channel: self.name.clone(), only, why: why.to_owned(), next }).await
+        // Who leaves a terminal breaks nothing.
+        let is_broken = self.name != TERMINAL;
+        self.journal.hand_over(Refused { channel: self.name.clone(), only, why: why.to_owned(), next, is_broken }).await
     }
 }
 

@@ -152,7 +152,8 @@ impl Guide<'_> {
 /// Where messages reach the person. Channels are offered here.
 fn reach(output: &mut Output) {
     output.line("Messages reach you in the terminal of `ollim-bot run`, and in `ollim-bot inbox`.");
-    output.line(paint(FAINT, "Another channel is set in config.yaml: `channel`."));
+    let more = "To reach your phone: `channels` in config.yaml; `ollim-bot channels test NAME` tries one.";
+    output.line(paint(FAINT, more));
 }
 
 fn next_steps(installed: bool, output: &mut Output) {

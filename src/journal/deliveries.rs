@@ -83,6 +83,8 @@ pub struct Refused {
     pub why: String,
     /// Who may take it, the first one first.
     pub next: Vec<String>,
+    /// Whether the channel is broken, which the person is told once.
+    pub is_broken: bool,
 }
 
 impl Journal {
@@ -374,8 +376,10 @@ fn failing(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>
 
 /// Returns the number of the message that says so; 0 where there is none.
 fn hand_over(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> Result<i64, JournalError> {
-    let Refused { channel, only, why, next } = refused;
-    failing(connection, channel, why, now)?;
+    let Refused { channel, only, why, next, is_broken } = refused;
+    if *is_broken {
+        failing(connection, channel, why, now)?;
+    }
     let numbers: Vec<i64> = connection
         .prepare_cached(
             "SELECT message FROM delivery
