@@ -246,7 +246,9 @@ fn no_attack_has_its_effect_on_the_real_client() {
             return Some("the agent was not told that it may not".into());
         }
         // The client may put an input more plainly before it asks; then the sentence tells which call it was.
-        let same = |denial: &&Value| denial["input"] == seen.input || denial["reason"] == *seen.result.text;
+        // The record leaves out the tags that the client puts around an error.
+        let told = seen.result.text.replace("<tool_use_error>", "").replace("</tool_use_error>", "");
+        let same = |denial: &&Value| denial["input"] == seen.input || denial["reason"] == *told;
         let recorded = denials.iter().filter(|denial| denial["tool"] == *seen.tool).find(same);
         let Some(denial) = recorded else { return Some(format!("it is not in the record: {denials:#?}")) };
         let told = ["reason", "layer"].iter().all(|key| denial[key].as_str().is_some_and(|text| !text.is_empty()));
