@@ -42,6 +42,7 @@ pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
 fn kind(name: &str, config: &Config) -> &'static str {
     match config.channels.iter().find(|channel| channel.name == name).map(|channel| &channel.kind) {
         Some(ChannelKind::Command(_)) => "command",
+        Some(ChannelKind::Ntfy(_)) => "ntfy",
         None => CONSOLE,
     }
 }

@@ -1,5 +1,6 @@
 //! A data folder with commented settings and samples. Nothing that is there is ever overwritten.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -10,7 +11,8 @@ use chrono_tz::Tz;
 
 use super::App;
 use super::refusals::cannot;
-use crate::config::commented;
+use crate::config::{Config, commented};
+use crate::definition::frontmatter::yaml_text;
 use crate::definition::quoted;
 use crate::definition::samples::{FAR_OFF, samples};
 use crate::home::Home;
@@ -31,6 +33,34 @@ pub struct InitOptions {
     pub bare: bool,
     /// The zone that is written into the settings; `None`: none is.
     pub timezone: Option<String>,
+    /// The topic of an ntfy server that messages go to: `https://ntfy.sh/my-topic`; `None`: they go to the terminal.
+    pub ntfy: Option<String>,
+}
+
+/// What `config.yaml` says to send messages to a topic.
+fn phone(topic: &str) -> String {
+    format!("channels:\n  phone: {{ kind: ntfy, url: {} }}\ndefault_channel: phone\n", yaml_text(topic))
+}
+
+/// Whether messages can be sent to such a topic.
+///
+/// # Errors
+/// What an address of a topic looks like.
+pub(super) fn check_topic(topic: &str) -> Result<(), Refusal> {
+    match Config::parse(&phone(topic), &BTreeMap::new()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Refusal::user(format!("{} is no topic of an ntfy server", quoted(topic)))
+            .hint("write it like `https://ntfy.sh/a-topic-that-nobody-guesses`")),
+    }
+}
+
+/// A topic of ntfy.sh that nobody guesses.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub(super) fn new_topic() -> Result<String, Refusal> {
+    let number = getrandom::u64().map_err(|error| Refusal::environment(format!("no random numbers: {error}")))?;
+    Ok(format!("https://ntfy.sh/ollim-{number:016x}"))
 }
 
 /// Makes the data folder and names the files that it made.
@@ -50,6 +80,11 @@ pub(super) fn may_init(options: &InitOptions, app: &App) -> Result<(), Refusal> 
     if taken && !options.force {
         return Err(Refusal::user(format!("{} is there already and has something in it", root.display()))
             .hint("`ollim-bot init --force` adds what is missing; what is there stays as it is"));
+    }
+    options.ntfy.as_deref().map(check_topic).transpose()?;
+    if options.ntfy.is_some() && app.home.config_file().exists() {
+        return Err(Refusal::user(format!("{} is there, and stays as it is", app.home.config_file().display()))
+            .hint("set `channels:` in it, and leave out `--ntfy`"));
     }
     if zone(options)?.is_some() && app.home.config_file().exists() {
         return Err(Refusal::user(format!("{} is there, and stays as it is", app.home.config_file().display()))
@@ -79,6 +114,9 @@ fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Res
     let mut settings = commented();
     if let Some(name) = &options.timezone {
         settings += &format!("\ntimezone: {name}\n");
+    }
+    if let Some(topic) = &options.ntfy {
+        settings += &format!("\n{}", phone(topic));
     }
     let mut files = vec![(home.config_file(), settings), (home.root().join(".gitignore"), IGNORED.to_owned())];
     for (path, text) in samples().iter().filter(|_| !options.bare) {

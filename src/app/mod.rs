@@ -213,6 +213,22 @@ impl App {
         }
     }
 
+    /// A topic of ntfy.sh that nobody guesses, for messages to the person's phone.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn new_topic(&self) -> Result<String, Refusal> {
+        init::new_topic()
+    }
+
+    /// Whether messages can be sent to such a topic of an ntfy server.
+    ///
+    /// # Errors
+    /// What the address of a topic looks like.
+    pub fn check_topic(&self, topic: &str) -> Result<(), Refusal> {
+        init::check_topic(topic)
+    }
+
     /// Whether the data folder can be made so.
     ///
     /// # Errors

@@ -123,6 +123,12 @@ impl Outcome {
             | Self::Cancelled(job) => job.hide_monitor(),
             Self::Jobs(list) => list.jobs.iter_mut().for_each(Job::hide_monitor),
             Self::Settings(settings) => {
+                // A topic is a password, and a program's arguments may hold one.
+                for setting in settings.iter_mut().filter(|setting| setting.key == "channels") {
+                    for (_, channel) in setting.value.as_object_mut().into_iter().flatten() {
+                        *channel = serde_json::json!({ "kind": channel["kind"] });
+                    }
+                }
                 for setting in settings.iter_mut().filter(|setting| setting.key == "heartbeat_url") {
                     if let Some(url) = setting.value.as_str() {
                         setting.value = heartbeat::shown(url).into();

@@ -84,12 +84,7 @@ pub(super) fn inbox(count: u32, app: &App) -> Result<Vec<Message>, Refusal> {
     let journal = open(app)?;
     let mut messages = match &app.caller {
         Caller::Person => journal.messages(Some(count))?,
-        Caller::Run(caller) => {
-            let mut own = journal.messages(None)?;
-            own.retain(|message| message.run.as_ref() == Some(&caller.run));
-            own.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-            own
-        }
+        Caller::Run(caller) => journal.messages_of(&caller.run, count)?,
     };
     messages.reverse();
     Ok(messages)

@@ -6,7 +6,7 @@ use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Each, Occurrence};
-use super::{App, Overdue, budget, runs};
+use super::{App, Caller, Overdue, budget, runs};
 use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
@@ -115,7 +115,10 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         problems: loaded.problems,
         failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
-        failing_channels: journal.failing_channels()?,
+        failing_channels: match app.caller {
+            Caller::Person => journal.failing_channels()?,
+            Caller::Run(_) => Vec::new(),
+        },
         settings_are_wrong: app.config().is_err(),
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })

@@ -8,6 +8,7 @@ pub mod command;
 pub mod console;
 mod deliveries;
 mod digest;
+pub mod ntfy;
 pub mod terminal;
 mod terminal_chat;
 #[cfg(test)]

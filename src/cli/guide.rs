@@ -34,8 +34,8 @@ struct Guide<'a> {
 
 impl Guide<'_> {
     fn run(&self, args: InitArgs, output: &mut Output) -> Result<(), Refusal> {
-        let InitArgs { force, bare, timezone, try_login, service, .. } = args;
-        let mut options = InitOptions { force, bare, timezone };
+        let InitArgs { force, bare, timezone, ntfy, try_login, service, .. } = args;
+        let mut options = InitOptions { force, bare, timezone, ntfy };
         if self.asks {
             // What would refuse it anyway is said before anything is asked.
             self.app.may_init(&options)?;
@@ -46,7 +46,11 @@ impl Guide<'_> {
             }
             let samples = "Write samples? They cost nothing until you enable them.";
             options.bare = options.bare || !self.yes(samples, true, output)?;
+            if options.ntfy.is_none() {
+                options.ntfy = self.phone(output)?;
+            }
         }
+        let phone = options.ntfy.is_some();
         let made = self.app.execute(Command::Init { options })?;
         // Only now there are settings: what was asked so far depends on none.
         let app = &self.app.reread();
@@ -55,7 +59,7 @@ impl Guide<'_> {
             self.client(try_login, app, output)?;
         }
         if self.asks {
-            reach(output);
+            reach(phone, output);
         }
         let installed = (service || self.wants_service(output)?) && self.install(service, app, output)?;
         if !self.view.json {
@@ -76,6 +80,26 @@ impl Guide<'_> {
                 return Ok(Some(answer));
             }
             output.line(format!("`{}` is no time zone; write it like Europe/Berlin.", plain(&answer)));
+        }
+    }
+
+    /// The topic by which messages are to reach the person's phone.
+    fn phone(&self, output: &mut Output) -> Result<Option<String>, Refusal> {
+        let suggested = self.app.new_topic()?;
+        output.line("The app ntfy (https://ntfy.sh, no account) shows messages on your phone. Who knows a topic reads what is sent to it.");
+        output.line(format!("A topic that nobody guesses: {}", paint(STRONG, &suggested)));
+        loop {
+            let topic = match self.ask("Messages to your phone? `y`, a topic of your own, or Enter for no:", output)? {
+                answer if ["", "n", "no"].contains(&&*answer) => return Ok(None),
+                answer if ["y", "yes"].contains(&&*answer) => suggested.clone(),
+                answer => answer,
+            };
+            match self.app.check_topic(&topic) {
+                Ok(()) => return Ok(Some(topic)),
+                Err(why) => {
+                    output.line(format!("{}; {}", plain(&why.to_string()), plain(&why.hints.join(", "))));
+                }
+            }
         }
     }
 
@@ -149,8 +173,13 @@ impl Guide<'_> {
     }
 }
 
-/// Where messages reach the person. Channels are offered here.
-fn reach(output: &mut Output) {
+/// Where messages reach the person.
+fn reach(phone: bool, output: &mut Output) {
+    if phone {
+        output.line("Messages go to the channel `phone`: subscribe to its topic in the app.");
+        output.line(paint(FAINT, "Once the service runs: `ollim-bot channels test phone`"));
+        return;
+    }
     output.line("Messages reach you in the terminal of `ollim-bot run`, and in `ollim-bot inbox`.");
     let more = "To reach your phone: `channels` in config.yaml; `ollim-bot channels test NAME` tries one.";
     output.line(paint(FAINT, more));

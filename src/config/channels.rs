@@ -34,6 +34,17 @@ pub struct ChannelSettings {
 pub enum ChannelKind {
     /// A program that is handed each message.
     Command(CommandChannel),
+    /// A topic of an ntfy server.
+    Ntfy(NtfyChannel),
+}
+
+/// A topic of an ntfy server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NtfyChannel {
+    /// The server's address.
+    pub server: String,
+    /// The topic. Who knows it reads what is sent there.
+    pub topic: String,
 }
 
 /// A program that is handed each message as JSON.
@@ -134,14 +145,16 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
             keep: fields.flag("keep")?,
             writes: fields.folders("writes")?,
         }),
+        Some("ntfy") => ChannelKind::Ntfy(fields.ntfy()?),
         Some(other) => {
             let message = format!("there is no channel of the kind {}", quoted(other));
-            return Err(fault(message, "the kinds are: command"));
+            return Err(fault(message, "the kinds are: command, ntfy"));
         }
         None => return Err(fault(format!("`channels.{name}` has no `kind`"), hint)),
     };
     let known: &[&str] = match kind {
         ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes"],
+        ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url"],
     };
     let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
     if let Some(other) = entries.iter().find(|entry| !known.contains(&&*entry.key)) {
@@ -207,6 +220,28 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// `https://ntfy.sh/my-topic`.
+    fn ntfy(&mut self) -> Result<NtfyChannel, Fault> {
+        let wrong = || {
+            let message = format!("`channels.{}.url` must be a server's address and a topic", self.name);
+            fault(message, "write `url: https://ntfy.sh/a-topic-that-nobody-guesses`")
+        };
+        let url = match self.get("url") {
+            Some(Node::Text(url)) => url.trim_end_matches('/'),
+            _ => return Err(wrong()),
+        };
+        let (server, topic) = url.rsplit_once('/').ok_or_else(wrong)?;
+        let host = ["https://", "http://"].iter().find_map(|scheme| server.strip_prefix(scheme)).ok_or_else(wrong)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        let is_topic = (1..=64).contains(&topic.len()) && topic.chars().all(plain);
+        let is_host = host.starts_with(|c: char| c.is_alphanumeric() || c == '[')
+            && !host.contains(|c: char| c.is_whitespace() || c.is_control() || "?#@".contains(c));
+        if !is_topic || !is_host {
+            return Err(wrong());
+        }
+        Ok(NtfyChannel { server: server.to_owned(), topic: topic.to_owned() })
+    }
+
     fn folders(&self, key: &str) -> Result<Vec<PathBuf>, Fault> {
         let folders: Vec<PathBuf> = self.texts(key)?.into_iter().map(PathBuf::from).collect();
         match folders.iter().all(|folder| folder.is_absolute() || folder.starts_with("~")) {
@@ -251,6 +286,10 @@ pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
     let shown = |channel: &ChannelSettings| {
         let mut fields = Map::new();
         match &channel.kind {
+            ChannelKind::Ntfy(ntfy) => {
+                fields.insert("kind".into(), json!("ntfy"));
+                fields.insert("url".into(), json!(format!("{}/{}", ntfy.server, ntfy.topic)));
+            }
             ChannelKind::Command(command) => {
                 fields.insert("kind".into(), json!("command"));
                 fields.insert("command".into(), json!(command.command));

@@ -143,7 +143,7 @@ settings! {
     }
     /// How messages reach you, beside the terminal of `ollim-bot run`.
     channels: Vec<ChannelSettings> = Vec::new(), channels, |channels: &Vec<ChannelSettings>| channels_shown(channels), {
-        unset: "none", example: "{ phone: { kind: command, command: [my-bridge] } }",
+        unset: "none", example: "{ phone: { kind: ntfy, url: https://ntfy.sh/a-topic-that-nobody-guesses } }",
         details: "See [channels](channels.md). `ollim-bot inbox` shows every message, wherever it went.",
     }
     /// The channel of messages whose job names none.

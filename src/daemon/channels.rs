@@ -8,18 +8,21 @@ use super::settings::AppInForce;
 use crate::channel::Channel;
 use crate::channel::command::{Command, Surroundings};
 use crate::channel::console::{Console, Silent};
+use crate::channel::ntfy::Ntfy;
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
 
 /// Variables of the service that its channels get: how texts and times are written.
 const LOCALE: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
-/// Where the channels' programs come from.
+/// Where the channels' programs come from, and their secrets.
 pub(super) struct Programs<'a> {
     pub(super) shell_binary: &'a Path,
     pub(super) path: &'a [PathBuf],
     pub(super) user_home: &'a Path,
     pub(super) env: &'a BTreeMap<String, String>,
+    /// `NTFY_TOKEN`.
+    pub(super) ntfy_token: Option<String>,
 }
 
 /// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
@@ -50,6 +53,7 @@ pub(super) fn channels(
                         .collect(),
                 },
             )),
+            ChannelKind::Ntfy(ntfy) => Arc::new(Ntfy::new(ntfy.clone(), programs.ntfy_token.clone())),
         };
         channels.insert(settings.name.clone(), channel);
     }

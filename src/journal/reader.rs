@@ -237,9 +237,26 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn messages(&self, limit: Option<u32>) -> Result<Vec<Message>, JournalError> {
+        self.messages_where("?1 IS NULL OR m.run = ?1", None, limit)
+    }
+
+    /// The same of those that a run has sent.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn messages_of(&self, run: &RunId, limit: u32) -> Result<Vec<Message>, JournalError> {
+        self.messages_where("m.run = ?1", Some(run), Some(limit))
+    }
+
+    fn messages_where(
+        &self,
+        condition: &str,
+        run: Option<&RunId>,
+        limit: Option<u32>,
+    ) -> Result<Vec<Message>, JournalError> {
         let limit = limit.map_or(-1, i64::from);
-        let sql = format!("SELECT {MESSAGE} FROM message m ORDER BY number DESC LIMIT ?1");
-        let mut messages = self.all(&sql, &[&limit], read_message)?;
+        let sql = format!("SELECT {MESSAGE} FROM message m WHERE {condition} ORDER BY number DESC LIMIT ?2");
+        let mut messages = self.all(&sql, &[&run.map(RunId::as_str), &limit], read_message)?;
         for message in &mut messages {
             message.deliveries = self.deliveries(message.number)?;
         }

@@ -122,7 +122,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("Utc::now", &["clock"]),
     ("Local::now", &["clock"]),
     ("clap", &["cli/"]),
-    ("ureq", &["heartbeat.rs"]),
+    ("ureq", &["heartbeat.rs", "channel/ntfy.rs"]),
     ("interim", &["app/when.rs"]),
     ("println!", &["cli/output"]),
     ("std::process::exit", &["main.rs"]),

@@ -1,6 +1,9 @@
 //! `channels:` with real programs: what they are handed, what their end means, what they can reach.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -223,4 +226,107 @@ fn settings_of_channels_say_what_is_wrong() {
             || checked.stderr.contains("there is no channel `pager`"),
         "{checked:#?}"
     );
+}
+
+/// The token and the message of a request.
+type Request = (Option<String>, Value);
+
+/// An ntfy server: what it was sent, and what it answers, one after the other; afterwards all is well.
+struct Ntfy {
+    url: String,
+    got: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Ntfy {
+    fn answering(statuses: Vec<u16>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let got: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let (kept, mut statuses) = (Arc::clone(&got), statuses.into_iter());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut read = BufReader::new(stream.try_clone().unwrap());
+                let (mut length, mut token, mut line) = (0, None, String::new());
+                while read.read_line(&mut line).unwrap_or(0) > 2 {
+                    let lower = line.to_lowercase();
+                    if let Some(value) = lower.strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    if lower.starts_with("authorization:") {
+                        token = Some(line["authorization:".len()..].trim().to_owned());
+                    }
+                    line.clear();
+                }
+                let mut body = vec![0; length];
+                read.read_exact(&mut body).unwrap();
+                let mut got = kept.lock().unwrap();
+                got.push((token, serde_json::from_slice(&body).unwrap()));
+                let status = statuses.next().unwrap_or(200);
+                let text = match status {
+                    200 => format!("{{\"id\":\"n{}\"}}", got.len()),
+                    _ => "{\"error\":\"not \\u001b[31mnow\"}".to_owned(),
+                };
+                let answer =
+                    format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        Self { url, got }
+    }
+
+    fn got(&self) -> Vec<Request> {
+        self.got.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn a_phone_is_reached_by_ntfy() {
+    let server = Ntfy::answering(vec![503]);
+    let bot = TestBot::new();
+    bot.write(
+        "config.yaml",
+        &format!("channels: {{ phone: {{ kind: ntfy, url: {}/my-topic }} }}\ndefault_channel: phone\n", server.url),
+    );
+    bot.write(".env", "NTFY_TOKEN=tk_secret\n");
+    fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.write("reminders/tea.md", &reminder(now(), "", &format!("Tea is ready. {}", "é".repeat(3000))));
+    let service = bot.start();
+    let message = until(&service, &bot, "delivered");
+    assert_eq!(message["deliveries"][0]["message"], "n2", "the second try: {message:#}");
+    let got = server.got();
+    assert_eq!(got.len(), 2);
+    let (token, body) = &got[1];
+    assert_eq!(token.as_deref(), Some("Bearer tk_secret"));
+    assert_eq!((&body["topic"], &body["title"], &body["priority"]), (&json!("my-topic"), &json!("tea"), &json!(3)));
+    let text = body["message"].as_str().unwrap();
+    assert!(text.starts_with("Tea is ready.") && text.len() <= 4096 && text.ends_with("(the rest: `ollim-bot inbox`)"));
+    service.stop();
+    let log =
+        bot.names("state/log").iter().filter_map(|name| bot.read(&format!("state/log/{name}"))).collect::<String>();
+    assert!(!log.contains("my-topic") && !log.contains("tk_secret"), "a topic is a password: {log}");
+}
+
+#[test]
+fn what_an_ntfy_server_refuses_goes_to_the_next_channel() {
+    let server = Ntfy::answering(vec![403]);
+    let bot = TestBot::new();
+    bot.write(
+        "config.yaml",
+        &format!("channels: {{ phone: {{ kind: ntfy, url: {}/my-topic }} }}\ndefault_channel: phone\n", server.url),
+    );
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
+    let failing =
+        service.until("it is told", || bot.json(["channels"])[0]["failing"]["error"].as_str().map(str::to_owned));
+    assert_eq!(failing, "the ntfy server answered 403: not  [31mnow");
+    service.stop();
+    for url in
+        ["ntfy.sh/x", "https://ntfy.sh/", "https://ntfy.sh", "https:///x", "https://a@b/x", "https://ntfy.sh/a b"]
+    {
+        bot.write("config.yaml", &format!("channels: {{ phone: {{ kind: ntfy, url: '{url}' }} }}\n"));
+        let ran = bot.run(["config"]);
+        assert!(ran.code != 0 && ran.stderr.contains("must be a server's address and a topic"), "{url}: {ran:#?}");
+    }
 }

@@ -8,6 +8,7 @@ use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::terminal::Terminal;
 
 const SAMPLES: &str = "Write samples? They cost nothing until you enable them.";
+const PHONE: &str = "Messages to your phone? `y`, a topic of your own, or Enter for no:";
 const CALL: &str = "Try the login with one short call? It costs less than a cent.";
 
 /// Nothing is installed, and a client is there.
@@ -23,13 +24,20 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     terminal.answer("Time zone [UTC]:", "Mars/Olympus");
     terminal.answer("`Mars/Olympus` is no time zone", "Europe/Vienna");
     terminal.answer(SAMPLES, "");
+    terminal.answer(PHONE, "ntfy.sh/mine");
+    terminal.answer("is no topic of an ntfy server", "https://ntfy.example/mine");
     assert_eq!(api.requests().len(), 0, "nothing was called before the person agreed");
     terminal.answer(CALL, "y");
     terminal.answer("the login works (claude ", "");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
-    for words in ["keeps everything in ", "tested with 2.1.197", "ANTHROPIC_API_KEY", "Messages reach you in", "made "]
-    {
+    for words in [
+        "keeps everything in ",
+        "tested with 2.1.197",
+        "ANTHROPIC_API_KEY",
+        "Messages go to the channel `phone`",
+        "made ",
+    ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(!api.requests().is_empty(), "a real call");
@@ -38,6 +46,7 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
         "Europe/Vienna"
     );
     assert_eq!(bot.json(["runs"]), json!([]), "the trial is no job of the person's");
+    assert_eq!(bot.json(["channels"])[0]["kind"], "ntfy");
     let costly = |kind: &str| {
         let jobs = bot.json([kind, "list"]).as_array().unwrap().clone();
         jobs.into_iter().filter(|job| job["enabled"] == true && job["client"] != "notify").count()
@@ -53,6 +62,7 @@ fn enter_takes_what_is_usual_and_a_login_that_fails_is_told() {
     let mut terminal = Terminal::start(bot.command(["init"]));
     terminal.answer("Time zone [UTC]:", "");
     terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "");
     terminal.answer(CALL, "y");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
@@ -67,6 +77,7 @@ fn without_a_client_it_says_how_to_get_one() {
     let mut terminal = Terminal::start(bot.command(["init"]));
     terminal.answer("Time zone [UTC]:", "");
     terminal.answer(SAMPLES, "");
+    terminal.answer(PHONE, "y");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
     assert!(

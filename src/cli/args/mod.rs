@@ -321,6 +321,9 @@ pub struct InitArgs {
     /// The time zone, e.g. Europe/Berlin [default: the system's]
     #[arg(long, value_name = "ZONE")]
     pub timezone: Option<String>,
+    /// Send messages to this topic of an ntfy server, e.g. https://ntfy.sh/my-topic
+    #[arg(long, value_name = "URL")]
+    pub ntfy: Option<String>,
     /// Try the agent's login with one short call, which costs less than a cent; exit 1 if it fails
     #[arg(long)]
     pub try_login: bool,
