@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{App, Events, ServiceCommand, ServiceReply, runs, service, sessions};
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
-use crate::journal::{EventFilter, RunId};
+use crate::journal::EventFilter;
 use crate::refusal::Refusal;
 
 /// How long a message may take to be recorded as delivered, and how often that is looked at.
@@ -66,24 +66,6 @@ impl App {
             std::thread::sleep(LOOK_AGAIN);
         }
         Ok(())
-    }
-
-    /// Ends a turn.
-    ///
-    /// # Errors
-    /// Why the service did not end it.
-    pub fn interrupt(&self, run: &RunId) -> Result<(), Refusal> {
-        self.require_person()?;
-        service::ask(ServiceCommand::CancelRun { run: run.clone() }, self).map(drop)
-    }
-
-    /// Begins a new conversation.
-    ///
-    /// # Errors
-    /// Why the service did not.
-    pub fn begin_anew(&self) -> Result<(), Refusal> {
-        self.require_person()?;
-        service::ask(ServiceCommand::BeginAnew, self).map(drop)
     }
 
     /// The last `count` exchanges, the oldest first.

@@ -14,7 +14,7 @@ use super::args::Global;
 use super::output::{BAD, FAINT, Output, STRONG, paint};
 use super::render::{Chat, View};
 use super::{Cli, execute};
-use crate::app::{App, Events};
+use crate::app::{App, Command, Events, ServiceCommand};
 use crate::channel::terminal::plain_lines;
 use crate::definition::DefinitionId;
 use crate::journal::{Event, EventKind, RunId, RunState};
@@ -153,7 +153,7 @@ impl<'a> Conversation<'a> {
                 Next::Interrupted => match self.answering.take() {
                     Some(run) => {
                         self.output.line(paint(FAINT, "interrupted"));
-                        if let Err(refusal) = self.app.interrupt(&run) {
+                        if let Err(refusal) = self.app.execute(Command::Service(ServiceCommand::CancelRun { run })) {
                             self.output.fail(&refusal);
                         }
                     }
@@ -199,7 +199,10 @@ impl<'a> Conversation<'a> {
                 Ok(())
             }
             Some("history") => self.history(20),
-            Some("clear") => self.app.begin_anew().map(|()| self.output.line(paint(FAINT, "a new conversation"))),
+            Some("clear") => self
+                .app
+                .execute(Command::Service(ServiceCommand::BeginAnew))
+                .map(|_| self.output.line(paint(FAINT, "a new conversation"))),
             Some(words) => self.command(words),
         };
         if let Err(refusal) = done {

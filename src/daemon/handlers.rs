@@ -109,8 +109,10 @@ impl Handler for Handlers {
                 Err(error) => Err(refused(&error)),
             },
             ServiceCommand::Say { text, channel } => {
-                let missing = (self.client)().missing;
-                if let Some(missing) = missing.or_else(|| self.has_no_agent()) {
+                let client = (self.client)();
+                let why = client.why;
+                let delivers = || format!("jobs are delivered as they are written ({why})");
+                if let Some(missing) = client.missing.or_else(|| (client.name == NOTIFY).then(delivers)) {
                     return Err(Refusal::user(format!("there is no agent to talk with: {missing}")));
                 }
                 let turn = self.spawner.say(&text, channel).await?;
@@ -153,11 +155,6 @@ impl Handler for Handlers {
 }
 
 impl Handlers {
-    fn has_no_agent(&self) -> Option<String> {
-        let client = (self.client)();
-        (client.name == NOTIFY).then(|| format!("jobs are delivered as they are written ({})", client.why))
-    }
-
     async fn test_channel(&self, name: String) -> Result<ServiceReply, Refusal> {
         let config = self.app.get().config()?;
         if !config.has_channel(&name) {
