@@ -5,9 +5,11 @@
 //! it. Knows messages, not runs.
 
 pub mod command;
+pub mod commands;
 pub mod console;
 mod deliveries;
 mod digest;
+mod hearing;
 pub mod ntfy;
 pub mod terminal;
 mod terminal_chat;
@@ -23,6 +25,7 @@ use crate::definition::DefinitionId;
 use crate::journal::{Message, RunId, Urgency};
 
 pub use deliveries::Deliveries;
+pub use hearing::{Ear, Heard, Hearing, Progress, ReceivedFile, Response, Said};
 pub use terminal_chat::{OpenChat, OpenChats};
 
 /// A way to reach the person.
@@ -32,6 +35,17 @@ pub trait Channel: Send + Sync {
     ///
     /// A message may come a second time, with the same number, when the program was killed before it could record the first.
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent>;
+
+    /// Hands to `ear` what comes in, until the future is dropped. The default: nothing comes in by this channel.
+    async fn listen(&self, _ear: Ear) {
+        std::future::pending().await
+    }
+
+    /// Takes the buttons from a message that was sent, and shows what came of them. `external`: what [`send`](Self::send)
+    /// returned for it. The default: the channel cannot change what it has sent.
+    async fn settle(&self, _external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), NotSent> {
+        Ok(())
+    }
 }
 
 /// Why a message was not sent.

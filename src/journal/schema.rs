@@ -188,6 +188,39 @@ CREATE TABLE failing_channel (
     handed_over INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 ",
+    "
+-- Buttons that were pressed. `place`: which of the message's buttons, from 0. `by`: the channel.
+CREATE TABLE press (
+    message INTEGER NOT NULL REFERENCES message (number) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    channel TEXT NOT NULL,
+    PRIMARY KEY (message, place)
+) WITHOUT ROWID;
+CREATE INDEX delivery_external ON delivery (channel, external) WHERE external IS NOT NULL;
+
+-- Calls that the person is asked about. `input`: the call's, as JSON. `asked_rule`: the pattern that asks. `always`: the pattern
+-- that would allow it from now on. `message`: the one that asks. Open as long as `answer` is NULL; `channel`: where it was
+-- answered, NULL where nobody did.
+CREATE TABLE question (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    run TEXT NOT NULL,
+    id TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    input TEXT NOT NULL,
+    asked_rule TEXT NOT NULL,
+    always TEXT,
+    message INTEGER,
+    asked INTEGER NOT NULL,
+    deadline INTEGER NOT NULL,
+    answer TEXT,
+    sentence TEXT,
+    answered INTEGER,
+    channel TEXT
+);
+CREATE INDEX question_open ON question (number) WHERE answer IS NULL;
+CREATE INDEX question_run ON question (run);
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

@@ -1,0 +1,82 @@
+//! The commands that a person can give by a channel: `/status`, `/fire morning-mail`. One table for all channels.
+
+/// One command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChatCommand {
+    /// Its name, in lower case letters.
+    pub name: &'static str,
+    /// What it does, in at most 100 characters.
+    pub about: &'static str,
+    /// What may be written after it.
+    pub argument: Option<Argument>,
+    /// What is done.
+    pub does: Does,
+}
+
+/// What is written after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name, in lower case letters.
+    pub name: &'static str,
+    /// What it is, in at most 100 characters.
+    pub about: &'static str,
+    /// Whether the command needs it.
+    pub required: bool,
+}
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// These command lines of `ollim-bot`, one after the other, each with the argument's words at its end.
+    Lines(&'static [&'static [&'static str]]),
+    /// It shows the last run of a job, or the last one that failed.
+    Why,
+    /// It begins a new conversation.
+    Clear,
+    /// It ends the answer that is going.
+    Interrupt,
+    /// It lists the commands.
+    Help,
+}
+
+const JOB: Argument = Argument { name: "job", about: "The id of a routine or reminder", required: true };
+const ANY_JOB: Argument = Argument { required: false, ..JOB };
+
+/// All commands.
+pub const COMMANDS: &[ChatCommand] = &[
+    command("status", "How the service is doing", None, Does::Lines(&[&["status"]])),
+    command("next", "What comes next", Some(ANY_JOB), Does::Lines(&[&["next"]])),
+    command("jobs", "All routines and reminders", None, Does::Lines(&[&["routine", "list"], &["reminder", "list"]])),
+    command("runs", "What ran", Some(ANY_JOB), Does::Lines(&[&["runs"]])),
+    command(
+        "run",
+        "One run",
+        Some(Argument { name: "run", about: "The run's id, as `runs` shows it", required: true }),
+        Does::Lines(&[&["runs", "show"]]),
+    ),
+    command(
+        "why",
+        "Why a job did what it did the last time, or why the last failed one failed",
+        Some(ANY_JOB),
+        Does::Why,
+    ),
+    command("fire", "Run a job now", Some(JOB), Does::Lines(&[&["fire"]])),
+    command(
+        "snooze",
+        "Let a reminder come later",
+        Some(Argument { name: "reminder", about: "Its id and the time from now: check-the-oven 20m", required: true }),
+        Does::Lines(&[&["reminder", "snooze"]]),
+    ),
+    command("pause", "Start nothing more: no job at all, or not this one", Some(ANY_JOB), Does::Lines(&[&["pause"]])),
+    command("resume", "Start jobs again", Some(ANY_JOB), Does::Lines(&[&["resume"]])),
+    command("inbox", "What the bot has said", None, Does::Lines(&[&["inbox"]])),
+    command("costs", "What runs have cost", None, Does::Lines(&[&["costs"]])),
+    command("budget", "How many messages background jobs may still send", None, Does::Lines(&[&["budget"]])),
+    command("interrupt", "End the answer that is going", None, Does::Interrupt),
+    command("clear", "Begin a new conversation", None, Does::Clear),
+    command("help", "These commands", None, Does::Help),
+];
+
+const fn command(name: &'static str, about: &'static str, argument: Option<Argument>, does: Does) -> ChatCommand {
+    ChatCommand { name, about, argument, does }
+}

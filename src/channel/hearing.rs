@@ -1,0 +1,141 @@
+//! What comes in by a channel: what the person says, presses and asks for.
+//!
+//! A channel hands everything to its [`Ear`], together with the service's name of who it comes from; who is no owner is not
+//! heard, whatever it is. What is heard is recorded before the channel is told so.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use crate::definition::DefinitionId;
+
+/// Something that came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A message.
+    Said(Said),
+    /// A button of a message of ours was pressed.
+    Pressed {
+        /// Its id, as [`OutgoingButton`](super::OutgoingButton) has it.
+        button: String,
+    },
+    /// A command of the [table](super::commands::COMMANDS), with its argument.
+    Asked {
+        /// Its name.
+        command: String,
+        /// What was written after it.
+        argument: Option<String>,
+    },
+}
+
+/// A message of the person's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// What the channel's service calls it. The same message is heard once, however often it comes; one without an id is new.
+    pub id: Option<String>,
+    /// The text.
+    pub text: String,
+    /// What the service calls the message that it answers.
+    pub reply_to: Option<String>,
+    /// The text of the message that it answers, where that is none of ours.
+    pub quoted: Option<String>,
+    /// What came with it.
+    pub files: Vec<ReceivedFile>,
+}
+
+/// A file that came with a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedFile {
+    /// Its name, as it was sent.
+    pub name: String,
+    /// What is in it, or why it was not taken.
+    pub content: Result<Vec<u8>, String>,
+}
+
+/// What the channel is to show for what it has heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// This turn answers it. Its answer comes as a message of this definition; [`Ear::follow`] shows how it goes.
+    Turn(DefinitionId),
+    /// A text, for who asked alone where the channel can do that.
+    Text(String),
+    /// What was pressed is done: the message's buttons are of no use any more. What came of it.
+    Done(String),
+    /// It was not taken, and why.
+    Refused(String),
+    /// It comes from a stranger. `tell`: this one is to be told so, once.
+    Stranger {
+        /// Whether to answer.
+        tell: bool,
+    },
+}
+
+/// What is seen of a turn while it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A part of the answer, to be put behind what came before.
+    Text(String),
+    /// A tool is called: `Read notes/a.md`. What was said before it is no part of the answer.
+    Call {
+        /// The tool and what it is called with, in a few words.
+        label: String,
+    },
+    /// A call was refused.
+    Refused {
+        /// The tool and what it was called with.
+        label: String,
+        /// Why.
+        reason: String,
+    },
+    /// The turn is over. Its answer is delivered as a message, also where there is none or it failed.
+    Ended,
+}
+
+/// Takes what comes in. Implemented by the service.
+#[async_trait]
+pub trait Hearing: Send + Sync {
+    /// Takes what the owner says by a channel.
+    async fn heard(&self, channel: &str, heard: Heard) -> Response;
+    /// Counts somebody who is not the owner. Returns whether it is the first time.
+    async fn stranger(&self, channel: &str, by: &str) -> bool;
+    /// How a turn goes from now on, up to its end.
+    fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress>;
+    /// The id of the last message that a channel has heard, where its service gives ids.
+    async fn last_heard(&self, channel: &str) -> Option<String>;
+}
+
+/// A channel's way to the service.
+#[derive(Clone)]
+pub struct Ear {
+    channel: String,
+    hearing: Arc<dyn Hearing>,
+}
+
+impl Ear {
+    /// For the channel of this name.
+    #[must_use]
+    pub fn new(channel: String, hearing: Arc<dyn Hearing>) -> Self {
+        Self { channel, hearing }
+    }
+
+    /// Takes what came in from `by`, if that is the owner. `owner`: `None` as long as that is not known; then nobody is heard.
+    pub async fn hear(&self, by: &str, owner: Option<&str>, heard: Heard) -> Response {
+        match owner {
+            Some(owner) if owner == by => self.hearing.heard(&self.channel, heard).await,
+            Some(_) => Response::Stranger { tell: self.hearing.stranger(&self.channel, by).await },
+            None => Response::Stranger { tell: false },
+        }
+    }
+
+    /// How a turn goes from now on, up to its end.
+    #[must_use]
+    pub fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress> {
+        self.hearing.follow(turn)
+    }
+
+    /// The id of the last message that was heard, where the service gives ids.
+    pub async fn last_heard(&self) -> Option<String> {
+        self.hearing.last_heard(&self.channel).await
+    }
+}
