@@ -37,6 +37,17 @@ pub enum SessionMode {
     },
     /// A turn of the main session itself; `None` where there is none yet.
     Main(Option<SessionId>),
+    /// A turn of a conversation beside the main session, with all that the main session has: a copy of the transcript that it
+    /// goes on from; `None` where there is nothing yet.
+    Beside(Option<PathBuf>),
+}
+
+impl SessionMode {
+    /// Whether the person takes part.
+    #[must_use]
+    pub fn is_attended(&self) -> bool {
+        matches!(self, Self::Main(_) | Self::Beside(_))
+    }
 }
 
 /// The client's options, named as the Agent SDKs name them. Patterns are in the client's own format.
@@ -165,6 +176,9 @@ pub trait RunHost: Send + Sync {
     async fn started(&self, pid: u32, session: Option<SessionId>);
     /// Something that the client was seen to say or do. Called in the order in which it did; returns at once.
     fn observe(&self, _seen: Observation) {}
+    /// A part of what the model says, before [`observe`](Self::observe) has the whole of it. Told in turns of the main session
+    /// only; returns at once.
+    fn letters(&self, _text: &str) {}
     /// A call that the client itself refused, without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
     /// The `notify` client delivers the person's own text, and the job's next link is scheduled where it has one.

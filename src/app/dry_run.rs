@@ -53,6 +53,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
             restrictions: &restrictions,
             spawned_by: None,
             knows_main_session: false,
+            answers_person: false,
             busy: false,
             budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },
             nearby_jobs: &[],

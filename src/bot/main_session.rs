@@ -94,18 +94,24 @@ impl MainSession {
     /// When the copy cannot be written.
     pub fn snapshot(&self, run_dir: &Path) -> io::Result<Option<PathBuf>> {
         let Some(transcript) = self.current().and_then(|conversation| conversation.transcript) else { return Ok(None) };
-        let text = match std::fs::read(&transcript) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        if whole == 0 {
-            return Ok(None);
-        }
-        let copy = run_dir.join("main.jsonl");
-        std::fs::File::create_new(&copy)?.write_all(&text[..whole])?;
-        Ok(Some(copy))
+        copy_transcript(&transcript, run_dir)
+    }
+
+    /// How the conversation stands: another text once it has gone on. `None` while there is none.
+    #[must_use]
+    pub fn mark(&self) -> Option<String> {
+        let Conversation { session, transcript } = self.current()?;
+        let length = transcript.and_then(|path| path.metadata().ok()).map_or(0, |file| file.len());
+        Some(format!("{session} {length}"))
+    }
+
+    /// Makes another conversation the main session, after the turn that is going.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn replace(&self, session: SessionId, transcript: PathBuf) -> Result<(), JournalError> {
+        let _turn = self.turn.lock().await;
+        self.set(Some(Conversation { session, transcript: Some(transcript) })).await
     }
 
     /// Keeps what is known of the conversation, durably. Called within a turn.
@@ -139,6 +145,25 @@ impl MainSession {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = conversation;
         Ok(())
     }
+}
+
+/// A copy of a transcript up to its last whole line, as `main.jsonl` in `run_dir`. `None` where there is nothing to copy.
+///
+/// # Errors
+/// When the copy cannot be written.
+pub fn copy_transcript(transcript: &Path, run_dir: &Path) -> io::Result<Option<PathBuf>> {
+    let text = match std::fs::read(transcript) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    if whole == 0 {
+        return Ok(None);
+    }
+    let copy = run_dir.join("main.jsonl");
+    std::fs::File::create_new(&copy)?.write_all(&text[..whole])?;
+    Ok(Some(copy))
 }
 
 impl Turn<'_> {

@@ -1,9 +1,13 @@
-//! What the bot has one of: the main session and the ping budget.
+//! What the bot has one of: the main session, the ping budget, and who looks on.
 
 pub mod budget;
+pub mod fork_turns;
+pub mod live;
 pub mod main_session;
 
 use budget::SharedBudget;
+use fork_turns::ForkTurns;
+use live::LiveTurns;
 use main_session::MainSession;
 
 /// The bot's own things, shared by every run.
@@ -13,4 +17,8 @@ pub struct Bot {
     pub main: MainSession,
     /// Messages that background jobs may send.
     pub budget: SharedBudget,
+    /// The turns of forks that the person talks in.
+    pub forks: ForkTurns,
+    /// Who looks on while turns go.
+    pub live: LiveTurns,
 }

@@ -13,12 +13,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
-use super::{Channel, NotSent, Outgoing};
+use super::{Channel, Ear, NotSent, Outgoing, Response};
 use crate::config::CommandChannel;
-use kept::Kept;
+use kept::{Kept, News};
 use process::Process;
 
 /// The version of what is handed over.
@@ -26,6 +26,15 @@ const VERSION: u32 = 1;
 
 /// How long a message may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The wait before a kept process is started again, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
+/// How much may come in before it is dealt with.
+const NEWS: usize = 64;
+
+/// What somebody who is not the owner is told, once.
+const STRANGER: &str = "This bot talks with its owner alone.";
 
 /// "Try again later" (sysexits.h).
 const TEMPORARY: i32 = 75;
@@ -52,13 +61,16 @@ pub struct Command {
     settings: CommandChannel,
     surroundings: Surroundings,
     kept: Mutex<Option<Kept>>,
+    /// What the kept process tells, and who listens to it.
+    news: (mpsc::Sender<News>, Mutex<mpsc::Receiver<News>>),
 }
 
 impl Command {
     /// Nothing is started before the first message.
     #[must_use]
     pub fn new(settings: CommandChannel, surroundings: Surroundings) -> Self {
-        Self { settings, surroundings, kept: Mutex::default() }
+        let (send, receive) = mpsc::channel(NEWS);
+        Self { settings, surroundings, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
     }
 
     async fn once(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
@@ -78,11 +90,7 @@ impl Command {
 
     async fn by_kept(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
         let mut kept = self.kept.lock().await;
-        let process = match kept.take() {
-            Some(process) => process,
-            None => Kept::new(Process::start(&self.settings, &self.surroundings).await.map_err(for_now)?),
-        };
-        let process = kept.insert(process);
+        let process = self.running(&mut kept).await.map_err(for_now)?;
         match timeout(PATIENCE, process.send(message.number, line(message))).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(why)) => {
@@ -97,8 +105,63 @@ impl Command {
     }
 }
 
+impl Command {
+    /// The kept process, started if it does not run.
+    async fn running<'a>(&self, kept: &'a mut Option<Kept>) -> std::io::Result<&'a mut Kept> {
+        let process = match kept.take().filter(|process| !process.is_over()) {
+            Some(process) => process,
+            None => Kept::new(Process::start(&self.settings, &self.surroundings).await?, self.news.0.clone()),
+        };
+        Ok(kept.insert(process))
+    }
+
+    /// Shows the person what came of a word or a button, where that is no message.
+    async fn notice(&self, by: &str, response: Response) {
+        let text = match response {
+            Response::Turn(_) | Response::Stranger { tell: false } => return,
+            Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
+            Response::Stranger { tell: true } => STRANGER.to_owned(),
+        };
+        let line = format!("{}\n", json!({ "version": VERSION, "notice": text, "to": by }));
+        if let Some(process) = self.kept.lock().await.as_mut() {
+            // One that does not read is found out by the next message.
+            let _late = timeout(PATIENCE, process.tell(line.into_bytes())).await;
+        }
+    }
+}
+
 #[async_trait]
 impl Channel for Command {
+    /// Keeps the process running, and hands on what it hears.
+    async fn listen(&self, ear: Ear) {
+        let Some(owner) = self.settings.owner.as_deref().filter(|_| self.settings.keep) else {
+            return std::future::pending().await;
+        };
+        let mut news = self.news.1.lock().await;
+        let mut pause = PAUSES.0;
+        loop {
+            if let Err(error) = self.running(&mut *self.kept.lock().await).await {
+                tracing::warn!(%error, command = ?self.settings.command, "a channel's program does not start");
+                tokio::time::sleep(pause).await;
+                pause = PAUSES.1.min(pause * 2);
+                continue;
+            }
+            match news.recv().await {
+                Some(News::Heard { by, heard }) => {
+                    pause = PAUSES.0;
+                    let response = ear.hear(&by, Some(owner), heard).await;
+                    self.notice(&by, response).await;
+                }
+                Some(News::Over { why }) => {
+                    tracing::warn!(%why, command = ?self.settings.command, "a channel's program has ended; it is started again");
+                    tokio::time::sleep(pause).await;
+                    pause = PAUSES.1.min(pause * 2);
+                }
+                None => return,
+            }
+        }
+    }
+
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
         if self.settings.keep { self.by_kept(message).await } else { self.once(message).await }
     }

@@ -1,5 +1,7 @@
 //! The commands that a person can give by a channel: `/status`, `/fire morning-mail`. One table for all channels.
 
+use crate::journal::ForkEnd;
+
 /// One command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChatCommand {
@@ -35,6 +37,10 @@ pub enum Does {
     Clear,
     /// It ends the answer that is going.
     Interrupt,
+    /// It opens a fork of the conversation, with its topic.
+    Fork,
+    /// It ends the fork in which the person said something last.
+    EndFork(ForkEnd),
     /// It lists the commands.
     Help,
 }
@@ -74,6 +80,15 @@ pub const COMMANDS: &[ChatCommand] = &[
     command("budget", "How many messages background jobs may still send", None, Does::Lines(&[&["budget"]])),
     command("interrupt", "End the answer that is going", None, Does::Interrupt),
     command("clear", "Begin a new conversation", None, Does::Clear),
+    command(
+        "fork",
+        "Talk about something beside the conversation",
+        Some(Argument { name: "topic", about: "What it is about", required: false }),
+        Does::Fork,
+    ),
+    command("save", "Make the fork the conversation", None, Does::EndFork(ForkEnd::Save)),
+    command("report", "End the fork: the conversation is told a summary", None, Does::EndFork(ForkEnd::Report)),
+    command("exit", "End the fork and drop it", None, Does::EndFork(ForkEnd::Exit)),
     command("help", "These commands", None, Does::Help),
 ];
 

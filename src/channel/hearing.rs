@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
+use super::commands::COMMANDS;
 use crate::definition::DefinitionId;
 
 /// Something that came in.
@@ -27,6 +28,25 @@ pub enum Heard {
         /// What was written after it.
         argument: Option<String>,
     },
+}
+
+impl Heard {
+    /// A message, where the channel's service has no commands of its own: one that begins with `/` and the name of a command
+    /// is that command.
+    #[must_use]
+    pub fn of_text(said: Said) -> Self {
+        let Some(line) = said.text.trim().strip_prefix('/').filter(|_| said.files.is_empty()) else {
+            return Self::Said(said);
+        };
+        let (command, argument) = match line.split_once(char::is_whitespace) {
+            Some((command, argument)) => (command, Some(argument.trim().to_owned())),
+            None => (line, None),
+        };
+        match COMMANDS.iter().any(|known| known.name == command) {
+            true => Self::Asked { command: command.to_owned(), argument },
+            false => Self::Said(said),
+        }
+    }
 }
 
 /// A message of the person's.

@@ -83,6 +83,7 @@ fn say_once(
 ) -> Result<(), Refusal> {
     let turn = app.say(text)?;
     let mut answer = None;
+    let mut shown = Chat::new(view, io::stdout().is_terminal());
     for event in events {
         let event = event?;
         if event.id.as_ref() != Some(&turn) {
@@ -91,7 +92,7 @@ fn say_once(
         if let EventKind::Message { message, .. } = &event.kind {
             answer = Some(*message);
         }
-        Chat::new(view, io::stdout().is_terminal()).write(&event, output);
+        shown.write(&event, output);
         if !output.print_now(global.color)? {
             return Ok(());
         }
@@ -114,6 +115,7 @@ struct Conversation<'a> {
     next: Receiver<Next>,
     app: &'a App,
     view: &'a View,
+    shown: Chat<'a>,
     global: &'a Global,
     output: &'a mut Output,
     /// Turns that are not over.
@@ -138,8 +140,9 @@ impl<'a> Conversation<'a> {
         std::thread::spawn(move || type_lines(&typed));
         std::thread::spawn(move || hear(events, &happened));
         on_interrupt(send)?;
+        let shown = Chat::new(view, true);
         let mut conversation =
-            Self { next, app, view, global, output, open: BTreeSet::new(), answering: None, warned: false };
+            Self { next, app, view, shown, global, output, open: BTreeSet::new(), answering: None, warned: false };
         conversation.history(history)?;
         conversation.output.line(paint(FAINT, "/help lists what can be typed, Ctrl-D leaves."));
         Ok(conversation)
@@ -239,7 +242,6 @@ impl<'a> Conversation<'a> {
     }
 
     fn happened(&mut self, event: &Event) {
-        let shown = Chat::new(self.view, true);
         let ours = event.id.as_ref().filter(|id| id.is_turn());
         let Some(turn) = ours else {
             // What jobs and the service have to say.
@@ -260,7 +262,7 @@ impl<'a> Conversation<'a> {
             }
             _ => {}
         }
-        shown.write(event, self.output);
+        self.shown.write(event, self.output);
     }
 }
 

@@ -4,6 +4,7 @@
 //! to the service (see [`fork`]), which executes it there.
 
 pub mod args;
+pub mod by_channel;
 mod chat;
 pub mod command;
 mod complete;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::args::{Color, RunArgs};
 use super::output::Output;
 use super::render::{self, View};
-use super::{fork, log};
+use super::{by_channel, fork, log};
 use crate::app::{App, make_folders, make_home};
 use crate::daemon::ending::Until;
 use crate::daemon::event_stream::ShowEvent;
@@ -58,7 +58,14 @@ pub(super) fn serve(
     // What is wrong with the settings is said before anything is made.
     app.config()?;
     make_folders(&app.home)?;
-    let start = Start { app: app.clone(), until, only, execute: fork::execute, events };
+    let start = Start {
+        app: app.clone(),
+        until,
+        only,
+        execute: fork::execute,
+        execute_words: by_channel::execute_words,
+        events,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -56,6 +56,8 @@ pub struct CommandChannel {
     pub keep: bool,
     /// Folders that it may write to, beside its own.
     pub writes: Vec<PathBuf>,
+    /// What its service calls the person; nobody else is heard, and without it nobody is.
+    pub owner: Option<String>,
 }
 
 /// Whether a channel has quiet hours.
@@ -140,10 +142,17 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
     };
     let mut fields = Fields { name: &name, entries, hint };
     let kind = match fields.text("kind")? {
+        Some("command") if fields.get("owner").is_some() && !fields.flag("keep")? => {
+            let message = format!(
+                "`channels.{name}.owner` needs `keep: true`: a program that is started for each message hears nothing"
+            );
+            return Err(fault(message, "add `keep: true`, or remove `owner`"));
+        }
         Some("command") => ChannelKind::Command(CommandChannel {
             command: fields.command()?,
             keep: fields.flag("keep")?,
             writes: fields.folders("writes")?,
+            owner: fields.owner()?,
         }),
         Some("ntfy") => ChannelKind::Ntfy(fields.ntfy()?),
         Some(other) => {
@@ -153,7 +162,7 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
         None => return Err(fault(format!("`channels.{name}` has no `kind`"), hint)),
     };
     let known: &[&str] = match kind {
-        ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes"],
+        ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes", "owner"],
         ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url"],
     };
     let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
@@ -242,6 +251,16 @@ impl<'a> Fields<'a> {
         Ok(NtfyChannel { server: server.to_owned(), topic: topic.to_owned() })
     }
 
+    /// Whom the channel's service calls so is the person.
+    fn owner(&self) -> Result<Option<String>, Fault> {
+        match self.get("owner") {
+            None => Ok(None),
+            Some(Node::Text(text)) if !text.is_empty() => Ok(Some(text.to_string())),
+            Some(Node::Int(number)) => Ok(Some(number.to_string())),
+            Some(_) => Err(self.wrong("owner", "what the service calls you: a name or a number")),
+        }
+    }
+
     fn folders(&self, key: &str) -> Result<Vec<PathBuf>, Fault> {
         let folders: Vec<PathBuf> = self.texts(key)?.into_iter().map(PathBuf::from).collect();
         match folders.iter().all(|folder| folder.is_absolute() || folder.starts_with("~")) {
@@ -295,6 +314,9 @@ pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
                 fields.insert("command".into(), json!(command.command));
                 if command.keep {
                     fields.insert("keep".into(), json!(true));
+                }
+                if let Some(owner) = &command.owner {
+                    fields.insert("owner".into(), json!(owner));
                 }
                 if !command.writes.is_empty() {
                     fields.insert("writes".into(), json!(command.writes));

@@ -14,16 +14,19 @@ use std::time::Duration;
 
 use agent_sandbox::token;
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::broadcast;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::wire::{HELLO_LIMIT, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
 use crate::app::{Caller, ServiceCommand, ServiceReply};
+use crate::bot::live::{Seen, Sight};
 use crate::channel::OpenChat;
 use crate::home::Home;
-use crate::journal::{Event, EventFilter};
+use crate::journal::{Event, EventFilter, EventKind};
 use crate::refusal::Refusal;
 use crate::run::tokens::{RunAuthority, Tokens};
 
@@ -43,8 +46,12 @@ pub trait Handler: Send + Sync + 'static {
     async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal>;
     /// Somebody sits at a terminal and talks, for as long as this is kept.
     fn open_chat(&self) -> OpenChat;
+    /// The time.
+    fn now(&self) -> DateTime<Utc>;
     /// The number of the newest event.
     fn newest_event(&self) -> i64;
+    /// What is seen of turns from now on.
+    fn live(&self) -> broadcast::Receiver<Seen>;
     /// The oldest events after `number`, some of them; waits until there is one.
     async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal>;
 }
@@ -201,9 +208,18 @@ async fn send_events(
     filter: &EventFilter,
     handler: &dyn Handler,
 ) -> io::Result<()> {
+    let mut live = handler.live();
     loop {
         let events = tokio::select! {
             events = handler.events(after, filter) => events,
+            seen = live.recv(), if filter.chat => {
+                if let Ok(Seen { turn, what: Sight::Letters(text) }) = seen {
+                    let kind = EventKind::Letters { text };
+                    let event = Event { number: after, at: handler.now(), run: None, id: Some(turn), kind };
+                    write.write_all(&encoded(&Reply::Event(Box::new(event)))?).await?;
+                }
+                continue;
+            }
             _ = read.fill_buf() => return Ok(()),
         };
         match events {

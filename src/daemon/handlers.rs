@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use tokio::runtime::Handle;
+use tokio::sync::broadcast;
 
 use super::control::Handler;
 use super::settings::AppInForce;
@@ -13,11 +15,14 @@ use super::wire::Reply;
 use crate::agent::NOTIFY;
 use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
+use crate::bot::live::{LiveTurns, Seen};
 use crate::bot::main_session::MainSession;
 use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
+use crate::definition::DefinitionId;
 use crate::journal::{Delivery, DeliveryState, Event, EventFilter, Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
+use crate::run::converse::Word;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::Schedule;
@@ -48,6 +53,8 @@ pub struct Handlers {
     pub client: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
     /// What can be asked, by the settings in force.
     pub app: AppInForce,
+    /// What is seen of turns.
+    pub live: LiveTurns,
     /// Who sits at a terminal and talks.
     pub chats: OpenChats,
     /// What happens.
@@ -60,6 +67,14 @@ pub struct Handlers {
 impl Handler for Handlers {
     fn open_chat(&self) -> OpenChat {
         self.chats.open()
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    fn live(&self) -> broadcast::Receiver<Seen> {
+        self.live.listen()
     }
 
     fn newest_event(&self) -> i64 {
@@ -109,14 +124,7 @@ impl Handler for Handlers {
                 Err(error) => Err(refused(&error)),
             },
             ServiceCommand::Say { text, channel } => {
-                let client = (self.client)();
-                let why = client.why;
-                let delivers = || format!("jobs are delivered as they are written ({why})");
-                if let Some(missing) = client.missing.or_else(|| (client.name == NOTIFY).then(delivers)) {
-                    return Err(Refusal::user(format!("there is no agent to talk with: {missing}")));
-                }
-                let turn = self.spawner.say(&text, channel).await?;
-                self.main.hear(self.clock.now());
+                let turn = self.say(Word { text, channel, ..Word::default() }).await?;
                 Ok(ServiceReply::Heard { turn })
             }
             ServiceCommand::BeginAnew => {
@@ -155,6 +163,19 @@ impl Handler for Handlers {
 }
 
 impl Handlers {
+    /// Has a word of the person's answered.
+    pub(super) async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
+        let client = (self.client)();
+        let why = client.why;
+        let delivers = || format!("jobs are delivered as they are written ({why})");
+        if let Some(missing) = client.missing.or_else(|| (client.name == NOTIFY).then(delivers)) {
+            return Err(Refusal::user(format!("there is no agent to talk with: {missing}")));
+        }
+        let turn = self.spawner.say(word).await?;
+        self.main.hear(self.clock.now());
+        Ok(turn)
+    }
+
     async fn test_channel(&self, name: String) -> Result<ServiceReply, Refusal> {
         let config = self.app.get().config()?;
         if !config.has_channel(&name) {

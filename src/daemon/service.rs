@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ use super::ending::{self, Ending, Hangups, Until};
 use super::event_stream::{EventStream, ShowEvent};
 use super::files::HomeFiles;
 use super::handlers::{ExecuteLine, Handlers};
+use super::hearing::{ExecuteWords, ServiceHearing};
 use super::heartbeat;
 use super::lock::{Lock, LockError};
 use super::maintenance::Maintenance;
@@ -25,8 +26,8 @@ use super::settings::{AppInForce, Current, InForce, Settings};
 use super::supervisor::Supervisor;
 use crate::agents;
 use crate::app::{App, Sandbox, ServiceStatus};
-use crate::bot::{Bot, budget::SharedBudget, main_session::MainSession};
-use crate::channel::{Deliveries, OpenChats};
+use crate::bot::{Bot, budget::SharedBudget, fork_turns::ForkTurns, live::LiveTurns, main_session::MainSession};
+use crate::channel::{Deliveries, Ear, OpenChats};
 use crate::config::secrets::{self, SecretsError};
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::heartbeat::Heartbeats;
@@ -34,6 +35,7 @@ use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::refusal::Refusal;
 use crate::run::client_environment;
+use crate::run::forks::Forks;
 use crate::run::kernel_support::kernel_support;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
@@ -53,6 +55,8 @@ pub struct Start {
     pub only: Option<DefinitionId>,
     /// Executes command lines of runs.
     pub execute: ExecuteLine,
+    /// Executes command lines that the person gives by a channel.
+    pub execute_words: ExecuteWords,
     /// Is told what happens, messages among it; they are shown nowhere else then.
     pub events: Option<ShowEvent>,
 }
@@ -100,7 +104,7 @@ pub enum DaemonError {
 /// # Errors
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
-    let Start { app, until, only, execute, events } = start;
+    let Start { app, until, only, execute, execute_words, events } = start;
     let Settings { config, defaults } = Settings::of(&app)?;
     let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
     let app = AppInForce::new(app);
@@ -147,6 +151,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let chats = OpenChats::default();
     let tokens = Tokens::default();
     let budget = SharedBudget::new(journal.clone());
+    let live = LiveTurns::default();
     let for_runs = Arc::new(RwLock::new(RunSettings::of(&config)));
     let user_home = user_home(&env);
     let main = MainSession::load(journal.clone()).await?;
@@ -171,7 +176,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: Arc::clone(&for_runs),
         clients,
         tokens: tokens.clone(),
-        bot: Bot { main: main.clone(), budget: budget.clone() },
+        bot: Bot { main: main.clone(), budget: budget.clone(), live: live.clone(), forks: ForkTurns::default() },
         definitions: definitions.clone(),
         schedule: schedule.clone(),
         spawner: spawner.clone(),
@@ -204,6 +209,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         journal: journal.clone(),
     };
     let current = in_force.current.subscribe();
+    let listened = channels.clone();
     let deliveries = Deliveries::start(channels, chats.clone(), journal.clone(), &clock, current.clone()).await?;
     let maintenance = Maintenance {
         home: home.clone(),
@@ -230,6 +236,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: current.clone(),
         supervisor: supervisor.clone(),
     };
+    let forks = Forks { journal: journal.clone(), spawner: spawner.clone(), main: main.clone(), clock: clock.clone() };
     let handlers = Handlers {
         schedule: schedule.clone(),
         budget,
@@ -239,11 +246,27 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         status,
         app,
         chats,
+        live,
         journal: journal.clone(),
         client: client_status,
         execute,
     };
+    let hearing = Arc::new(ServiceHearing {
+        handlers: handlers.clone(),
+        forks: forks.clone(),
+        channels: listened.clone(),
+        execute: execute_words,
+        told: Mutex::default(),
+    });
     let mut tasks = JoinSet::new();
+    // Of a service that was started for one run, nobody expects that it listens.
+    if only.is_none() {
+        for (name, channel) in listened {
+            let ear = Ear::new(name, hearing.clone());
+            tasks.spawn(async move { channel.listen(ear).await });
+        }
+        tasks.spawn(look_after_forks(forks));
+    }
     let (swept, now) = (home.clone(), clock.now());
     tasks.spawn_blocking(move || {
         if let Err(error) = definition::sweep(&swept, now) {
@@ -336,6 +359,19 @@ async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supe
         supervisor.reloading().await;
         let said = in_force.reread().await;
         supervisor.ready(&said).await;
+    }
+}
+
+/// How often forks are looked after.
+const FORKS: Duration = Duration::from_secs(60);
+
+/// Asks about forks that are idle, and ends those that stay so. Never returns.
+async fn look_after_forks(forks: Forks) {
+    loop {
+        tokio::time::sleep(FORKS).await;
+        if let Err(error) = forks.look_after().await {
+            tracing::warn!(%error, "the person's forks could not be looked after");
+        }
     }
 }
 

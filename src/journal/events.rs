@@ -88,6 +88,12 @@ pub enum EventKind {
     },
     /// The run said and did more than is recorded.
     Cut,
+    /// A part of what the model says, while it says it: told to who talks with the bot, and never recorded. An
+    /// [`Observation::Said`] with the whole follows.
+    Letters {
+        /// The part.
+        text: String,
+    },
     /// What the client was seen to do.
     #[serde(untagged)]
     Observed(Observation),

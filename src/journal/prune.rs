@@ -34,6 +34,7 @@ impl Journal {
                 connection.execute("DELETE FROM message WHERE delivered < ?1", [before])?;
                 connection.execute("DELETE FROM definition_seen WHERE gone < ?1", [before])?;
                 connection.execute("DELETE FROM event WHERE at < ?1", [before])?;
+                connection.execute("DELETE FROM fork WHERE ended < ?1", [before])?;
                 Ok(count)
             })
             .await

@@ -189,6 +189,32 @@ CREATE TABLE failing_channel (
 ) WITHOUT ROWID;
 ",
     "
+-- What comes in by a channel. `last`: what its service calls the last message that was heard. `strangers`: what others than the
+-- owner have said or pressed.
+CREATE TABLE hearing (
+    channel TEXT PRIMARY KEY,
+    last TEXT,
+    strangers INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- Conversations beside the main session that the person talks in. `from_run`: the run that it goes on from, NULL: the main session.
+-- `main`: how the main session stood when it was opened. `heard`: when the person said something last. `reminded`: when they were
+-- told that it is idle. `how`: save, report or exit, NULL as long as nothing is to become of it.
+CREATE TABLE fork (
+    id TEXT PRIMARY KEY,
+    opened INTEGER NOT NULL,
+    topic TEXT,
+    from_run TEXT,
+    main TEXT,
+    channel TEXT,
+    heard INTEGER NOT NULL,
+    reminded INTEGER,
+    ended INTEGER,
+    how TEXT
+) WITHOUT ROWID;
+CREATE INDEX fork_open ON fork (heard) WHERE ended IS NULL;
+ALTER TABLE session ADD COLUMN fork TEXT;
+
 -- Buttons that were pressed. `place`: which of the message's buttons, from 0. `by`: the channel.
 CREATE TABLE press (
     message INTEGER NOT NULL REFERENCES message (number) ON DELETE CASCADE,

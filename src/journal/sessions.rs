@@ -24,6 +24,8 @@ pub struct NewSession {
     pub definition: String,
     /// The tool policy that it was started with, as JSON; `None`: none.
     pub spawn_tool_policy: Option<String>,
+    /// The fork that a turn belongs to; `None`: the main session.
+    pub fork: Option<DefinitionId>,
 }
 
 /// What came of starting one.
@@ -35,6 +37,8 @@ pub enum Started {
     TooManyByRun(u32),
     /// So many are going or waiting.
     TooManyOpen(u32),
+    /// There is one of this id.
+    Already,
 }
 
 /// What came of setting a policy.
@@ -77,10 +81,12 @@ pub struct SessionRecord {
     pub answer: Option<String>,
     /// Why it did not do its work.
     pub error: Option<String>,
+    /// The fork that a turn belongs to; `None`: the main session.
+    pub fork: Option<DefinitionId>,
 }
 
 const SESSIONS: &str = "
-SELECT s.id, s.created, s.by_run, s.caller, s.caller_agent, s.definition, s.spawn_tool_policy,
+SELECT s.id, s.created, s.by_run, s.caller, s.caller_agent, s.definition, s.spawn_tool_policy, s.fork,
   r.run, r.state, r.answer, r.error, o.outcome IS NOT NULL AS ended
 FROM session s
 LEFT JOIN occurrence o ON o.id = s.id
@@ -98,6 +104,9 @@ impl Journal {
                 let count = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> Result<u32, JournalError> {
                     Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
                 };
+                if count("SELECT count(*) FROM session WHERE id = ?1", &[&new.id.as_str()])? > 0 {
+                    return Ok(Started::Already);
+                }
                 if let Some(run) = &new.by {
                     let made = count("SELECT count(*) FROM session WHERE by_run = ?1", &[&run.as_str()])?;
                     if made >= by_run {
@@ -113,8 +122,8 @@ impl Journal {
                 }
                 connection
                     .prepare_cached(
-                        "INSERT INTO session (id, created, by_run, caller, caller_agent, definition, spawn_tool_policy)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                        "INSERT INTO session (id, created, by_run, caller, caller_agent, definition, spawn_tool_policy, fork)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                     )?
                     .execute(params![
                         new.id.as_str(),
@@ -124,6 +133,7 @@ impl Journal {
                         new.caller_agent,
                         new.definition,
                         new.spawn_tool_policy,
+                        new.fork.as_ref().map(DefinitionId::as_str),
                     ])?;
                 Ok(Started::Recorded)
             })
@@ -216,5 +226,6 @@ fn session(row: &Row<'_>) -> Result<SessionRecord, JournalError> {
         ended: row.get("ended")?,
         answer: row.get("answer")?,
         error: row.get("error")?,
+        fork: row.get::<_, Option<String>>("fork")?.map(DefinitionId::new),
     })
 }

@@ -526,6 +526,7 @@ fn session(id: &str, by: Option<&RunId>) -> NewSession {
         caller_agent: None,
         definition: "---\n---\nx".into(),
         spawn_tool_policy: None,
+        fork: None,
     }
 }
 

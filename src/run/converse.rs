@@ -3,8 +3,11 @@
 //! A turn is a session of its own kind in the journal, so that it has one outcome like any other occurrence, whatever becomes of
 //! the process. Turns run one after the other, in the order in which they were said.
 
-use crate::definition::{DefinitionId, Draft, When};
-use crate::journal::{NewSession, Started};
+use std::path::Path;
+
+use crate::definition::{Definition, DefinitionId, Draft, Kind, When, parse};
+use crate::journal::{NewSession, RunId, Started};
+use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
 use super::spawn::{LONGEST_PROMPT, Spawner};
@@ -12,13 +15,28 @@ use super::spawn::{LONGEST_PROMPT, Spawner};
 /// How many messages may wait for their turn.
 const MOST_WAITING: u32 = 64;
 
+/// Something that the person says.
+#[derive(Clone, Debug, Default)]
+pub struct Word {
+    /// What.
+    pub text: String,
+    /// Where the answer goes; `None`: the default channel.
+    pub channel: Option<String>,
+    /// What its channel's service calls it, in letters and digits: the same is answered once.
+    pub external: Option<String>,
+    /// The fork that it is said in; `None`: the main session.
+    pub fork: Option<DefinitionId>,
+    /// The run whose conversation the fork goes on from: it goes on under that job's rules.
+    pub of_job: Option<RunId>,
+}
+
 impl Spawner {
-    /// Records what the person says, and has the main session answer it. `channel`: where the answer goes; `None`: the default
-    /// channel.
+    /// Records what the person says, and has the main session or a fork answer it.
     ///
     /// # Errors
     /// Why it was not recorded.
-    pub async fn say(&self, text: &str, channel: Option<String>) -> Result<DefinitionId, Refusal> {
+    pub async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
+        let Word { text, channel, external, fork, of_job } = word;
         let text = text.trim();
         if text.is_empty() {
             return Err(Refusal::user("the message is empty"));
@@ -28,9 +46,11 @@ impl Spawner {
             return Err(Refusal::user(format!("the message is over {most} KiB"))
                 .hint("put it into a file of work/, and name that file"));
         }
-        let token = agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()))?;
-        let id = DefinitionId::new(format!("{}{}", DefinitionId::TURN, &token[..8]));
+        let id = turn_id(channel.as_deref(), external.as_deref())?;
         let mut draft = Draft::new(When::At(self.clock.now().fixed_offset()), text.to_owned());
+        if let Some(run) = &of_job {
+            self.restrict_as_job(&mut draft, run).await?;
+        }
         draft.channel = channel;
         // Who waits for an answer is told at once why there is none.
         draft.retry = Some(0);
@@ -43,15 +63,62 @@ impl Spawner {
             caller_agent: None,
             definition,
             spawn_tool_policy: None,
+            fork,
         };
         match self.journal.start_session(new, 0, MOST_WAITING).await? {
-            Started::Recorded => {}
+            Started::Recorded => self.schedule.upsert(loaded),
+            // It has its turn.
+            Started::Already => {}
             Started::TooManyByRun(_) | Started::TooManyOpen(_) => {
                 return Err(Refusal::user(format!("{MOST_WAITING} messages and agents are waiting already"))
                     .hint("wait for the answers, or end the turn that is going: `ollim-bot cancel-run RUN`"));
             }
         }
-        self.schedule.upsert(loaded);
         Ok(id)
     }
+}
+
+impl Spawner {
+    /// A definition as a record has it.
+    pub(super) fn parsed(&self, kind: Kind, id: &DefinitionId, text: &str) -> Option<Definition> {
+        parse(kind, &Path::new("runs").join(format!("{id}.md")), text.as_bytes(), &self.defaults).definition
+    }
+
+    /// What a job has read must not reach what the job may not do: who goes on with its conversation has its rules.
+    async fn restrict_as_job(&self, draft: &mut Draft, run: &RunId) -> Result<(), Refusal> {
+        let gone = || Refusal::user(format!("the conversation of run {run} is not there any more"));
+        let job = self.journal.conversation_of(run).await?.ok_or_else(gone)?;
+        let text = job.definition.ok_or_else(gone)?;
+        let parsed = self.parsed(job.kind, &job.id, &text).ok_or_else(gone)?;
+        let of_job = Draft::from(&parsed);
+        *draft = Draft {
+            background: true,
+            isolated: of_job.isolated,
+            model: of_job.model,
+            thinking: of_job.thinking,
+            agent: of_job.agent,
+            max_cost_usd: of_job.max_cost_usd,
+            ..draft.clone()
+        };
+        if let Some(background) = parsed.background() {
+            draft.restrict(&background.restrictions);
+        }
+        // The person hears the answer anyway, so nobody owes a report.
+        if draft.update_main_session != UpdateMode::Blocked {
+            draft.update_main_session = UpdateMode::Freely;
+        }
+        draft.allow_ping = false;
+        Ok(())
+    }
+}
+
+/// The id of the turn that answers a message: always the same for one that its service has a name for.
+fn turn_id(channel: Option<&str>, external: Option<&str>) -> Result<DefinitionId, Refusal> {
+    let is_plain =
+        |name: &&str| (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let name = match (channel, external.filter(is_plain)) {
+        (Some(channel), Some(external)) => format!("{channel}-{external}"),
+        _ => agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()))?[..8].to_owned(),
+    };
+    Ok(DefinitionId::new(format!("{}{name}", DefinitionId::TURN)))
 }

@@ -18,7 +18,7 @@ use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
 use super::tools::{self, DeliveryState};
 use crate::agent::{Observation, RunHost, SessionId, ToolAnswer};
-use crate::bot::Bot;
+use crate::bot::{Bot, live::Sight};
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{Denial, EventKind, Journal, JournalError, ProcessIdentity, RunId};
@@ -47,6 +47,8 @@ pub struct Host {
     /// The name of the client that does it.
     pub(super) client: &'static str,
     pub(super) definition: Arc<Definition>,
+    /// It is a turn of a fork that the person talks in.
+    pub(super) is_beside: bool,
     pub(super) policy: Policy,
     /// What its processes may reach; `None`: those of the main session, whatever the service may.
     pub(super) sandbox: Option<JobSandbox>,
@@ -328,7 +330,7 @@ impl RunHost for Host {
             error!(run = %self.run, %error, "the start of the client could not be recorded");
         }
         // A turn of the main session: its id is kept from now on, whatever becomes of the turn.
-        if let (Some(session), None) = (session, self.definition.background())
+        if let (Some(session), None, false) = (session, self.definition.background(), self.is_beside)
             && let Err(error) = self.bot.main.keep(session, None).await
         {
             error!(run = %self.run, %error, "the main session's id could not be kept");
@@ -339,7 +341,12 @@ impl RunHost for Host {
         if let Observation::ApiRetry { fault } = &seen {
             self.journal.api_retry(&self.run, fault.clone());
         }
+        self.bot.live.tell(&self.definition.id, Sight::Did(seen.clone()));
         self.events.observe(seen);
+    }
+
+    fn letters(&self, text: &str) {
+        self.bot.live.tell(&self.definition.id, Sight::Letters(text.to_owned()));
     }
 
     async fn client_denied(&self, tool: String, input: Value, reason: String) {

@@ -8,6 +8,7 @@ pub mod dry_run;
 mod events;
 pub mod folder;
 pub mod follow_up;
+pub mod forks;
 mod host;
 pub mod kernel_support;
 pub mod nearby_jobs;

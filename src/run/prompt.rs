@@ -57,6 +57,8 @@ pub struct ForkFacts<'a> {
     pub spawned_by: Option<&'a str>,
     /// Whether it has the main session's history.
     pub knows_main_session: bool,
+    /// Whether it goes on with a job's conversation, and the person reads what it says.
+    pub answers_person: bool,
     /// Whether the person is in the middle of a conversation.
     pub busy: bool,
     /// Pings left, of how many, and when the next one comes back (`None`: full).
@@ -103,10 +105,18 @@ impl Prompt<'_> {
             );
         }
         if let (Some(fork), Some(background)) = (&self.fork, self.definition.background()) {
-            self.place(&mut out, fork);
-            self.reaching(&mut out, fork);
-            self.reporting(&mut out, fork, background);
-            self.nearby_jobs(&mut out, fork);
+            if fork.answers_person {
+                out.paragraph(&format!(
+                    "{} answers you here. What you write as text from now on is sent to {}; the rules of this job's tools go on to hold.",
+                    capital(self.person),
+                    self.person
+                ));
+            } else {
+                self.place(&mut out, fork);
+                self.reaching(&mut out, fork);
+                self.reporting(&mut out, fork, background);
+                self.nearby_jobs(&mut out, fork);
+            }
             let restrictions = fork.restrictions.sentences();
             if !restrictions.is_empty() {
                 out.paragraph(&restrictions);

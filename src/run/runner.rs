@@ -33,13 +33,14 @@ use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, Notify, Request,
     Sandbox, SessionMode, UsedClient,
 };
-use crate::bot::{Bot, budget, main_session};
+use crate::bot::main_session::{self, copy_transcript};
+use crate::bot::{Bot, budget, live::Sight};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
-use crate::definition::{self, Background, Definition, JobClient, Kind, Mode, Thinking, Trigger};
+use crate::definition::{self, Background, Definition, DefinitionId, JobClient, Kind, Mode, Thinking, Trigger};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
-use crate::journal::{Journal, PendingUpdates};
+use crate::journal::{ForkEnd, ForkRecord, Journal, PendingUpdates};
 use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
 use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
@@ -160,6 +161,7 @@ impl Launcher for Runner {
             // It was there a moment ago.
             Err(why) => failed(FailureClass::SpawnFailed, why),
         };
+        self.bot.live.tell(&job.definition.id, Sight::Ended);
         if let (Some(heart), Some(beat)) = (heart, last_beat(&report.end, &job)) {
             heart.beat(beat);
         }
@@ -211,6 +213,7 @@ impl Runner {
         let run_dir = self
             .run_dir(job)
             .map_err(|error| Refusal::environment(format!("the run's folder could not be made: {error}")))?;
+        let fork = self.fork_of(&job.definition.id).await?;
         // Held until the host of a session is known: its policy may be set at any moment.
         let (running, spawned) = match job.definition.kind() {
             Kind::Session => {
@@ -228,20 +231,32 @@ impl Runner {
             false => None,
         };
         let limited = sandbox.as_ref().map(|sandbox| sandbox.for_client(true)).unwrap_or_default();
-        let host = self.host(job, policy, sandbox, &settings, client.name());
+        let host = self.host(job, policy, sandbox, &settings, client.name(), fork.is_some());
         if let Some(running) = running {
             running.add(&job.definition.id, &host);
         }
-        let snapshot = if background.isolated { Ok(None) } else { self.bot.main.snapshot(&run_dir) };
-        let snapshot =
-            snapshot.map_err(|error| Refusal::environment(format!("the main session could not be copied: {error}")))?;
+        let _turn = match &fork {
+            Some(fork) => Some(self.bot.forks.turn(&fork.id).await),
+            None => None,
+        };
+        let snapshot = match &fork {
+            Some(fork) => Some(self.copy_of_fork(fork, &run_dir).await?.ok_or_else(|| conversation_is_gone(fork))?),
+            None if background.isolated => None,
+            None => self.bot.main.snapshot(&run_dir).map_err(not_copied)?,
+        };
         let (session, updates) = match snapshot {
-            Some(transcript) => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
+            Some(transcript) if fork.is_none() => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
+            Some(transcript) => (SessionMode::ForkOfMain { transcript }, PendingUpdates::default()),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
         let restrictions = restrictions.held_against(&host.policy, &host.tools);
-        let facts = Facts { restrictions, deny_rules, spawned_by: spawned.map(|spawned| spawned.caller) };
-        let knows_main_session = matches!(session, SessionMode::ForkOfMain { .. });
+        let facts = Facts {
+            restrictions,
+            deny_rules,
+            spawned_by: spawned.map(|spawned| spawned.caller),
+            answers_person: fork.is_some(),
+        };
+        let knows_main_session = fork.is_none() && matches!(session, SessionMode::ForkOfMain { .. });
         let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
         let deny_rules = &facts.deny_rules;
         let first = Turn {
@@ -249,7 +264,10 @@ impl Runner {
             job,
             host: &host,
             run_dir,
-            options: system_prompt.given_to(options.clone(), &session),
+            options: match background.isolated {
+                true => system_prompt.given_to(options.clone(), &SessionMode::Isolated),
+                false => system_prompt.given_to(options.clone(), &session),
+            },
             session,
             deny_rules,
             prompt,
@@ -257,6 +275,9 @@ impl Runner {
             settings: &settings,
         };
         let report = self.run(first.clone()).await?;
+        if let Some(fork) = &fork {
+            return self.reported(fork, job, report).await;
+        }
         if !(knows_main_session && session_is_missing(&report)) {
             return Ok(report);
         }
@@ -290,6 +311,7 @@ impl Runner {
             restrictions: &narrowed.restrictions,
             spawned_by: narrowed.spawned_by.as_deref(),
             knows_main_session,
+            answers_person: narrowed.answers_person,
             busy: self.bot.main.is_busy(self.clock.now()),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
             nearby_jobs: &nearby_jobs,
@@ -300,10 +322,17 @@ impl Runner {
     /// A turn of the main session; the dispatcher sends its answer to the person.
     async fn foreground(&self, job: &Job, client: &Arc<dyn AgentClient>) -> Result<AttemptReport, Refusal> {
         // What is told as it is written waits for no conversation.
-        let turn = match job.definition.is_delivered_as_written() {
-            true => None,
+        let fork = self.fork_of(&job.definition.id).await?;
+        let wait = async {
+            match &fork {
+                Some(fork) => (None, Some(self.bot.forks.turn(&fork.id).await)),
+                None => (Some(self.bot.main.turn().await), None),
+            }
+        };
+        let (turn, _turn_of_fork) = match job.definition.is_delivered_as_written() {
+            true => (None, None),
             false => tokio::select! {
-                turn = self.bot.main.turn() => Some(turn),
+                turn = wait => turn,
                 () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
             },
         };
@@ -324,10 +353,13 @@ impl Runner {
             Some(if everything { made.with_plain_shell() } else { made })
         };
         let shell_only = sandbox.as_ref().map(|sandbox| sandbox.for_client(false)).unwrap_or_default();
-        let host = self.host(job, policy, sandbox, &settings, client.name());
-        let updates = self.updates().await?;
+        let host = self.host(job, policy, sandbox, &settings, client.name(), fork.is_some());
+        let updates = if fork.is_some() { PendingUpdates::default() } else { self.updates().await? };
         let prompt = self.prompt(job, &host, &settings, &updates, None)?;
-        let session = SessionMode::Main(turn.as_ref().and_then(main_session::Turn::session));
+        let session = match &fork {
+            Some(fork) => SessionMode::Beside(self.copy_of_fork(fork, &run_dir).await?),
+            None => SessionMode::Main(turn.as_ref().and_then(main_session::Turn::session)),
+        };
         let first = Turn {
             client,
             job,
@@ -341,6 +373,9 @@ impl Runner {
             settings: &settings,
         };
         let mut report = self.run(first.clone()).await?;
+        if let Some(fork) = &fork {
+            return self.reported(fork, job, report).await;
+        }
         if session_is_missing(&report) {
             warn!("the main session can no longer be resumed; a new one is started");
             self.bot.main.forget().await.map_err(|error| Refusal::environment(error.to_string()))?;
@@ -361,6 +396,53 @@ impl Runner {
                 .updates_given(updates.newest)
                 .await
                 .map_err(|error| Refusal::environment(error.to_string()))?;
+        }
+        Ok(report)
+    }
+
+    /// The fork that a turn belongs to; `None`: the main session, or it is no turn.
+    async fn fork_of(&self, id: &DefinitionId) -> Result<Option<ForkRecord>, Refusal> {
+        if !id.is_turn() {
+            return Ok(None);
+        }
+        match self.journal.session(id).await?.and_then(|session| session.fork) {
+            Some(fork) => Ok(self.journal.fork(&fork).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// A copy of what a fork's next turn goes on from: its last turn, or what it was opened on.
+    async fn copy_of_fork(&self, fork: &ForkRecord, run_dir: &Path) -> Result<Option<PathBuf>, Refusal> {
+        let last = match (self.journal.last_of_fork(&fork.id).await?, &fork.from_run) {
+            (None, Some(run)) => self.journal.conversation_of(run).await?,
+            (last, _) => last,
+        };
+        match last {
+            Some(last) => copy_transcript(&last.transcript, run_dir).map_err(not_copied),
+            None if fork.from_run.is_some() => Ok(None),
+            None => self.bot.main.snapshot(run_dir).map_err(not_copied),
+        }
+    }
+
+    /// Where the turn was to write a fork's report: hands it to the main session, and the fork is over.
+    async fn reported(
+        &self,
+        fork: &ForkRecord,
+        job: &Job,
+        mut report: AttemptReport,
+    ) -> Result<AttemptReport, Refusal> {
+        if fork.how != Some(ForkEnd::Report) {
+            return Ok(report);
+        }
+        match report.answer.as_ref().filter(|_| report.end == AttemptEnd::Completed) {
+            Some(answer) => {
+                self.journal.report(&job.run, answer.clone()).await?;
+                self.journal.end_fork(&fork.id, ForkEnd::Report, true).await?;
+                report
+                    .messages
+                    .push("The fork has ended. The main session is told this report at its next turn.".into());
+            }
+            None => self.journal.keep_fork(&fork.id).await?,
         }
         Ok(report)
     }
@@ -466,12 +548,14 @@ impl Runner {
         sandbox: Option<JobSandbox>,
         settings: &RunSettings,
         client: &'static str,
+        is_beside: bool,
     ) -> Arc<Host> {
         Arc::new(Host {
             run: job.run.clone(),
             events: RunEvents::new(job.run.clone(), self.journal.clone()),
             client,
             definition: job.definition.clone(),
+            is_beside,
             tools: our_tools(&job.definition, &policy),
             limit: DelegationLimit::of(&job.definition, &policy, settings),
             policy,
@@ -548,6 +632,8 @@ struct Facts {
     restrictions: Restrictions,
     deny_rules: Vec<String>,
     spawned_by: Option<String>,
+    /// It is a turn that the person reads.
+    answers_person: bool,
 }
 
 /// One client's turn.
@@ -565,6 +651,16 @@ struct Turn<'a> {
     settings: &'a RunSettings,
 }
 
+fn not_copied(error: io::Error) -> Refusal {
+    Refusal::environment(format!("the conversation could not be copied: {error}"))
+}
+
+fn conversation_is_gone(fork: &ForkRecord) -> Refusal {
+    let from = fork.from_run.as_ref().map(|run| format!(" of run {run}")).unwrap_or_default();
+    Refusal::user(format!("the conversation{from} is not there any more"))
+        .hint("say it to the bot itself, not as an answer to that message")
+}
+
 /// Whether the session that was to go on could not be resumed. Then the agent was not asked anything.
 fn session_is_missing(report: &AttemptReport) -> bool {
     matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing)
@@ -574,6 +670,8 @@ fn session_is_missing(report: &AttemptReport) -> bool {
 #[must_use]
 pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
     let mut offered = match definition.mode {
+        // The person reads what it says.
+        Mode::Background(_) if definition.id.is_turn() => vec![tools::REPORT_UPDATES],
         Mode::Background(_) => vec![tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES],
         Mode::Foreground => vec![tools::DISCORD_EMBED],
     };

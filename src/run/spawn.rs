@@ -137,12 +137,14 @@ impl Spawner {
             caller_agent: caller.and_then(|(_, limit)| limit.agent()).map(ToOwned::to_owned),
             definition: text,
             spawn_tool_policy: tools.filter(|tools| !tools.is_empty()).as_ref().map(as_json),
+            fork: None,
         };
         match self.journal.start_session(new, BY_RUN, OPEN).await.map_err(|error| Refusal::user(error.to_string()))? {
             Started::Recorded => {}
             Started::TooManyByRun(made) => {
                 return Err(Refusal::user(format!("this run has started {made} agents already, which is the most")));
             }
+            Started::Already => return Err(Refusal::environment("two agents were given one id; try again")),
             Started::TooManyOpen(open) => {
                 return Err(Refusal::user(format!("{open} spawned agents are going or waiting, which is the most")));
             }

@@ -48,7 +48,7 @@ impl SystemPrompt {
     pub fn given_to(&self, options: ClientOptions, session: &SessionMode) -> ClientOptions {
         match session {
             SessionMode::Isolated => ClientOptions { system_prompt: Some(self.of_job()), ..options },
-            SessionMode::ForkOfMain { .. } | SessionMode::Main(_) => {
+            SessionMode::ForkOfMain { .. } | SessionMode::Main(_) | SessionMode::Beside(_) => {
                 ClientOptions { append_system_prompt: Some(self.of_conversation()), ..options }
             }
         }

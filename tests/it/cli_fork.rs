@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ollim_bot::app::{App, Environment, ServiceCommand, ServiceReply};
+use ollim_bot::bot::live::{LiveTurns, Seen};
 use ollim_bot::config::Config;
 use ollim_bot::daemon::control::{Control, Handler};
 use ollim_bot::daemon::wire::Reply;
@@ -41,6 +42,12 @@ impl Handler for Commands {
     }
     fn open_chat(&self) -> ollim_bot::channel::OpenChat {
         ollim_bot::channel::OpenChats::default().open()
+    }
+    fn now(&self) -> chrono::DateTime<chrono::Utc> {
+        chrono::DateTime::UNIX_EPOCH
+    }
+    fn live(&self) -> tokio::sync::broadcast::Receiver<Seen> {
+        LiveTurns::default().listen()
     }
     fn newest_event(&self) -> i64 {
         0

@@ -448,6 +448,7 @@ pub async fn record(home: &Path) -> String {
         caller_agent: None,
         definition: "---\nrun_at: 2021-11-20T13:31:00Z\nbackground: true\nagent: Explore\n---\nRead the logs.\n".into(),
         spawn_tool_policy: Some(r#"{"deny":["Bash(git *)"]}"#.into()),
+        fork: None,
     };
     journal.start_session(session, 8, 8).await.unwrap();
     journal.close().await;

@@ -165,7 +165,7 @@ impl Claude {
     /// The client's configuration folder in this run.
     fn config_dir(&self, request: &Request) -> PathBuf {
         match request.session {
-            SessionMode::Main(_) => self.main_config.clone(),
+            SessionMode::Main(_) | SessionMode::Beside(_) => self.main_config.clone(),
             SessionMode::Isolated | SessionMode::ForkOfMain { .. } => request.run_dir.join("claude"),
         }
     }

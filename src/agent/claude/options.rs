@@ -20,7 +20,7 @@ pub fn command_line(
     visible_tools: &[String],
     deny_rules: &[String],
 ) -> Vec<String> {
-    let main = matches!(session, SessionMode::Main(_));
+    let main = session.is_attended();
     let mut line = Line(Vec::new());
     line.flag("--print");
     line.flag("--verbose");
@@ -30,6 +30,8 @@ pub fn command_line(
     if main {
         // Hidden; without it the client never asks for a permission.
         line.option("--permission-prompt-tool", "stdio");
+        // A person reads along.
+        line.flag("--include-partial-messages");
     }
     line.option("--setting-sources", "");
     // None but ours, which `initialize` names.
@@ -58,8 +60,8 @@ pub fn command_line(
         line.option("--max-budget-usd", dollars);
     }
     match session {
-        SessionMode::Isolated | SessionMode::Main(None) => {}
-        SessionMode::ForkOfMain { transcript } => {
+        SessionMode::Isolated | SessionMode::Main(None) | SessionMode::Beside(None) => {}
+        SessionMode::ForkOfMain { transcript } | SessionMode::Beside(Some(transcript)) => {
             line.0.push(format!("--resume={}", transcript.display()));
             line.flag("--fork-session");
         }

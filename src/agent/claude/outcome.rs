@@ -149,7 +149,7 @@ fn session_missing() -> AttemptEnd {
 }
 
 fn resumes(session: &SessionMode) -> bool {
-    matches!(session, SessionMode::ForkOfMain { .. } | SessionMode::Main(Some(_)))
+    matches!(session, SessionMode::ForkOfMain { .. } | SessionMode::Main(Some(_)) | SessionMode::Beside(Some(_)))
 }
 
 fn last_words(exit: &Exit) -> String {

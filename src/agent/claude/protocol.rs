@@ -29,6 +29,8 @@ pub(super) enum Incoming {
     ApiRetry { status: Option<u16> },
     /// A task has begun or ended.
     Tasks(News),
+    /// A part of what the model says, while it says it.
+    Letters(String),
     /// What the model said.
     Assistant(Vec<Block>),
     /// What was said to the model: tool results, mostly.
@@ -202,6 +204,7 @@ pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
             Incoming::ApiRetry { status: status.and_then(|status| u16::try_from(status).ok()) }
         }
         ("system", subtype) => tasks::read(subtype, &mut message).map_or_else(other, Incoming::Tasks),
+        ("stream_event", _) => letters(&message).map_or_else(other, Incoming::Letters),
         ("assistant", _) => Incoming::Assistant(blocks(&mut message)),
         ("user", _) => Incoming::User(blocks(&mut message)),
         ("result", _) => Incoming::Result(Box::new(typed(message).unwrap_or_else(|| TurnResult {
@@ -221,6 +224,13 @@ pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
         }
         _ => other(),
     })
+}
+
+/// What the session's own model says in a `stream_event`; what its agents say is none of the answer.
+fn letters(message: &Value) -> Option<String> {
+    let is_own = message.get("parent_tool_use_id").is_none_or(Value::is_null);
+    let delta = message.pointer("/event/delta").filter(|_| is_own)?;
+    (delta.get("type")? == "text_delta").then(|| text(delta, "text"))
 }
 
 fn request(mut request: Value) -> Request {

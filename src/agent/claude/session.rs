@@ -26,7 +26,7 @@ use super::lines::LineError;
 use super::process::{Process, Sender};
 use super::protocol::{self, Block, Call, Form, Incoming, Init, SERVER, TurnResult};
 use super::tasks::Tasks;
-use crate::agent::{Observation, Request, RunHost, SessionId, SessionMode, Tokens, ToolPipe};
+use crate::agent::{Observation, Request, RunHost, SessionId, Tokens, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
 /// Questions that wait for the host at once; more are denied right away.
@@ -185,7 +185,7 @@ impl<'a> Turn<'a> {
     }
 
     fn is_main(&self) -> bool {
-        matches!(self.request.session, SessionMode::Main(_))
+        self.request.session.is_attended()
     }
 
     fn hear(&mut self, line: &[u8], pipe: &ToolPipe) -> Option<End> {
@@ -213,6 +213,7 @@ impl<'a> Turn<'a> {
             }
             Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
             Incoming::ApiRetry { status } => self.retries(status),
+            Incoming::Letters(text) => self.request.host.letters(&text),
             Incoming::Assistant(blocks) => {
                 self.client.api.fault = None;
                 self.said(blocks);

@@ -12,24 +12,41 @@ pub struct Chat<'a> {
     view: &'a View,
     /// Whether calls are shown beside what is said.
     calls: bool,
+    /// What was shown letter by letter of what is being said.
+    letters: String,
 }
 
 impl<'a> Chat<'a> {
     /// `calls`: whether calls are shown beside what is said.
     #[must_use]
     pub fn new(view: &'a View, calls: bool) -> Self {
-        Self { view, calls }
+        Self { view, calls, letters: String::new() }
     }
 
     /// Writes one event: a line of JSON, or text.
-    pub fn write(&self, event: &Event, output: &mut Output) {
+    pub fn write(&mut self, event: &Event, output: &mut Output) {
         if self.view.json {
+            if matches!(event.kind, EventKind::Letters { .. }) {
+                return;
+            }
             output.line(super::events::as_json(event, self.view).to_string());
             return;
         }
         match &event.kind {
             EventKind::RunStarted { .. } if self.calls => output.line(paint(FAINT, "(thinking; Ctrl-C ends it)")),
-            EventKind::Observed(Observation::Said { text }) => output.line(plain_lines(text.trim())),
+            EventKind::Letters { text } if self.calls => {
+                output.stdout.push_str(&plain_lines(if self.letters.is_empty() { text.trim_start() } else { text }));
+                self.letters.push_str(text);
+            }
+            EventKind::Observed(Observation::Said { text }) => {
+                let letters = std::mem::take(&mut self.letters);
+                match text.strip_prefix(&letters) {
+                    Some(rest) if !letters.is_empty() => output.line(plain_lines(rest.trim_end())),
+                    // Some letters were missed.
+                    None => output.line(format!("\n{}", plain_lines(text.trim()))),
+                    Some(_) => output.line(plain_lines(text.trim())),
+                }
+            }
             EventKind::Observed(Observation::ToolCall { tool, input, .. }) if self.calls => {
                 output.line(paint(FAINT, &format!("· {}", short(&call(tool, input), output.width))));
             }

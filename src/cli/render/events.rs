@@ -88,6 +88,7 @@ impl<'a> Events<'a> {
             EventKind::DefinitionRemoved => ("removed", FAINT, "its file is gone, or not valid any more".into()),
             EventKind::Problem { file, text } if text.is_empty() => ("mended", GOOD, file.clone()),
             EventKind::Problem { text, .. } => ("problem", BAD, text.clone()),
+            EventKind::Letters { text } => ("letters", FAINT, text.clone()),
             EventKind::Cut => ("cut", WARN, "the run said and did more than is recorded".into()),
             EventKind::Observed(seen) => return self.observed(seen),
         })

@@ -27,6 +27,12 @@ impl Handler for Echo {
     fn open_chat(&self) -> crate::channel::OpenChat {
         crate::channel::OpenChats::default().open()
     }
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH
+    }
+    fn live(&self) -> broadcast::Receiver<Seen> {
+        crate::bot::live::LiveTurns::default().listen()
+    }
     fn newest_event(&self) -> i64 {
         7
     }

@@ -66,7 +66,16 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
 
 fn facts<'a>(restrictions: &'a Restrictions, tools: &'a [String], nearby_jobs: &'a [NearbyJob]) -> ForkFacts<'a> {
     let budget = Budget { left: 5, capacity: 5, next: None };
-    ForkFacts { tools, restrictions, spawned_by: None, knows_main_session: false, busy: false, budget, nearby_jobs }
+    ForkFacts {
+        tools,
+        restrictions,
+        spawned_by: None,
+        knows_main_session: false,
+        answers_person: false,
+        busy: false,
+        budget,
+        nearby_jobs,
+    }
 }
 
 fn restrictions_of(definition: &Definition) -> Restrictions {
@@ -153,6 +162,7 @@ fn a_busy_person_an_empty_budget_and_the_neighbours_are_said() {
         prompt.fork = Some(ForkFacts {
             busy: true,
             knows_main_session: true,
+            answers_person: false,
             budget,
             ..facts(&restrictions, &tools, &nearby_jobs)
         });

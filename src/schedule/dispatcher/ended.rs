@@ -30,8 +30,8 @@ impl Dispatcher {
             chance: chance(),
         };
         let mut finish = conclude(&attempted, report);
-        // A turn of the main session: its answer is for the person, and is in the same commit as its outcome.
-        if running.foreground && finish.state == RunState::Completed {
+        // A turn of the main session, or of a fork: its answer is for the person, and is in the same commit as its outcome.
+        if (running.foreground || running.definition.id.is_turn()) && finish.state == RunState::Completed {
             let answer = finish.answer.clone().filter(|answer| !answer.trim().is_empty());
             finish.messages.extend(answer.map(|text| NewMessage::of_run(&active.run, &running.definition, text)));
         }

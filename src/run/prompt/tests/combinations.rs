@@ -99,6 +99,7 @@ fn paragraphs(case: Case) -> Vec<String> {
             restrictions: &restrictions,
             spawned_by: case.spawned_by,
             knows_main_session: case.knows,
+            answers_person: false,
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
             nearby_jobs: &nearby_jobs,

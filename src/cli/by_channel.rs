@@ -1,0 +1,46 @@
+//! Commands that the person gives by a channel: the same as at a terminal, their words as one text.
+
+use std::path::Path;
+
+use clap::Parser as _;
+
+use super::command::{self, Own, Typed};
+use super::output::Output;
+use super::{Cli, execute};
+use crate::app::App;
+
+/// A line on a phone.
+const WIDTH: usize = 60;
+
+/// Executes a command line for the person and returns what it says. `Err`: it was not done, and why.
+///
+/// # Errors
+/// What the command line would say.
+pub fn execute_words(app: &App, words: &[String]) -> Result<String, String> {
+    let parse = || {
+        Cli::try_parse_from(std::iter::once("ollim-bot").chain(words.iter().map(String::as_str)))
+            .map_err(|error| first_line(&error.render().to_string()))
+    };
+    let cli = parse()?;
+    let here = "this can be done at a terminal only".to_owned();
+    if cli.global.home.is_some() || cli.global.json {
+        return Err(here);
+    }
+    // What waits, asks or goes on has nobody here.
+    match command::typed(cli.command, None) {
+        Ok(Typed::App(_) | Typed::Each(_) | Typed::Own(Own::Fire { wait: false, .. } | Own::SetBudget(_))) => {}
+        Ok(Typed::Own(_)) => return Err(here),
+        Err(refusal) => return Err(refusal.to_string()),
+    }
+    let mut output = Output { plain_tables: true, width: Some(WIDTH), ..Output::default() };
+    if let Err(refusal) = execute(parse()?, Path::new("."), app, &mut output) {
+        output.fail(&refusal);
+    }
+    let text = [output.stdout.trim_end(), output.stderr.trim_end()].into_iter().filter(|part| !part.is_empty());
+    let text = anstream::adapter::strip_str(&text.collect::<Vec<_>>().join("\n")).to_string();
+    if output.exit == 0 { Ok(text) } else { Err(text) }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

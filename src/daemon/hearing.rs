@@ -1,0 +1,401 @@
+//! Takes what the person says and presses by channels: a message is a turn, a button does what it says, a command is executed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::TimeDelta;
+use tokio::sync::{broadcast, mpsc};
+
+use super::control::Handler as _;
+use super::handlers::Handlers;
+use super::received;
+use crate::agent::Observation;
+use crate::app::{App, Command, Outcome, ServiceCommand};
+use crate::bot::live::{Seen, Sight};
+use crate::channel::commands::{COMMANDS, Does};
+use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
+use crate::definition::DefinitionId;
+use crate::journal::{ForkEnd, Message, RunFilter};
+use crate::refusal::Refusal;
+use crate::run::converse::Word;
+use crate::run::forks::{self, Ended, Forks, fork_action};
+
+/// Executes a command line of the person's and returns what it says. `Err`: it was not done, and why. Called on blocking threads.
+pub type ExecuteWords = fn(&App, &[String]) -> Result<String, String>;
+
+/// So long an agent's button can be pressed.
+const VALID: TimeDelta = TimeDelta::days(7);
+
+/// So much of a message that is answered stands above the answer, in characters.
+const QUOTED: usize = 500;
+
+/// Strangers that are remembered.
+const STRANGERS: usize = 1000;
+
+/// The service's ear.
+pub(super) struct ServiceHearing {
+    pub handlers: Handlers,
+    pub forks: Forks,
+    pub channels: BTreeMap<String, Arc<dyn Channel>>,
+    pub execute: ExecuteWords,
+    /// Strangers that have been told that they are none of the bot's: channel and name.
+    pub told: Mutex<BTreeSet<(String, String)>>,
+}
+
+#[async_trait]
+impl Hearing for ServiceHearing {
+    async fn heard(&self, channel: &str, heard: Heard) -> Response {
+        let response = match heard {
+            Heard::Said(said) => self.said(channel, said).await,
+            Heard::Pressed { button } => self.pressed(channel, &button).await,
+            Heard::Asked { command, argument } => self.asked(channel, &command, argument.as_deref()).await,
+        };
+        response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)))
+    }
+
+    async fn stranger(&self, channel: &str, by: &str) -> bool {
+        tracing::warn!(channel, "somebody who is not the owner has written to the bot; nothing was done");
+        if let Err(error) = self.handlers.journal.count_strangers(channel, 1).await {
+            tracing::warn!(%error, "a stranger could not be counted");
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.len() < STRANGERS && told.insert((channel.to_owned(), by.to_owned()))
+    }
+
+    fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress> {
+        let (send, receive) = mpsc::unbounded_channel();
+        tokio::spawn(follow(turn, self.handlers.live.listen(), send));
+        receive
+    }
+
+    async fn last_heard(&self, channel: &str) -> Option<String> {
+        let last = self.handlers.journal.last_heard(channel).await;
+        last.inspect_err(|error| tracing::warn!(%error, "what was heard last is not known")).ok().flatten()
+    }
+}
+
+impl ServiceHearing {
+    async fn said(&self, channel: &str, said: Said) -> Result<Response, Refusal> {
+        let journal = &self.handlers.journal;
+        let answered = match &said.reply_to {
+            Some(external) => journal.message_sent_as(channel, external).await?,
+            None => None,
+        };
+        let fork = self.forks.of_message(answered.as_ref(), channel).await?;
+        let mut text = String::new();
+        // A job's conversation holds its message already.
+        let in_context = fork.is_some() && answered.as_ref().is_some_and(|message| message.run.is_some());
+        if let Some(quoted) = answered.map(|message| message.text).or(said.quoted).filter(|_| !in_context) {
+            text = format!("{}\n\n", quote(&quoted));
+        }
+        text.push_str(said.text.trim());
+        let work = self.forks.spawner.home.work();
+        let files = said.files;
+        let listed = tokio::task::spawn_blocking(move || received::keep(&work, &files)).await;
+        text.push_str(&listed.map_err(|error| Refusal::environment(error.to_string()))?);
+        if let Some(fork) = &fork {
+            self.forks.heard(fork).await?;
+        }
+        let word = Word {
+            text,
+            channel: Some(channel.to_owned()),
+            external: said.id.clone(),
+            of_job: fork.as_ref().and_then(|fork| fork.from_run.clone()),
+            fork: fork.map(|fork| fork.id),
+        };
+        let turn = self.handlers.say(word).await?;
+        if let Some(id) = &said.id {
+            journal.heard(channel, id).await?;
+        }
+        Ok(Response::Turn(turn))
+    }
+
+    /// `17:0`: the first button of message 17.
+    async fn pressed(&self, channel: &str, button: &str) -> Result<Response, Refusal> {
+        let journal = &self.handlers.journal;
+        let gone = || Refusal::user("this button is of no use any more");
+        let (number, place) = button.split_once(':').ok_or_else(gone)?;
+        let number: i64 = number.parse().map_err(|_| gone())?;
+        let place: usize = place.parse().map_err(|_| gone())?;
+        let message = journal.sent_message(number).await?.ok_or_else(gone)?;
+        let action = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?.action.clone();
+        let response = match action.split_once(':').unwrap_or((&action, "")) {
+            ("agent", prompt) => {
+                if self.handlers.clock.now() - message.at > VALID {
+                    return Ok(Response::Done("This choice has expired. Ask again to come back to it.".into()));
+                }
+                if !journal.press(number, place, channel).await? {
+                    return Err(Refusal::user("this was pressed already"));
+                }
+                let chosen = self.chosen(channel, prompt, &message).await;
+                if chosen.is_err() {
+                    journal.unpress(number, place).await?;
+                }
+                return chosen;
+            }
+            ("done", _) => Response::Done("Done.".into()),
+            ("snooze", span) => {
+                let id = message.id.as_ref().ok_or_else(gone)?.to_string();
+                Response::Done(self.words(&["reminder", "snooze", &id, span]).await?)
+            }
+            ("why", _) => {
+                let run = message.run.as_ref().ok_or_else(gone)?;
+                return Ok(Response::Text(self.words(&["runs", "show", run.as_str()]).await?));
+            }
+            ("fork", _) => {
+                let (action, fork) = fork_action(&action).ok_or_else(gone)?;
+                self.end_fork(Some(&fork), action.how, action.anyway, channel).await?
+            }
+            _ => return Err(gone()),
+        };
+        if let Response::Done(outcome) = &response {
+            self.settle(channel, &message, outcome).await;
+        }
+        Ok(response)
+    }
+
+    /// A button of an agent's: what it says is a turn of the conversation that it comes from.
+    async fn chosen(&self, channel: &str, prompt: &str, message: &Message) -> Result<Response, Refusal> {
+        let fork = self.forks.of_message(Some(message), channel).await?;
+        let said = match &fork {
+            Some(fork) => {
+                self.forks.heard(fork).await?;
+                format!("[button] {prompt}")
+            }
+            None => format!("{}\n\n[button] {prompt}", quote(&message.text)),
+        };
+        let word = Word {
+            text: said,
+            channel: Some(channel.to_owned()),
+            external: None,
+            of_job: fork.as_ref().and_then(|fork| fork.from_run.clone()),
+            fork: fork.map(|fork| fork.id),
+        };
+        self.handlers.say(word).await.map(Response::Turn)
+    }
+
+    async fn end_fork(
+        &self,
+        fork: Option<&DefinitionId>,
+        how: ForkEnd,
+        anyway: bool,
+        channel: &str,
+    ) -> Result<Response, Refusal> {
+        match self.forks.end(fork, how, anyway).await? {
+            Ended::Told(text) => Ok(Response::Done(text)),
+            Ended::Confirm(question) => {
+                let newest = self.handlers.journal.open_forks().await?.into_iter().next().map(|fork| fork.id);
+                let Some(id) = fork.cloned().or(newest) else { return Err(Refusal::user("this fork is over")) };
+                let asked = forks::confirmation(&id, Some(channel.to_owned()), question.clone());
+                self.handlers.journal.message(asked).await?;
+                Ok(Response::Text(question))
+            }
+        }
+    }
+
+    async fn asked(&self, channel: &str, command: &str, argument: Option<&str>) -> Result<Response, Refusal> {
+        let argument = argument.map(str::trim).filter(|argument| !argument.is_empty());
+        let unknown = || Refusal::user(format!("there is no command `/{command}`")).hint("`/help` lists them");
+        let known = COMMANDS.iter().find(|known| known.name == command).ok_or_else(unknown)?;
+        if let (Some(needed), None) = (known.argument.filter(|argument| argument.required), argument) {
+            return Err(Refusal::user(format!("`/{command}` needs a {}", needed.name)).hint(needed.about));
+        }
+        match known.does {
+            Does::Lines(lines) => {
+                let mut texts = Vec::new();
+                for line in lines {
+                    let words: Vec<&str> =
+                        line.iter().copied().chain(argument.into_iter().flat_map(str::split_whitespace)).collect();
+                    texts.push(self.words(&words).await?);
+                }
+                Ok(Response::Text(texts.join("\n\n")))
+            }
+            Does::Why => self.why(argument).await.map(Response::Text),
+            Does::Clear => {
+                self.handlers.service(ServiceCommand::BeginAnew).await?;
+                Ok(Response::Text("A new conversation begins. `sessions` keeps the old one.".into()))
+            }
+            Does::Interrupt => self.interrupt().await.map(Response::Text),
+            Does::Fork => {
+                let topic = argument.map(str::to_owned);
+                let fork = self.forks.open(topic, None, Some(channel.to_owned())).await?;
+                let Some(topic) = &fork.topic else {
+                    return Ok(Response::Text("The fork is open. What you say next stays in it.".into()));
+                };
+                let text = format!("[a fork of the conversation begins here] {topic}");
+                let word =
+                    Word { text, channel: Some(channel.to_owned()), fork: Some(fork.id.clone()), ..Word::default() };
+                self.handlers.say(word).await.map(Response::Turn)
+            }
+            Does::EndFork(how) => match self.end_fork(None, how, false, channel).await? {
+                Response::Done(text) => Ok(Response::Text(text)),
+                other => Ok(other),
+            },
+            Does::Help => {
+                let line = |command: &crate::channel::commands::ChatCommand| {
+                    let name = match command.argument {
+                        Some(argument) if argument.required => {
+                            format!("/{} {}", command.name, argument.name.to_uppercase())
+                        }
+                        Some(argument) => format!("/{} [{}]", command.name, argument.name.to_uppercase()),
+                        None => format!("/{}", command.name),
+                    };
+                    format!("{name:<18} {}", command.about)
+                };
+                Ok(Response::Text(COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")))
+            }
+        }
+    }
+
+    /// The last run of a job, or the last one of all that failed.
+    async fn why(&self, job: Option<&str>) -> Result<String, Refusal> {
+        let filter = RunFilter { id: job.map(DefinitionId::new), failed: job.is_none(), limit: Some(1) };
+        let Outcome::Runs { runs, .. } = self.execute(Command::Runs(filter)).await? else { return Ok(String::new()) };
+        match (runs.first(), job) {
+            (Some(run), _) => self.words(&["runs", "show", run.run.as_str()]).await,
+            (None, Some(job)) => Err(Refusal::user(format!("{job} has not run yet")).hint("`/jobs` lists all ids")),
+            (None, None) => Ok("No run has failed.".into()),
+        }
+    }
+
+    async fn interrupt(&self) -> Result<String, Refusal> {
+        let going = self.handlers.schedule.snapshot(0).await.active;
+        let turns: Vec<_> = going.into_iter().filter(|active| active.id.is_turn()).collect();
+        if turns.is_empty() {
+            return Ok("No answer is going.".into());
+        }
+        for turn in turns {
+            self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await?;
+        }
+        Ok("The answer was interrupted.".into())
+    }
+
+    /// Takes the buttons from a message wherever it is, but for `but`, which does it by itself.
+    async fn settle(&self, but: &str, message: &Message, outcome: &str) {
+        let delivered = self.handlers.journal.delivered_by(message.number).await.unwrap_or_default();
+        let outgoing = Outgoing::from(message);
+        for (name, external) in delivered.iter().filter(|(name, _)| name != but) {
+            let Some(channel) = self.channels.get(name) else { continue };
+            let settled = tokio::time::timeout(Duration::from_secs(10), channel.settle(external, &outgoing, outcome));
+            if !matches!(settled.await, Ok(Ok(()))) {
+                tracing::warn!(channel = %name, "the buttons of a message could not be taken away");
+            }
+        }
+    }
+
+    /// What a command line says.
+    async fn words(&self, words: &[&str]) -> Result<String, Refusal> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let (app, execute) = (self.app(), self.execute);
+        let said = tokio::task::spawn_blocking(move || execute(&app, &words)).await;
+        said.map_err(|error| Refusal::environment(error.to_string()))?.map_err(Refusal::user)
+    }
+
+    async fn execute(&self, command: Command) -> Result<Outcome, Refusal> {
+        let app = self.app();
+        let done = tokio::task::spawn_blocking(move || app.execute(command)).await;
+        done.map_err(|error| Refusal::environment(error.to_string()))?
+    }
+
+    fn app(&self) -> App {
+        self.handlers.app.get().with_service(Arc::new(self.handlers.clone()))
+    }
+}
+
+/// Hands on what is seen of a turn up to its end.
+async fn follow(turn: DefinitionId, mut live: broadcast::Receiver<Seen>, send: mpsc::UnboundedSender<Progress>) {
+    let mut calls: BTreeMap<String, String> = BTreeMap::new();
+    let mut letters = false;
+    loop {
+        let seen = match live.recv().await {
+            Ok(seen) if seen.turn == turn => seen.what,
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        let progress = match seen {
+            Sight::Letters(text) => {
+                letters = true;
+                Progress::Text(text)
+            }
+            // It came letter by letter.
+            Sight::Did(Observation::Said { .. }) if std::mem::take(&mut letters) => continue,
+            Sight::Did(Observation::Said { text }) => Progress::Text(text),
+            Sight::Did(Observation::ToolCall { call, tool, input }) => {
+                let label = label(&tool, &input);
+                calls.insert(call, label.clone());
+                Progress::Call { label }
+            }
+            Sight::Did(Observation::ToolDecided { call, allowed: false, reason }) => {
+                Progress::Refused { label: calls.remove(&call).unwrap_or_default(), reason }
+            }
+            Sight::Did(_) => continue,
+            Sight::Ended => Progress::Ended,
+        };
+        let is_last = progress == Progress::Ended;
+        if send.send(progress).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// A tool and its main argument: `Read notes/a.md`.
+fn label(tool: &str, input: &serde_json::Value) -> String {
+    const LONGEST: usize = 60;
+    const MAIN: &[&str] = &["file_path", "path", "command", "pattern", "url", "query", "description", "prompt", "text"];
+    let tool = tool.rsplit("__").next().unwrap_or(tool);
+    let argument = MAIN.iter().find_map(|name| input.get(name)?.as_str()).unwrap_or_default();
+    let argument = argument.lines().next().unwrap_or_default();
+    let argument = match argument.starts_with('/') {
+        true => {
+            let path = Path::new(argument).components().rev().take(2).collect::<Vec<_>>();
+            path.into_iter().rev().collect::<std::path::PathBuf>().to_string_lossy().into_owned()
+        }
+        false => argument.to_owned(),
+    };
+    let label = format!("{tool} {argument}");
+    match label.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &label[..end]),
+        None => label.trim_end().to_owned(),
+    }
+}
+
+/// The text of a message that is answered, above the answer.
+fn quote(text: &str) -> String {
+    let text = text.trim();
+    let cut = text.char_indices().nth(QUOTED).map_or(text.to_owned(), |(end, _)| format!("{}…", &text[..end]));
+    cut.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn with_hints(refusal: &Refusal) -> String {
+    std::iter::once(refusal.to_string()).chain(refusal.hints.iter().cloned()).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_named_in_a_few_words() {
+        for (tool, input, expect) in [
+            ("Read", json!({ "file_path": "/home/me/notes/a.md" }), "Read notes/a.md"),
+            ("Read", json!({ "file_path": "/a.md" }), "Read /a.md"),
+            ("Bash", json!({ "command": "git log\nrm -r x" }), "Bash git log"),
+            ("mcp__discord__ping_user", json!({ "text": "hi" }), "ping_user hi"),
+            ("Task", json!({}), "Task"),
+        ] {
+            assert_eq!(label(tool, &input), expect);
+        }
+        assert!(label("Bash", &json!({ "command": "é".repeat(100) })).chars().count() <= 61);
+    }
+
+    #[test]
+    fn what_is_answered_stands_above_the_answer() {
+        assert_eq!(quote("one\n\ntwo\n"), "> one\n>\n> two");
+        assert!(quote(&"é".repeat(600)).ends_with('…'));
+    }
+}

@@ -1,0 +1,284 @@
+//! Forks that the person talks in: conversations beside the main session, each until it is saved, reported or dropped.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::rows::{Columns, kind, ms};
+use super::{Journal, JournalError, JournalReader, RunId};
+use crate::agent::SessionId;
+use crate::definition::{DefinitionId, Kind};
+
+/// What becomes of a fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ForkEnd {
+    /// It becomes the main session.
+    Save,
+    /// A summary goes to the main session's next turn.
+    Report,
+    /// It is dropped.
+    Exit,
+}
+
+impl ForkEnd {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Save => "save",
+            Self::Report => "report",
+            Self::Exit => "exit",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        [Self::Save, Self::Report, Self::Exit].into_iter().find(|end| end.as_str() == word)
+    }
+}
+
+/// A fork as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ForkRecord {
+    /// Its id: `fork-1f0c9a2b`.
+    pub id: DefinitionId,
+    /// When it was opened.
+    pub opened: DateTime<Utc>,
+    /// What it is about, as the person said.
+    pub topic: Option<String>,
+    /// The run that it goes on from; `None`: the main session.
+    pub from_run: Option<RunId>,
+    /// How the main session stood when it was opened.
+    pub main: Option<String>,
+    /// The channel that it was opened on.
+    pub channel: Option<String>,
+    /// When the person said something in it last.
+    pub heard: DateTime<Utc>,
+    /// When the person was told that it is idle.
+    pub reminded: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub ended: Option<DateTime<Utc>>,
+    /// What became of it, or is to: a report is written before the end.
+    pub how: Option<ForkEnd>,
+}
+
+/// A conversation of a run's that can be gone on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resumable {
+    /// The run.
+    pub run: RunId,
+    /// Its definition's id.
+    pub id: DefinitionId,
+    /// Its definition's kind.
+    pub kind: Kind,
+    /// The client's id of the conversation.
+    pub session: SessionId,
+    /// The client's transcript of it.
+    pub transcript: PathBuf,
+    /// When the run ended.
+    pub ended: Option<DateTime<Utc>>,
+    /// The file's text when it fired.
+    pub definition: Option<String>,
+}
+
+const FORKS: &str = "SELECT id, opened, topic, from_run, main, channel, heard, reminded, ended, how FROM fork";
+
+impl Journal {
+    /// Records a fork that was opened.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn open_fork(&self, fork: ForkRecord) -> Result<(), JournalError> {
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached(
+                        "INSERT INTO fork (id, opened, topic, from_run, main, channel, heard)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    )?
+                    .execute(params![
+                        fork.id.as_str(),
+                        ms(fork.opened),
+                        fork.topic,
+                        fork.from_run.as_ref().map(RunId::as_str),
+                        fork.main,
+                        fork.channel,
+                        ms(fork.heard),
+                    ])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// A fork; `None`: there is none of this id.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn fork(&self, id: &DefinitionId) -> Result<Option<ForkRecord>, JournalError> {
+        let id = id.clone();
+        self.writer
+            .commit(move |connection| {
+                let mut query = connection.prepare_cached(&format!("{FORKS} WHERE id = ?1"))?;
+                query.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
+            })
+            .await
+    }
+
+    /// The forks that are open, the one in which the person said something last first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn open_forks(&self) -> Result<Vec<ForkRecord>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let mut query =
+                    connection.prepare_cached(&format!("{FORKS} WHERE ended IS NULL ORDER BY heard DESC, id"))?;
+                let mut rows = query.query([])?;
+                let mut found = Vec::new();
+                while let Some(row) = rows.next()? {
+                    found.push(read(row)?);
+                }
+                Ok(found)
+            })
+            .await
+    }
+
+    /// The person says something in a fork: it is not idle.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn heard_in_fork(&self, id: &DefinitionId) -> Result<(), JournalError> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached("UPDATE fork SET heard = ?2, reminded = NULL WHERE id = ?1")?
+                    .execute(params![id.as_str(), ms(clock.now())])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// The person was told that a fork is idle.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn reminded_of_fork(&self, id: &DefinitionId) -> Result<(), JournalError> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached("UPDATE fork SET reminded = ?2 WHERE id = ?1")?
+                    .execute(params![id.as_str(), ms(clock.now())])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Where a fork's conversation stands after its last turn; `None`: it has had none.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn last_of_fork(&self, id: &DefinitionId) -> Result<Option<Resumable>, JournalError> {
+        self.resumable(
+            "SELECT run FROM run JOIN occurrence o ON o.number = occurrence JOIN session s ON s.id = o.id
+             WHERE s.fork = ?1 AND transcript IS NOT NULL ORDER BY run.number DESC LIMIT 1",
+            id.to_string(),
+        )
+        .await
+    }
+
+    /// Where a run's conversation stands; `None`: it had none, or is not known any more.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn conversation_of(&self, run: &RunId) -> Result<Option<Resumable>, JournalError> {
+        self.resumable("SELECT ?1", run.to_string()).await
+    }
+
+    async fn resumable(&self, which: &'static str, of: String) -> Result<Option<Resumable>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let sql = format!(
+                    "SELECT r.run, o.id, o.kind, r.session, r.transcript, r.ended, t.text FROM run r
+                     JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text
+                     WHERE r.run = ({which}) AND r.transcript IS NOT NULL AND r.session IS NOT NULL"
+                );
+                let read = |row: &Row<'_>| -> Result<Resumable, JournalError> {
+                    Ok(Resumable {
+                        run: row.run("run")?,
+                        id: row.id("id")?,
+                        kind: kind(&row.get::<_, String>("kind")?)?,
+                        session: SessionId(row.get("session")?),
+                        transcript: row.path("transcript")?,
+                        ended: row.maybe_at("ended")?,
+                        definition: row.get("text")?,
+                    })
+                };
+                connection.prepare_cached(&sql)?.query_row([&of], |row| Ok(read(row))).optional()?.transpose()
+            })
+            .await
+    }
+
+    /// Nothing is to become of a fork yet: its report could not be written.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn keep_fork(&self, id: &DefinitionId) -> Result<(), JournalError> {
+        let id = id.clone();
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached("UPDATE fork SET how = NULL WHERE id = ?1 AND ended IS NULL")?
+                    .execute([id.as_str()])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Says what is to become of a fork that is open, and where `over`, that it is. Returns whether it was open and nothing
+    /// else was to become of it.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn end_fork(&self, id: &DefinitionId, how: ForkEnd, over: bool) -> Result<bool, JournalError> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                let ended = over.then(|| ms(clock.now()));
+                let changed = connection
+                    .prepare_cached(
+                        "UPDATE fork SET how = ?2, ended = ?3
+                         WHERE id = ?1 AND ended IS NULL AND (how IS NULL OR ?3 IS NOT NULL)",
+                    )?
+                    .execute(params![id.as_str(), how.as_str(), ended])?;
+                Ok(changed > 0)
+            })
+            .await
+    }
+}
+
+impl JournalReader {
+    /// The forks that are open, the one in which the person said something last first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn open_forks(&self) -> Result<Vec<ForkRecord>, JournalError> {
+        self.all(&format!("{FORKS} WHERE ended IS NULL ORDER BY heard DESC, id"), &[], read)
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<ForkRecord, JournalError> {
+    Ok(ForkRecord {
+        id: row.id("id")?,
+        opened: row.at("opened")?,
+        topic: row.get("topic")?,
+        from_run: row.get::<_, Option<String>>("from_run")?.map(RunId::new),
+        main: row.get("main")?,
+        channel: row.get("channel")?,
+        heard: row.at("heard")?,
+        reminded: row.maybe_at("reminded")?,
+        ended: row.maybe_at("ended")?,
+        how: row.get::<_, Option<String>>("how")?.as_deref().and_then(ForkEnd::of),
+    })
+}

@@ -1,0 +1,181 @@
+//! What the person has said and pressed by channels.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::outbox::{MESSAGE, read_message};
+use super::rows::ms;
+use super::{Journal, JournalError, JournalReader, Message};
+
+/// What has come in by a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeardBy {
+    /// The channel's name.
+    pub channel: String,
+    /// What its service calls the last message that was heard.
+    pub last: Option<String>,
+    /// How often others than the owner have said or pressed something.
+    pub strangers: u64,
+}
+
+impl Journal {
+    /// A message with what channels made of it; `None`: there is none of this number.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn sent_message(&self, number: i64) -> Result<Option<Message>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let sql = format!("SELECT {MESSAGE} FROM message m WHERE number = ?1");
+                one_message(connection, &sql, params![number])
+            })
+            .await
+    }
+
+    /// The newest message that a channel's service calls so.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn message_sent_as(&self, channel: &str, external: &str) -> Result<Option<Message>, JournalError> {
+        let (channel, external) = (channel.to_owned(), external.to_owned());
+        self.writer
+            .commit(move |connection| {
+                let sql = format!(
+                    "SELECT {MESSAGE} FROM message m JOIN delivery d ON d.message = m.number
+                     WHERE d.channel = ?1 AND d.external = ?2 ORDER BY m.number DESC LIMIT 1"
+                );
+                one_message(connection, &sql, params![channel, external])
+            })
+            .await
+    }
+
+    /// Where a message is: each channel that has delivered it, with what its service calls it.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn delivered_by(&self, message: i64) -> Result<Vec<(String, String)>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let mut query = connection.prepare_cached(
+                    "SELECT channel, external FROM delivery
+                     WHERE message = ?1 AND state = 'delivered' AND external IS NOT NULL ORDER BY channel",
+                )?;
+                let found = query.query_map([message], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(found.collect::<Result<_, _>>()?)
+            })
+            .await
+    }
+
+    /// Records that a button was pressed. Returns whether it is the first time.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn press(&self, message: i64, place: usize, channel: &str) -> Result<bool, JournalError> {
+        let (channel, clock) = (channel.to_owned(), self.clock.clone());
+        let place = i64::try_from(place).unwrap_or(i64::MAX);
+        self.writer
+            .commit(move |connection| {
+                let new = connection
+                    .prepare_cached(
+                        "INSERT OR IGNORE INTO press (message, place, at, channel) VALUES (?1, ?2, ?3, ?4)",
+                    )?
+                    .execute(params![message, place, ms(clock.now()), channel])?;
+                Ok(new > 0)
+            })
+            .await
+    }
+
+    /// Forgets that a button was pressed: what it was to do was not done.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn unpress(&self, message: i64, place: usize) -> Result<(), JournalError> {
+        let place = i64::try_from(place).unwrap_or(i64::MAX);
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached("DELETE FROM press WHERE message = ?1 AND place = ?2")?
+                    .execute(params![message, place])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// A channel's service calls the last message that was heard so.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn heard(&self, channel: &str, last: &str) -> Result<(), JournalError> {
+        let (channel, last) = (channel.to_owned(), last.to_owned());
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached(
+                        "INSERT INTO hearing (channel, last) VALUES (?1, ?2)
+                         ON CONFLICT (channel) DO UPDATE SET last = excluded.last",
+                    )?
+                    .execute([&channel, &last])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// What a channel's service calls the last message that was heard.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn last_heard(&self, channel: &str) -> Result<Option<String>, JournalError> {
+        let channel = channel.to_owned();
+        self.writer
+            .commit(move |connection| {
+                let mut query = connection.prepare_cached("SELECT last FROM hearing WHERE channel = ?1")?;
+                Ok(query.query_row([&channel], |row| row.get(0)).optional()?.flatten())
+            })
+            .await
+    }
+
+    /// Counts so much that others than the owner have said or pressed.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn count_strangers(&self, channel: &str, more: u64) -> Result<(), JournalError> {
+        let (channel, more) = (channel.to_owned(), i64::try_from(more).unwrap_or(i64::MAX));
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached(
+                        "INSERT INTO hearing (channel, strangers) VALUES (?1, ?2)
+                         ON CONFLICT (channel) DO UPDATE SET strangers = strangers + excluded.strangers",
+                    )?
+                    .execute(params![channel, more])?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+impl JournalReader {
+    /// What has come in by each channel, by its name.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn heard_by(&self) -> Result<Vec<HeardBy>, JournalError> {
+        self.all("SELECT channel, last, strangers FROM hearing ORDER BY channel", &[], |row| {
+            let strangers: i64 = row.get("strangers")?;
+            Ok(HeardBy {
+                channel: row.get("channel")?,
+                last: row.get("last")?,
+                strangers: u64::try_from(strangers).unwrap_or(0),
+            })
+        })
+    }
+}
+
+fn one_message(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> Result<Option<Message>, JournalError> {
+    let mut query = connection.prepare_cached(sql)?;
+    let mut rows = query.query(params)?;
+    rows.next()?.map(read_message).transpose()
+}

@@ -1,0 +1,362 @@
+//! Forks that the person talks in: how each is opened, which one a message belongs to, and its three ends.
+//!
+//! A fork of the main session has what the main session has. One that goes on with a job's conversation has that job's rules, and
+//! cannot become the main session: what the job has read would come with it.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::converse::Word;
+use super::spawn::Spawner;
+use crate::bot::main_session::MainSession;
+use crate::clock::Clock;
+use crate::definition::{DefinitionId, Kind};
+use crate::journal::{Button, ForkEnd, ForkRecord, Journal, Message, NewMessage, Rich, RunId};
+use crate::refusal::Refusal;
+
+/// So long after its run's end a job's conversation can be gone on with.
+const RESUMABLE: TimeDelta = TimeDelta::days(7);
+
+/// After so long without a word of the person's a fork is idle: first they are asked, then it ends.
+const IDLE: TimeDelta = TimeDelta::minutes(10);
+
+/// What the agent of a fork is told when its report is wanted.
+const WRITE_REPORT: &str = "[the conversation in this fork ends here] Write a report of it for the main session, in at most ten sentences: \
+what it was about, what was found and decided, what is still to be done. Your answer is the report; call no tools.";
+
+/// Opens and ends forks.
+#[derive(Clone)]
+pub struct Forks {
+    /// The record.
+    pub journal: Journal,
+    /// Starts turns.
+    pub spawner: Arc<Spawner>,
+    /// What forks are forks of.
+    pub main: MainSession,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// What was asked of a fork cannot be done as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It is over, or its report is being written. What the person is told.
+    Told(String),
+    /// The main session has moved on meanwhile: it is saved only if the person wants that all the same. What they are asked.
+    Confirm(String),
+}
+
+impl Forks {
+    /// Opens a fork of the main session, or of a run's conversation. The person is sent a card with its three ends.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub async fn open(
+        &self,
+        topic: Option<String>,
+        from_run: Option<RunId>,
+        channel: Option<String>,
+    ) -> Result<ForkRecord, Refusal> {
+        let token = agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()))?;
+        let now = self.clock.now();
+        let fork = ForkRecord {
+            id: DefinitionId::new(format!("fork-{}", &token[..8])),
+            opened: now,
+            topic: topic.map(|topic| topic.trim().to_owned()).filter(|topic| !topic.is_empty()),
+            from_run,
+            main: self.main.mark(),
+            channel,
+            heard: now,
+            reminded: None,
+            ended: None,
+            how: None,
+        };
+        self.journal.open_fork(fork.clone()).await?;
+        self.journal.message(card(&fork)).await?;
+        Ok(fork)
+    }
+
+    /// The fork that a message belongs to; `None`: the main session. `answers`: the message of ours that it answers.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub async fn of_message(&self, answers: Option<&Message>, channel: &str) -> Result<Option<ForkRecord>, Refusal> {
+        let open = self.journal.open_forks().await?;
+        let open = || open.iter().filter(|fork| fork.how.is_none());
+        let Some(message) = answers else {
+            return Ok(open().find(|fork| fork.channel.as_deref() == Some(channel)).cloned());
+        };
+        if let Some(fork) = self.fork_of(message).await? {
+            return Ok(open().find(|one| one.id == fork).cloned());
+        }
+        let Some(run) = &message.run else { return Ok(None) };
+        if let Some(fork) = open().find(|fork| fork.from_run.as_ref() == Some(run)) {
+            return Ok(Some(fork.clone()));
+        }
+        if !self.can_resume(run).await? {
+            return Ok(None);
+        }
+        let topic = message.id.as_ref().map(|id| format!("your answer to {id}"));
+        self.open(topic, Some(run.clone()), Some(channel.to_owned())).await.map(Some)
+    }
+
+    /// The fork that a message of ours comes from, or whose card it is.
+    async fn fork_of(&self, message: &Message) -> Result<Option<DefinitionId>, Refusal> {
+        let buttons = message.rich.iter().flat_map(|rich| &rich.buttons);
+        let by_button = buttons.filter_map(|button| Some(fork_action(&button.action)?.1)).next();
+        if by_button.is_some() {
+            return Ok(by_button);
+        }
+        match message.id.as_ref().filter(|id| id.is_turn()) {
+            Some(turn) => Ok(self.journal.session(turn).await?.and_then(|session| session.fork)),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a job's conversation can be gone on with: it was an agent's, of a job of the person's, and ended in the last week.
+    async fn can_resume(&self, run: &RunId) -> Result<bool, Refusal> {
+        let Some(found) = self.journal.conversation_of(run).await? else { return Ok(false) };
+        let recent = found.ended.is_some_and(|ended| self.clock.now() - ended < RESUMABLE);
+        let is_background = found.definition.as_ref().is_some_and(|text| {
+            let loaded = self.spawner.parsed(found.kind, &found.id, text);
+            loaded.is_some_and(|definition| definition.background().is_some())
+        });
+        Ok(recent && is_background && found.kind != Kind::Session && found.transcript.is_file())
+    }
+
+    /// A word of the person's in a fork.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub async fn heard(&self, fork: &ForkRecord) -> Result<(), Refusal> {
+        Ok(self.journal.heard_in_fork(&fork.id).await?)
+    }
+
+    /// Ends a fork: this one, or the one in which the person said something last. `anyway`: also if the main session has moved
+    /// on.
+    ///
+    /// # Errors
+    /// Why it goes on.
+    pub async fn end(&self, id: Option<&DefinitionId>, how: ForkEnd, anyway: bool) -> Result<Ended, Refusal> {
+        let open = self.journal.open_forks().await?;
+        let fork = match id {
+            Some(id) => {
+                open.into_iter().find(|fork| fork.id == *id).ok_or_else(|| Refusal::user("this fork is over"))?
+            }
+            None => open
+                .into_iter()
+                .next()
+                .ok_or_else(|| Refusal::user("there is no fork that is open").hint("`/fork TOPIC` opens one"))?,
+        };
+        if fork.how == Some(ForkEnd::Report) {
+            return Err(Refusal::user("its report is being written; the fork is over then"));
+        }
+        match how {
+            ForkEnd::Exit => {
+                self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
+                Ok(Ended::Told("The fork has ended. It was dropped: the main session knows nothing of it.".into()))
+            }
+            ForkEnd::Save => self.save(&fork, anyway).await,
+            ForkEnd::Report => {
+                if self.journal.last_of_fork(&fork.id).await?.is_none() {
+                    self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
+                    return Ok(Ended::Told(
+                        "The fork has ended. Nothing was said in it, so there is no report.".into(),
+                    ));
+                }
+                self.write_report(&fork).await?;
+                Ok(Ended::Told("The fork ends: its report is being written for the main session.".into()))
+            }
+        }
+    }
+
+    async fn save(&self, fork: &ForkRecord, anyway: bool) -> Result<Ended, Refusal> {
+        if fork.from_run.is_some() {
+            return Err(Refusal::user(
+                "this fork goes on with a job's conversation, and cannot become the main session: \
+                what the job has read would come with it",
+            )
+            .hint("end it with Report: the main session is told a summary"));
+        }
+        let Some(last) = self.journal.last_of_fork(&fork.id).await? else {
+            return Err(Refusal::user("nothing was said in this fork yet").hint("end it with Exit"));
+        };
+        if !anyway && self.main.mark() != fork.main {
+            return Ok(Ended::Confirm(
+                "The main session has gone on since this fork was opened. If the fork becomes the main session, what was said \
+                 there since is no part of it."
+                    .into(),
+            ));
+        }
+        self.main.replace(last.session, last.transcript).await?;
+        self.journal.end_fork(&fork.id, ForkEnd::Save, true).await?;
+        Ok(Ended::Told("The fork has ended. It was saved: it is the main session now.".into()))
+    }
+
+    async fn write_report(&self, fork: &ForkRecord) -> Result<(), Refusal> {
+        if !self.journal.end_fork(&fork.id, ForkEnd::Report, false).await? {
+            return Err(Refusal::user("this fork is over"));
+        }
+        let word = Word {
+            text: WRITE_REPORT.into(),
+            channel: fork.channel.clone(),
+            fork: Some(fork.id.clone()),
+            of_job: fork.from_run.clone(),
+            external: None,
+        };
+        if let Err(refusal) = self.spawner.say(word).await {
+            self.journal.keep_fork(&fork.id).await?;
+            return Err(refusal);
+        }
+        Ok(())
+    }
+
+    /// Asks about forks that are idle, and ends those that stay so.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written, or a report cannot be written now.
+    pub async fn look_after(&self) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let turns: Vec<Option<DefinitionId>> =
+            self.journal.open_sessions().await?.into_iter().map(|session| session.fork).collect();
+        for fork in self.journal.open_forks().await? {
+            let is_busy = turns.iter().flatten().any(|of| *of == fork.id);
+            match idleness(&fork, now) {
+                _ if is_busy => {}
+                // The turn that was to write it did not end well.
+                _ if fork.how.is_some() => self.journal.keep_fork(&fork.id).await?,
+                Idleness::None => {}
+                Idleness::Remind => {
+                    self.journal.message(reminder(&fork)).await?;
+                    self.journal.reminded_of_fork(&fork.id).await?;
+                }
+                Idleness::End => {
+                    self.end(Some(&fork.id), ForkEnd::Report, false).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Idleness {
+    None,
+    Remind,
+    End,
+}
+
+fn idleness(fork: &ForkRecord, now: DateTime<Utc>) -> Idleness {
+    match fork.reminded {
+        Some(reminded) if now - reminded >= IDLE => Idleness::End,
+        None if now - fork.heard >= IDLE => Idleness::Remind,
+        _ => Idleness::None,
+    }
+}
+
+/// The button's text and what it does, of each end that a fork can have.
+fn ends(fork: &ForkRecord) -> Vec<Button> {
+    let ends: &[(&str, &str)] = &[("Save", "save"), ("Report", "report"), ("Exit", "exit")];
+    let possible = ends.iter().filter(|(_, end)| *end != "save" || fork.from_run.is_none());
+    let button =
+        |(label, end): &(&str, &str)| Button { label: (*label).to_owned(), action: format!("fork:{end}:{}", fork.id) };
+    possible.map(button).collect()
+}
+
+/// `fork:save:fork-1f0c9a2b`, and `fork:save-anyway:…`.
+#[must_use]
+pub fn fork_action(action: &str) -> Option<(ForkAction, DefinitionId)> {
+    let (end, id) = action.strip_prefix("fork:")?.split_once(':')?;
+    let how = match end {
+        "save" => ForkAction { how: ForkEnd::Save, anyway: false },
+        "save-anyway" => ForkAction { how: ForkEnd::Save, anyway: true },
+        "report" => ForkAction { how: ForkEnd::Report, anyway: false },
+        "exit" => ForkAction { how: ForkEnd::Exit, anyway: false },
+        _ => return None,
+    };
+    Some((how, DefinitionId::new(id)))
+}
+
+/// What a button of a fork does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkAction {
+    /// The end.
+    pub how: ForkEnd,
+    /// Also if the main session has moved on.
+    pub anyway: bool,
+}
+
+/// The question whether a fork is to be saved although the main session has moved on.
+#[must_use]
+pub fn confirmation(id: &DefinitionId, channel: Option<String>, question: String) -> NewMessage {
+    let buttons = vec![
+        Button { label: "Save all the same".into(), action: format!("fork:save-anyway:{id}") },
+        Button { label: "Report instead".into(), action: format!("fork:report:{id}") },
+    ];
+    with_buttons("Save this fork?", question, buttons, channel)
+}
+
+fn card(fork: &ForkRecord) -> NewMessage {
+    let topic = fork.topic.as_ref().map(|topic| format!(": {topic}")).unwrap_or_default();
+    let save = if fork.from_run.is_none() { "Save makes it the main session, " } else { "" };
+    let text = format!(
+        "What you say here stays in the fork. {save}Report hands a summary to the main session, Exit drops it."
+    );
+    with_buttons(&format!("Fork{topic}"), text, ends(fork), fork.channel.clone())
+}
+
+fn reminder(fork: &ForkRecord) -> NewMessage {
+    let topic = fork.topic.as_deref().unwrap_or("without a topic");
+    let text =
+        "Nothing was said in it for 10 minutes. Say something to go on; in 10 minutes it ends with a report.".into();
+    with_buttons(&format!("Is the fork still needed? ({topic})"), text, ends(fork), fork.channel.clone())
+}
+
+fn with_buttons(title: &str, text: String, buttons: Vec<Button>, channel: Option<String>) -> NewMessage {
+    let whole = format!("{title}\n{text}");
+    let rich = Rich { title: title.to_owned(), description: text, buttons, ..Rich::default() };
+    NewMessage { channel, rich: Some(rich), ..NewMessage::of_service(whole) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_is_asked_about_once_and_then_ends() {
+        let at = |text: &str| -> DateTime<Utc> { text.parse().unwrap() };
+        let mut fork = ForkRecord {
+            id: DefinitionId::new("fork-1"),
+            opened: at("2026-11-21T09:00:00Z"),
+            topic: None,
+            from_run: None,
+            main: None,
+            channel: None,
+            heard: at("2026-11-21T09:00:00Z"),
+            reminded: None,
+            ended: None,
+            how: None,
+        };
+        assert_eq!(idleness(&fork, at("2026-11-21T09:09:59Z")), Idleness::None);
+        assert_eq!(idleness(&fork, at("2026-11-21T09:10:00Z")), Idleness::Remind);
+        fork.reminded = Some(at("2026-11-21T09:10:00Z"));
+        assert_eq!(idleness(&fork, at("2026-11-21T09:19:59Z")), Idleness::None);
+        assert_eq!(idleness(&fork, at("2026-11-21T09:20:00Z")), Idleness::End);
+    }
+
+    #[test]
+    fn the_buttons_of_a_fork_are_read_back() {
+        for (action, how, anyway) in [
+            ("fork:save:fork-1", ForkEnd::Save, false),
+            ("fork:save-anyway:fork-1", ForkEnd::Save, true),
+            ("fork:report:fork-1", ForkEnd::Report, false),
+            ("fork:exit:fork-1", ForkEnd::Exit, false),
+        ] {
+            assert_eq!(fork_action(action), Some((ForkAction { how, anyway }, DefinitionId::new("fork-1"))));
+        }
+        for action in ["fork:", "fork:save", "fork:merge:fork-1", "agent:fork:save:fork-1"] {
+            assert_eq!(fork_action(action), None, "{action}");
+        }
+    }
+}
