@@ -22,12 +22,15 @@ pub struct ChannelState {
     pub waiting: u64,
     /// Why it does not work, and since when.
     pub failing: Option<FailingChannel>,
+    /// How often others than the owner have written by it.
+    pub strangers: u64,
 }
 
 /// Every channel, in the order in which one takes over from another.
 pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
     let (config, journal) = (app.config()?, runs::open(app)?);
     let (failing, waiting) = (journal.failing_channels()?, journal.waiting_for_channels()?);
+    let heard = journal.heard_by()?;
     let state = |name: &str| ChannelState {
         name: name.to_owned(),
         kind: kind(name, &config),
@@ -35,6 +38,7 @@ pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
         critical: config.critical_channel.as_deref() == Some(name),
         waiting: waiting.iter().find(|(channel, _)| channel == name).map_or(0, |(_, count)| *count),
         failing: failing.iter().find(|failing| failing.name == name).cloned(),
+        strangers: heard.iter().find(|heard| heard.channel == name).map_or(0, |heard| heard.strangers),
     };
     Ok(config.channel_names().map(state).collect())
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{App, Outcome, jobs, runs};
 use crate::bot::budget::PingBudget;
 use crate::definition::DefinitionId;
-use crate::journal::{Delivery, Event, EventFilter, RunId, RunState};
+use crate::journal::{Delivery, Event, EventFilter, ForkEnd, RunId, RunState};
 use crate::policy::ToolLists;
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
@@ -32,6 +32,22 @@ pub enum ServiceCommand {
         text: String,
         /// Where the answer goes; `None`: to the default channel.
         channel: Option<String>,
+    },
+    /// Open a fork: a conversation beside the main session.
+    OpenFork {
+        /// What it is about.
+        topic: Option<String>,
+        /// Where the person talks in it.
+        channel: String,
+    },
+    /// End a fork.
+    EndFork {
+        /// Which; `None`: the one in which the person said something last.
+        fork: Option<DefinitionId>,
+        /// What becomes of it.
+        how: ForkEnd,
+        /// Save it also if the main session has moved on.
+        anyway: bool,
     },
     /// Begin a new conversation.
     BeginAnew,
@@ -99,6 +115,17 @@ pub enum ServiceReply {
         /// The turn that answers.
         turn: DefinitionId,
     },
+    /// [`ServiceCommand::OpenFork`].
+    ForkOpened {
+        /// The fork.
+        fork: DefinitionId,
+        /// The turn that answers its topic, where it has one.
+        turn: Option<DefinitionId>,
+    },
+    /// [`ServiceCommand::EndFork`]: it is over, or its report is being written. What the person is told.
+    ForkEnded(String),
+    /// [`ServiceCommand::EndFork`]: it is saved only if the person wants that all the same. Why.
+    ForkKept(String),
     /// [`ServiceCommand::BeginAnew`].
     BegunAnew,
     /// [`ServiceCommand::Pause`].

@@ -11,7 +11,7 @@ use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::definition::{Definition, DefinitionId, Kind, Problem};
-use crate::journal::{ConsecutiveFailures, FailingChannel, RunRecord};
+use crate::journal::{ConsecutiveFailures, FailingChannel, HeardBy, RunRecord};
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
 
@@ -41,6 +41,8 @@ pub struct Status {
     pub budget: PingBudget,
     /// Channels that do not deliver.
     pub failing_channels: Vec<FailingChannel>,
+    /// Channels by which others than the owner have written.
+    pub strangers: Vec<HeardBy>,
     /// Sockets of other programs that lead out of the sandbox.
     pub sockets: Vec<PathSocket>,
     /// The settings cannot be used: what is shown goes by the defaults.
@@ -115,6 +117,10 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         problems: loaded.problems,
         failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
+        strangers: match app.caller {
+            Caller::Person => journal.heard_by()?.into_iter().filter(|heard| heard.strangers > 0).collect(),
+            Caller::Run(_) => Vec::new(),
+        },
         failing_channels: match app.caller {
             Caller::Person => journal.failing_channels()?,
             Caller::Run(_) => Vec::new(),

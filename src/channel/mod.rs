@@ -108,7 +108,7 @@ impl From<&Message> for Outgoing {
             at: message.at,
             job: message.id.clone(),
             run: message.run.clone(),
-            title: rich.map(|rich| rich.title.clone()),
+            title: rich.map(|rich| rich.title.clone()).filter(|title| !title.is_empty()),
             text: message.text.clone(),
             urgency: message.urgency,
             buttons: buttons.iter().enumerate().map(button).collect(),

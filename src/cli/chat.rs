@@ -14,10 +14,11 @@ use super::args::Global;
 use super::output::{BAD, FAINT, Output, STRONG, paint};
 use super::render::{Chat, View};
 use super::{Cli, execute};
-use crate::app::{App, Command, Events, ServiceCommand};
+use crate::app::{App, Command, Events, Outcome, ServiceCommand, ServiceReply, another_answer};
 use crate::channel::terminal::plain_lines;
+use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
-use crate::journal::{Event, EventKind, RunId, RunState};
+use crate::journal::{Event, EventKind, ForkEnd, RunId, RunState};
 use crate::refusal::Refusal;
 
 /// What comes next.
@@ -39,6 +40,10 @@ const HELP: &str = "\
 /help       this help
 /history    what was said before
 /clear      begin a new conversation
+/fork TOPIC talk about something beside the conversation
+/save       make the fork the conversation (/save anyway: also if that has gone on)
+/report     end the fork: the conversation is told a summary
+/exit       end the fork and drop it
 /quit       leave (or Ctrl-D)
 /COMMAND    any command of ollim-bot: /next, /status, /runs show RUN, /fire ID
 Ctrl-C ends the answer that is going; a second one leaves.";
@@ -169,7 +174,7 @@ impl<'a> Conversation<'a> {
                 Next::Happened(event) => self.happened(&event),
                 Next::Typed(line) => match line.trim() {
                     "" => {}
-                    "/quit" | "/exit" => break,
+                    "/quit" => break,
                     line => self.typed(line),
                 },
             }
@@ -202,6 +207,11 @@ impl<'a> Conversation<'a> {
                 Ok(())
             }
             Some("history") => self.history(20),
+            Some(words) if words == "fork" || words.starts_with("fork ") => self.open_fork(&words[4..]),
+            Some("save") => self.end_fork(ForkEnd::Save, false),
+            Some("save anyway") => self.end_fork(ForkEnd::Save, true),
+            Some("report") => self.end_fork(ForkEnd::Report, false),
+            Some("exit") => self.end_fork(ForkEnd::Exit, false),
             Some("clear") => self
                 .app
                 .execute(Command::Service(ServiceCommand::BeginAnew))
@@ -211,6 +221,28 @@ impl<'a> Conversation<'a> {
         if let Err(refusal) = done {
             self.output.fail(&refusal);
         }
+    }
+
+    fn open_fork(&mut self, topic: &str) -> Result<(), Refusal> {
+        let topic = Some(topic.trim().to_owned()).filter(|topic| !topic.is_empty());
+        let command = ServiceCommand::OpenFork { topic, channel: TERMINAL.to_owned() };
+        match self.app.execute(Command::Service(command))? {
+            Outcome::Service(ServiceReply::ForkOpened { turn, .. }) => self.open.extend(turn),
+            _ => return Err(another_answer()),
+        }
+        Ok(())
+    }
+
+    fn end_fork(&mut self, how: ForkEnd, anyway: bool) -> Result<(), Refusal> {
+        match self.app.execute(Command::Service(ServiceCommand::EndFork { fork: None, how, anyway }))? {
+            Outcome::Service(ServiceReply::ForkEnded(text)) => self.output.line(paint(FAINT, &text)),
+            Outcome::Service(ServiceReply::ForkKept(question)) => {
+                self.output.line(question);
+                self.output.line(paint(FAINT, "`/save anyway` saves it all the same, `/report` hands over a summary"));
+            }
+            _ => return Err(another_answer()),
+        }
+        Ok(())
     }
 
     /// A command of the command line's.

@@ -20,9 +20,10 @@ use crate::bot::main_session::MainSession;
 use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
 use crate::definition::DefinitionId;
-use crate::journal::{Delivery, DeliveryState, Event, EventFilter, Journal, JournalError, NewMessage};
+use crate::journal::{Delivery, DeliveryState, Event, EventFilter, ForkRecord, Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
 use crate::run::converse::Word;
+use crate::run::forks::{Ended, Forks};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::Schedule;
@@ -53,6 +54,8 @@ pub struct Handlers {
     pub client: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
     /// What can be asked, by the settings in force.
     pub app: AppInForce,
+    /// Conversations beside the main session.
+    pub forks: Forks,
     /// What is seen of turns.
     pub live: LiveTurns,
     /// Who sits at a terminal and talks.
@@ -124,8 +127,22 @@ impl Handler for Handlers {
                 Err(error) => Err(refused(&error)),
             },
             ServiceCommand::Say { text, channel } => {
-                let turn = self.say(Word { text, channel, ..Word::default() }).await?;
+                let fork = match &channel {
+                    Some(channel) => self.forks.of_message(None, channel).await?,
+                    None => None,
+                };
+                let turn = self.say_in(fork.as_ref(), text, channel, None).await?;
                 Ok(ServiceReply::Heard { turn })
+            }
+            ServiceCommand::OpenFork { topic, channel } => {
+                let (fork, turn) = self.open_fork(topic, &channel).await?;
+                Ok(ServiceReply::ForkOpened { fork: fork.id, turn })
+            }
+            ServiceCommand::EndFork { fork, how, anyway } => {
+                Ok(match self.forks.end(fork.as_ref(), how, anyway).await? {
+                    Ended::Told(text) => ServiceReply::ForkEnded(text),
+                    Ended::Confirm(question) => ServiceReply::ForkKept(question),
+                })
             }
             ServiceCommand::BeginAnew => {
                 self.main.begin_anew().await?;
@@ -164,7 +181,7 @@ impl Handler for Handlers {
 
 impl Handlers {
     /// Has a word of the person's answered.
-    pub(super) async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
+    async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
         let client = (self.client)();
         let why = client.why;
         let delivers = || format!("jobs are delivered as they are written ({why})");
@@ -174,6 +191,34 @@ impl Handlers {
         let turn = self.spawner.say(word).await?;
         self.main.hear(self.clock.now());
         Ok(turn)
+    }
+
+    /// Has a word of the person's answered in a fork, or in the main session. `external`: what its channel's service calls it.
+    pub(super) async fn say_in(
+        &self,
+        fork: Option<&ForkRecord>,
+        text: String,
+        channel: Option<String>,
+        external: Option<String>,
+    ) -> Result<DefinitionId, Refusal> {
+        if let Some(fork) = fork {
+            self.forks.heard(fork).await?;
+        }
+        let (fork, of_job) = (fork.map(|fork| fork.id.clone()), fork.and_then(|fork| fork.from_run.clone()));
+        self.say(Word { text, channel, external, fork, of_job }).await
+    }
+
+    /// Opens a fork of the main session. The turn that answers its topic, where it has one.
+    pub(super) async fn open_fork(
+        &self,
+        topic: Option<String>,
+        channel: &str,
+    ) -> Result<(ForkRecord, Option<DefinitionId>), Refusal> {
+        let fork = self.forks.open(topic, None, Some(channel.to_owned())).await?;
+        let Some(topic) = &fork.topic else { return Ok((fork, None)) };
+        let text = format!("[a fork of the conversation begins here] {topic}");
+        let turn = self.say_in(Some(&fork), text, Some(channel.to_owned()), None).await?;
+        Ok((fork, Some(turn)))
     }
 
     async fn test_channel(&self, name: String) -> Result<ServiceReply, Refusal> {

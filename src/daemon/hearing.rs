@@ -20,8 +20,7 @@ use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said
 use crate::definition::DefinitionId;
 use crate::journal::{ForkEnd, Message, RunFilter};
 use crate::refusal::Refusal;
-use crate::run::converse::Word;
-use crate::run::forks::{self, Ended, Forks, fork_action};
+use crate::run::forks::{self, Ended, fork_action};
 
 /// Executes a command line of the person's and returns what it says. `Err`: it was not done, and why. Called on blocking threads.
 pub type ExecuteWords = fn(&App, &[String]) -> Result<String, String>;
@@ -38,7 +37,6 @@ const STRANGERS: usize = 1000;
 /// The service's ear.
 pub(super) struct ServiceHearing {
     pub handlers: Handlers,
-    pub forks: Forks,
     pub channels: BTreeMap<String, Arc<dyn Channel>>,
     pub execute: ExecuteWords,
     /// Strangers that have been told that they are none of the bot's: channel and name.
@@ -84,7 +82,7 @@ impl ServiceHearing {
             Some(external) => journal.message_sent_as(channel, external).await?,
             None => None,
         };
-        let fork = self.forks.of_message(answered.as_ref(), channel).await?;
+        let fork = self.handlers.forks.of_message(answered.as_ref(), channel).await?;
         let mut text = String::new();
         // A job's conversation holds its message already.
         let in_context = fork.is_some() && answered.as_ref().is_some_and(|message| message.run.is_some());
@@ -92,21 +90,11 @@ impl ServiceHearing {
             text = format!("{}\n\n", quote(&quoted));
         }
         text.push_str(said.text.trim());
-        let work = self.forks.spawner.home.work();
+        let work = self.handlers.forks.spawner.home.work();
         let files = said.files;
         let listed = tokio::task::spawn_blocking(move || received::keep(&work, &files)).await;
         text.push_str(&listed.map_err(|error| Refusal::environment(error.to_string()))?);
-        if let Some(fork) = &fork {
-            self.forks.heard(fork).await?;
-        }
-        let word = Word {
-            text,
-            channel: Some(channel.to_owned()),
-            external: said.id.clone(),
-            of_job: fork.as_ref().and_then(|fork| fork.from_run.clone()),
-            fork: fork.map(|fork| fork.id),
-        };
-        let turn = self.handlers.say(word).await?;
+        let turn = self.handlers.say_in(fork.as_ref(), text, Some(channel.to_owned()), said.id.clone()).await?;
         if let Some(id) = &said.id {
             journal.heard(channel, id).await?;
         }
@@ -159,22 +147,12 @@ impl ServiceHearing {
 
     /// A button of an agent's: what it says is a turn of the conversation that it comes from.
     async fn chosen(&self, channel: &str, prompt: &str, message: &Message) -> Result<Response, Refusal> {
-        let fork = self.forks.of_message(Some(message), channel).await?;
+        let fork = self.handlers.forks.of_message(Some(message), channel).await?;
         let said = match &fork {
-            Some(fork) => {
-                self.forks.heard(fork).await?;
-                format!("[button] {prompt}")
-            }
+            Some(_) => format!("[button] {prompt}"),
             None => format!("{}\n\n[button] {prompt}", quote(&message.text)),
         };
-        let word = Word {
-            text: said,
-            channel: Some(channel.to_owned()),
-            external: None,
-            of_job: fork.as_ref().and_then(|fork| fork.from_run.clone()),
-            fork: fork.map(|fork| fork.id),
-        };
-        self.handlers.say(word).await.map(Response::Turn)
+        self.handlers.say_in(fork.as_ref(), said, Some(channel.to_owned()), None).await.map(Response::Turn)
     }
 
     async fn end_fork(
@@ -184,7 +162,7 @@ impl ServiceHearing {
         anyway: bool,
         channel: &str,
     ) -> Result<Response, Refusal> {
-        match self.forks.end(fork, how, anyway).await? {
+        match self.handlers.forks.end(fork, how, anyway).await? {
             Ended::Told(text) => Ok(Response::Done(text)),
             Ended::Confirm(question) => {
                 let newest = self.handlers.journal.open_forks().await?.into_iter().next().map(|fork| fork.id);
@@ -220,15 +198,9 @@ impl ServiceHearing {
             }
             Does::Interrupt => self.interrupt().await.map(Response::Text),
             Does::Fork => {
-                let topic = argument.map(str::to_owned);
-                let fork = self.forks.open(topic, None, Some(channel.to_owned())).await?;
-                let Some(topic) = &fork.topic else {
-                    return Ok(Response::Text("The fork is open. What you say next stays in it.".into()));
-                };
-                let text = format!("[a fork of the conversation begins here] {topic}");
-                let word =
-                    Word { text, channel: Some(channel.to_owned()), fork: Some(fork.id.clone()), ..Word::default() };
-                self.handlers.say(word).await.map(Response::Turn)
+                let (_, turn) = self.handlers.open_fork(argument.map(str::to_owned), channel).await?;
+                let opened = || Response::Text("The fork is open. What you say next stays in it.".into());
+                Ok(turn.map_or_else(opened, Response::Turn))
             }
             Does::EndFork(how) => match self.end_fork(None, how, false, channel).await? {
                 Response::Done(text) => Ok(Response::Text(text)),

@@ -246,6 +246,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         status,
         app,
         chats,
+        forks: forks.clone(),
         live,
         journal: journal.clone(),
         client: client_status,
@@ -253,7 +254,6 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     };
     let hearing = Arc::new(ServiceHearing {
         handlers: handlers.clone(),
-        forks: forks.clone(),
         channels: listened.clone(),
         execute: execute_words,
         told: Mutex::default(),

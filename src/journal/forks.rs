@@ -73,8 +73,8 @@ pub struct Resumable {
     pub kind: Kind,
     /// The client's id of the conversation.
     pub session: SessionId,
-    /// The client's transcript of it.
-    pub transcript: PathBuf,
+    /// The client's transcript of it, once the run has ended.
+    pub transcript: Option<PathBuf>,
     /// When the run ended.
     pub ended: Option<DateTime<Utc>>,
     /// The file's text when it fired.
@@ -202,7 +202,7 @@ impl Journal {
                 let sql = format!(
                     "SELECT r.run, o.id, o.kind, r.session, r.transcript, r.ended, t.text FROM run r
                      JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text
-                     WHERE r.run = ({which}) AND r.transcript IS NOT NULL AND r.session IS NOT NULL"
+                     WHERE r.run = ({which}) AND r.session IS NOT NULL"
                 );
                 let read = |row: &Row<'_>| -> Result<Resumable, JournalError> {
                     Ok(Resumable {
@@ -210,7 +210,7 @@ impl Journal {
                         id: row.id("id")?,
                         kind: kind(&row.get::<_, String>("kind")?)?,
                         session: SessionId(row.get("session")?),
-                        transcript: row.path("transcript")?,
+                        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
                         ended: row.maybe_at("ended")?,
                         definition: row.get("text")?,
                     })

@@ -75,6 +75,16 @@ impl NewMessage {
         Self { text: text.into(), ..Self::default() }
     }
 
+    /// The same with buttons below it: what stands on each, and what it does.
+    #[must_use]
+    pub fn with_buttons(mut self, buttons: &[(&str, &str)]) -> Self {
+        if !buttons.is_empty() {
+            let button = |(label, action): &(&str, &str)| Button { label: (*label).into(), action: (*action).into() };
+            self.rich.get_or_insert_default().buttons.extend(buttons.iter().map(button));
+        }
+        self
+    }
+
     /// What a definition's own run has to say, or the service has of that run.
     #[must_use]
     pub fn of_run(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {

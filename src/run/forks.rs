@@ -117,12 +117,14 @@ impl Forks {
     /// Whether a job's conversation can be gone on with: it was an agent's, of a job of the person's, and ended in the last week.
     async fn can_resume(&self, run: &RunId) -> Result<bool, Refusal> {
         let Some(found) = self.journal.conversation_of(run).await? else { return Ok(false) };
-        let recent = found.ended.is_some_and(|ended| self.clock.now() - ended < RESUMABLE);
+        // One that is going is waited for.
+        let is_recent = found.ended.is_none_or(|ended| self.clock.now() - ended < RESUMABLE);
+        let is_there = found.ended.is_none() || found.transcript.is_some_and(|transcript| transcript.is_file());
         let is_background = found.definition.as_ref().is_some_and(|text| {
             let loaded = self.spawner.parsed(found.kind, &found.id, text);
             loaded.is_some_and(|definition| definition.background().is_some())
         });
-        Ok(recent && is_background && found.kind != Kind::Session && found.transcript.is_file())
+        Ok(is_recent && is_background && found.kind != Kind::Session && is_there)
     }
 
     /// A word of the person's in a fork.
@@ -189,7 +191,8 @@ impl Forks {
                     .into(),
             ));
         }
-        self.main.replace(last.session, last.transcript).await?;
+        let gone = || Refusal::environment("the client's transcript of this fork is not there any more");
+        self.main.replace(last.session, last.transcript.ok_or_else(gone)?).await?;
         self.journal.end_fork(&fork.id, ForkEnd::Save, true).await?;
         Ok(Ended::Told("The fork has ended. It was saved: it is the main session now.".into()))
     }

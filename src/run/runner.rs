@@ -40,7 +40,7 @@ use crate::config::{Config, SandboxChoice};
 use crate::definition::{self, Background, Definition, DefinitionId, JobClient, Kind, Mode, Thinking, Trigger};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
-use crate::journal::{ForkEnd, ForkRecord, Journal, PendingUpdates};
+use crate::journal::{ForkEnd, ForkRecord, Journal, PendingUpdates, RunId};
 use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
 use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
@@ -414,13 +414,28 @@ impl Runner {
     /// A copy of what a fork's next turn goes on from: its last turn, or what it was opened on.
     async fn copy_of_fork(&self, fork: &ForkRecord, run_dir: &Path) -> Result<Option<PathBuf>, Refusal> {
         let last = match (self.journal.last_of_fork(&fork.id).await?, &fork.from_run) {
-            (None, Some(run)) => self.journal.conversation_of(run).await?,
+            (None, Some(run)) => {
+                self.until_over(run).await;
+                self.journal.conversation_of(run).await?
+            }
             (last, _) => last,
         };
-        match last {
-            Some(last) => copy_transcript(&last.transcript, run_dir).map_err(not_copied),
+        match last.and_then(|last| last.transcript) {
+            Some(transcript) => copy_transcript(&transcript, run_dir).map_err(not_copied),
             None if fork.from_run.is_some() => Ok(None),
             None => self.bot.main.snapshot(run_dir).map_err(not_copied),
+        }
+    }
+
+    /// Waits for the end of a run that may be going.
+    async fn until_over(&self, run: &RunId) {
+        let mut activity = self.schedule.activity();
+        loop {
+            activity.mark_unchanged();
+            let is_going = self.schedule.snapshot(0).await.active.iter().any(|active| active.run == *run);
+            if !is_going || activity.changed().await.is_err() {
+                return;
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use super::job::class_word;
 use super::missed::moment;
 use super::retry;
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
-use crate::definition::Definition;
+use crate::definition::{Definition, Kind};
 use crate::journal::{After, ConsecutiveFailures, Finish, NewMessage, RunId, RunState};
 
 /// All that decides besides the report.
@@ -37,6 +37,10 @@ pub(super) struct Attempted<'a> {
 /// How long until a job that found no login tries again; the dispatcher lets no other one try meanwhile.
 pub(super) const LOGIN_PROBE: Duration = Duration::from_secs(300);
 
+/// What stands below a reminder, and what each button does.
+const REMINDER_BUTTONS: &[(&str, &str)] =
+    &[("Done", "done"), ("10 min", "snooze:10m"), ("1 h", "snooze:1h"), ("Tomorrow", "snooze:1d")];
+
 const BY_A_PERSON: &str = "a person ended it";
 
 /// Why an occurrence was cancelled. `failure`: why its last attempt had failed.
@@ -60,9 +64,18 @@ pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Fini
     if let Some(client) = report.client {
         (finish.client, finish.client_version) = (Some(client.name.to_owned()), client.version);
     }
-    let messages = report.messages.into_iter().map(|text| message(attempted, text));
+    let buttons = buttons_of(attempted.definition);
+    let messages = report.messages.into_iter().map(|text| message(attempted, text).with_buttons(buttons));
     finish.messages.splice(0..0, messages);
     finish
+}
+
+/// What stands below what a definition's own run says. A reminder of the main session's comes back until it is enough.
+pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'static str)] {
+    match definition.kind() {
+        Kind::Reminder if definition.background().is_none() => REMINDER_BUTTONS,
+        _ => &[],
+    }
 }
 
 fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
@@ -152,7 +165,7 @@ fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
     };
     let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert);
     finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
-    finish.messages.extend(text.map(|text| message(attempted, text)));
+    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(&[("Why?", "why")])));
 }
 
 fn message(attempted: &Attempted<'_>, text: String) -> NewMessage {

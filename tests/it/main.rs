@@ -65,6 +65,7 @@ mod skills;
 mod spawning;
 mod storm;
 mod system_prompt;
+mod talk;
 mod troubleshooting;
 mod turn_ends;
 mod unprivileged;

@@ -33,4 +33,13 @@ pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) 
         rows.push(vec![Cell::new(&channel.name, STRONG), channel.kind.into(), uses.into(), waiting.into(), state]);
     }
     output.table(&rows);
+    for channel in channels.iter().filter(|channel| channel.strangers > 0) {
+        output.line(strangers(&channel.name, channel.strangers));
+    }
+}
+
+/// What others than the owner have written by a channel.
+pub(super) fn strangers(channel: &str, count: u64) -> String {
+    let messages = if count == 1 { "1 message came" } else { &format!("{count} messages came") };
+    format!("{channel}: {messages} from strangers; nothing was done")
 }

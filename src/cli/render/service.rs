@@ -43,6 +43,8 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
             format!("session {session} has its tool policy from now on")
         }
         ServiceReply::Heard { turn } => format!("the bot answers in {turn}"),
+        ServiceReply::ForkOpened { fork, .. } => format!("{fork} is open"),
+        ServiceReply::ForkEnded(text) | ServiceReply::ForkKept(text) => text.clone(),
         ServiceReply::BegunAnew => "a new conversation begins".into(),
         ServiceReply::BudgetSet(budget) => format!("{} pings left", budget.left()),
         ServiceReply::ChannelTested { name, delivery } => {

@@ -60,6 +60,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "client": service.map(|service| &service.client),
         "channel": service.map(|service| &service.channel),
         "failing_channels": status.failing_channels,
+        "strangers": status.strangers.iter().map(|heard| json!({ "channel": heard.channel, "messages": heard.strangers })).collect::<Vec<_>>(),
         "sandbox": service.map(|service| &service.sandbox),
         "sockets": status.sockets,
         "need_agent": status.need_agent,
@@ -122,6 +123,9 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
                 fact("", Cell::new(untested, WARN));
             }
             fact("channel", service.channel.as_str().into());
+            for heard in &status.strangers {
+                fact("", Cell::new(super::channels::strangers(&heard.channel, heard.strangers), WARN));
+            }
             for failing in &status.failing_channels {
                 let since = times::relative(failing.since, now);
                 let words = format!("{}: does not deliver ({since}): {}", plain(&failing.name), plain(&failing.error));

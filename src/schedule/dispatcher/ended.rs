@@ -2,7 +2,7 @@
 
 use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Stage};
 use super::super::command::CancelError;
-use super::super::conclusion::{Attempted, conclude, given_up};
+use super::super::conclusion::{Attempted, buttons_of, conclude, given_up};
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
@@ -33,7 +33,8 @@ impl Dispatcher {
         // A turn of the main session, or of a fork: its answer is for the person, and is in the same commit as its outcome.
         if (running.foreground || running.definition.id.is_turn()) && finish.state == RunState::Completed {
             let answer = finish.answer.clone().filter(|answer| !answer.trim().is_empty());
-            finish.messages.extend(answer.map(|text| NewMessage::of_run(&active.run, &running.definition, text)));
+            let message = |text| NewMessage::of_run(&active.run, &running.definition, text);
+            finish.messages.extend(answer.map(|text| message(text).with_buttons(buttons_of(&running.definition))));
         }
         match login {
             Some(false) if finish.class.is_some() => self.login_is_missing(number, &mut finish),

@@ -1,0 +1,259 @@
+//! Talking with the bot by a channel, through the bridge that `command` with `keep: true` is: messages, replies, buttons,
+//! commands and forks, on the real client.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client::{self, executable};
+use crate::support::messages_api::{MessagesApi, Reply, Request};
+use crate::support::wait;
+
+/// Hands the test's lines to the service, and delivers whatever it is given, as `m-NUMBER`.
+const BRIDGE: &str = r#"#!/usr/bin/env python3
+import json, os, sys, threading, time
+def say():
+    seen = int(open("seen").read()) if os.path.exists("seen") else 0
+    while True:
+        try:
+            lines = open("in").read().splitlines(keepends=True)
+        except FileNotFoundError:
+            lines = []
+        whole = [line for line in lines if line.endswith("\n")]
+        for line in whole[seen:]:
+            print(line, end="", flush=True)
+        seen = len(whole)
+        open("seen", "w").write(str(seen))
+        time.sleep(0.05)
+threading.Thread(target=say, daemon=True).start()
+for line in sys.stdin:
+    message = json.loads(line)
+    open("got", "a").write(line)
+    if "number" in message:
+        print(json.dumps({"delivered": message["number"], "message": "m-%d" % message["number"]}), flush=True)
+"#;
+
+/// A person on the phone, with the number 7.
+struct Phone<'a> {
+    bot: &'a TestBot,
+    service: &'a Service<'a>,
+}
+
+fn bot(api: &MessagesApi) -> TestBot {
+    let bot = TestBot::with_client(&client::real(), api.url());
+    executable(&bot.path("bin/bridge"), BRIDGE);
+    bot.write(
+        "config.yaml",
+        "channels:\n  phone: { kind: command, command: [bridge], keep: true, owner: 7 }\ndefault_channel: phone\n",
+    );
+    bot
+}
+
+impl Phone<'_> {
+    fn write(&self, line: &Value) {
+        let path = self.bot.path("state/channels/phone/in");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    fn say(&self, text: &str) {
+        self.write(&json!({ "said": text, "by": 7 }));
+    }
+
+    /// Everything that the bridge was given.
+    fn got(&self) -> Vec<Value> {
+        let text = self.bot.read("state/channels/phone/got").unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The first message or notice that holds `text`.
+    #[track_caller]
+    fn hears(&self, text: &str) -> Value {
+        let holds =
+            |one: &Value| one["text"].as_str().or(one["notice"].as_str()).is_some_and(|said| said.contains(text));
+        let shown = || format!("{:#?}\n{}", self.got(), self.service.said());
+        wait::until(&format!("the phone hears {text:?}"), || self.got().into_iter().find(holds), shown)
+    }
+
+    #[track_caller]
+    fn presses(&self, message: &Value, label: &str) {
+        let buttons = message["buttons"].as_array().unwrap();
+        let button = buttons.iter().find(|button| button["label"] == label).unwrap_or_else(|| panic!("{message:#}"));
+        self.write(&json!({ "pressed": button["id"], "by": 7 }));
+    }
+}
+
+/// What the model was told in all messages of a request.
+fn told(request: &Request) -> String {
+    request.body["messages"].to_string()
+}
+
+#[test]
+fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
+    let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
+    let bot = bot(&api);
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.write(&json!({ "said": "Who is it?", "by": 8, "id": "a0" }));
+    phone.write(&json!({ "said": "Hello?", "by": "8" }));
+    phone.write(&json!({ "pressed": "1:0", "by": 8 }));
+    for _ in 0..2 {
+        phone.write(&json!({ "said": "Good morning.", "by": 7, "id": "a1" }));
+    }
+    phone.hears("answer 1");
+    phone.say("And again.");
+    phone.hears("answer 2");
+    assert_eq!(api.requests().len(), 2, "the same message is one turn");
+    let got = phone.got();
+    let notices: Vec<&Value> = got.iter().filter(|one| one["notice"].is_string()).collect();
+    assert_eq!(notices.len(), 1, "a stranger is told once: {got:#?}");
+    assert_eq!(notices[0]["to"], "8");
+    let status = bot.ok(["channels"]);
+    assert!(status.contains("3 messages came from strangers"), "{status}");
+
+    // What was said while nobody looked is answered after the next start, once.
+    service.kill();
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("/next");
+    assert!(phone.hears("nothing is coming")["notice"].is_string());
+    phone.say("/fire");
+    phone.hears("`/fire` needs a job");
+    phone.say("/nothing of the kind");
+    phone.hears("answer 3");
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call("mcp__discord__ping_user", json!({ "message": "Dinner at eight?" })),
+        1 => Reply::say("I have asked."),
+        2 => Reply::bash("touch made"),
+        3 => Reply::say("I may not do that."),
+        _ => Reply::say("Until then."),
+    });
+    let bot = bot(&api);
+    bot.write(
+        "reminders/dinner.md",
+        &reminder(
+            now(),
+            "background: true\nisolated: true\nallowed_tools: ['Bash(ls *)', mcp__discord__ping_user]\n",
+            "Ask.",
+        ),
+    );
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    let question = phone.hears("Dinner at eight?");
+    phone.write(&json!({ "said": "Yes. Write it down.", "by": 7, "reply_to": format!("m-{}", question["number"]) }));
+    phone.hears("I may not do that.");
+    let last = told(&api.last());
+    assert!(last.contains("Dinner at eight?") && last.contains("Yes. Write it down."), "{last}");
+    assert!(!last.contains("> Dinner"), "the conversation holds it already: {last}");
+    assert!(!bot.path("work/made").exists(), "the job's rules hold on");
+    assert_eq!(api.last().tools(), ["Bash"]);
+    let card = phone.hears("Fork: your answer to dinner");
+    let labels: Vec<&str> =
+        card["buttons"].as_array().unwrap().iter().map(|one| one["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["Report", "Exit"], "what a job has read does not become the main session");
+
+    // What follows belongs to the fork until it is over.
+    phone.say("See you.");
+    phone.hears("Until then.");
+    assert!(told(&api.last()).contains("Dinner at eight?"));
+    phone.presses(&card, "Exit");
+    phone.hears("It was dropped");
+    phone.say("What was that about?");
+    service.until("the main session is asked", || api.last().mentions("What was that about?").then_some(()));
+    assert!(!told(&api.last()).contains("Dinner at eight?"), "{}", told(&api.last()));
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn a_fork_is_saved_reported_or_dropped() {
+    let api = MessagesApi::answering(|request| {
+        Reply::say(&format!("({})", request.last_text().lines().last().unwrap_or_default()))
+    });
+    let bot = bot(&api);
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("my name is Ada");
+    phone.hears("(my name is Ada)");
+    phone.say("/fork the garden");
+    phone.hears("the garden)");
+    let card = phone.hears("Fork: the garden");
+    phone.say("roses then");
+    phone.hears("(roses then)");
+    let last = told(&api.last());
+    assert!(last.contains("my name is Ada") && last.contains("the garden"), "a fork knows the conversation: {last}");
+    phone.presses(&card, "Save");
+    phone.hears("it is the main session now");
+    phone.say("after saving");
+    phone.hears("(after saving)");
+    assert!(told(&api.last()).contains("roses then"), "{}", told(&api.last()));
+
+    // The main session moves on meanwhile: saving asks first.
+    phone.say("/fork taxes");
+    let card = phone.hears("Fork: taxes");
+    phone.hears("taxes)");
+    bot.ok(["chat", "said at the desk"]);
+    phone.presses(&card, "Save");
+    let question = phone.hears("Save this fork?");
+    phone.presses(&question, "Report instead");
+    phone.hears("The fork has ended. The main session is told this report");
+    phone.say("what do you know");
+    phone.hears("(what do you know)");
+    let last = told(&api.last());
+    assert!(
+        last.contains("said at the desk") && last.contains("call no tools"),
+        "the report is among the updates: {last}"
+    );
+    phone.presses(&card, "Exit");
+    phone.hears("this fork is over");
+
+    // A fork outlives the service.
+    phone.say("/fork holidays");
+    phone.hears("holidays)");
+    service.kill();
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("by train");
+    phone.hears("(by train)");
+    assert!(told(&api.last()).contains("holidays"), "{}", told(&api.last()));
+    phone.say("/exit");
+    phone.hears("It was dropped");
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn an_agents_button_is_a_turn_once() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call(
+            "mcp__discord__discord_embed",
+            json!({ "title": "Bins", "description": "Green or black?", "buttons": [{ "label": "Green", "action": "agent:it is the green one" }] }),
+        ),
+        1 => Reply::say("Asked."),
+        _ => Reply::say("Green it is."),
+    });
+    let bot = bot(&api);
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("ask me about the bins");
+    let question = phone.hears("Green or black?");
+    phone.hears("Asked.");
+    phone.presses(&question, "Green");
+    phone.hears("Green it is.");
+    assert!(told(&api.last()).contains("[button] it is the green one"), "{}", told(&api.last()));
+    phone.presses(&question, "Green");
+    phone.hears("pressed already");
+    phone.write(&json!({ "pressed": "999:0", "by": 7 }));
+    phone.hears("of no use any more");
+    service.stop();
+    bot.until_nothing_is_left();
+}
