@@ -12,13 +12,16 @@ use super::worker::Worker;
 use super::{Channel, OpenChats};
 use crate::clock::Clock;
 use crate::config::{CONSOLE, Config, TERMINAL};
-use crate::journal::{Journal, JournalError, Message, Urgency};
+use crate::journal::{Journal, JournalError, Message, NewMessage, Refused, Urgency};
 
 /// Messages for which channels are chosen in one commit.
 const BATCH: u32 = 1000;
 
 /// Wait after a failure of the journal's.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// The number of no message.
+const NONE: i64 = 0;
 
 /// How long channels may take for what is left when the service ends.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -57,12 +60,12 @@ impl Deliveries {
         let chooser = Chooser { chats, names: channels.keys().cloned().collect(), settings: settings.clone() };
         journal.adopt(chooser.names.to_vec(), chooser.default_channel()).await?;
         let ending = watch::Sender::new(false);
-        let mut workers = JoinSet::new();
+        let (mut workers, mut router) = (JoinSet::new(), JoinSet::new());
         for (name, channel) in channels {
+            router.spawn(tell_when_lost(name.clone(), Arc::clone(&channel), journal.clone(), settings.clone()));
             let (journal, clock, settings) = (journal.clone(), clock.clone(), settings.clone());
             workers.spawn(Worker { name, channel, journal, clock, settings, ending: ending.subscribe() }.run());
         }
-        let mut router = JoinSet::new();
         router.spawn(route(journal.clone(), chooser.clone()));
         Ok(Self { journal, chooser, workers, router, ending })
     }
@@ -126,6 +129,26 @@ async fn route(journal: Journal, chooser: Chooser) {
                 sleep(AGAIN).await;
             }
         }
+    }
+}
+
+/// Says by the next channel when one will not work again. What is still sent by it is handed over message by message.
+async fn tell_when_lost(
+    name: String,
+    channel: Arc<dyn Channel>,
+    journal: Journal,
+    settings: watch::Receiver<Arc<Config>>,
+) {
+    let why = channel.lost().await;
+    let next = settings.borrow().channel_names().find(|next| *next != name).map(str::to_owned);
+    let text = format!("The channel `{name}` does not work any more: {why}. `ollim-bot channels` shows how it is.");
+    let told = async {
+        let failing = Refused { channel: name.clone(), only: Some(NONE), why, next: Vec::new(), is_broken: true };
+        journal.hand_over(failing).await?;
+        journal.message(NewMessage { channel: next, ..NewMessage::of_service(text) }).await
+    };
+    if let Err(error) = told.await {
+        tracing::error!(%error, channel = %name, "that a channel does not work any more cannot be recorded");
     }
 }
 

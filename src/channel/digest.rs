@@ -26,5 +26,6 @@ pub(super) fn digest(messages: &[&Message], zone: Tz) -> Option<Outgoing> {
         text,
         urgency: Urgency::Normal,
         buttons: Vec::new(),
+        rich: None,
     })
 }

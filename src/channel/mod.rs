@@ -22,7 +22,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::definition::DefinitionId;
-use crate::journal::{Message, RunId, Urgency};
+use crate::journal::{Message, Rich, RunId, Urgency};
 
 pub use deliveries::Deliveries;
 pub use hearing::{Ear, Heard, Hearing, Progress, ReceivedFile, Response, Said};
@@ -38,6 +38,11 @@ pub trait Channel: Send + Sync {
 
     /// Hands to `ear` what comes in, until the future is dropped. The default: nothing comes in by this channel.
     async fn listen(&self, _ear: Ear) {
+        std::future::pending().await
+    }
+
+    /// Ends when the channel will not work again before the service is started anew, and says why. The default: never.
+    async fn lost(&self) -> String {
         std::future::pending().await
     }
 
@@ -84,6 +89,9 @@ pub struct Outgoing {
     pub urgency: Urgency,
     /// Buttons below it.
     pub buttons: Vec<OutgoingButton>,
+    /// The same for channels that can show more than text.
+    #[serde(skip)]
+    pub rich: Option<Rich>,
 }
 
 /// A button below a message.
@@ -112,6 +120,7 @@ impl From<&Message> for Outgoing {
             text: message.text.clone(),
             urgency: message.urgency,
             buttons: buttons.iter().enumerate().map(button).collect(),
+            rich: message.rich.clone(),
         }
     }
 }

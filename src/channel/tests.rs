@@ -285,3 +285,40 @@ async fn an_answer_goes_to_the_terminal_as_long_as_somebody_is_there() {
     assert_eq!(desk.deliveries(2), ["phone delivered"]);
     assert_eq!(desk.sent("phone"), ["missed"], "nobody is told that the terminal is closed");
 }
+
+/// Works no more, from the beginning.
+struct Lost;
+
+#[async_trait]
+impl Channel for Lost {
+    async fn send(&self, _message: &Outgoing) -> Result<Option<String>, NotSent> {
+        Err(never("the token was revoked"))
+    }
+
+    async fn lost(&self) -> String {
+        "the token was revoked".into()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_is_lost_is_told_on_the_next_one_before_anything_waits_for_it() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    let scripted = |name: &str| Arc::new(Scripted(Arc::clone(&desk.scripts[name]))) as Arc<dyn Channel>;
+    let channels = BTreeMap::from([
+        ("phone".to_owned(), Arc::new(Lost) as Arc<dyn Channel>),
+        ("post".to_owned(), scripted("post")),
+        ("console".to_owned(), scripted("console")),
+    ]);
+    let deliveries =
+        Deliveries::start(channels, OpenChats::default(), desk.journal.clone(), &desk.clock, desk.settings.subscribe());
+    let deliveries = deliveries.await.unwrap();
+    while desk.sent("post").is_empty() {
+        sleep(Duration::from_secs(1)).await;
+    }
+    deliveries.finish().await;
+    let expect =
+        "The channel `phone` does not work any more: the token was revoked. `ollim-bot channels` shows how it is.";
+    assert_eq!(desk.sent("post"), [expect]);
+    let failing = JournalReader::open(&desk.folder.path().join("journal.db")).unwrap().failing_channels().unwrap();
+    assert_eq!((failing[0].name.as_str(), failing[0].error.as_str()), ("phone", "the token was revoked"));
+}
