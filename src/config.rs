@@ -9,7 +9,9 @@ mod keys;
 pub mod secrets;
 mod values;
 
-pub use channels::{CONSOLE, ChannelKind, ChannelSettings, CommandChannel, NtfyChannel, Quiet, QuietHours, TERMINAL};
+pub use channels::{
+    CONSOLE, ChannelKind, ChannelSettings, CommandChannel, DiscordChannel, NtfyChannel, Quiet, QuietHours, TERMINAL,
+};
 pub use keys::{Config, KEYS, Key, Shape};
 
 use std::collections::BTreeMap;

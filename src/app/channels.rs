@@ -47,6 +47,7 @@ fn kind(name: &str, config: &Config) -> &'static str {
     match config.channels.iter().find(|channel| channel.name == name).map(|channel| &channel.kind) {
         Some(ChannelKind::Command(_)) => "command",
         Some(ChannelKind::Ntfy(_)) => "ntfy",
+        Some(ChannelKind::Discord(_)) => "discord",
         None => CONSOLE,
     }
 }

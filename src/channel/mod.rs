@@ -9,6 +9,7 @@ pub mod commands;
 pub mod console;
 mod deliveries;
 mod digest;
+pub mod discord;
 mod hearing;
 pub mod ntfy;
 pub mod terminal;

@@ -36,6 +36,17 @@ pub enum ChannelKind {
     Command(CommandChannel),
     /// A topic of an ntfy server.
     Ntfy(NtfyChannel),
+    /// A conversation with a Discord application.
+    Discord(DiscordChannel),
+}
+
+/// A conversation with a Discord application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiscordChannel {
+    /// The id of the user who is heard; `None`: the application's owner.
+    pub owner: Option<String>,
+    /// The address of a compatible server; `None`: Discord's.
+    pub api: Option<String>,
 }
 
 /// A topic of an ntfy server.
@@ -155,15 +166,17 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
             owner: fields.owner()?,
         }),
         Some("ntfy") => ChannelKind::Ntfy(fields.ntfy()?),
+        Some("discord") => ChannelKind::Discord(fields.discord()?),
         Some(other) => {
             let message = format!("there is no channel of the kind {}", quoted(other));
-            return Err(fault(message, "the kinds are: command, ntfy"));
+            return Err(fault(message, "the kinds are: command, discord, ntfy"));
         }
         None => return Err(fault(format!("`channels.{name}` has no `kind`"), hint)),
     };
     let known: &[&str] = match kind {
         ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes", "owner"],
         ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url"],
+        ChannelKind::Discord(_) => &["kind", "quiet_hours", "owner", "api"],
     };
     let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
     if let Some(other) = entries.iter().find(|entry| !known.contains(&&*entry.key)) {
@@ -240,12 +253,9 @@ impl<'a> Fields<'a> {
             _ => return Err(wrong()),
         };
         let (server, topic) = url.rsplit_once('/').ok_or_else(wrong)?;
-        let host = ["https://", "http://"].iter().find_map(|scheme| server.strip_prefix(scheme)).ok_or_else(wrong)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         let is_topic = (1..=64).contains(&topic.len()) && topic.chars().all(plain);
-        let is_host = host.starts_with(|c: char| c.is_alphanumeric() || c == '[')
-            && !host.contains(|c: char| c.is_whitespace() || c.is_control() || "?#@".contains(c));
-        if !is_topic || !is_host {
+        if !is_topic || !is_address(server) {
             return Err(wrong());
         }
         Ok(NtfyChannel { server: server.to_owned(), topic: topic.to_owned() })
@@ -261,6 +271,24 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// `owner: 80351110224678912`, `api: https://chat.example`.
+    fn discord(&mut self) -> Result<DiscordChannel, Fault> {
+        let owner = self.owner()?;
+        if owner.as_ref().is_some_and(|id| !id.parse::<u64>().is_ok_and(|id| id > 0)) {
+            let message = format!("`channels.{}.owner` must be the id of a user", self.name);
+            return Err(fault(
+                message,
+                "write the number that Discord copies for `Copy User ID`, like `80351110224678912`",
+            ));
+        }
+        let api = self.text("api")?.map(|api| api.trim_end_matches('/').to_owned());
+        if api.as_ref().is_some_and(|api| !is_address(api)) {
+            let message = format!("`channels.{}.api` must be a server's address", self.name);
+            return Err(fault(message, "write it like `https://chat.example`, or leave it out for Discord itself"));
+        }
+        Ok(DiscordChannel { owner, api })
+    }
+
     fn folders(&self, key: &str) -> Result<Vec<PathBuf>, Fault> {
         let folders: Vec<PathBuf> = self.texts(key)?.into_iter().map(PathBuf::from).collect();
         match folders.iter().all(|folder| folder.is_absolute() || folder.starts_with("~")) {
@@ -268,6 +296,15 @@ impl<'a> Fields<'a> {
             false => Err(self.wrong(key, "folders that begin with `/` or `~/`")),
         }
     }
+}
+
+/// Whether it is the address of a server: `https://ntfy.sh`.
+fn is_address(text: &str) -> bool {
+    let host = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    host.is_some_and(|host| {
+        host.starts_with(|c: char| c.is_alphanumeric() || c == '[')
+            && !host.contains(|c: char| c.is_whitespace() || c.is_control() || "?#@".contains(c))
+    })
 }
 
 /// `quiet_hours: { from: "22:00", to: "07:30" }`.
@@ -308,6 +345,12 @@ pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
             ChannelKind::Ntfy(ntfy) => {
                 fields.insert("kind".into(), json!("ntfy"));
                 fields.insert("url".into(), json!(format!("{}/{}", ntfy.server, ntfy.topic)));
+            }
+            ChannelKind::Discord(discord) => {
+                fields.insert("kind".into(), json!("discord"));
+                let set = [("owner", &discord.owner), ("api", &discord.api)];
+                fields
+                    .extend(set.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?)))));
             }
             ChannelKind::Command(command) => {
                 fields.insert("kind".into(), json!("command"));

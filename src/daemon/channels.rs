@@ -8,6 +8,7 @@ use super::settings::AppInForce;
 use crate::channel::Channel;
 use crate::channel::command::{Command, Surroundings};
 use crate::channel::console::{Console, Silent};
+use crate::channel::discord::Discord;
 use crate::channel::ntfy::Ntfy;
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
@@ -23,6 +24,8 @@ pub(super) struct Programs<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
     /// `NTFY_TOKEN`.
     pub(super) ntfy_token: Option<String>,
+    /// `DISCORD_TOKEN`.
+    pub(super) discord_token: Option<String>,
 }
 
 /// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
@@ -54,6 +57,7 @@ pub(super) fn channels(
                 },
             )),
             ChannelKind::Ntfy(ntfy) => Arc::new(Ntfy::new(ntfy.clone(), programs.ntfy_token.clone())),
+            ChannelKind::Discord(discord) => Arc::new(Discord::new(discord.clone(), programs.discord_token.clone())),
         };
         channels.insert(settings.name.clone(), channel);
     }

@@ -133,7 +133,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         );
     }
     let groups = groups.ok();
-    let ntfy_token = secrets.get("NTFY_TOKEN").cloned();
+    let (ntfy_token, discord_token) = (secrets.get("NTFY_TOKEN").cloned(), secrets.get("DISCORD_TOKEN").cloned());
     let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone(), groups };
     let Chosen { clients, status: client_status } = client::choose(wish).await;
 
@@ -145,8 +145,14 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     schedule.alert_after(config.alert_after);
     let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
 
-    let programs =
-        Programs { shell_binary: &shell_binary, path: &path, user_home: &user_home(&env), env: &env, ntfy_token };
+    let programs = Programs {
+        shell_binary: &shell_binary,
+        path: &path,
+        user_home: &user_home(&env),
+        env: &env,
+        ntfy_token,
+        discord_token,
+    };
     let channels = channels::channels(&config, &home, &programs, events.is_none().then(|| app.clone()));
     let chats = OpenChats::default();
     let tokens = Tokens::default();

@@ -1,0 +1,229 @@
+//! What is sent to Discord, as its JSON. Texts are data: they ping nobody, fetch nothing and stay within Discord's limits.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::split::{length, split};
+use crate::channel::commands::{COMMANDS, ChatCommand};
+use crate::channel::{Outgoing, OutgoingButton, terminal};
+use crate::journal::Rich;
+
+/// The longest text of a message.
+pub(super) const LONGEST: usize = 2000;
+
+/// How many messages may answer one command: Discord's limit for an application that is in no server.
+const MOST_ANSWERS: usize = 5;
+
+/// Flags of a message: it shows no previews of links, and it is shown to one person.
+pub(super) const NO_PREVIEWS: u64 = 1 << 2;
+pub(super) const FOR_ONE: u64 = 1 << 6;
+
+/// The messages that show one of ours; at least one.
+pub(super) fn messages(message: &Outgoing) -> Vec<Value> {
+    let mut bodies = match message.rich.as_ref().and_then(embed) {
+        Some(embed) => vec![json!({ "embeds": [embed], "allowed_mentions": { "parse": [] } })],
+        None => texts(&message.text),
+    };
+    let rows = rows(&message.buttons);
+    if let Some(last) = bodies.last_mut().filter(|_| !rows.is_empty()) {
+        last["components"] = Value::Array(rows);
+    }
+    bodies
+}
+
+/// The messages that show a text; at least one.
+pub(super) fn texts(text: &str) -> Vec<Value> {
+    let mut parts = split(&terminal::plain_lines(text), LONGEST);
+    if parts.is_empty() {
+        parts.push("(a message without text)".into());
+    }
+    parts.iter().map(|part| self::text(part)).collect()
+}
+
+/// One message of at most [`LONGEST`].
+pub(super) fn text(text: &str) -> Value {
+    json!({ "content": text, "flags": NO_PREVIEWS, "allowed_mentions": { "parse": [] } })
+}
+
+/// The same for the one person who asked.
+pub(super) fn for_one(text: &str) -> Vec<Value> {
+    let mut bodies = texts(text);
+    bodies.iter_mut().for_each(|body| body["flags"] = json!(NO_PREVIEWS | FOR_ONE));
+    bodies
+}
+
+/// What a command has printed, for the one person who asked.
+pub(super) fn printed(text: &str) -> Vec<Value> {
+    let text = text.trim_end();
+    if !text.contains('\n') {
+        return for_one(text);
+    }
+    // The output must not end the block.
+    let mut bodies = for_one(&format!("```\n{}\n```", text.replace("```", "'''")));
+    if bodies.len() > MOST_ANSWERS {
+        bodies.truncate(MOST_ANSWERS - 1);
+        bodies.extend(for_one("-# It is too long for Discord. The same command in a terminal shows the rest."));
+    }
+    bodies
+}
+
+/// Makes Discord take a message once, however often it is sent within some minutes.
+pub(super) fn once(mut body: Value, nonce: &str) -> Value {
+    body["nonce"] = json!(nonce);
+    body["enforce_nonce"] = json!(true);
+    body
+}
+
+/// The same for the same part of the same message; another where a journal began anew. At most 25 characters.
+pub(super) fn nonce(number: i64, at: DateTime<Utc>, part: usize) -> String {
+    format!("{:x}.{:x}.{part}", number & 0xfff_ffff_ffff, at.timestamp() & 0xffff_ffff)
+}
+
+/// What an edit says instead.
+pub(super) fn edit(mut body: Value) -> Value {
+    if let Some(fields) = body.as_object_mut() {
+        // What the message had before goes.
+        for empty in ["embeds", "components"] {
+            fields.entry(empty).or_insert_with(|| json!([]));
+        }
+        fields.entry("content").or_insert_with(|| json!(""));
+        // A message with an embed of ours must be allowed to show it.
+        fields.entry("flags").or_insert_with(|| json!(0));
+    }
+    body
+}
+
+/// In the place of a message's buttons: what came of them.
+pub(super) fn settled(outcome: &str) -> Value {
+    let label = label(outcome);
+    json!({ "components": [row(&[json!({ "type": 2, "style": 2, "label": label, "custom_id": "settled", "disabled": true })])] })
+}
+
+/// The commands, as Discord offers them.
+pub(super) fn commands() -> Value {
+    COMMANDS.iter().map(command).collect()
+}
+
+fn command(command: &ChatCommand) -> Value {
+    let options: Vec<Value> = command
+        .argument
+        .iter()
+        .map(|argument| {
+            json!({ "type": 3, "name": argument.name, "description": argument.about, "required": argument.required })
+        })
+        .collect();
+    // For a person who has added the application, in the conversation with the bot.
+    json!({
+        "type": 1, "name": command.name, "description": command.about, "options": options,
+        "integration_types": [1], "contexts": [1],
+    })
+}
+
+fn rows(buttons: &[OutgoingButton]) -> Vec<Value> {
+    let button = |button: &OutgoingButton| json!({ "type": 2, "style": 2, "label": label(&button.label), "custom_id": button.id });
+    buttons.chunks(5).take(5).map(|five| row(&five.iter().map(button).collect::<Vec<_>>())).collect()
+}
+
+fn row(buttons: &[Value]) -> Value {
+    json!({ "type": 1, "components": buttons })
+}
+
+fn label(text: &str) -> String {
+    let text = terminal::plain(text);
+    let text = text.trim();
+    match split(text, 100).first() {
+        None => "…".into(),
+        Some(_) if length(text) <= 80 => text.to_owned(),
+        Some(_) => format!("{}…", text.chars().take(39).collect::<String>().trim_end()),
+    }
+}
+
+/// A message's embed; `None`: it does not fit into one, and its text says the same.
+fn embed(rich: &Rich) -> Option<Value> {
+    let clean = |text: &str| terminal::plain_lines(text).trim().to_owned();
+    let mut sum = 0;
+    let mut fits = |text: &str, most: usize| {
+        sum += length(text);
+        (length(text) <= most).then_some(())
+    };
+    let (title, description, footer) = (clean(&rich.title), clean(&rich.description), clean(&rich.footer));
+    fits(&title, 256)?;
+    fits(&description, 4096)?;
+    fits(&footer, 2048)?;
+    let mut fields = Vec::new();
+    for (name, value) in &rich.fields {
+        let (name, value) = (clean(name), clean(value));
+        fits(&name, 256)?;
+        fits(&value, 1024)?;
+        if name.is_empty() || value.is_empty() {
+            return None;
+        }
+        fields.push(json!({ "name": name, "value": value }));
+    }
+    if sum > 6000 || fields.len() > 25 || (title.is_empty() && description.is_empty()) {
+        return None;
+    }
+    let mut embed = Map::new();
+    for (key, text) in [("title", title), ("description", description)] {
+        if !text.is_empty() {
+            embed.insert(key.into(), json!(text));
+        }
+    }
+    if !footer.is_empty() {
+        embed.insert("footer".into(), json!({ "text": footer }));
+    }
+    if !fields.is_empty() {
+        embed.insert("fields".into(), Value::Array(fields));
+    }
+    if let Some(color) = rich.color.filter(|color| *color <= 0xff_ffff) {
+        embed.insert("color".into(), json!(color));
+    }
+    Some(Value::Object(embed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_short_and_names_the_part() {
+        let at = "2026-11-23T12:00:00Z".parse().unwrap();
+        assert_eq!(nonce(17, at, 0), "11.6b042ac0.0");
+        assert!(nonce(i64::MAX, DateTime::<Utc>::MAX_UTC, 99).len() <= 25);
+    }
+
+    #[test]
+    fn what_a_command_prints_stays_in_its_block() {
+        let bodies = printed("a  b\n```\n@everyone\n");
+        assert_eq!(bodies[0]["content"], "```\na  b\n'''\n@everyone\n```");
+        let bodies = printed(&"a line of a table\n".repeat(1000));
+        assert_eq!(bodies.len(), MOST_ANSWERS);
+        assert!(bodies[4]["content"].as_str().unwrap().contains("too long"));
+        assert!(bodies.iter().all(|body| body["flags"] == 68));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_an_embed_is_text() {
+        let rich = |description: &str| Rich {
+            title: "Build".into(),
+            description: description.into(),
+            color: Some(0xff_0000),
+            fields: vec![("branch".into(), "main".into())],
+            buttons: Vec::new(),
+            footer: "from ci".into(),
+        };
+        let fitting = json!({
+            "title": "Build", "description": "green", "color": 0xff_0000, "footer": { "text": "from ci" },
+            "fields": [{ "name": "branch", "value": "main" }],
+        });
+        assert_eq!(embed(&rich("green")), Some(fitting));
+        assert_eq!(embed(&rich(&"x".repeat(4097))), None);
+    }
+
+    #[test]
+    fn labels_are_never_empty_and_never_too_long() {
+        assert_eq!(label(" \u{7}"), "…");
+        assert_eq!(label("Snooze"), "Snooze");
+        assert!(length(&label(&"😀".repeat(100))) <= 80);
+    }
+}

@@ -1,0 +1,208 @@
+//! The connection by which Discord says what happens.
+//!
+//! The library connects again and resumes. We hand on what comes, wait longer the more often it fails, and say why once Discord
+//! refuses us for good.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use twilight_gateway::{ConfigBuilder, Intents, Message as Frame, Shard, ShardId};
+use twilight_http::request::Method;
+use twilight_model::id::Id;
+use twilight_model::id::marker::UserMarker;
+
+use super::heard::Incoming;
+use super::incoming::{self, Event, Interaction, Message, Ready};
+use super::rest::{Failure, for_good};
+use super::{Inner, Known, body};
+use crate::channel::Ear;
+
+/// The longest wait before something is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Listens until Discord refuses us for good. Returns why.
+pub(super) async fn listen(inner: Arc<Inner>, ear: Ear) -> String {
+    // What it spawns ends with it, and a fault of the library's ends it alone.
+    let mut task = JoinSet::new();
+    task.spawn(run(inner, ear));
+    match task.join_next().await {
+        Some(Ok(why)) => why,
+        Some(Err(error)) => format!("the connection to Discord failed ({error}): start the service again"),
+        None => "the connection to Discord was never begun".into(),
+    }
+}
+
+async fn run(inner: Arc<Inner>, ear: Ear) -> String {
+    let known = match patiently(|| inner.known()).await {
+        Ok(known) => known,
+        Err(failure) => return failure.why,
+    };
+    let url = match patiently(|| inner.gateway_url()).await {
+        Ok(url) => url,
+        Err(failure) => return failure.why,
+    };
+    let config = ConfigBuilder::new(inner.token.clone(), Intents::DIRECT_MESSAGES).proxy_url(url).build();
+    let mut shard = Shard::with_config(ShardId::ONE, config);
+    let (heard, hearing) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(Arc::clone(&inner).hear(known, ear.clone(), hearing));
+    tasks.spawn(register(Arc::clone(&inner), known));
+    let mut connection = Connection { inner, known, ear, heard, tasks, own: None, failures: 0, closed: None };
+    while let Some(frame) = shard.next().await {
+        match frame {
+            Ok(Frame::Text(text)) => connection.take(&text),
+            Ok(Frame::Close(frame)) => {
+                let why = frame.map(|frame| (frame.code, frame.reason.into_owned()));
+                connection.failed(format!("it was closed: {why:?}"));
+                connection.closed = why;
+                connection.pause().await;
+            }
+            Err(error) => {
+                let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+                connection.failed(format!("{error}{source}"));
+            }
+        }
+        while connection.tasks.try_join_next().is_some() {}
+    }
+    ended(connection.closed)
+}
+
+/// What a connection has been.
+struct Connection {
+    inner: Arc<Inner>,
+    known: Known,
+    ear: Ear,
+    heard: UnboundedSender<Incoming>,
+    tasks: JoinSet<()>,
+    /// The bot's own user.
+    own: Option<Id<UserMarker>>,
+    /// How often it failed since it last worked.
+    failures: u32,
+    /// With which code it was last closed.
+    closed: Option<(u16, String)>,
+}
+
+impl Connection {
+    fn failed(&mut self, why: String) {
+        self.failures = self.failures.saturating_add(1);
+        // Discord ends connections now and then; that is nothing to speak of.
+        if self.failures == 2 {
+            tracing::warn!(%why, "Discord cannot be listened to; it is tried again");
+        } else {
+            tracing::debug!(%why, "the connection to Discord ended");
+        }
+    }
+
+    fn works(&mut self) {
+        if self.failures > 1 {
+            tracing::info!("Discord is listened to again");
+        }
+        self.failures = 0;
+    }
+
+    /// Waits where it failed again and again. The library waits by itself where it does not get as far as a connection.
+    async fn pause(&self) {
+        if let Some(doublings @ 1..) = self.failures.checked_sub(1) {
+            sleep(LONGEST_PAUSE.min(Duration::from_secs(1) * 2_u32.saturating_pow(doublings.min(8)))).await;
+        }
+    }
+
+    fn take(&mut self, text: &str) {
+        let Ok(event) = serde_json::from_str::<Event>(text) else { return };
+        let taken = match event.name.as_deref() {
+            Some("READY") => parsed(event.data).map(|ready: Ready| {
+                self.works();
+                self.own = Some(ready.user.id);
+                // Nobody is there to take it once the service ends.
+                let _sent = self.heard.send(Incoming::Gap);
+            }),
+            Some("RESUMED") => {
+                self.works();
+                Ok(())
+            }
+            Some("MESSAGE_CREATE") => parsed(event.data).map(|message| self.said(message)),
+            Some("INTERACTION_CREATE") => parsed(event.data).map(|interaction: Interaction| {
+                let (inner, ear) = (Arc::clone(&self.inner), self.ear.clone());
+                self.tasks.spawn(inner.interact(self.known, ear, interaction));
+            }),
+            _ => Ok(()),
+        };
+        if let Err(error) = taken {
+            tracing::warn!(%error, event = event.name, "something that Discord said was not understood");
+        }
+    }
+
+    fn said(&mut self, message: Message) {
+        // Our own come back, too.
+        if Some(message.author.id) == self.own || !Inner::is_said(&message) {
+            return;
+        }
+        let eyes = match message.author.id == self.known.owner {
+            true => self.inner.look(message.channel_id, message.id),
+            false => tokio::spawn(async {}),
+        };
+        let _sent = self.heard.send(Incoming::Message(Box::new(message), eyes));
+    }
+}
+
+fn parsed<T: for<'de> Deserialize<'de>>(data: Value) -> Result<T, serde_json::Error> {
+    serde_json::from_value(data)
+}
+
+/// Tells Discord the commands that there are.
+async fn register(inner: Arc<Inner>, known: Known) {
+    let path = format!("applications/{}/commands", known.application);
+    let commands = body::commands();
+    if let Err(failure) = patiently(|| inner.rest.send(Method::Put, path.clone(), &commands)).await {
+        tracing::error!(%failure, "the commands could not be told to Discord; those of before stay");
+    }
+}
+
+/// Tries something until it works or will never work.
+async fn patiently<T, F: Future<Output = Result<T, Failure>>>(mut ask: impl FnMut() -> F) -> Result<T, Failure> {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match ask().await {
+            Err(failure) if failure.again => tracing::warn!(%failure, "Discord is asked again"),
+            other => return other,
+        }
+        sleep(pause).await;
+        pause = LONGEST_PAUSE.min(pause * 2);
+    }
+}
+
+impl Inner {
+    async fn gateway_url(&self) -> Result<String, Failure> {
+        let gateway: incoming::Gateway = incoming::read("gateway", self.rest.get("gateway/bot".into()).await?)?;
+        let url = gateway.url.trim_end_matches('/').to_owned();
+        let host = ["wss://", "ws://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]/".contains(c);
+        match host.is_some_and(|host| !host.is_empty() && host.chars().all(plain)) {
+            true => Ok(url),
+            false => Err(for_good("Discord's address of the gateway cannot be used")),
+        }
+    }
+}
+
+/// Why a connection is not made again.
+fn ended(closed: Option<(u16, String)>) -> String {
+    let (code, reason) = closed.unwrap_or_default();
+    match code {
+        4004 => "Discord does not accept `DISCORD_TOKEN` any more (4004): put the application's token into .env, and start the \
+                 service again"
+            .into(),
+        4013 | 4014 => format!(
+            "Discord does not let the bot hear direct messages ({code}): look at the application's page, and start the service again"
+        ),
+        _ => format!(
+            "Discord closed the connection for good ({code} {}): start the service again",
+            crate::channel::terminal::plain(&reason)
+        ),
+    }
+}

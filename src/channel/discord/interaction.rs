@@ -1,0 +1,125 @@
+//! Buttons that are pressed, and commands. Discord waits three seconds for an answer, so that they are first told that it comes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use twilight_http::request::Method;
+
+use super::heard::TO_STRANGERS;
+use super::incoming::Interaction;
+use super::rest::Failure;
+use super::{Inner, Known, body};
+use crate::channel::{Ear, Heard, Response};
+
+/// Kinds of what comes in.
+const COMMAND: u8 = 2;
+const BUTTON: u8 = 3;
+
+/// Kinds of answers: at once; a command's later; a button's later, in the message or not at all.
+const AT_ONCE: u8 = 4;
+const COMMAND_LATER: u8 = 5;
+const BUTTON_LATER: u8 = 6;
+
+impl Inner {
+    /// Takes one, and shows what came of it.
+    pub(super) async fn interact(self: Arc<Self>, known: Known, ear: Ear, interaction: Interaction) {
+        let Some(by) = interaction.by().filter(|_| interaction.has_token()) else { return };
+        let heard = match interaction.kind {
+            BUTTON => Heard::Pressed { button: interaction.data.custom_id.clone() },
+            COMMAND => Heard::Asked { command: interaction.data.name.clone(), argument: argument(&interaction) },
+            _ => return,
+        };
+        let is_owner = by == known.owner;
+        let is_deferred = is_owner && self.defer(&interaction).await;
+        let response = ear.hear(&by.to_string(), Some(&known.owner.to_string()), heard).await;
+        let shown = match response {
+            Response::Stranger { tell: false } => Ok(()),
+            Response::Stranger { tell: true } => {
+                self.call_back(&interaction, AT_ONCE, json!({ "content": TO_STRANGERS, "flags": body::FOR_ONE })).await
+            }
+            Response::Done(outcome) if interaction.kind == BUTTON => self.settle_pressed(&interaction, &outcome).await,
+            Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
+                self.tell(&known, &interaction, &text, is_deferred).await
+            }
+            Response::Turn(turn) => {
+                let progress = ear.follow(turn.clone());
+                if interaction.kind == COMMAND && is_deferred {
+                    self.drop_answer(&known, &interaction).await;
+                }
+                self.show(known.dm, turn.clone(), progress).await;
+                self.forget(&turn).await;
+                Ok(())
+            }
+        };
+        if let Err(failure) = shown {
+            tracing::warn!(%failure, "what came of a button or a command was not shown");
+        }
+    }
+
+    /// Says that the answer comes. Returns whether Discord still takes one.
+    async fn defer(&self, interaction: &Interaction) -> bool {
+        let deferred = match interaction.kind {
+            BUTTON => self.call_back(interaction, BUTTON_LATER, Value::Null).await,
+            _ => self.call_back(interaction, COMMAND_LATER, json!({ "flags": body::FOR_ONE })).await,
+        };
+        // It was asked for all the same; the answer comes as a message.
+        deferred.inspect_err(|failure| tracing::info!(%failure, "a button or a command was heard too late")).is_ok()
+    }
+
+    async fn call_back(&self, interaction: &Interaction, kind: u8, data: Value) -> Result<(), Failure> {
+        let path = format!("interactions/{}/{}/callback", interaction.id, interaction.token);
+        let mut body = json!({ "type": kind });
+        if !data.is_null() {
+            body["data"] = data;
+        }
+        self.rest.send(Method::Post, path, &body).await.map(drop)
+    }
+
+    async fn settle_pressed(&self, interaction: &Interaction, outcome: &str) -> Result<(), Failure> {
+        match &interaction.message {
+            Some(message) => self.settle(message.channel_id, message.id, outcome).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Shows a text to who asked.
+    async fn tell(
+        &self,
+        known: &Known,
+        interaction: &Interaction,
+        text: &str,
+        is_deferred: bool,
+    ) -> Result<(), Failure> {
+        if !is_deferred {
+            return self.reply(known.dm, interaction.id.get(), text).await;
+        }
+        let webhook = format!("webhooks/{}/{}", known.application, interaction.token);
+        for (part, mut body) in body::printed(text).into_iter().enumerate() {
+            if part == 0 && interaction.kind == COMMAND {
+                // That it is for one person was said when it was deferred.
+                body["flags"] = json!(body::NO_PREVIEWS);
+                self.rest.send(Method::Patch, format!("{webhook}/messages/@original"), &body).await?;
+            } else {
+                self.rest.send(Method::Post, webhook.clone(), &body).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn drop_answer(&self, known: &Known, interaction: &Interaction) {
+        let path = format!("webhooks/{}/{}/messages/@original", known.application, interaction.token);
+        if let Err(failure) = self.rest.delete(path).await {
+            tracing::debug!(%failure, "the mark of a command that is being answered was not removed");
+        }
+    }
+}
+
+/// What was written after a command.
+fn argument(interaction: &Interaction) -> Option<String> {
+    let given = interaction.data.options.first()?;
+    let text = match &given.value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}

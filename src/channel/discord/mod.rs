@@ -1,0 +1,201 @@
+//! Discord: the conversation of one person, the owner, with an application of theirs. No server is needed.
+//!
+//! Messages go out by REST. What the owner writes, presses and asks for comes in by a connection to the gateway (`gateway`),
+//! which is open as long as the channel listens. A turn is shown while it goes by one message that is edited (`turn`).
+
+mod attachments;
+mod body;
+mod gateway;
+mod heard;
+mod incoming;
+mod interaction;
+mod progress;
+mod rest;
+mod split;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::{OnceCell, watch};
+use twilight_http::request::Method;
+use twilight_model::id::Id;
+use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, MessageMarker, UserMarker};
+
+use super::{Channel, Ear, NotSent, Outgoing};
+use crate::config::DiscordChannel;
+use rest::{Failure, Rest, UNKNOWN_MESSAGE, for_good};
+use turn::Turns;
+
+/// The channel.
+pub struct Discord {
+    inner: Arc<Inner>,
+}
+
+/// What everything of the channel shares.
+struct Inner {
+    settings: DiscordChannel,
+    token: String,
+    rest: Rest,
+    known: OnceCell<Known>,
+    turns: Turns,
+    /// Parts of messages that were sent, where a later part failed: by the message's number.
+    sent: Mutex<HashMap<i64, Vec<Id<MessageMarker>>>>,
+    /// Why the channel will not work again, once that is so.
+    lost: watch::Sender<Option<String>>,
+}
+
+/// What has to be asked for once.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    application: Id<ApplicationMarker>,
+    owner: Id<UserMarker>,
+    /// The conversation of the owner with the bot.
+    dm: Id<ChannelMarker>,
+}
+
+impl Discord {
+    /// Nothing is sent before the first message. Must be called where tasks of tokio's can run.
+    #[must_use]
+    pub fn new(settings: DiscordChannel, token: Option<String>) -> Self {
+        let lost = match token {
+            Some(_) => None,
+            None => Some("`DISCORD_TOKEN` is not set: put the application's token into .env".to_owned()),
+        };
+        let token = token.unwrap_or_default();
+        let inner = Inner {
+            rest: Rest::new(&token, settings.api.as_deref()),
+            settings,
+            token,
+            known: OnceCell::new(),
+            turns: Turns::default(),
+            sent: Mutex::default(),
+            lost: watch::Sender::new(lost),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+}
+
+#[async_trait]
+impl Channel for Discord {
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        if let Some(why) = self.inner.lost.borrow().clone() {
+            return Err(NotSent { why, again: false });
+        }
+        let id = self.inner.deliver(message).await?;
+        Ok(Some(id.to_string()))
+    }
+
+    async fn listen(&self, ear: Ear) {
+        if self.inner.lost.borrow().is_none() {
+            let why = gateway::listen(Arc::clone(&self.inner), ear).await;
+            tracing::error!(%why, "Discord is not listened to any more");
+            self.inner.lost.send_replace(Some(why));
+        }
+        std::future::pending().await
+    }
+
+    async fn lost(&self) -> String {
+        let mut lost = self.inner.lost.subscribe();
+        match lost.wait_for(Option::is_some).await.map(|why| why.clone()) {
+            Ok(Some(why)) => why,
+            // The sender lives as long as we do.
+            _ => std::future::pending().await,
+        }
+    }
+
+    async fn settle(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
+        // The id of a message of another channel's.
+        let Ok(id) = external.parse() else { return Ok(()) };
+        let known = self.inner.known().await?;
+        Ok(self.inner.settle(known.dm, id, outcome).await?)
+    }
+}
+
+impl Inner {
+    /// Who the owner is, and the conversation with them.
+    async fn known(&self) -> Result<Known, Failure> {
+        self.known.get_or_try_init(|| self.ask()).await.copied()
+    }
+
+    async fn ask(&self) -> Result<Known, Failure> {
+        let application: incoming::Application =
+            incoming::read("application", self.rest.get("applications/@me".into()).await?)?;
+        let owner = match &self.settings.owner {
+            Some(owner) => owner.parse().ok(),
+            None => application.owner(),
+        };
+        let owner = owner.ok_or_else(|| {
+            for_good("Discord does not say whose the application is: set `owner` of the channel to your user id")
+        })?;
+        let body = json!({ "recipient_id": owner.to_string() });
+        let dm = self.rest.send(Method::Post, "users/@me/channels".into(), &body).await?;
+        let dm: incoming::Channel = incoming::read("channel", dm)?;
+        Ok(Known { application: application.id, owner, dm: dm.id })
+    }
+
+    /// Sends each part of a message once. Returns the last one's id: the buttons are on it.
+    async fn deliver(&self, message: &Outgoing) -> Result<Id<MessageMarker>, Failure> {
+        let known = self.known().await?;
+        let mut sent = self.lock_sent().remove(&message.number).unwrap_or_default();
+        let turn = message.job.as_ref().filter(|job| job.is_turn());
+        for (part, body) in body::messages(message).into_iter().enumerate().skip(sent.len()) {
+            let body = body::once(body, &body::nonce(message.number, message.at, part));
+            let created = match turn.filter(|_| part == 0) {
+                Some(turn) => self.answer(known.dm, turn, body).await,
+                None => self.create(known.dm, &body).await,
+            };
+            match created {
+                Ok(id) => sent.push(id),
+                Err(failure) => {
+                    if failure.again {
+                        self.lock_sent().insert(message.number, sent);
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+        sent.pop().ok_or_else(|| for_good("the message has no parts"))
+    }
+
+    fn lock_sent(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Vec<Id<MessageMarker>>>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends one message of Discord's.
+    async fn create(&self, to: Id<ChannelMarker>, body: &Value) -> Result<Id<MessageMarker>, Failure> {
+        Ok(self.created(to, body).await?.id)
+    }
+
+    async fn created(&self, to: Id<ChannelMarker>, body: &Value) -> Result<incoming::Message, Failure> {
+        let created = self.rest.send(Method::Post, format!("channels/{to}/messages"), body).await?;
+        incoming::read("message", created)
+    }
+
+    /// Changes one. Returns whether it is there.
+    async fn edit(&self, of: Id<ChannelMarker>, message: Id<MessageMarker>, body: &Value) -> Result<bool, Failure> {
+        match self.rest.send(Method::Patch, format!("channels/{of}/messages/{message}"), body).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.code == UNKNOWN_MESSAGE => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Shows what came of a message's buttons in their place.
+    async fn settle(&self, of: Id<ChannelMarker>, message: Id<MessageMarker>, outcome: &str) -> Result<(), Failure> {
+        // One that the person has removed has no buttons.
+        self.edit(of, message, &body::settled(outcome)).await.map(drop)
+    }
+
+    /// Says something in answer to what came in, whose id makes each part unique.
+    async fn reply(&self, to: Id<ChannelMarker>, answered: u64, text: &str) -> Result<(), Failure> {
+        for (part, body) in body::texts(text).into_iter().enumerate() {
+            self.create(to, &body::once(body, &format!("{answered:x}.r{part}"))).await?;
+        }
+        Ok(())
+    }
+}

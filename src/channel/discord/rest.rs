@@ -1,0 +1,174 @@
+//! Requests to Discord's REST interface, and what their failures mean.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::timeout;
+use twilight_http::Client;
+use twilight_http::client::ClientBuilder;
+use twilight_http::error::{Error, ErrorType};
+use twilight_http::request::{Method, Request, RequestBuilder};
+
+use crate::channel::{NotSent, terminal};
+
+/// How long a request may take, with its waits for a rate limit.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a request is made that Discord answers with "too many requests". The library would go on for ever, and at once
+/// where the answer does not say for how long to wait.
+const TRIES: u8 = 4;
+
+/// Error codes of Discord's.
+pub(super) const UNKNOWN_MESSAGE: u64 = 10008;
+const CANNOT_WRITE: u64 = 50007;
+
+/// Who makes requests.
+pub(super) struct Rest {
+    client: Client,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub(super) struct Failure {
+    /// What went wrong.
+    pub(super) why: String,
+    /// Discord's code for it; 0: it gave none.
+    pub(super) code: u64,
+    /// Whether the same request may succeed later.
+    pub(super) again: bool,
+}
+
+impl From<Failure> for NotSent {
+    fn from(failure: Failure) -> Self {
+        Self { why: failure.why, again: failure.again }
+    }
+}
+
+impl Rest {
+    /// `api`: the address of a compatible server; `None`: Discord's.
+    pub(super) fn new(token: &str, api: Option<&str>) -> Self {
+        choose_cryptography();
+        // A 401 may belong to the token of one interaction, so the library must not remember it for all requests.
+        let builder = ClientBuilder::new().token(token.to_owned()).remember_invalid_token(false);
+        let client = match api.map(|api| (api.strip_prefix("http://"), api.strip_prefix("https://"))) {
+            Some((Some(host), _)) => builder.proxy(host.to_owned(), true),
+            Some((_, Some(host))) => builder.proxy(host.to_owned(), false),
+            _ => builder,
+        };
+        Self { client: client.build() }
+    }
+
+    pub(super) async fn get(&self, path: String) -> Result<Value, Failure> {
+        self.call(RequestBuilder::raw(Method::Get, path).build()).await
+    }
+
+    pub(super) async fn delete(&self, path: String) -> Result<Value, Failure> {
+        self.call(RequestBuilder::raw(Method::Delete, path).build()).await
+    }
+
+    /// With a body; `Value::Null`: without one.
+    pub(super) async fn send(&self, method: Method, path: String, body: &Value) -> Result<Value, Failure> {
+        let request = RequestBuilder::raw(method, path);
+        self.call(if body.is_null() { request } else { request.json(body) }.build()).await
+    }
+
+    async fn call(&self, request: Result<Request, Error>) -> Result<Value, Failure> {
+        let late = |_| for_now(format!("Discord did not answer within {} s", PATIENCE.as_secs()));
+        timeout(PATIENCE, self.called(request)).await.map_err(late)?
+    }
+
+    async fn called(&self, request: Result<Request, Error>) -> Result<Value, Failure> {
+        let mut answer = self.client.request::<()>(request.map_err(failure)?);
+        let tries = AtomicU8::new(0);
+        answer.set_pre_flight(move || tries.fetch_add(1, Ordering::Relaxed) < TRIES);
+        let answer = answer.await.map_err(failure)?;
+        let bytes = answer.bytes().await.map_err(|error| for_now(format!("Discord's answer broke off: {error}")))?;
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(|_| for_now("Discord's answer is not JSON".into()))
+    }
+}
+
+/// rustls takes the cryptography that a program chooses, once, for the whole process.
+fn choose_cryptography() {
+    static CHOSEN: Once = Once::new();
+    CHOSEN.call_once(|| {
+        // An error says that it is chosen already.
+        let _chosen = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+pub(super) fn for_now(why: String) -> Failure {
+    Failure { why, code: 0, again: true }
+}
+
+pub(super) fn for_good(why: impl Into<String>) -> Failure {
+    Failure { why: why.into(), code: 0, again: false }
+}
+
+fn failure(error: Error) -> Failure {
+    let (kind, source) = error.into_parts();
+    let source = source.map(|source| format!(": {source}")).unwrap_or_default();
+    match kind {
+        ErrorType::Response { body, status, .. } => refused(status.get(), &body),
+        ErrorType::RequestTimedOut => for_now("Discord did not answer".into()),
+        ErrorType::RequestError => for_now(format!("Discord cannot be reached{source}")),
+        ErrorType::RequestCanceled => for_now("Discord limits how often the bot may ask".into()),
+        // The answer to a fault that was no JSON: a gateway's page between us and Discord.
+        ErrorType::Parsing { .. } => for_now("Discord answered with an error that is not JSON".into()),
+        ErrorType::CreatingHeader { .. } => for_good("`DISCORD_TOKEN` has characters that no token has"),
+        _ => for_good(format!("the request cannot be made{source}")),
+    }
+}
+
+/// What an answer means that is no success.
+fn refused(status: u16, body: &[u8]) -> Failure {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Answer {
+        code: u64,
+        message: String,
+    }
+    let Answer { code, message } = serde_json::from_slice(body).unwrap_or_default();
+    let again = status == 429 || status >= 500;
+    let why = match (status, code) {
+        (401, 0) => "Discord does not accept `DISCORD_TOKEN` (401): put the application's token into .env, and start the service again".into(),
+        (_, CANNOT_WRITE) => {
+            "Discord does not let the bot write to you (50007): add the application to your account (docs/channels.md)".into()
+        }
+        (_, 0) => format!("Discord answered {status}"),
+        _ => format!("Discord answered {status}: {} ({code})", terminal::plain(&message)),
+    };
+    Failure { why, code, again }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_apart() {
+        for (status, body, why, again) in [
+            (401, r#"{"code":0,"message":"401: Unauthorized"}"#, "`DISCORD_TOKEN` (401)", false),
+            (401, r#"{"code":50027,"message":"Invalid Webhook Token"}"#, "401: Invalid Webhook Token (50027)", false),
+            (403, r#"{"code":50007,"message":"Cannot send messages to this user"}"#, "add the application", false),
+            (
+                400,
+                r#"{"code":50035,"message":"Invalid \u001b[1mForm Body"}"#,
+                "400: Invalid  [1mForm Body (50035)",
+                false,
+            ),
+            (500, "<html>", "Discord answered 500", true),
+            (429, "{}", "Discord answered 429", true),
+        ] {
+            let failure = refused(status, body.as_bytes());
+            assert!(failure.why.contains(why), "{failure:?}");
+            assert_eq!(failure.again, again, "{failure:?}");
+        }
+    }
+}
