@@ -29,6 +29,7 @@ mod cron_reference;
 mod default_build;
 mod definitions;
 mod delivery;
+mod discord;
 mod disk;
 mod docs_policy;
 mod docs_reference;

@@ -2,6 +2,7 @@
 
 pub mod bot;
 pub mod client;
+pub mod discord;
 pub mod disk;
 pub mod flags;
 pub mod job_shell;

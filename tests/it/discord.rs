@@ -1,0 +1,240 @@
+//! `kind: discord`: the real program against a stub of Discord.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::discord::{Discord, Fault, OWNER, STRANGER, TOKEN};
+use crate::support::messages_api::{MessagesApi, Reply};
+
+/// A bot whose messages go to Discord.
+fn on(discord: &Discord, bot: TestBot) -> TestBot {
+    bot.write(
+        "config.yaml",
+        &format!("channels: {{ discord: {{ kind: discord, api: '{}' }} }}\ndefault_channel: discord\n", discord.url()),
+    );
+    secret(&bot, &format!("DISCORD_TOKEN={TOKEN}\n"));
+    bot
+}
+
+fn secret(bot: &TestBot, text: &str) {
+    bot.write(".env", text);
+    fs::set_permissions(bot.path(".env"), fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// One that talks.
+fn talking(discord: &Discord, api: &MessagesApi) -> TestBot {
+    on(discord, TestBot::with_client(&client::real(), api.url()))
+}
+
+/// Starts it and waits until it listens.
+fn listening<'a>(bot: &'a TestBot, discord: &Discord) -> Service<'a> {
+    let service = bot.start();
+    service.until("it is connected", || discord.is_connected().then_some(()));
+    service
+}
+
+#[track_caller]
+fn until_texts(service: &Service<'_>, discord: &Discord, expect: &[&str]) {
+    service.until(&format!("the conversation is {expect:?}, not {:?}", discord.texts()), || {
+        (discord.texts() == expect).then_some(())
+    });
+}
+
+/// The newest message of the outbox, once a channel has it.
+fn delivered(service: &Service<'_>, bot: &TestBot) -> Value {
+    service.until("it is delivered", || {
+        let message = bot.json(["inbox", "-n", "1"])[0].clone();
+        message["delivered"].is_string().then_some(message)
+    })
+}
+
+#[test]
+fn a_message_is_delivered_once_and_its_id_is_kept() {
+    let discord = Discord::start();
+    discord.fail("POST", "/messages", Fault::After(500));
+    let bot = on(&discord, TestBot::new());
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready. @everyone https://example.org"));
+    let service = bot.start();
+    let message = delivered(&service, &bot);
+    assert_eq!(discord.texts(), ["Tea is ready. @everyone https://example.org"]);
+    assert_eq!(message["deliveries"][0]["message"], discord.messages()[0]["id"], "{message:#}");
+    assert_eq!(bot.json(["channels"])[0]["kind"], "discord");
+    let tested = bot.ok(["channels", "test", "discord"]);
+    assert!(tested.starts_with("discord works: the test message was delivered"), "{tested}");
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+    let log =
+        bot.names("state/log").iter().filter_map(|name| bot.read(&format!("state/log/{name}"))).collect::<String>();
+    assert!(!log.contains(TOKEN), "{log}");
+}
+
+/// Killed after Discord took the message, before it was recorded.
+#[test]
+fn a_kill_between_sending_and_recording_sends_nothing_twice() {
+    let discord = Discord::start();
+    discord.fail("POST", "/messages", Fault::Silence);
+    let bot = on(&discord, TestBot::new());
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    service.until("Discord has it", || discord.texts().pop());
+    service.kill();
+    bot.until_nothing_is_left();
+    let service = bot.start();
+    let message = delivered(&service, &bot);
+    assert_eq!(discord.texts(), ["Tea is ready."]);
+    assert_eq!(message["deliveries"][0]["message"], discord.messages()[0]["id"]);
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+}
+
+#[test]
+fn ten_thousand_characters_come_as_several_messages() {
+    let discord = Discord::start();
+    let bot = on(&discord, TestBot::new());
+    let text = format!("```\n{}\n```\n{}", "tea is ready\n".repeat(400), "and cake ".repeat(600));
+    bot.write("reminders/tea.md", &reminder(now(), "", &text));
+    let service = bot.start();
+    delivered(&service, &bot);
+    let texts = discord.texts();
+    assert!(texts.len() >= 6 && texts.iter().all(|text| text.matches("```").count() % 2 == 0), "{texts:#?}");
+    assert_eq!(texts.concat().matches("tea is ready").count(), 400);
+    assert_eq!(texts.concat().matches("cake").count(), 600);
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+}
+
+#[test]
+fn what_the_owner_writes_is_answered_in_one_message() {
+    let discord = Discord::start();
+    let api = MessagesApi::script([
+        Reply::call("Read", json!({ "file_path": "tea.txt" })),
+        Reply::say("The tea is green."),
+        Reply::say("It is green tea, as I said."),
+    ]);
+    let bot = talking(&discord, &api);
+    bot.write("work/tea.txt", "green");
+    let service = listening(&bot, &discord);
+    let said = discord.say("Which tea?");
+    until_texts(&service, &discord, &["The tea is green."]);
+    service.until("the reaction is gone", || discord.reactions(&said).is_empty().then_some(()));
+    let seen = discord.requests("PUT", &format!("/messages/{said}/reactions/"));
+    assert_eq!(seen.len(), 1, "it was seen");
+    let answer = discord.messages()[0]["id"].as_str().unwrap().to_owned();
+    discord.write(
+        OWNER,
+        json!({ "content": "What kind?", "type": 19,
+            "message_reference": { "type": 0, "message_id": answer }, "referenced_message": discord.messages()[0] }),
+    );
+    until_texts(&service, &discord, &["The tea is green.", "It is green tea, as I said."]);
+    let last = api.last().body["messages"].to_string();
+    assert!(last.contains("> The tea is green.") && last.contains("What kind?"), "{last}");
+    discord.write(STRANGER, json!({ "content": "Which tea?" }));
+    service.until("the stranger is told", || {
+        discord.texts().contains(&"This bot talks with its owner alone.".to_owned()).then_some(())
+    });
+    service.stop();
+    assert_eq!(api.requests().len(), 3, "the stranger was not heard");
+    assert_eq!(discord.problems(), [""; 0]);
+}
+
+#[test]
+fn a_message_that_was_written_while_the_service_was_down_is_answered_once() {
+    let discord = Discord::start();
+    let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
+    let bot = talking(&discord, &api);
+    let service = listening(&bot, &discord);
+    discord.say("one");
+    until_texts(&service, &discord, &["answer 1"]);
+    service.kill();
+    bot.until_nothing_is_left();
+    discord.say("two");
+    let service = listening(&bot, &discord);
+    until_texts(&service, &discord, &["answer 1", "answer 2"]);
+    // A session that is over is begun anew: what was heard is not heard again.
+    discord.refuse_resume();
+    discord.cut();
+    service.until("it is connected anew", || (discord.connections().0 == 3 && discord.is_connected()).then_some(()));
+    discord.say("three");
+    until_texts(&service, &discord, &["answer 1", "answer 2", "answer 3"]);
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+}
+
+#[test]
+fn a_connection_that_is_cut_while_a_turn_goes_loses_nothing() {
+    let discord = Discord::start();
+    let api = MessagesApi::script([
+        Reply::bash("until [ -e go ]; do sleep 0.1; done"),
+        Reply::say("Done."),
+        Reply::say("And this."),
+    ]);
+    let bot = talking(&discord, &api);
+    let service = listening(&bot, &discord);
+    discord.say("Work.");
+    service.until("the turn is shown", || discord.texts().pop());
+    discord.cut();
+    discord.fail("PATCH", "/messages/", Fault::Before(502));
+    let said = discord.say("And that?");
+    bot.write("work/go", "");
+    service.until("both are answered", || {
+        let texts = discord.texts();
+        (texts.contains(&"Done.".into()) && texts.contains(&"And this.".into())).then_some(())
+    });
+    service.until("the reaction is gone", || discord.reactions(&said).is_empty().then_some(()));
+    assert_eq!(discord.texts().len(), 2, "{:?}", discord.texts());
+    assert_eq!(discord.connections().0, 1, "it was resumed");
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+}
+
+#[test]
+fn a_command_is_answered_for_the_one_who_asked() {
+    let discord = Discord::start();
+    let bot = on(&discord, TestBot::new());
+    let service = listening(&bot, &discord);
+    let asked = discord.ask("channels-are-no-command", None);
+    let answer = service.until("it is answered", || discord.asked(&asked).answers.pop());
+    assert!(answer["content"].as_str().unwrap().contains("there is no command"), "{answer}");
+    let asked = discord.ask("status", None);
+    let answer = service.until("it is answered", || discord.asked(&asked).answers.pop());
+    let text = answer["content"].as_str().unwrap();
+    assert!(text.starts_with("```\n") && text.contains("discord") && !text.contains('\u{1b}'), "{text}");
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+}
+
+#[test]
+fn a_token_that_counts_no_more_is_told_at_the_terminal() {
+    let discord = Discord::start();
+    let bot = on(&discord, TestBot::new());
+    let service = listening(&bot, &discord);
+    discord.revoke();
+    discord.close(4004);
+    let told = "The channel `discord` does not work any more: Discord does not accept `DISCORD_TOKEN` any more (4004)";
+    service.until("it is told", || service.said().contains(told).then_some(()));
+    let failing = bot.json(["channels"])[0]["failing"]["error"].as_str().unwrap().to_owned();
+    assert!(failing.contains("(4004)"), "{failing}");
+    assert!(bot.run(["doctor"]).stdout.contains("`discord` does not deliver"));
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
+    assert_eq!(discord.connections().2, 1, "it does not try again");
+    service.stop();
+    assert_eq!(discord.texts(), [""; 0]);
+}
+
+#[test]
+fn without_a_token_the_terminal_says_so() {
+    let discord = Discord::start();
+    let bot = on(&discord, TestBot::new());
+    secret(&bot, "");
+    let service = bot.start();
+    service.until("it is told", || service.said().contains("`DISCORD_TOKEN` is not set").then_some(()));
+    let tested = bot.run(["channels", "test", "discord"]);
+    assert!(tested.stdout.contains("put the application's token into .env"), "{tested:#?}");
+    service.stop();
+    assert!(discord.requests("", "").is_empty());
+}
