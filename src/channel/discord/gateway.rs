@@ -17,7 +17,7 @@ use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::UserMarker;
 
-use super::heard::Incoming;
+use super::heard::{Incoming, NOT_UNDERSTOOD};
 use super::incoming::{self, Event, Interaction, Message, Ready};
 use super::rest::{Failure, for_good};
 use super::{Inner, Known, body};
@@ -134,7 +134,7 @@ impl Connection {
             _ => Ok(()),
         };
         if let Err(error) = taken {
-            tracing::warn!(%error, event = event.name, "something that Discord said was not understood");
+            tracing::warn!(%error, event = event.name, "{NOT_UNDERSTOOD}");
         }
     }
 

@@ -1,8 +1,10 @@
 //! What the owner writes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
@@ -19,11 +21,17 @@ use crate::channel::{Ear, Heard, Response, Said};
 const EYES: &str = "👀";
 const EYES_IN_PATH: &str = "%F0%9F%91%80";
 
+/// What is logged of something that cannot be read.
+pub(super) const NOT_UNDERSTOOD: &str = "something that Discord said was not understood, and is left out";
+
 /// What a stranger is told.
 pub(super) const TO_STRANGERS: &str = "This bot talks with its owner alone.";
 
 /// How many messages are fetched at once: Discord's limit.
 const PAGE: usize = 100;
+
+/// So many messages of the connection may have been fetched too.
+const RECENT: usize = 1000;
 
 /// Wait before messages are fetched again that could not be.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -42,20 +50,19 @@ pub(super) enum Incoming {
 impl Inner {
     /// Hands messages to the service, one after the other.
     pub(super) async fn hear(self: Arc<Self>, known: Known, ear: Ear, mut incoming: UnboundedReceiver<Incoming>) {
-        let mut turns = JoinSet::new();
-        let mut tidied = false;
+        let mut hearing = Listener { inner: self, known, ear, turns: JoinSet::new(), recent: VecDeque::new() };
+        let mut is_first = true;
         while let Some(next) = incoming.recv().await {
             match next {
                 Incoming::Gap => {
-                    if !tidied {
-                        self.tidy(&known, &ear).await;
-                        tidied = true;
+                    if std::mem::take(&mut is_first) {
+                        hearing.tidy().await;
                     }
-                    self.catch_up(&known, &ear, &mut turns).await;
+                    hearing.catch_up().await;
                 }
-                Incoming::Message(message, eyes) => self.hear_one(&known, &ear, *message, eyes, &mut turns).await,
+                Incoming::Message(message, eyes) => hearing.hear(*message, eyes).await,
             }
-            while turns.try_join_next().is_some() {}
+            while hearing.turns.try_join_next().is_some() {}
         }
     }
 
@@ -69,50 +76,10 @@ impl Inner {
         let inner = Arc::clone(self);
         tokio::spawn(async move {
             let path = reaction(channel, message);
-            if let Err(failure) = inner.rest.send(Method::Put, path, &serde_json::Value::Null).await {
+            if let Err(failure) = inner.rest.send(Method::Put, path, &Value::Null).await {
                 tracing::debug!(%failure, "a message got no reaction");
             }
         })
-    }
-
-    async fn hear_one(
-        self: &Arc<Self>,
-        known: &Known,
-        ear: &Ear,
-        message: Message,
-        eyes: JoinHandle<()>,
-        turns: &mut JoinSet<()>,
-    ) {
-        let (id, channel, by) = (message.id, message.channel_id, message.author.id.to_string());
-        let owner = known.owner.to_string();
-        let heard = if by == owner { said(message).await } else { Said::default() };
-        let response = ear.hear(&by, Some(&owner), Heard::Said(heard)).await;
-        let (inner, ear, dm) = (Arc::clone(self), ear.clone(), known.dm);
-        turns.spawn(async move {
-            let mut over = None;
-            let told = match response {
-                Response::Turn(turn) => {
-                    let progress = ear.follow(turn.clone());
-                    inner.show(dm, turn.clone(), progress).await;
-                    over = Some(turn);
-                    Ok(())
-                }
-                Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
-                    inner.reply(channel, id.get(), &text).await
-                }
-                Response::Stranger { tell: true } => inner.reply(channel, id.get(), TO_STRANGERS).await,
-                Response::Stranger { tell: false } => Ok(()),
-            };
-            if let Err(failure) = told {
-                tracing::warn!(%failure, "a message was not answered");
-            }
-            if by == owner {
-                inner.look_away(channel, id, eyes).await;
-            }
-            if let Some(turn) = over {
-                inner.forget(&turn).await;
-            }
-        });
     }
 
     async fn look_away(&self, channel: Id<ChannelMarker>, message: Id<MessageMarker>, eyes: JoinHandle<()>) {
@@ -123,14 +90,81 @@ impl Inner {
         }
     }
 
+    /// Messages of a conversation, oldest first, and how many there were with those that cannot be read.
+    async fn messages(&self, of: Id<ChannelMarker>, which: &str) -> Result<(Vec<Message>, usize), Failure> {
+        let page = self.rest.get(format!("channels/{of}/messages?{which}")).await?;
+        let page: Vec<Value> = incoming::read("messages", page)?;
+        let count = page.len();
+        let read =
+            |value| serde_json::from_value(value).inspect_err(|error| tracing::warn!(%error, "{NOT_UNDERSTOOD}"));
+        let mut messages: Vec<Message> = page.into_iter().filter_map(|value| read(value).ok()).collect();
+        messages.sort_by_key(|message| message.id);
+        Ok((messages, count))
+    }
+}
+
+/// Who hands messages to the service.
+struct Listener {
+    inner: Arc<Inner>,
+    known: Known,
+    ear: Ear,
+    /// Turns that are shown, and answers that are sent.
+    turns: JoinSet<()>,
+    /// What was heard last.
+    recent: VecDeque<Id<MessageMarker>>,
+}
+
+impl Listener {
+    async fn hear(&mut self, message: Message, eyes: JoinHandle<()>) {
+        // What came by the connection may have been fetched too.
+        if self.recent.contains(&message.id) {
+            return;
+        }
+        self.recent.push_back(message.id);
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        let (id, channel, by) = (message.id, message.channel_id, message.author.id.to_string());
+        let owner = self.known.owner.to_string();
+        let heard = if by == owner { said(message).await } else { Said::default() };
+        let response = self.ear.hear(&by, Some(&owner), Heard::Said(heard)).await;
+        let progress = match &response {
+            Response::Turn(turn) => Some((turn.clone(), self.ear.follow(turn.clone()))),
+            _ => None,
+        };
+        let (inner, dm) = (Arc::clone(&self.inner), self.known.dm);
+        self.turns.spawn(async move {
+            let turn = progress.as_ref().map(|(turn, _)| turn.clone());
+            if let Some((turn, progress)) = progress {
+                inner.show(dm, turn, progress).await;
+            }
+            let told = match response {
+                Response::Turn(_) | Response::Stranger { tell: false } => Ok(()),
+                Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
+                    inner.reply(channel, id.get(), &text).await
+                }
+                Response::Stranger { tell: true } => inner.reply(channel, id.get(), TO_STRANGERS).await,
+            };
+            if let Err(failure) = told {
+                tracing::warn!(%failure, "a message was not answered");
+            }
+            if by == owner {
+                inner.look_away(channel, id, eyes).await;
+            }
+            if let Some(turn) = turn {
+                inner.forget(&turn).await;
+            }
+        });
+    }
+
     /// Fetches what the owner has written while nobody was connected.
-    async fn catch_up(self: &Arc<Self>, known: &Known, ear: &Ear, turns: &mut JoinSet<()>) {
-        let last = ear.last_heard().await.and_then(|last| last.parse::<Id<MessageMarker>>().ok());
+    async fn catch_up(&mut self) {
+        let last = self.ear.last_heard().await.and_then(|last| last.parse::<Id<MessageMarker>>().ok());
         let Some(mut last) = last else { return };
         loop {
-            let fetched = self.messages(known.dm, &format!("after={last}&limit={PAGE}")).await;
-            let mut messages = match fetched {
-                Ok(messages) => messages,
+            let fetched = self.inner.messages(self.known.dm, &format!("after={last}&limit={PAGE}")).await;
+            let (messages, count) = match fetched {
+                Ok(fetched) => fetched,
                 Err(failure) if failure.again => {
                     tracing::warn!(%failure, "what was written while nobody was connected cannot be fetched; it is tried again");
                     sleep(AGAIN).await;
@@ -141,12 +175,11 @@ impl Inner {
                     return;
                 }
             };
-            let count = messages.len();
-            messages.sort_by_key(|message| message.id);
             last = messages.last().map_or(last, |message| message.id);
-            for message in messages.into_iter().filter(|one| Self::is_said(one) && one.author.id == known.owner) {
-                let eyes = self.look(message.channel_id, message.id);
-                self.hear_one(known, ear, message, eyes, turns).await;
+            let owner = self.known.owner;
+            for message in messages.into_iter().filter(|one| Inner::is_said(one) && one.author.id == owner) {
+                let eyes = self.inner.look(message.channel_id, message.id);
+                self.hear(message, eyes).await;
             }
             if count < PAGE {
                 return;
@@ -155,21 +188,18 @@ impl Inner {
     }
 
     /// Removes the reactions that a service has left that was killed.
-    async fn tidy(&self, known: &Known, ear: &Ear) {
-        let last = ear.last_heard().await.and_then(|last| last.parse::<u64>().ok());
+    async fn tidy(&self) {
+        let last = self.ear.last_heard().await.and_then(|last| last.parse::<u64>().ok());
         let Some(next) = last.and_then(|last| last.checked_add(1)) else { return };
-        let Ok(messages) = self.messages(known.dm, &format!("before={next}&limit=20")).await else { return };
+        let fetched = self.inner.messages(self.known.dm, &format!("before={next}&limit=20")).await;
+        let Ok((messages, _)) = fetched else { return };
         for message in messages {
             let ours = |one: &incoming::Reaction| one.me && one.emoji.name.as_deref() == Some(EYES);
             if message.reactions.iter().any(ours) {
                 // It stays where that cannot be.
-                let _removed = self.rest.delete(reaction(known.dm, message.id)).await;
+                let _removed = self.inner.rest.delete(reaction(self.known.dm, message.id)).await;
             }
         }
-    }
-
-    async fn messages(&self, of: Id<ChannelMarker>, which: &str) -> Result<Vec<Message>, Failure> {
-        incoming::read("messages", self.rest.get(format!("channels/{of}/messages?{which}")).await?)
     }
 }
 

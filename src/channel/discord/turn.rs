@@ -28,7 +28,7 @@ const TYPING: Duration = Duration::from_secs(8);
 /// How long the answer of a turn that is over may take to come here. It may have gone to another channel.
 const ANSWER: Duration = Duration::from_secs(600);
 
-/// The turns that are shown now.
+/// The turns that are shown now, and those whose answer came before they were.
 #[derive(Default)]
 pub(super) struct Turns(Mutex<HashMap<DefinitionId, Arc<Shown>>>);
 
@@ -52,8 +52,7 @@ impl Turns {
 impl Inner {
     /// Shows a turn until it is over.
     pub(super) async fn show(&self, dm: Id<ChannelMarker>, turn: DefinitionId, progress: UnboundedReceiver<Progress>) {
-        let shown = Arc::<Shown>::default();
-        self.turns.lock().insert(turn.clone(), Arc::clone(&shown));
+        let shown = Arc::clone(self.turns.lock().entry(turn.clone()).or_default());
         self.follow(dm, &turn, &shown, progress).await;
     }
 
@@ -129,7 +128,12 @@ impl Inner {
         body: Value,
     ) -> Result<Id<MessageMarker>, Failure> {
         let shown = self.turns.lock().get(turn).cloned();
-        let Some(shown) = shown else { return self.answer_after_start(dm, turn, body).await };
+        let Some(shown) = shown else {
+            let answered = self.answer_unseen(dm, turn, body).await?;
+            // Should it be shown only now, its answer has come already.
+            self.turns.lock().insert(turn.clone(), Arc::new(Shown(State { message: None, answered: true }.into())));
+            return Ok(answered);
+        };
         let mut state = shown.0.lock().await;
         state.answered = true;
         if let Some(message) = state.message
@@ -142,9 +146,9 @@ impl Inner {
         self.create(dm, &body).await
     }
 
-    /// The service may have been killed after it showed the turn, or after it sent this answer. Discord knows that by the nonce
+    /// Nobody has shown the turn. The service may have been killed after it did, or after it sent this answer. Discord knows that by the nonce
     /// of the message that showed the turn, and gives it back instead of a new one.
-    async fn answer_after_start(
+    async fn answer_unseen(
         &self,
         dm: Id<ChannelMarker>,
         turn: &DefinitionId,
