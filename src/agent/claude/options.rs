@@ -268,7 +268,7 @@ mod tests {
             &["Bash"],
             &[],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode default
---permission-prompt-tool stdio --setting-sources '' --strict-mcp-config
+--permission-prompt-tool stdio --include-partial-messages --setting-sources '' --strict-mcp-config
 --tools Bash --resume=0f"#,
         );
         assert_eq!(variables(&options)["CLAUDE_CODE_DISABLE_THINKING"], "1");
