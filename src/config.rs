@@ -11,6 +11,7 @@ mod values;
 
 pub use channels::{
     CONSOLE, ChannelKind, ChannelSettings, CommandChannel, DiscordChannel, NtfyChannel, Quiet, QuietHours, TERMINAL,
+    TelegramChannel,
 };
 pub use keys::{Config, KEYS, Key, Shape};
 

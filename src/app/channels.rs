@@ -48,6 +48,7 @@ fn kind(name: &str, config: &Config) -> &'static str {
         Some(ChannelKind::Command(_)) => "command",
         Some(ChannelKind::Ntfy(_)) => "ntfy",
         Some(ChannelKind::Discord(_)) => "discord",
+        Some(ChannelKind::Telegram(_)) => "telegram",
         None => CONSOLE,
     }
 }

@@ -12,6 +12,8 @@ mod digest;
 pub mod discord;
 mod hearing;
 pub mod ntfy;
+mod split;
+pub mod telegram;
 pub mod terminal;
 mod terminal_chat;
 #[cfg(test)]

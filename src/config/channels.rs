@@ -38,6 +38,8 @@ pub enum ChannelKind {
     Ntfy(NtfyChannel),
     /// A conversation with a Discord application.
     Discord(DiscordChannel),
+    /// A private chat with a bot of Telegram's.
+    Telegram(TelegramChannel),
 }
 
 /// A conversation with a Discord application.
@@ -46,6 +48,15 @@ pub struct DiscordChannel {
     /// The id of the user who is heard; `None`: the application's owner.
     pub owner: Option<String>,
     /// The address of a compatible server; `None`: Discord's.
+    pub api: Option<String>,
+}
+
+/// A private chat with a bot of Telegram's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TelegramChannel {
+    /// The number of the user who is heard; `None`: nobody yet, and nothing is sent.
+    pub owner: Option<i64>,
+    /// The address of a Bot API server of one's own; `None`: Telegram's.
     pub api: Option<String>,
 }
 
@@ -167,16 +178,17 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
         }),
         Some("ntfy") => ChannelKind::Ntfy(fields.ntfy()?),
         Some("discord") => ChannelKind::Discord(fields.discord()?),
+        Some("telegram") => ChannelKind::Telegram(fields.telegram()?),
         Some(other) => {
             let message = format!("there is no channel of the kind {}", quoted(other));
-            return Err(fault(message, "the kinds are: command, discord, ntfy"));
+            return Err(fault(message, "the kinds are: command, discord, ntfy, telegram"));
         }
         None => return Err(fault(format!("`channels.{name}` has no `kind`"), hint)),
     };
     let known: &[&str] = match kind {
         ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes", "owner"],
         ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url"],
-        ChannelKind::Discord(_) => &["kind", "quiet_hours", "owner", "api"],
+        ChannelKind::Discord(_) | ChannelKind::Telegram(_) => &["kind", "quiet_hours", "owner", "api"],
     };
     let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
     if let Some(other) = entries.iter().find(|entry| !known.contains(&&*entry.key)) {
@@ -281,12 +293,29 @@ impl<'a> Fields<'a> {
                 "write the number that Discord copies for `Copy User ID`, like `80351110224678912`",
             ));
         }
+        let api = self.api()?;
+        Ok(DiscordChannel { owner, api })
+    }
+
+    /// `owner: 12345678`, `api: https://bots.example`.
+    fn telegram(&mut self) -> Result<TelegramChannel, Fault> {
+        let owner = self.owner()?.map(|owner| {
+            owner.parse().ok().filter(|id| *id > 0).ok_or_else(|| {
+                let message = format!("`channels.{}.owner` must be your number", self.name);
+                fault(message, "write `/start` to the bot without an `owner`: it answers with your number")
+            })
+        });
+        Ok(TelegramChannel { owner: owner.transpose()?, api: self.api()? })
+    }
+
+    /// The address of another server.
+    fn api(&mut self) -> Result<Option<String>, Fault> {
         let api = self.text("api")?.map(|api| api.trim_end_matches('/').to_owned());
         if api.as_ref().is_some_and(|api| !is_address(api)) {
             let message = format!("`channels.{}.api` must be a server's address", self.name);
-            return Err(fault(message, "write it like `https://chat.example`, or leave it out for Discord itself"));
+            return Err(fault(message, "write it like `https://chat.example`, or leave it out for the service itself"));
         }
-        Ok(DiscordChannel { owner, api })
+        Ok(api)
     }
 
     fn folders(&self, key: &str) -> Result<Vec<PathBuf>, Fault> {
@@ -351,6 +380,11 @@ pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
                 let set = [("owner", &discord.owner), ("api", &discord.api)];
                 fields
                     .extend(set.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?)))));
+            }
+            ChannelKind::Telegram(telegram) => {
+                fields.insert("kind".into(), json!("telegram"));
+                fields.extend(telegram.owner.map(|owner| ("owner".to_owned(), json!(owner))));
+                fields.extend(telegram.api.as_ref().map(|api| ("api".to_owned(), json!(api))));
             }
             ChannelKind::Command(command) => {
                 fields.insert("kind".into(), json!("command"));

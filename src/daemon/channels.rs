@@ -10,6 +10,7 @@ use crate::channel::command::{Command, Surroundings};
 use crate::channel::console::{Console, Silent};
 use crate::channel::discord::Discord;
 use crate::channel::ntfy::Ntfy;
+use crate::channel::telegram::Telegram;
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
 
@@ -24,6 +25,8 @@ pub(super) struct Programs<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
     /// `NTFY_TOKEN`.
     pub(super) ntfy_token: Option<String>,
+    /// `TELEGRAM_TOKEN`.
+    pub(super) telegram_token: Option<String>,
     /// `DISCORD_TOKEN`.
     pub(super) discord_token: Option<String>,
 }
@@ -57,6 +60,7 @@ pub(super) fn channels(
                 },
             )),
             ChannelKind::Ntfy(ntfy) => Arc::new(Ntfy::new(ntfy.clone(), programs.ntfy_token.clone())),
+            ChannelKind::Telegram(telegram) => Arc::new(Telegram::new(telegram, programs.telegram_token.clone())),
             ChannelKind::Discord(discord) => Arc::new(Discord::new(discord.clone(), programs.discord_token.clone())),
         };
         channels.insert(settings.name.clone(), channel);

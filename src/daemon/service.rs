@@ -133,7 +133,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         );
     }
     let groups = groups.ok();
-    let (ntfy_token, discord_token) = (secrets.get("NTFY_TOKEN").cloned(), secrets.get("DISCORD_TOKEN").cloned());
+    let [ntfy_token, discord_token, telegram_token] =
+        ["NTFY_TOKEN", "DISCORD_TOKEN", "TELEGRAM_TOKEN"].map(|name| secrets.get(name).cloned());
     let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone(), groups };
     let Chosen { clients, status: client_status } = client::choose(wish).await;
 
@@ -152,6 +153,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         env: &env,
         ntfy_token,
         discord_token,
+        telegram_token,
     };
     let channels = channels::channels(&config, &home, &programs, events.is_none().then(|| app.clone()));
     let chats = OpenChats::default();

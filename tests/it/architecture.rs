@@ -122,7 +122,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("Utc::now", &["clock"]),
     ("Local::now", &["clock"]),
     ("clap", &["cli/"]),
-    ("ureq", &["heartbeat.rs", "channel/ntfy.rs", "channel/discord/attachments.rs"]),
+    ("ureq", &["heartbeat.rs", "channel/ntfy.rs", "channel/discord/attachments.rs", "channel/telegram/api.rs"]),
     ("twilight_gateway", &["channel/discord/"]),
     ("twilight_http", &["channel/discord/"]),
     ("twilight_model", &["channel/discord/"]),

@@ -67,6 +67,7 @@ mod spawning;
 mod storm;
 mod system_prompt;
 mod talk;
+mod telegram;
 mod troubleshooting;
 mod turn_ends;
 mod unprivileged;

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::split::{length, split};
 use crate::channel::commands::{COMMANDS, ChatCommand};
+use crate::channel::split::{length, split};
 use crate::channel::{Outgoing, OutgoingButton, terminal};
 use crate::journal::Rich;
 

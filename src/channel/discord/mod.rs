@@ -11,7 +11,6 @@ mod incoming;
 mod interaction;
 mod progress;
 mod rest;
-mod split;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::channel::{Progress, terminal};
 
 use super::body::LONGEST;
-use super::split::{length, tail};
+use crate::channel::split::{length, tail};
 
 /// How many calls are shown, and how much of each.
 const MOST_LINES: usize = 4;
@@ -141,7 +141,7 @@ mod tests {
         }
         seen.take(Progress::Text(format!("```\n{}", "x y ".repeat(2000))));
         let text = seen.rendered(Duration::from_secs(100_000));
-        assert!(super::super::split::length(&text) <= super::super::body::LONGEST, "{}", text.len());
+        assert!(length(&text) <= super::super::body::LONGEST, "{}", text.len());
         assert_eq!(text.matches("```").count(), 2, "{text}");
     }
 }

@@ -9,6 +9,7 @@ pub mod job_shell;
 pub mod messages_api;
 pub mod processes;
 pub mod random;
+pub mod telegram;
 pub mod terminal;
 pub mod turn;
 pub mod wait;

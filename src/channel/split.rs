@@ -12,7 +12,7 @@ const CLOSING: &str = "\n```";
 /// The longest name of a language that is repeated behind a cut, in bytes.
 const LONGEST_LANGUAGE: usize = 20;
 
-/// How long a text is as Discord counts, at most: in units of UTF-16.
+/// How long a text is as Discord and Telegram count, at most: in units of UTF-16.
 pub(super) fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }

@@ -1,0 +1,128 @@
+//! The Bot API over HTTP: one method a request, JSON both ways (<https://core.telegram.org/bots/api>).
+//!
+//! The token stands in every address, so no address stands in a log or an error.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::channel::NotSent;
+
+/// Telegram's own server.
+const SERVER: &str = "https://api.telegram.org";
+
+/// How long a request may take; a poll may take so much longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest answer that is read, in bytes.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// The largest file that the service hands out, in bytes.
+pub(super) const LARGEST_FILE: u64 = 20 * 1024 * 1024;
+
+/// The longest wait that the service may ask for before the same is tried again.
+const LONGEST_WAIT: u64 = 60;
+
+/// Why a method failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub(super) struct Failure {
+    /// What the service said, or why it was not reached.
+    pub why: String,
+    /// Its code; `None`: it was not reached.
+    pub code: Option<u64>,
+    /// The seconds after which it may be tried again.
+    pub retry_after: Option<u64>,
+}
+
+impl From<Failure> for NotSent {
+    fn from(failure: Failure) -> Self {
+        // 401 and 404: the token; 403: the person has stopped the bot; other 4xx: the message.
+        let again = failure.code.is_none_or(|code| code == 429 || code >= 500);
+        Self { why: failure.why, again }
+    }
+}
+
+/// A bot at a server.
+#[derive(Clone)]
+pub(super) struct Api {
+    agent: ureq::Agent,
+    server: String,
+    token: String,
+}
+
+impl Api {
+    pub(super) fn new(server: Option<&str>, token: String) -> Self {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .user_agent(concat!("ollim-bot/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self { agent: config.into(), server: server.unwrap_or(SERVER).to_owned(), token }
+    }
+
+    /// Calls a method. Waits and tries once more where the service asks for it.
+    pub(super) async fn call(&self, method: &str, body: Value) -> Result<Value, Failure> {
+        match self.once(method, body.clone(), PATIENCE).await {
+            Err(Failure { retry_after: Some(seconds), .. }) if seconds <= LONGEST_WAIT => {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                self.once(method, body, PATIENCE).await
+            }
+            other => other,
+        }
+    }
+
+    /// Calls a method that waits for `wait` by itself.
+    pub(super) async fn poll(&self, method: &str, body: Value, wait: Duration) -> Result<Value, Failure> {
+        self.once(method, body, wait + PATIENCE).await
+    }
+
+    async fn once(&self, method: &str, body: Value, patience: Duration) -> Result<Value, Failure> {
+        let (agent, url) = (self.agent.clone(), format!("{}/bot{}/{method}", self.server, self.token));
+        let answer = tokio::task::spawn_blocking(move || {
+            let request = agent.post(&url).config().timeout_global(Some(patience)).build();
+            let mut answer = request.header("Content-Type", "application/json").send(body.to_string())?;
+            answer.body_mut().with_config().limit(LONGEST).read_to_string()
+        });
+        let text = answer.await.map_err(|error| self.unreached(&error.to_string()))?;
+        let text = text.map_err(|error| self.unreached(&error.to_string()))?;
+        let mut answer: Value = serde_json::from_str(&text).map_err(|_| self.unreached("its answer is no JSON"))?;
+        if answer["ok"] == true {
+            return Ok(answer["result"].take());
+        }
+        let said = answer["description"].as_str().unwrap_or("it gave no reason");
+        Err(Failure {
+            why: format!("Telegram refused it: {}", crate::channel::terminal::plain(said)),
+            code: Some(answer["error_code"].as_u64().unwrap_or(500)),
+            retry_after: answer["parameters"]["retry_after"].as_u64(),
+        })
+    }
+
+    /// What is in a file that the service holds.
+    pub(super) async fn file(&self, id: &str) -> Result<Vec<u8>, String> {
+        let file = self.call("getFile", serde_json::json!({ "file_id": id })).await.map_err(|failure| failure.why)?;
+        let path = file["file_path"].as_str().ok_or("Telegram does not say where it is")?;
+        let url = format!("{}/file/bot{}/{path}", self.server, self.token);
+        let agent = self.agent.clone();
+        let content = tokio::task::spawn_blocking(move || {
+            let mut answer = agent.get(&url).config().timeout_global(Some(PATIENCE * 4)).build().call()?;
+            let status = answer.status().as_u16();
+            let content = answer.body_mut().with_config().limit(LARGEST_FILE + 1).read_to_vec()?;
+            Ok::<_, ureq::Error>((status, content))
+        });
+        let content = content.await.map_err(|error| error.to_string())?;
+        match content.map_err(|error| self.without_token(&error.to_string()))? {
+            (200, content) => Ok(content),
+            (status, _) => Err(format!("Telegram answered {status}")),
+        }
+    }
+
+    fn unreached(&self, why: &str) -> Failure {
+        let why = format!("Telegram cannot be reached: {}", self.without_token(why));
+        Failure { why, code: None, retry_after: None }
+    }
+
+    fn without_token(&self, text: &str) -> String {
+        text.replace(&self.token, "TOKEN")
+    }
+}

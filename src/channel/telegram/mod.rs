@@ -1,0 +1,320 @@
+//! Telegram: a private chat of one person with a bot of theirs.
+//!
+//! Messages go out by the Bot API, and what the person says comes in by long polling, so that no port is open. Telegram has no
+//! mark by which a message that is sent twice is known: one that was sent when the service was killed may come again.
+
+mod api;
+mod html;
+mod updates;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, interval, sleep_until};
+
+use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress};
+use crate::config::TelegramChannel;
+use crate::definition::DefinitionId;
+use api::{Api, Failure};
+use html::{escaped, html};
+
+/// The longest text of a message, in units of UTF-16. A little is left for what HTML adds nothing to, such as a note.
+const LONGEST: usize = 4000;
+
+/// When a turn is first shown, and how long after an edit the next one may come.
+const FIRST: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// "is typing" is shown for five seconds.
+const TYPING: Duration = Duration::from_secs(4);
+
+/// How much of a call and of a refusal is shown.
+const LONGEST_LINE: usize = 80;
+
+/// The channel.
+pub struct Telegram {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    api: Option<Api>,
+    /// The person, whose private chat with the bot has the same number.
+    owner: Option<i64>,
+    /// Messages that show turns that go.
+    shown: Mutex<HashMap<DefinitionId, i64>>,
+}
+
+impl Telegram {
+    /// Nothing is sent before the first message.
+    #[must_use]
+    pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
+        let api = token.map(|token| Api::new(settings.api.as_deref(), token));
+        Self { inner: Arc::new(Inner { api, owner: settings.owner, shown: Mutex::default() }) }
+    }
+}
+
+#[async_trait]
+impl Channel for Telegram {
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        let (api, chat) = self.inner.chat()?;
+        let parts = super::split::split(&message.text, LONGEST);
+        let mut last = None;
+        let shown = message.job.as_ref().and_then(|job| self.inner.lock().remove(job));
+        for (place, part) in parts.iter().enumerate() {
+            let is_last = place + 1 == parts.len();
+            let mut body = json!({ "chat_id": chat, "link_preview_options": { "is_disabled": true } });
+            if is_last && !message.buttons.is_empty() {
+                body["reply_markup"] = keyboard(&message.buttons);
+            }
+            let edited = match shown.filter(|_| place == 0) {
+                Some(shown) => edit_to(api, shown, part, body.clone()).await,
+                None => None,
+            };
+            last = match edited {
+                Some(id) => Some(id),
+                None => Some(create(api, part, body).await?),
+            };
+        }
+        Ok(last.map(|id| id.to_string()))
+    }
+
+    async fn listen(&self, ear: Ear) {
+        match &self.inner.api {
+            Some(api) => updates::listen(api, &self.inner, ear).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn settle(&self, external: &str, message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
+        // The id of a message of another channel's.
+        let Ok(id) = external.parse::<i64>() else { return Ok(()) };
+        let (api, chat) = self.inner.chat()?;
+        settle(api, chat, id, &message.text, outcome).await.map_err(NotSent::from)
+    }
+}
+
+impl Inner {
+    fn chat(&self) -> Result<(&Api, i64), NotSent> {
+        let missing = |why: &str| NotSent { why: why.to_owned(), again: false };
+        let api =
+            self.api.as_ref().ok_or_else(|| missing("`TELEGRAM_TOKEN` is not set: put the bot's token into .env"))?;
+        let owner = self.owner.ok_or_else(|| {
+            missing("the channel has no `owner`: write `/start` to the bot, which answers with your number")
+        })?;
+        Ok((api, owner))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<DefinitionId, i64>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows a turn until it is over, and that the message which it answers was seen.
+    async fn show(
+        self: Arc<Self>,
+        answered: Option<i64>,
+        turn: DefinitionId,
+        mut progress: UnboundedReceiver<Progress>,
+    ) {
+        let Ok((api, chat)) = self.chat() else { return };
+        let react = async |emoji: Option<&str>| {
+            let Some(message) = answered else { return };
+            let reaction: Vec<Value> = emoji.iter().map(|emoji| json!({ "type": "emoji", "emoji": emoji })).collect();
+            let body = json!({ "chat_id": chat, "message_id": message, "reaction": reaction });
+            unimportant(api.call("setMessageReaction", body).await);
+        };
+        react(Some("👀")).await;
+        let began = Instant::now();
+        let (mut seen, mut last, mut next) = (Seen::default(), String::new(), began + FIRST);
+        let mut typing = interval(TYPING);
+        loop {
+            tokio::select! {
+                heard = progress.recv() => if !heard.is_some_and(|progress| seen.take(progress)) { break },
+                _ = typing.tick() => {
+                    unimportant(api.call("sendChatAction", json!({ "chat_id": chat, "action": "typing" })).await);
+                }
+                () = sleep_until(next) => {
+                    let text = seen.rendered(began.elapsed());
+                    if text != last {
+                        self.update(api, chat, &turn, &text).await;
+                        last = text;
+                    }
+                    next = Instant::now() + PAUSE;
+                }
+            }
+        }
+        react(None).await;
+        // An answer that goes elsewhere leaves nothing behind.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let left = self.lock().remove(&turn);
+        if let Some(message) = left {
+            unimportant(api.call("deleteMessage", json!({ "chat_id": chat, "message_id": message })).await);
+        }
+    }
+
+    async fn update(&self, api: &Api, chat: i64, turn: &DefinitionId, text: &str) {
+        let shown = self.lock().get(turn).copied();
+        let mut body = json!({ "chat_id": chat, "text": text });
+        match shown {
+            Some(message) => {
+                body["message_id"] = message.into();
+                unimportant(api.call("editMessageText", body).await);
+            }
+            None => {
+                body["disable_notification"] = true.into();
+                if let Ok(sent) = api.call("sendMessage", body).await
+                    && let Some(id) = sent["message_id"].as_i64()
+                {
+                    self.lock().insert(turn.clone(), id);
+                }
+            }
+        }
+    }
+}
+
+/// Sends a new message: as HTML, and as it is written where Telegram does not read that.
+async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> {
+    body["text"] = html(text).into();
+    body["parse_mode"] = "HTML".into();
+    let sent = match api.call("sendMessage", body.clone()).await {
+        Err(Failure { code: Some(400), .. }) => {
+            body["text"] = text.into();
+            body.as_object_mut().map(|body| body.remove("parse_mode"));
+            api.call("sendMessage", body).await?
+        }
+        other => other?,
+    };
+    sent["message_id"].as_i64().ok_or_else(|| Failure {
+        why: "Telegram does not say which message it is".into(),
+        code: None,
+        retry_after: None,
+    })
+}
+
+/// Makes a message that shows a turn the answer. `None`: it cannot be, and a new one is to be sent.
+async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Option<i64> {
+    body["message_id"] = message.into();
+    body["text"] = html(text).into();
+    body["parse_mode"] = "HTML".into();
+    match api.call("editMessageText", body).await {
+        Ok(_) => Some(message),
+        Err(failure) => {
+            tracing::debug!(%failure, "the message that showed a turn could not become its answer");
+            None
+        }
+    }
+}
+
+/// Shows what came of a message's buttons in their place.
+async fn settle(api: &Api, chat: i64, message: i64, text: &str, outcome: &str) -> Result<(), Failure> {
+    let text = super::split::split(text, LONGEST / 2).pop().unwrap_or_default();
+    let outcome: String = outcome.chars().take(LONGEST / 4).collect();
+    let text = format!("{}\n\n<i>{}</i>", html(&text), escaped(&outcome));
+    let body = json!({ "chat_id": chat, "message_id": message, "text": text, "parse_mode": "HTML" });
+    api.call("editMessageText", body).await.map(drop)
+}
+
+fn keyboard(buttons: &[OutgoingButton]) -> Value {
+    let rows: Vec<Value> =
+        buttons.iter().map(|button| json!({ "text": button.label, "callback_data": button.id })).collect();
+    // Two a row: their labels are short, and a phone is narrow.
+    let rows: Vec<&[Value]> = rows.chunks(2).collect();
+    json!({ "inline_keyboard": rows })
+}
+
+/// What only decorates.
+fn unimportant<T>(done: Result<T, Failure>) {
+    if let Err(failure) = done {
+        tracing::debug!(%failure, "something that decorates was not shown on Telegram");
+    }
+}
+
+/// What has been seen of a turn.
+#[derive(Default)]
+struct Seen {
+    lines: Vec<String>,
+    text: String,
+    doing: Option<String>,
+}
+
+impl Seen {
+    /// Returns whether the turn goes on.
+    fn take(&mut self, progress: Progress) -> bool {
+        match progress {
+            Progress::Text(text) => {
+                self.done();
+                self.text.push_str(&text);
+            }
+            Progress::Call { label } => {
+                self.done();
+                self.text.clear();
+                self.doing = Some(short(&label));
+            }
+            Progress::Refused { label, reason } => {
+                let label = short(&label);
+                if self.doing.as_ref() == Some(&label) {
+                    self.doing = None;
+                }
+                self.lines.push(format!("✗ {label}: {}", short(&reason)));
+            }
+            Progress::Ended => return false,
+        }
+        true
+    }
+
+    fn done(&mut self) {
+        self.lines.extend(self.doing.take().map(|label| format!("· {label}")));
+    }
+
+    fn rendered(&self, since: Duration) -> String {
+        const MOST: usize = 4;
+        let hidden = self.lines.len().saturating_sub(MOST);
+        let mut lines: Vec<String> = (hidden > 0).then(|| format!("· … {hidden} more")).into_iter().collect();
+        lines.extend(self.lines[hidden..].iter().cloned());
+        let text = super::split::split(&super::terminal::plain_lines(&self.text), LONGEST / 2).pop();
+        lines.extend(text);
+        let doing = match &self.doing {
+            Some(doing) => doing,
+            None if self.text.is_empty() => "Thinking",
+            None => "Writing",
+        };
+        lines.push(format!("… {doing}, {} s", since.as_secs()));
+        lines.join("\n")
+    }
+}
+
+fn short(text: &str) -> String {
+    let text = super::terminal::plain(text);
+    match text.char_indices().nth(LONGEST_LINE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_seen_while_it_goes() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.rendered(Duration::ZERO), "… Thinking, 0 s");
+        for progress in [
+            Progress::Text("Let me look.".into()),
+            Progress::Call { label: "Read notes/a.md".into() },
+            Progress::Call { label: "Bash git push".into() },
+            Progress::Refused { label: "Bash git push".into(), reason: "no rule allows it".into() },
+            Progress::Text("It is green.".into()),
+        ] {
+            assert!(seen.take(progress));
+        }
+        assert_eq!(
+            seen.rendered(Duration::from_secs(2)),
+            "· Read notes/a.md\n✗ Bash git push: no rule allows it\nIt is green.\n… Writing, 2 s"
+        );
+        assert!(!seen.take(Progress::Ended));
+    }
+}

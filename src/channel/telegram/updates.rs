@@ -1,0 +1,227 @@
+//! What the person writes and presses, by long polling.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::api::{Api, Failure, LARGEST_FILE};
+use super::{Inner, escaped, settle, unimportant};
+use crate::channel::commands::COMMANDS;
+use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
+
+/// How long the service holds a poll that brings nothing.
+const POLL: Duration = Duration::from_secs(50);
+
+/// The wait after a failure, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// How much of a command's output is one message, in characters.
+const LONGEST_OUTPUT: usize = 3500;
+
+#[derive(Debug, Deserialize)]
+struct Update {
+    update_id: i64,
+    message: Option<Message>,
+    callback_query: Option<Pressed>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Message {
+    message_id: i64,
+    from: Option<User>,
+    chat: Chat,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    caption: Option<String>,
+    #[serde(default)]
+    reply_to_message: Option<Box<Message>>,
+    #[serde(default)]
+    photo: Vec<File>,
+    #[serde(default)]
+    document: Option<File>,
+    #[serde(default)]
+    voice: Option<File>,
+    #[serde(default)]
+    audio: Option<File>,
+    #[serde(default)]
+    video: Option<File>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Pressed {
+    id: String,
+    from: User,
+    #[serde(default)]
+    data: String,
+    message: Option<Message>,
+}
+
+#[derive(Debug, Deserialize)]
+struct User {
+    id: i64,
+    #[serde(default)]
+    is_bot: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Chat {
+    id: i64,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct File {
+    file_id: String,
+    #[serde(default)]
+    file_name: Option<String>,
+    #[serde(default)]
+    file_size: Option<u64>,
+}
+
+/// Hands on what comes, in order. Never returns, save where the token is of no use.
+pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) {
+    let commands: Vec<Value> =
+        COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
+    unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
+    let (mut offset, mut pause) = (None, PAUSES.0);
+    let mut turns = JoinSet::new();
+    loop {
+        match poll(api, offset).await {
+            Ok(updates) => {
+                pause = PAUSES.0;
+                for update in updates {
+                    if let Some(id) = update["update_id"].as_i64() {
+                        offset = Some(id + 1);
+                    }
+                    match serde_json::from_value::<Update>(update) {
+                        Ok(update) => take(update, api, inner, &ear, &mut turns).await,
+                        Err(error) => {
+                            tracing::warn!(%error, "something that Telegram said was not understood, and is left out")
+                        }
+                    }
+                }
+                while turns.try_join_next().is_some() {}
+            }
+            Err(failure) => {
+                // 401: a wrong token; 409: somebody else asks with the same token.
+                tracing::warn!(%failure, "Telegram is not heard now");
+                let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default();
+                tokio::time::sleep(pause.max(asked)).await;
+                pause = PAUSES.1.min(pause * 2);
+            }
+        }
+    }
+}
+
+async fn poll(api: &Api, offset: Option<i64>) -> Result<Vec<Value>, Failure> {
+    let mut body = json!({ "timeout": POLL.as_secs(), "allowed_updates": ["message", "callback_query"] });
+    if let Some(offset) = offset {
+        body["offset"] = offset.into();
+    }
+    let updates = api.poll("getUpdates", body, POLL).await?;
+    Ok(updates.as_array().cloned().unwrap_or_default())
+}
+
+async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, turns: &mut JoinSet<()>) {
+    tracing::trace!(update = update.update_id, "an update of Telegram's");
+    let owner = inner.owner.map(|owner| owner.to_string());
+    if let Some(message) = update.message {
+        let Some(from) = message.from.as_ref().filter(|from| !from.is_bot && message.chat.kind == "private") else {
+            return;
+        };
+        let (by, chat, id) = (from.id.to_string(), message.chat.id, message.message_id);
+        if owner.is_none() && message.text.as_deref().is_some_and(|text| text.starts_with("/start")) {
+            let text = format!(
+                "Your number is {by}. Put `owner: {by}` into the channel's settings, and start the service again."
+            );
+            return unimportant(api.call("sendMessage", json!({ "chat_id": chat, "text": text })).await);
+        }
+        let is_owner = owner.as_deref() == Some(&*by);
+        let heard = heard(message, api, is_owner).await;
+        let response = ear.hear(&by, owner.as_deref(), heard).await;
+        show(response, chat, Some(id), api, inner, ear, turns).await;
+    } else if let Some(pressed) = update.callback_query {
+        let (by, button) = (pressed.from.id.to_string(), pressed.data);
+        let response = ear.hear(&by, owner.as_deref(), Heard::Pressed { button }).await;
+        // The button stops turning, whatever comes of it.
+        let toast: Option<String> = match &response {
+            Response::Done(text) | Response::Refused(text) => Some(text.chars().take(190).collect()),
+            _ => None,
+        };
+        unimportant(api.call("answerCallbackQuery", json!({ "callback_query_id": pressed.id, "text": toast })).await);
+        let Some(message) = pressed.message else { return };
+        match response {
+            Response::Done(outcome) => {
+                let text = message.text.unwrap_or_default();
+                unimportant(settle(api, message.chat.id, message.message_id, &text, &outcome).await);
+            }
+            // The toast has said it.
+            Response::Refused(_) => {}
+            other => show(other, message.chat.id, None, api, inner, ear, turns).await,
+        }
+    }
+}
+
+async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
+    let mut files = Vec::new();
+    // A stranger's files are not fetched.
+    if is_owner {
+        let photo = message.photo.last().map(|photo| (photo.clone(), "photo.jpg"));
+        let others = [
+            (message.document, "document"),
+            (message.voice, "voice.ogg"),
+            (message.audio, "audio.mp3"),
+            (message.video, "video.mp4"),
+        ];
+        let others = others.into_iter().filter_map(|(file, name)| Some((file?, name)));
+        for (file, name) in photo.into_iter().chain(others) {
+            let content = match file.file_size {
+                Some(size) if size > LARGEST_FILE => {
+                    Err("it is over 20 MB, which is the most that Telegram hands out".into())
+                }
+                _ => api.file(&file.file_id).await,
+            };
+            files.push(ReceivedFile { name: file.file_name.unwrap_or_else(|| name.to_owned()), content });
+        }
+    }
+    let answered = message.reply_to_message;
+    Heard::of_text(Said {
+        id: Some(message.message_id.to_string()),
+        text: message.text.or(message.caption).unwrap_or_default(),
+        reply_to: answered.as_ref().map(|answered| answered.message_id.to_string()),
+        quoted: answered.and_then(|answered| answered.text.or(answered.caption)),
+        files,
+    })
+}
+
+async fn show(
+    response: Response,
+    chat: i64,
+    answered: Option<i64>,
+    api: &Api,
+    inner: &Arc<Inner>,
+    ear: &Ear,
+    turns: &mut JoinSet<()>,
+) {
+    let text = match response {
+        Response::Turn(turn) => {
+            let progress = ear.follow(turn.clone());
+            turns.spawn(Arc::clone(inner).show(answered, turn, progress));
+            return;
+        }
+        Response::Stranger { tell: false } => return,
+        Response::Stranger { tell: true } => "This bot talks with its owner alone.".to_owned(),
+        Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
+    };
+    let cut = text.char_indices().nth(LONGEST_OUTPUT).map_or(text.clone(), |(end, _)| format!("{}\n…", &text[..end]));
+    let shown = if cut.contains('\n') { format!("<pre>{}</pre>", escaped(&cut)) } else { escaped(&cut) };
+    let body = json!({ "chat_id": chat, "text": shown, "parse_mode": "HTML", "link_preview_options": { "is_disabled": true } });
+    if let Err(failure) = api.call("sendMessage", body).await {
+        tracing::warn!(%failure, "what came of a command or a button was not shown");
+    }
+}

@@ -1,0 +1,136 @@
+//! `kind: telegram` against a stub of the Bot API: what is sent, said and pressed, and what goes wrong.
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::telegram::{TOKEN, Telegram};
+use crate::support::wait;
+
+const ADA: i64 = 12_345_678;
+
+fn settings(bot: &TestBot, telegram: &Telegram, owner: &str) {
+    bot.write(".env", &format!("TELEGRAM_TOKEN={TOKEN}\n"));
+    let file = bot.path(".env");
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.write(
+        "config.yaml",
+        &format!("channels:\n  tg: {{ kind: telegram{owner}, api: '{}' }}\ndefault_channel: tg\n", telegram.url()),
+    );
+}
+
+/// The first message in the chat that holds `text`.
+#[track_caller]
+fn sees(telegram: &Telegram, service: &Service<'_>, text: &str) -> Value {
+    let holds = |one: &Value| one["text"].as_str().is_some_and(|said| said.contains(text));
+    let shown = || format!("{:#?}\n{}", telegram.chat(), service.said());
+    wait::until(&format!("the chat shows {text:?}"), || telegram.chat().into_iter().find(holds), shown)
+}
+
+#[test]
+fn a_reminder_comes_and_is_snoozed_by_a_button() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    bot.write("reminders/tea.md", &reminder(now(), "", "**Tea** is <ready> & `hot`."));
+    let service = bot.start();
+    let message = sees(&telegram, &service, "Tea is <ready> & hot.");
+    assert_eq!(message["html"], "<b>Tea</b> is &lt;ready&gt; &amp; <code>hot</code>.");
+    assert_eq!(message["chat"]["id"], ADA);
+    // A stranger who has got hold of the message presses in vain.
+    telegram.press(99, &message, "Done");
+    telegram.say(99, "Hello?");
+    sees(&telegram, &service, "talks with its owner alone");
+    telegram.press(ADA, &message, "10 min");
+    let settled = sees(&telegram, &service, "tea");
+    assert!(settled["reply_markup"].is_null(), "its buttons are gone: {settled:#}");
+    assert!(bot.path("reminders/tea.md").exists(), "{}", service.said());
+    telegram.say(ADA, "/next");
+    sees(&telegram, &service, "in 9m");
+    assert_eq!(telegram.chat().iter().filter(|one| one["chat"]["id"] == 99).count(), 1, "a stranger is told once");
+    assert!(bot.ok(["channels"]).contains("tg: 2 messages came from strangers"), "{}", bot.ok(["channels"]));
+    let shown = bot.ok(["config"]) + &service.said();
+    assert!(!shown.contains(TOKEN), "{shown}");
+    service.stop();
+}
+
+#[test]
+fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call("Read", json!({ "file_path": "tea.txt" })),
+        1 => Reply::say(&format!("It is green.\n\n```\n{}\n```\nThat is all.", "leaf ".repeat(1600))),
+        _ => Reply::say("A photo."),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("work/tea.txt", "green");
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    telegram.fail("getUpdates", 502, None);
+    telegram.fail("sendMessage", 429, Some(1));
+    let asked = telegram.say(ADA, "Which tea?");
+    sees(&telegram, &service, "It is green.");
+    let last = sees(&telegram, &service, "That is all.");
+    let parts: Vec<Value> =
+        telegram.chat().into_iter().filter(|one| one["text"].as_str().unwrap().contains("leaf")).collect();
+    assert_eq!(parts.len(), 3, "{parts:#?}");
+    assert!(parts.iter().all(|part| part["html"].as_str().unwrap().matches("<pre>").count() == 1), "{parts:#?}");
+    let reactions: Vec<usize> = wait::until(
+        "the eyes are gone",
+        || {
+            let reactions = telegram.calls("setMessageReaction");
+            assert!(reactions.iter().all(|one| one["message_id"] == asked));
+            (reactions.len() == 2)
+                .then(|| reactions.iter().map(|one| one["reaction"].as_array().unwrap().len()).collect())
+        },
+        || service.said(),
+    );
+    assert_eq!(reactions, [1, 0], "eyes, and then none");
+
+    // A reply to it quotes it; a photo is a file that the bot can read.
+    telegram.write(
+        ADA,
+        json!({
+            "caption": "What is this?", "photo": [{ "file_id": "small" }, { "file_id": "large", "file_size": 7 }],
+            "document": { "file_id": "film", "file_name": "film.mp4", "file_size": 30_000_000 },
+            "reply_to_message": last,
+        }),
+    );
+    sees(&telegram, &service, "A photo.");
+    let prompt = api.last().last_text();
+    assert!(prompt.contains("> It is green.") && prompt.contains("What is this?"), "{prompt}");
+    assert!(
+        prompt.contains("/photo.jpg (7 bytes)") && prompt.contains("film.mp4: not taken: it is over 20 MB"),
+        "{prompt}"
+    );
+    let kept = bot.names("work/received");
+    assert_eq!(bot.read(&format!("work/received/{}/photo.jpg", kept[0])).as_deref(), Some("a photo"));
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, "");
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    telegram.say(ADA, "/status");
+    telegram.say(ADA, "/start");
+    let told = sees(&telegram, &service, "Your number is 12345678");
+    assert_eq!(telegram.chat(), [told], "nothing else");
+    service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
+    assert!(bot.ok(["channels"]).contains("has no `owner`"), "{}", bot.ok(["channels"]));
+    service.stop();
+
+    // A token that is not valid is said on the next channel.
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    bot.write(".env", "TELEGRAM_TOKEN=wrong\n");
+    bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
+    let service = bot.start();
+    service.until("the console has it", || service.said().contains("The oven is hot.").then_some(()));
+    assert!(service.said().contains("Unauthorized") && !service.said().contains("botwrong"), "{}", service.said());
+    service.stop();
+}
