@@ -238,3 +238,62 @@ fn without_a_token_the_terminal_says_so() {
     service.stop();
     assert!(discord.requests("", "").is_empty());
 }
+
+#[test]
+fn a_reminder_is_snoozed_by_its_button() {
+    let discord = Discord::start();
+    let bot = on(&discord, TestBot::new());
+    let service = listening(&bot, &discord);
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    delivered(&service, &bot);
+    let shown = discord.messages().remove(0);
+    let id = shown["id"].as_str().unwrap();
+    let buttons = shown["components"][0]["components"].as_array().unwrap();
+    let button = |label: &str| {
+        let found = buttons.iter().find(|button| button["label"] == label);
+        found.unwrap_or_else(|| panic!("{buttons:?}"))["custom_id"].as_str().unwrap()
+    };
+    discord.press(STRANGER, id, button("10 min"));
+    let pressed = discord.press(OWNER, id, button("10 min"));
+    let settled = || {
+        let message = discord.messages().remove(0);
+        (message["components"][0]["components"][0]["disabled"] == true).then_some(message)
+    };
+    let message = service.until("the buttons are gone", settled);
+    assert_eq!((&message["content"], discord.asked(&pressed).first), (&json!("Tea is ready."), Some(6)));
+    assert!(bot.ok(["next"]).contains("tea"), "{}", bot.ok(["next"]));
+    let gone = discord.press(OWNER, id, "999:0");
+    let answer = service.until("it is answered", || discord.asked(&gone).answers.pop());
+    assert!(answer["content"].as_str().unwrap().contains("of no use any more"), "{answer}");
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+}
+
+#[test]
+fn a_reply_to_the_message_of_a_job_goes_on_with_that_job() {
+    let discord = Discord::start();
+    let api = MessagesApi::script([
+        Reply::call("mcp__discord__ping_user", json!({ "message": "The build is red." })),
+        Reply::say("I have said so."),
+        Reply::say("A test of the parser failed."),
+    ]);
+    let bot = talking(&discord, &api);
+    let service = listening(&bot, &discord);
+    let fields = "background: true\nisolated: true\nallowed_tools: [mcp__discord__ping_user]\n";
+    bot.write("reminders/build.md", &reminder(now(), fields, "Look at the build."));
+    service.until_ended("build", 1);
+    let shown = service.until("the job has said something", || discord.messages().pop());
+    discord.write(
+        OWNER,
+        json!({ "content": "Why?", "type": 19, "referenced_message": shown,
+            "message_reference": { "type": 0, "message_id": shown["id"] } }),
+    );
+    service.until("it is answered", || discord.texts().contains(&"A test of the parser failed.".into()).then_some(()));
+    let last = api.last().body["messages"].to_string();
+    assert!(last.contains("Look at the build.") && last.contains("Why?"), "{last}");
+    assert_eq!(discord.texts().iter().filter(|text| text.starts_with("-# ")).count(), 0, "{:?}", discord.texts());
+    let card = discord.messages().into_iter().find(|message| !message["embeds"].as_array().unwrap().is_empty());
+    assert_eq!(card.unwrap()["embeds"][0]["title"], "Fork: your answer to build");
+    service.stop();
+    assert_eq!(discord.problems(), [""; 0]);
+}

@@ -98,7 +98,6 @@ pub struct Asked {
     pub first: Option<u64>,
     /// What was shown, edits included.
     pub answers: Vec<Value>,
-    pub is_too_late: bool,
 }
 
 pub struct Discord {
@@ -267,11 +266,6 @@ impl Discord {
     /// What the person sees of one.
     pub fn asked(&self, token: &str) -> Asked {
         self.world().interactions[token].clone()
-    }
-
-    /// The next interactions are answered too late.
-    pub fn too_late(&self, token: &str) {
-        self.world().interactions.get_mut(token).unwrap().is_too_late = true;
     }
 
     /// Cuts the connection without a word.
@@ -651,7 +645,7 @@ impl World {
     }
 
     fn call_back(&mut self, id: &str, token: &str, body: &Value) -> Answer {
-        let Some(asked) = self.interactions.get_mut(token).filter(|asked| asked.id == id && !asked.is_too_late) else {
+        let Some(asked) = self.interactions.get_mut(token).filter(|asked| asked.id == id) else {
             return (404, json!({ "code": 10062, "message": "Unknown interaction" }));
         };
         if asked.first.is_some() {
