@@ -108,6 +108,12 @@ pub(super) fn value_of(change: &FieldChange) -> Result<FieldValue, Refusal> {
         FieldValue::Text(text) if change.field.name == "cron" && !text.is_empty() => {
             recurrence::cron(text).map(FieldValue::Text)
         }
+        // A file has it as a mapping.
+        FieldValue::Text(text) if change.field.name == "ask" && !text.is_empty() => {
+            let mut draft = Draft::empty(Kind::Reminder, String::new());
+            set(&mut draft, change, &change.value)?;
+            Ok((change.field.show)(&draft).unwrap_or_else(|| change.value.clone()))
+        }
         value => Ok(value.clone()),
     }
 }
@@ -146,13 +152,17 @@ impl FieldChange {
                 .hint("a foreground job is a turn of the main session and has all that it has"));
         }
         for change in fields {
-            draft.set(change.field, &value_of(change)?).map_err(|fault| {
-                let refusal = Refusal::user(fault.message);
-                fault.hint.into_iter().fold(refusal, Refusal::hint)
-            })?;
+            set(&mut draft, change, &value_of(change)?)?;
         }
         Ok(draft)
     }
+}
+
+fn set(draft: &mut Draft, change: &FieldChange, value: &FieldValue) -> Result<(), Refusal> {
+    draft.set(change.field, value).map_err(|fault| {
+        let refusal = Refusal::user(fault.message);
+        fault.hint.into_iter().fold(refusal, Refusal::hint)
+    })
 }
 
 /// What was written, and when it fires.

@@ -101,7 +101,7 @@ pub(super) fn of_job(definition: &Definition, setup: &Setup) -> JobPolicy {
 
 /// What each granted Bash rule includes.
 fn included(policy: &Policy) -> Vec<String> {
-    let granted = policy.entries().into_iter().filter(|entry| entry.effect == Verdict::Allow);
+    let granted = policy.entries().into_iter().filter(|entry| entry.effect != Verdict::Deny);
     granted.filter_map(|entry| BOT.includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect()
 }
 
@@ -158,7 +158,10 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
             reason: format!("the job's shell is kept from it: {said}{}", hint_of(said)),
             ..early
         },
-        (None, None) => tried.programs.iter().find(|decision| decision.rule.is_some()).cloned().unwrap_or(early),
+        (None, None) => {
+            let asked = tried.programs.iter().find(|decision| decision.verdict == Verdict::Ask);
+            asked.or_else(|| tried.programs.iter().find(|decision| decision.rule.is_some())).cloned().unwrap_or(early)
+        }
     };
     if tried.cut_off {
         decision.reason.push_str(" (the line was still running after 10 seconds)");

@@ -79,7 +79,7 @@ fn record(refusal: &Refusal, run: &RunAuthority, words: &[String]) {
 
 fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Output) -> Result<Option<Reply>, Refusal> {
     let decision = run.acts.decide_command(words, run.agent.as_deref());
-    if decision.verdict == Verdict::Deny {
+    if decision.verdict != Verdict::Allow {
         return Err(Refusal::denied(decision.reason));
     }
     let cli = match examples::parse(words) {

@@ -102,6 +102,7 @@ impl Draft {
         self.update_main_session = restrictions.update_main_session;
         self.allow_ping = restrictions.allow_ping;
         self.network = restrictions.network;
+        (self.ask_tools, self.ask) = (restrictions.ask_tools.clone(), restrictions.ask.clone());
     }
 
     /// The restrictions of a background job with these fields.
@@ -111,7 +112,7 @@ impl Draft {
     pub fn restrictions(&self) -> Result<BgForkConfig, BothLists> {
         let (allowed, disallowed) = (self.allowed_tools.clone(), self.disallowed_tools.clone());
         let restrictions = BgForkConfig::new(self.update_main_session, self.allow_ping, allowed, disallowed)?;
-        Ok(restrictions.with_network(self.network))
+        Ok(restrictions.with_network(self.network).asking(self.ask_tools.clone(), self.ask.clone()))
     }
 }
 

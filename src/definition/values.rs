@@ -15,7 +15,7 @@ use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
 use super::{DefinitionId, Thinking};
-use crate::policy::{BOT, PatternError, ToolPattern};
+use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
 const HIGHEST_COUNT: u32 = 1_000_000;
@@ -255,6 +255,47 @@ impl<'a> Value<'a> {
             return Err(self.must_be("the name of a channel", "`ollim-bot channels` shows those there are"));
         }
         Ok(text)
+    }
+
+    /// How the person is asked: a mapping, or a text as a command line has it (`deadline: 10m, default: deny`).
+    pub(crate) fn ask_terms(&self) -> Result<AskTerms, Fault> {
+        let hint = format!("write `{}: {{ deadline: 10m, default: deny, channel: phone }}`", self.name);
+        let entries: Vec<(String, Node)> = match self.node {
+            Node::Map(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect(),
+            Node::Text(text) => {
+                let part = |part: &str| {
+                    let (key, value) = part.split_once([':', '='])?;
+                    Some((key.trim().to_owned(), Node::Text(value.trim().to_owned())))
+                };
+                let parts = text.split(',').map(part).collect::<Option<Vec<_>>>();
+                parts.ok_or_else(|| self.must_be("a mapping", hint.clone()))?
+            }
+            _ => return Err(self.must_be("a mapping", hint)),
+        };
+        let mut terms = AskTerms::default();
+        for (at, (key, node)) in entries.iter().enumerate() {
+            let path: Vec<usize> = self.path.iter().copied().chain([at]).collect();
+            let name = format!("{}.{key}", self.name);
+            let value = Value { name: &name, node, path: &path, ..*self };
+            let read = match key.as_str() {
+                _ if entries[..at].iter().any(|(before, _)| before == key) => {
+                    Err(Fault::new(format!("`{name}` is set twice"), "keep one of the two"))
+                }
+                "deadline" => value.span(AskTerms::SHORTEST).and_then(|span| match span > AskTerms::LONGEST {
+                    true => Err(Fault::new(format!("`{name}` is longer than 24 hours"), hint.clone())),
+                    false => {
+                        terms.deadline = span;
+                        Ok(())
+                    }
+                }),
+                "default" => value.one_of().map(|default| terms.default = default),
+                "channel" => value.channel().map(|channel| terms.channel = Some(channel)),
+                _ => Err(Fault::new(format!("`{}` has no {}", self.name, quoted(key)), hint.clone())),
+            };
+            let located = matches!(self.node, Node::Map(_)).then_some(at);
+            read.map_err(|fault| Fault { item: located, ..fault })?;
+        }
+        Ok(terms)
     }
 
     /// An IANA time zone.

@@ -1,5 +1,7 @@
 //! What a background job's file says about its fork.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use tool_policy::{Parent, PathRoots, ToolLists, ToolPattern, Widening};
@@ -32,6 +34,41 @@ pub enum JobNetwork {
     None,
 }
 
+/// What silence means, where the person is asked (`ask.default`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Silence {
+    /// No.
+    #[default]
+    Deny,
+    /// Yes, to the one call.
+    Allow,
+}
+
+/// How the person is asked (`ask`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskTerms {
+    /// How long a call waits for an answer.
+    pub deadline: Duration,
+    /// What holds after that.
+    pub default: Silence,
+    /// The channel that asks; `None`: the job's.
+    pub channel: Option<String>,
+}
+
+impl AskTerms {
+    /// The bounds of a deadline.
+    pub const SHORTEST: Duration = Duration::from_secs(1);
+    /// See [`SHORTEST`](Self::SHORTEST).
+    pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+}
+
+impl Default for AskTerms {
+    fn default() -> Self {
+        Self { deadline: Duration::from_secs(10 * 60), default: Silence::Deny, channel: None }
+    }
+}
+
 /// Both `allowed_tools` and `disallowed_tools` were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`allowed_tools` and `disallowed_tools` cannot both be set")]
@@ -46,6 +83,10 @@ pub struct BgForkConfig {
     pub allow_ping: bool,
     /// What network its programs have.
     pub network: JobNetwork,
+    /// What the person is asked about (`ask_tools`); `None`: the file does not say.
+    pub ask_tools: Option<Vec<ToolPattern>>,
+    /// How; `None`: the file does not say.
+    pub ask: Option<AskTerms>,
     allowed_tools: Option<Vec<ToolPattern>>,
     disallowed_tools: Option<Vec<ToolPattern>>,
 }
@@ -56,6 +97,8 @@ impl Default for BgForkConfig {
             update_main_session: UpdateMode::default(),
             allow_ping: true,
             network: JobNetwork::default(),
+            ask_tools: None,
+            ask: None,
             allowed_tools: None,
             disallowed_tools: None,
         }
@@ -74,7 +117,7 @@ impl BgForkConfig {
         if allowed_tools.is_some() && disallowed_tools.is_some() {
             return Err(BothLists);
         }
-        Ok(Self { update_main_session, allow_ping, network: JobNetwork::default(), allowed_tools, disallowed_tools })
+        Ok(Self { update_main_session, allow_ping, allowed_tools, disallowed_tools, ..Self::default() })
     }
 
     /// With this network for its programs.
@@ -82,6 +125,25 @@ impl BgForkConfig {
     pub fn with_network(mut self, network: JobNetwork) -> Self {
         self.network = network;
         self
+    }
+
+    /// What the person is asked about, and how.
+    #[must_use]
+    pub fn asking(mut self, tools: Option<Vec<ToolPattern>>, terms: Option<AskTerms>) -> Self {
+        (self.ask_tools, self.ask) = (tools, terms);
+        self
+    }
+
+    /// What the person is asked about.
+    #[must_use]
+    pub fn asked_tools(&self) -> &[ToolPattern] {
+        self.ask_tools.as_deref().unwrap_or_default()
+    }
+
+    /// How the person is asked.
+    #[must_use]
+    pub fn ask_terms(&self) -> AskTerms {
+        self.ask.clone().unwrap_or_default()
     }
 
     /// The allowlist as the file has it: without the automatic entry, which is never written or handed on.
@@ -120,8 +182,8 @@ pub enum ChildError {
 }
 
 /// Returns the restrictions of a job that a fork creates: those that it asks for, limited to the fork's own. Tools
-/// are limited as [`Application::attenuate`](tool_policy::Application::attenuate) does; reporting, pinging and the
-/// network may only be taken away. `name` names the fork in errors.
+/// are limited as [`Application::attenuate`](tool_policy::Application::attenuate) and
+/// [`attenuate_asks`](tool_policy::Application::attenuate_asks) do; reporting, pinging and the network may only be taken away. `name` names the fork in errors.
 ///
 /// # Errors
 /// [`ChildError`] with the pattern that is too much.
@@ -146,10 +208,17 @@ pub fn attenuate(
         allow: config.allowed_tools.clone(),
         deny: config.disallowed_tools.clone(),
     };
-    let tools = Parent { name, tools: &lists(parent), main_tools, sandbox };
-    let ToolLists { allow, deny } = BOT.attenuate(&tools, &lists(asked))?;
+    let own = lists(parent);
+    let tools = Parent { name, tools: &own, ask: parent.asked_tools(), main_tools, sandbox };
+    let lists = BOT.attenuate(&tools, &lists(asked))?;
+    let ask = asked.ask.clone().or_else(|| parent.ask.clone());
+    let silence = |terms: &Option<AskTerms>| terms.as_ref().map(|terms| terms.default).unwrap_or_default();
+    let silent = silence(&ask) == Silence::Allow && silence(&parent.ask) != Silence::Allow;
+    let asks = BOT.attenuate_asks(&tools, &lists, asked.ask_tools.as_deref(), silent)?;
+    let asks = Some(asks).filter(|asks| !asks.is_empty() || asked.ask_tools.is_some());
+    let ToolLists { allow, deny } = lists;
     let allow_ping = parent.allow_ping && asked.allow_ping;
-    Ok(BgForkConfig::new(update, allow_ping, allow, deny)?.with_network(network))
+    Ok(BgForkConfig::new(update, allow_ping, allow, deny)?.with_network(network).asking(asks, ask))
 }
 
 #[cfg(test)]

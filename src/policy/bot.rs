@@ -72,7 +72,7 @@ pub fn help_pattern() -> ToolPattern {
 #[must_use]
 pub fn background(owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern], roots: &PathRoots) -> Policy {
     let disallowed = config.disallowed_tools().unwrap_or_default();
-    let rules = JobRules { owner, allowed: config.allowed_tools(), disallowed, main_tools };
+    let rules = JobRules { owner, allowed: config.allowed_tools(), disallowed, ask: config.asked_tools(), main_tools };
     let mut policy = Policy::background(&rules, roots, &BOT);
     if !config.allow_ping {
         policy = policy.denying("allow_ping: false", &["mcp__discord__ping_user", "mcp__discord__discord_embed"]);

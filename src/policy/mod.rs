@@ -5,7 +5,7 @@
 mod background;
 mod bot;
 
-pub use background::{BgForkConfig, BothLists, ChildError, JobNetwork, UpdateMode, attenuate};
+pub use background::{AskTerms, BgForkConfig, BothLists, ChildError, JobNetwork, Silence, UpdateMode, attenuate};
 pub use bot::{BOT, background, default_main_tools, help_pattern, main_session};
 pub use tool_policy::{
     AgentRules, Decision, Executes, Granted, Layer, Location, PathRoots, PatternError, PermissionMode, Policy,

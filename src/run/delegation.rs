@@ -155,7 +155,8 @@ impl DelegationLimit {
 
     fn narrow_tools(&self, draft: &mut Draft) -> Result<(), Refusal> {
         let own = [self.restrictions.allowed_tools(), self.restrictions.disallowed_tools()];
-        for (list, own) in [&draft.allowed_tools, &draft.disallowed_tools].into_iter().zip(own) {
+        let own = own.into_iter().chain([self.restrictions.ask_tools.as_deref()]);
+        for (list, own) in [&draft.allowed_tools, &draft.disallowed_tools, &draft.ask_tools].into_iter().zip(own) {
             let count = list.as_ref().map_or(0, Vec::len);
             if self.place != Place::Main && count > PATTERNS_AT_MOST && list.as_deref() != own {
                 return Err(Refusal::denied(format!(
@@ -281,10 +282,11 @@ impl DelegationLimit {
             return Err(Refusal::denied(format!("{} was spawned by another agent, and spawns none", self.title)));
         }
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
-        let effective = self.restrictions.effective_allowed_tools();
-        let granted = effective.as_deref().unwrap_or(&self.main_tools);
+        // What it has to ask about, the child has to ask about, too: its caller's lists hold beside its own.
+        let mut granted = self.restrictions.effective_allowed_tools().unwrap_or_else(|| self.main_tools.clone());
+        granted.extend(self.restrictions.asked_tools().iter().cloned());
         // Denials of a part need no look: they are held beside the child's own lists, call by call.
-        BOT.demand(&Granted { owner: &self.title, patterns: granted, sandbox: self.sandbox() }, &[], asked)
+        BOT.demand(&Granted { owner: &self.title, patterns: &granted, sandbox: self.sandbox() }, &[], asked)
             .map_err(|error| Refusal::denied(error.to_string()))?;
         may_all(&self.policy, asked, &self.title)
     }

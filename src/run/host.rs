@@ -109,8 +109,11 @@ impl Host {
     /// Whether a program that its rules grant is there to change something.
     fn may_change_by_bash(&self) -> bool {
         let background = self.definition.background();
-        match background.and_then(|background| background.restrictions.effective_allowed_tools()) {
-            Some(granted) => granted.iter().any(|pattern| BOT.may_change_files(pattern)),
+        let Some(restrictions) = background.map(|background| &background.restrictions) else { return true };
+        match restrictions.effective_allowed_tools() {
+            Some(granted) => {
+                granted.iter().chain(restrictions.asked_tools()).any(|pattern| BOT.may_change_files(pattern))
+            }
             None => true,
         }
     }
@@ -276,6 +279,12 @@ impl RunHost for Host {
             let denial = Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason };
             self.record_with(denial, Some("a program was refused")).await;
             return answer;
+        }
+        if decision.verdict == Verdict::Ask {
+            return Answer::Deny {
+                code: 126,
+                message: format!("denied, since nobody can be asked yet: {}", decision.reason),
+            };
         }
         debug!(run = %self.run, program = ?start.argv, "program allowed");
         if matches!(answer, Answer::Outside { .. })

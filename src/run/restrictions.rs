@@ -11,6 +11,8 @@ pub struct Restrictions {
     pub only: Option<Vec<ToolPattern>>,
     /// What it has not, though `only` or the main session have it.
     pub never: Vec<ToolPattern>,
+    /// What the person is asked about first.
+    pub asked: Vec<ToolPattern>,
     /// Its shell runs only programs that read.
     pub read_only: bool,
 }
@@ -20,12 +22,13 @@ impl Restrictions {
     #[must_use]
     pub fn of(config: &BgForkConfig) -> Self {
         let never = config.disallowed_tools().unwrap_or_default().to_vec();
-        Self { only: config.effective_allowed_tools(), never, read_only: false }
+        Self { only: config.effective_allowed_tools(), never, asked: config.asked_tools().to_vec(), read_only: false }
     }
 
     /// Narrowed by a pair of lists. `main_tools`: what the main session has.
     pub fn narrow(&mut self, allow: Option<&[ToolPattern]>, deny: &[ToolPattern], main_tools: &[ToolPattern]) {
         if let Some(allow) = allow {
+            self.asked = BOT.common(&self.asked, allow);
             self.only = Some(BOT.common(self.only.as_deref().unwrap_or(main_tools), allow));
         }
         self.never.extend(deny.iter().filter(|denial| !self.never.contains(denial)).cloned().collect::<Vec<_>>());
@@ -41,6 +44,7 @@ impl Restrictions {
     /// tools that it has.
     #[must_use]
     pub fn held_against(mut self, policy: &Policy, ours: &[String]) -> Self {
+        self.asked = BOT.without(&self.asked, &self.never);
         let Some(only) = &mut self.only else { return self };
         *only = BOT.without(only, &self.never);
         let visible = policy.visible_tools();
@@ -59,8 +63,10 @@ impl Restrictions {
             let (denied, granted) = (denial.canonical_tool(), pattern.canonical_tool());
             denied == granted || denied == "Read" || [denied, granted].iter().any(|tool| tool.contains(['*', '_']))
         };
-        self.never
-            .retain(|denial| only.iter().any(|pattern| speaks_of(denial, pattern) && BOT.overlaps(pattern, denial)));
+        let asked = &self.asked;
+        self.never.retain(|denial| {
+            only.iter().chain(asked).any(|pattern| speaks_of(denial, pattern) && BOT.overlaps(pattern, denial))
+        });
         self
     }
 
@@ -85,6 +91,12 @@ impl Restrictions {
             (Some(_), never) => text.push(listed("Of these you may not use:", never)),
             (None, never) => text
                 .push(listed("You may not use these; such calls are refused, so do not look for ways around:", never)),
+        }
+        if !self.asked.is_empty() {
+            text.push(listed(
+                "For these a person is asked first, so a call may take minutes to be answered:",
+                &self.asked,
+            ));
         }
         if self.read_only && self.only.as_ref().is_none_or(|only| only.iter().any(|one| one.tool() == "Bash")) {
             text.push("You only read: of shell commands only those run that change nothing.".to_owned());
@@ -158,7 +170,7 @@ mod tests {
             ),
             (&["mcp__discord"], &["mcp__discord__ping_user"], &["mcp__discord__ping_user"]),
         ] {
-            let restrictions = Restrictions { only: Some(list(only)), never: list(never), read_only: false };
+            let restrictions = Restrictions { only: Some(list(only)), never: list(never), ..Restrictions::default() };
             assert_eq!(restrictions.held_against(&policy, &["ping_user".into()]).never, list(left), "{only:?}");
         }
     }

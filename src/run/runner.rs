@@ -711,7 +711,7 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
         return Some(FollowUpBy::Tool);
     }
     let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
-    (policy.decide_command(&command, None).verdict == Verdict::Allow).then_some(FollowUpBy::Command)
+    (policy.decide_command(&command, None).verdict != Verdict::Deny).then_some(FollowUpBy::Command)
 }
 
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.
@@ -734,6 +734,9 @@ pub fn needs_agent(definition: &Definition) -> Option<String> {
     }
     if background.restrictions.disallowed_tools().is_some_and(|denied| !denied.is_empty()) {
         return Some("it has the main session's tools (`disallowed_tools`), which only an agent can use".into());
+    }
+    if let Some(asked) = background.restrictions.asked_tools().first() {
+        return Some(format!("it asks the person about {asked}, which only an agent can use"));
     }
     let allowed = background.restrictions.allowed_tools()?;
     let spawns = |tool: &str| tool.ends_with(tools::SPAWN_AGENT) || tool.ends_with(tools::SESSIONS_SPAWN);

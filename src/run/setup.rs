@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
-use crate::policy::{self, AgentRules, BOT, JobNetwork, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict};
+use crate::policy::{
+    self, AgentRules, BOT, BgForkConfig, JobNetwork, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict,
+};
 
 use super::restrictions::Restrictions;
 use super::runner::RunSettings;
@@ -115,7 +117,7 @@ impl Setup {
             policy: policy::background(&definition.title(), restrictions, &settings.main_tools, places),
             options,
             deny_rules: Vec::new(),
-            granted: restrictions.effective_allowed_tools().unwrap_or_else(|| settings.main_tools.clone()),
+            granted: with_asked(restrictions, &settings.main_tools),
             network: restrictions.network,
             granted_to_agents: BTreeMap::new(),
             restrictions: Restrictions::of(restrictions),
@@ -172,7 +174,7 @@ impl Setup {
             agent_type: None,
         };
         let mut callable: Vec<&NamedAgent> =
-            agents.into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict == Verdict::Allow).collect();
+            agents.into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict != Verdict::Deny).collect();
         let whole = agents_argument(callable.iter().copied());
         self.options.agents = match whole {
             // No file names them: the session goes on without the longest.
@@ -186,6 +188,13 @@ impl Setup {
         self.deny_rules.extend(hidden_agents(callable));
         Ok(self)
     }
+}
+
+/// What a job is granted, and what it may be once the person was asked: a sandbox is made before the run.
+fn with_asked(restrictions: &BgForkConfig, main_tools: &[ToolPattern]) -> Vec<ToolPattern> {
+    let mut granted = restrictions.effective_allowed_tools().unwrap_or_else(|| main_tools.to_vec());
+    granted.extend(restrictions.asked_tools().iter().cloned());
+    granted
 }
 
 /// What is granted, without what an agent may not do.

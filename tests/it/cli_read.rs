@@ -155,6 +155,8 @@ fn the_keys_that_others_build_on() {
         "Bash(ollim-bot help)",
         "Read"
       ],
+      "ask": null,
+      "ask_tools": null,
       "background": true,
       "channel": null,
       "client": null,
@@ -190,6 +192,8 @@ fn the_keys_that_others_build_on() {
         "agent": null,
         "allow_ping": true,
         "allowed_tools": null,
+        "ask": null,
+        "ask_tools": null,
         "background": false,
         "chain_depth": 0,
         "chain_parent": "dentist",

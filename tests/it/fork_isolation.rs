@@ -96,7 +96,7 @@ fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
     let (judging, judged_by) = (sandbox.clone(), policy.clone());
     let mut host = Host::new(move |call| match policy.decide(call).verdict {
         Verdict::Allow => Say::Allow,
-        Verdict::Deny => Say::Deny,
+        Verdict::Deny | Verdict::Ask => Say::Deny,
     });
     host.judges = Some(Box::new(move |start| judging.judge(&judged_by, start).answer));
     let host = Arc::new(host);

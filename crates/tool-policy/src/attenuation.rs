@@ -29,6 +29,18 @@ pub enum Widening {
         /// Who asked.
         parent: String,
     },
+    /// A pattern that reaches into what the parent has to ask the person about.
+    #[error(
+        "`{pattern}` reaches into `{asked}`, which {parent} has to ask the person about; put it under `ask_tools`, or narrow it"
+    )]
+    Asked {
+        /// The pattern asked for.
+        pattern: String,
+        /// The parent's rule of `ask_tools`.
+        asked: String,
+        /// Who asked.
+        parent: String,
+    },
     /// A denylist for a child whose parent has an allowlist, of which one entry is only partly denied.
     #[error(
         "`{denied}` takes away a part of `{pattern}` only; give the new job an allowlist (`allowed_tools`) instead"
@@ -48,6 +60,8 @@ pub struct Parent<'a> {
     pub name: &'a str,
     /// Its lists.
     pub tools: &'a ToolLists,
+    /// What it asks the person about.
+    pub ask: &'a [ToolPattern],
     /// What it has where it has no allowlist.
     pub main_tools: &'a [ToolPattern],
     /// The folders of the sandbox that it runs in; `None`: it runs in none, so that its rules open all that they say.
@@ -147,7 +161,7 @@ impl Application {
     /// # Errors
     /// [`Widening`] with the pattern that is too much.
     pub fn attenuate(&'static self, parent: &Parent<'_>, asked: &ToolLists) -> Result<ToolLists, Widening> {
-        let Parent { name, tools: parent, main_tools, sandbox } = *parent;
+        let Parent { name, tools: parent, ask, main_tools, sandbox } = *parent;
         let denied = parent.deny.as_deref().unwrap_or_default();
         let more = asked.deny.as_deref().unwrap_or_default();
         if let Some(patterns) = &asked.allow {
@@ -158,6 +172,9 @@ impl Application {
             });
             let granted = Granted { owner: name, patterns: granted.as_deref().unwrap_or(main_tools), sandbox };
             self.demand(&granted, denied, patterns)?;
+            if parent.allow.is_none() {
+                self.demand_unasked(name, ask, patterns)?;
+            }
             return Ok(ToolLists { allow: Some(patterns.clone()), deny: None });
         }
         if let Some(own) = &parent.allow {
@@ -167,6 +184,65 @@ impl Application {
         let mut all = denied.to_vec();
         all.extend(more.iter().filter(|pattern| !denied.contains(pattern)).cloned());
         Ok(ToolLists { allow: None, deny: (!none).then_some(all) })
+    }
+
+    /// Returns what a child asks the person about: what it wants to ask about, limited to what the job may do or ask. `child`: its
+    /// lists, limited already; `asked`: `None` for what the job asks about. `silent`: silence is a yes for the child, and none for
+    /// the job; then the child asks about what the job may do unasked, and about nothing else.
+    ///
+    /// A child that has what everybody has asks about all that the job asks about.
+    ///
+    /// # Errors
+    /// [`Widening`] with the pattern that is too much.
+    pub fn attenuate_asks(
+        &'static self,
+        parent: &Parent<'_>,
+        child: &ToolLists,
+        asked: Option<&[ToolPattern]>,
+        silent: bool,
+    ) -> Result<Vec<ToolPattern>, Widening> {
+        let Parent { name, tools, ask, main_tools, sandbox } = *parent;
+        let denied = tools.deny.as_deref().unwrap_or_default();
+        // A child with an allowlist has no denials to hold what it inherits.
+        let keeps = |pattern: &&ToolPattern| {
+            child.allow.is_none() || !denied.iter().any(|denial| self.overlaps(pattern, denial))
+        };
+        let inherited = ask.iter().filter(keeps).cloned();
+        let mut asks = asked.map_or_else(|| inherited.collect(), <[ToolPattern]>::to_vec);
+        let mut granted = tools.allow.as_deref().unwrap_or(main_tools).to_vec();
+        if !silent {
+            granted.extend(ask.iter().cloned());
+        } else if tools.allow.is_none() {
+            self.demand_unasked(name, ask, &asks)?;
+        }
+        let new =
+            |pattern: &&ToolPattern| silent || asked.is_some() && (child.allow.is_some() || !ask.contains(pattern));
+        let new: Vec<ToolPattern> = asks.iter().filter(new).cloned().collect();
+        self.demand(&Granted { owner: name, patterns: &granted, sandbox }, denied, &new)?;
+        if child.allow.is_none() {
+            let more: Vec<ToolPattern> = ask.iter().filter(|pattern| !asks.contains(pattern)).cloned().collect();
+            asks.extend(more);
+        }
+        Ok(asks)
+    }
+
+    /// Whether none of `patterns` reaches into what has to be asked about.
+    fn demand_unasked(
+        &'static self,
+        owner: &str,
+        ask: &[ToolPattern],
+        patterns: &[ToolPattern],
+    ) -> Result<(), Widening> {
+        let always = self.always_allowed();
+        let mut patterns = patterns.iter().filter(|pattern| always.as_ref() != Some(pattern));
+        let reaching =
+            patterns.find_map(|pattern| Some((pattern, ask.iter().find(|asked| self.overlaps(pattern, asked))?)));
+        match reaching {
+            Some((pattern, asked)) => {
+                Err(Widening::Asked { pattern: pattern.to_string(), asked: asked.to_string(), parent: owner.into() })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether each of `patterns` may be handed on by who has `granted`, and reaches into nothing that it is denied.
@@ -468,7 +544,7 @@ mod tests {
     #[track_caller]
     fn check(parent: &ToolLists, asked: &ToolLists, expected: Result<&ToolLists, &str>) {
         let main = [pattern("Bash"), pattern("Read"), pattern("mcp__chat")];
-        let parent = Parent { name: "routine x", tools: parent, main_tools: &main, sandbox: None };
+        let parent = Parent { name: "routine x", tools: parent, ask: &[], main_tools: &main, sandbox: None };
         match (BOT.attenuate(&parent, asked), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(&found, expected),
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),

@@ -63,6 +63,8 @@ pub enum Verdict {
     Allow,
     /// It does not.
     Deny,
+    /// It waits for the person, who says which of the two.
+    Ask,
 }
 
 /// Which layer decided. In order: the first that says no wins.
@@ -75,6 +77,8 @@ pub enum Layer {
     DisallowedTools,
     /// `allowed_tools`: granted by a rule of it, or not named by any.
     AllowedTools,
+    /// A rule of `ask_tools`: the person is asked.
+    AskTools,
     /// The permission mode, where nothing above said no.
     PermissionMode,
 }
@@ -82,7 +86,7 @@ pub enum Layer {
 /// A verdict with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// Allow or deny.
+    /// Allow, deny or ask.
     pub verdict: Verdict,
     /// The layer that decided.
     pub layer: Layer,

@@ -1,6 +1,7 @@
 //! The policy of a session: the layers in their order, and one decision for each call.
 //!
-//! Layers: what is blocked for every fork; the denials; the grants; the permission mode. The first that says no wins.
+//! Layers: what is blocked for every fork; the denials; the grants; what is asked about; the permission mode. The first that says
+//! no wins.
 //! Every decision carries its layer, its rule and a sentence. Deciding never panics: what is not understood is denied.
 
 use serde_json::Value;
@@ -45,6 +46,8 @@ pub struct JobRules<'a> {
     pub allowed: Option<&'a [ToolPattern]>,
     /// The tools that are taken away from it.
     pub disallowed: &'a [ToolPattern],
+    /// What the person is asked about.
+    pub ask: &'a [ToolPattern],
     /// What the main session has.
     pub main_tools: &'a [ToolPattern],
 }
@@ -53,13 +56,15 @@ impl Policy {
     /// Returns the policy of a background job.
     #[must_use]
     pub fn background(rules: &JobRules<'_>, roots: &PathRoots, application: &'static Application) -> Self {
-        let JobRules { owner, allowed, disallowed, main_tools } = *rules;
+        let JobRules { owner, allowed, disallowed, ask, main_tools } = *rules;
         let allow = match allowed {
             Some(patterns) => allowlist(owner, patterns, application),
             None => compiled(main_tools, &Origin::MainTools, application),
         };
         let deny = compiled(disallowed, &Origin::Disallowed(owner.into()), application);
-        Self::new(true, RuleSet { owner: owner.into(), allow: Some(allow), deny, read_only: false }, roots, application)
+        let ask = compiled(ask, &Origin::Asked(owner.into()), application);
+        let lists = RuleSet { owner: owner.into(), allow: Some(allow), ask, deny, read_only: false };
+        Self::new(true, lists, roots, application)
     }
 
     /// Returns the policy of the main session: what `main_tools` grants and calls that only read pass. The rest would
@@ -68,7 +73,7 @@ impl Policy {
     pub fn main_session(main_tools: &[ToolPattern], roots: &PathRoots, application: &'static Application) -> Self {
         let allow = compiled(main_tools, &Origin::MainTools, application);
         let owner = "the main session".to_owned();
-        let lists = RuleSet { owner, allow: Some(allow), deny: Vec::new(), read_only: false };
+        let lists = RuleSet { owner, allow: Some(allow), ask: Vec::new(), deny: Vec::new(), read_only: false };
         Self::new(false, lists, roots, application)
     }
 
@@ -84,7 +89,7 @@ impl Policy {
             application,
             lists: vec![lists],
             subagents: Vec::new(),
-            spawn_command: RuleSet { owner: String::new(), allow: None, deny, read_only: false },
+            spawn_command: RuleSet { owner: String::new(), allow: None, ask: Vec::new(), deny, read_only: false },
         }
     }
 
@@ -110,7 +115,7 @@ impl Policy {
         let allow = tools.allow.as_ref().map(|patterns| allowlist(owner, patterns, self.application));
         let denied = tools.deny.as_deref().unwrap_or_default();
         let deny = compiled(denied, &Origin::Disallowed(owner.into()), self.application);
-        self.lists.insert(0, RuleSet { owner: owner.into(), allow, deny, read_only: false });
+        self.lists.insert(0, RuleSet { owner: owner.into(), allow, ask: Vec::new(), deny, read_only: false });
         self.spawned = true;
         self
     }
@@ -185,9 +190,9 @@ impl Policy {
     /// main session may call.
     fn may_call_agents(&self) -> bool {
         let own = self.lists.last().filter(|_| !self.spawned);
-        own.into_iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| match rule.origin {
+        own.into_iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.ask)).any(|rule| match rule.origin {
             Origin::MainTools => rule.is_for("Agent"),
-            Origin::Allowed(_) => rule.pattern.canonical_tool() == "Agent" && !rule.is_all(),
+            Origin::Allowed(_) | Origin::Asked(_) => rule.pattern.canonical_tool() == "Agent" && !rule.is_all(),
             _ => false,
         })
     }
@@ -244,6 +249,7 @@ impl Policy {
             return deny(Layer::DisallowedTools, Some(text), format!("{shown}: denied by {}", rule.cited()));
         }
         let mut found = None;
+        let mut asking = None;
         for list in lists {
             let writes = matches!(tool, "Edit" | "Write" | "NotebookEdit");
             if list.read_only && writes {
@@ -252,13 +258,23 @@ impl Policy {
             if list.allow.is_none() {
                 continue;
             }
-            match list.granting(tool, request, &self.roots) {
+            let granting = list.granting(tool, request, &self.roots);
+            if granting.is_none_or(|rule| !rule.is_named())
+                && let Some(rule) = list.asking(granting.is_some(), tool, request, &self.roots)
+            {
+                asking = Some(rule);
+                continue;
+            }
+            match granting {
                 Some(rule) => found = Some(rule),
                 None if person && read_only => return allow(Layer::PermissionMode, None, shown, true),
                 None => return self.not_granted(list, tool, person, &format!("{shown}: not granted")),
             }
         }
-        allow(Layer::AllowedTools, found, shown, read_only)
+        match asking {
+            Some(rule) => ask(rule, shown, read_only),
+            None => allow(Layer::AllowedTools, found, shown, read_only),
+        }
     }
 
     /// The denial of the third layer (of the fourth for the main session), with what would have been granted.
@@ -287,7 +303,8 @@ impl Policy {
                 true => self.application.delegates_in(&rule.pattern, pattern, &self.roots),
                 false => self.application.covers(&rule.pattern, pattern),
             };
-            let granted = |rules: &Vec<Rule>| rules.iter().any(has);
+            // What the owner has to ask for, whoever it hands it on to has to ask for, too.
+            let granted = |rules: &Vec<Rule>| rules.iter().chain(&lists.ask).any(has);
             lists.allow.as_ref().is_none_or(granted) && self.application.without(asked, &denied) == asked
         })
     }
@@ -298,10 +315,11 @@ impl Policy {
         &self.given
     }
 
-    /// Whether some rule grants a tool by just its name.
+    /// Whether some rule grants a tool, or asks about it, by just its name.
     #[must_use]
     pub fn names(&self, tool: &str) -> bool {
-        self.lists.iter().flat_map(|lists| lists.allow.iter().flatten()).any(|rule| rule.pattern.tool() == tool)
+        let rules = self.lists.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.ask));
+        rules.into_iter().any(|rule| rule.pattern.tool() == tool)
     }
 
     /// Whether it is a background job's, and not the main session's.
@@ -350,6 +368,7 @@ fn agent_lists(agent: &AgentRules, application: &'static Application) -> RuleSet
     let allowed = Origin::Allowed(owner.clone());
     RuleSet {
         allow: agent.tools.as_ref().map(|patterns| compiled(patterns, &allowed, application)),
+        ask: Vec::new(),
         deny: compiled(&agent.disallowed, &Origin::Disallowed(owner.clone()), application),
         owner,
         read_only: agent.read_only,
@@ -360,6 +379,13 @@ pub(super) fn deny(layer: Layer, rule: Option<String>, reason: String) -> Decisi
     const MOST: usize = 4000;
     let reason = request::on_one_line(&reason, MOST);
     Decision { verdict: Verdict::Deny, layer, rule, reason, commands: Vec::new(), read_only: false }
+}
+
+/// The person is asked, since this rule says so.
+pub(super) fn ask(rule: &Rule, shown: &str, read_only: bool) -> Decision {
+    let reason = format!("{shown}: the person is asked, by {}", rule.cited());
+    let rule = Some(rule.pattern.to_string());
+    Decision { verdict: Verdict::Ask, layer: Layer::AskTools, rule, reason, commands: Vec::new(), read_only }
 }
 
 pub(super) fn allow(layer: Layer, rule: Option<&Rule>, shown: &str, read_only: bool) -> Decision {

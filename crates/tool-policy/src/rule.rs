@@ -15,6 +15,8 @@ pub(super) enum Origin {
     Allowed(String),
     /// The entry that every allowlist gets.
     Automatic,
+    /// `ask_tools` of this owner.
+    Asked(String),
     /// `disallowed_tools` of this owner.
     Disallowed(String),
     /// `main_tools` of the configuration.
@@ -29,6 +31,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Allowed(owner) => write!(f, "allowed_tools of {owner}"),
+            Self::Asked(owner) => write!(f, "ask_tools of {owner}"),
             Self::Automatic => f.write_str("added automatically"),
             Self::Disallowed(owner) => write!(f, "disallowed_tools of {owner}"),
             Self::MainTools => f.write_str("main_tools"),
@@ -92,12 +95,18 @@ impl Rule {
         self.name.as_ref().is_some_and(Wildcard::matches_everything)
     }
 
-    /// The rule as the subject of a denial's sentence.
+    /// The rule as a part of a sentence.
     pub(super) fn cited(&self) -> String {
         match &self.origin {
+            Origin::Asked(owner) => format!("ask_tools \"{}\" of {owner}", self.pattern),
             Origin::Disallowed(owner) => format!("disallowed_tools \"{}\" of {owner}", self.pattern),
             origin => format!("{origin} (\"{}\")", self.pattern),
         }
+    }
+
+    /// Whether the owner's file names it, and it is not what everybody has.
+    pub(super) fn is_named(&self) -> bool {
+        matches!(self.origin, Origin::Allowed(_) | Origin::Automatic)
     }
 
     pub(super) fn is_all(&self) -> bool {

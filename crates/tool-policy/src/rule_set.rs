@@ -13,6 +13,8 @@ pub(super) struct RuleSet {
     pub owner: String,
     /// What is granted; `None`: everything that is not denied.
     pub allow: Option<Vec<Rule>>,
+    /// What the person is asked about, where nothing denies it and no rule of the owner's own grants it.
+    pub ask: Vec<Rule>,
     /// What is denied.
     pub deny: Vec<Rule>,
     /// Whether Bash is granted for programs that only read.
@@ -56,6 +58,29 @@ impl RuleSet {
     /// Rules that could deny calls of a tool.
     pub(super) fn denials_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
         self.deny.iter().filter(move |rule| speaks_of(rule, tool, denying_tools(tool)))
+    }
+
+    /// Rules that could ask about calls of a tool that nothing grants.
+    pub(super) fn asks_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
+        self.ask.iter().filter(move |rule| speaks_of(rule, tool, granting_tools(tool)))
+    }
+
+    /// The rule that asks about a request of a tool other than Bash. `granted`: something grants it that the owner's file does not
+    /// name. Then the rule stands in its way, and is read as a denial is: whatever could be meant is asked.
+    pub(super) fn asking(
+        &self,
+        granted: bool,
+        tool: &str,
+        request: &Request<'_>,
+        roots: &ResolvedRoots,
+    ) -> Option<&Rule> {
+        match granted {
+            true => {
+                let mut asks = self.ask.iter().filter(|rule| speaks_of(rule, tool, denying_tools(tool)));
+                asks.find(|rule| denies(rule, request, roots))
+            }
+            false => self.asks_for(tool).find(|rule| grants(rule, request, roots)),
+        }
     }
 
     /// The rule that grants a request of a tool other than Bash.

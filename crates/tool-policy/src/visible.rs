@@ -11,14 +11,14 @@ use crate::{Policy, Verdict, client_tools};
 pub struct PolicyEntry {
     /// The pattern as it was written.
     pub pattern: String,
-    /// Whether it grants or denies.
+    /// Whether it grants, denies or asks.
     pub effect: Verdict,
     /// Where it stands: `allowed_tools of routine x`, `added automatically`, `blocked for every fork`, `main_tools`, …
     pub origin: String,
 }
 
 impl Policy {
-    /// The built-ins for `--tools`: exactly those that some rule grants and none denies whole, by the client's names.
+    /// The built-ins for `--tools`: exactly those that some rule grants or asks about and none denies whole, by the client's names.
     /// `Glob` and `Grep` only where a rule names them.
     #[must_use]
     pub fn visible_tools(&self) -> Vec<String> {
@@ -36,7 +36,8 @@ impl Policy {
             .filter(|name| {
                 let full = format!("mcp__{}__{name}", self.application().server);
                 self.all_lists().iter().all(|lists| {
-                    let granted = lists.allow.is_none() || lists.grants_for(&full).any(Rule::is_all);
+                    let mut rules = lists.grants_for(&full).chain(lists.asks_for(&full));
+                    let granted = lists.allow.is_none() || rules.any(Rule::is_all);
                     granted && lists.denials_for(&full).next().is_none()
                 })
             })
@@ -78,6 +79,9 @@ impl Policy {
             for rule in lists.allow.iter().flatten() {
                 entries.push(entry(rule.pattern.to_string(), Verdict::Allow, &rule.origin));
             }
+            for rule in &lists.ask {
+                entries.push(entry(rule.pattern.to_string(), Verdict::Ask, &rule.origin));
+            }
             for rule in &lists.deny {
                 entries.push(entry(rule.pattern.to_string(), Verdict::Deny, &rule.origin));
             }
@@ -95,8 +99,9 @@ pub(super) fn shows(lists: &RuleSet, tool: &str) -> bool {
         return false;
     }
     let named = |rule: &Rule| !rule.is_for_everything();
+    let mut rules = lists.grants_for(tool).chain(lists.asks_for(tool));
     match tool {
-        "Glob" | "Grep" => lists.grants_for(tool).any(named),
-        _ => lists.allow.is_none() || lists.grants_for(tool).any(|rule| !matches!(rule.matcher, Matcher::Unsupported)),
+        "Glob" | "Grep" => rules.any(named),
+        _ => lists.allow.is_none() || rules.any(|rule| !matches!(rule.matcher, Matcher::Unsupported)),
     }
 }

@@ -73,8 +73,11 @@ fn explain(checked: &Checked, output: &mut Output) {
 }
 
 fn included(definition: &Definition) -> Vec<String> {
-    let granted = definition.background().and_then(|background| background.restrictions.effective_allowed_tools());
-    granted.iter().flatten().filter_map(|pattern| BOT.includes(pattern)).collect()
+    let Some(restrictions) = definition.background().map(|background| &background.restrictions) else {
+        return Vec::new();
+    };
+    let granted = restrictions.effective_allowed_tools().unwrap_or_default();
+    granted.iter().chain(restrictions.asked_tools()).filter_map(|pattern| BOT.includes(pattern)).collect()
 }
 
 /// The block of a problem, its first words coloured.

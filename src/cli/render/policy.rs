@@ -5,7 +5,7 @@ use serde_json::json;
 use super::View;
 use crate::app::{Explanation, JobPolicy};
 use crate::channel::terminal::plain;
-use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, paint};
+use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
 use crate::policy::{Decision, Verdict};
 
 /// A verdict and its reason. Exit 1 if it is a denial.
@@ -32,6 +32,7 @@ fn shown(decision: &Decision, output: &mut Output) {
     output.line(match decision.verdict {
         Verdict::Allow => paint(GOOD, "allowed"),
         Verdict::Deny => paint(BAD, "denied"),
+        Verdict::Ask => paint(WARN, "asked"),
     });
     let layer = serde_json::to_value(decision.layer).ok().and_then(|value| value.as_str().map(ToOwned::to_owned));
     let mut rows = vec![
@@ -82,6 +83,7 @@ pub(super) fn table(policy: &JobPolicy, output: &mut Output) {
             let (word, style) = match entry.effect {
                 Verdict::Allow => ("allow", GOOD),
                 Verdict::Deny => ("deny", BAD),
+                Verdict::Ask => ("ask", WARN),
             };
             vec![Cell::new(word, style), Cell::from(entry.pattern.to_string()), Cell::new(&entry.origin, FAINT)]
         })

@@ -19,7 +19,7 @@ use chrono_tz::Tz;
 
 use super::super::{DefinitionId, JobClient, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
-use crate::policy::{JobNetwork, ToolPattern, UpdateMode};
+use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
 macro_rules! fields {
     ($(
@@ -185,6 +185,25 @@ fields! {
         flags: &[takes("blocked-tools", "PATTERN").alias("disallowed-tools")], not_with: Some("allowed_tools"),
         details: "A denylist of Bash patterns is a guard rail, not a boundary.",
         limit: Limit::Other("What a job makes lacks at least the tools that the job lacks."),
+    }
+    /// What you are asked about before it runs
+    ask_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
+        background_only: true, restricts: true, unset: "none",
+        example: "[Bash(git push *), mcp__discord__spawn_agent]",
+        flags: &[takes("ask-tools", "PATTERN").help("Calls that wait for your answer; '' for none")],
+        details: "A call that it matches, and that nothing denies, waits for your answer. Beside an allowlist it adds what may be asked \
+                  for; what `allowed_tools` names runs unasked. Without one, what it matches is asked about instead of allowed. See \
+                  [questions](policy.md#questions).",
+        limit: Limit::Other("What a job makes can ask for no more than the job may do or ask, and asks wherever the job has to ask."),
+    }
+    /// How you are asked: `deadline`, `default` (`deny` or `allow`) and `channel`
+    ask: Option<AskTerms> = None, |v: &V| v.ask_terms(), {
+        background_only: true, unset: "`{ deadline: 10m, default: deny }`",
+        example: "{ deadline: 10m, default: deny, channel: phone }",
+        flags: &[takes("ask", "TERMS").help("How you are asked: 'deadline: 10m, default: deny'")],
+        details: "A call waits for `deadline`, 1 second to 24 hours, which counts against `timeout`. Then `default` holds. `channel` is a \
+                  name of `channels` in config.yaml, by default the job's.",
+        limit: Limit::Other("Silence is a yes in what a job makes only where it is one in the job, or for what the job may do unasked."),
     }
     /// The named agent that it runs as
     agent: Option<String> = None, |v: &V| v.agent(), {

@@ -7,9 +7,10 @@ use chrono_tz::Tz;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
 use serde::forward_to_deserialize_any;
 
+use super::super::values::span_text;
 use super::super::{DefinitionId, JobClient, OnMissed, OnOverlap, Thinking};
 use super::FieldValue;
-use crate::policy::{JobNetwork, ToolPattern, UpdateMode};
+use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
 /// What a value is on a command line.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +68,12 @@ field_types! {
     DateTime<FixedOffset>, Shape::Text, |at| FieldValue::Text(at.to_rfc3339());
     Vec<String>, Shape::Texts, |texts| FieldValue::Texts(texts.clone());
     Vec<ToolPattern>, Shape::Texts, |patterns| FieldValue::Texts(patterns.iter().map(ToString::to_string).collect());
+    AskTerms, Shape::Text, |terms| {
+        let AskTerms { deadline, default, channel } = terms;
+        let FieldValue::Text(default) = word(default) else { return FieldValue::Map(Vec::new()) };
+        let parts = [("deadline", Some(span_text(*deadline))), ("default", Some(default)), ("channel", channel.clone())];
+        FieldValue::Map(parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    };
     Thinking, Shape::Count, |thinking| match thinking {
         Thinking::Adaptive => FieldValue::Flag(true),
         Thinking::Disabled => FieldValue::Flag(false),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::super::frontmatter::{Node, yaml_text};
+use super::super::frontmatter::{Entry, Node, yaml_text};
 use super::super::values::span_text;
 
 /// A value to set.
@@ -22,6 +22,8 @@ pub enum FieldValue {
     Text(String),
     /// A list of texts; may be empty.
     Texts(Vec<String>),
+    /// Names and texts.
+    Map(Vec<(&'static str, String)>),
 }
 
 impl FieldValue {
@@ -34,6 +36,11 @@ impl FieldValue {
             Self::Span(span) => Node::Text(span_text(*span)),
             Self::Text(text) => Node::Text(text.clone()),
             Self::Texts(texts) => Node::List(texts.iter().map(|text| Node::Text(text.clone())).collect()),
+            Self::Map(entries) => {
+                let entry =
+                    |(key, value): &(&str, String)| Entry { key: (*key).into(), value: Node::Text(value.clone()) };
+                Node::Map(entries.iter().map(entry).collect())
+            }
         }
     }
 
@@ -45,6 +52,11 @@ impl FieldValue {
             Self::Amount(amount) => (format!("{amount:?}"), String::new()),
             Self::Span(span) => (yaml_text(&span_text(*span)), String::new()),
             Self::Text(text) => (yaml_text(text), String::new()),
+            Self::Map(entries) => {
+                let entries: Vec<String> =
+                    entries.iter().map(|(key, value)| format!("{key}: {}", yaml_text(value))).collect();
+                (format!("{{ {} }}", entries.join(", ")), String::new())
+            }
             Self::Texts(texts) if texts.is_empty() => ("[]".into(), String::new()),
             Self::Texts(texts) => {
                 let lines = texts.iter().map(|text| format!("{indent}  - {}{eol}", yaml_text(text)));
@@ -70,6 +82,9 @@ impl FieldValue {
             Self::Span(span) => json!(humantime::format_duration(*span).to_string()),
             Self::Text(text) => json!(text),
             Self::Texts(texts) => json!(texts),
+            Self::Map(entries) => {
+                Json::Object(entries.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect())
+            }
         }
     }
 }
@@ -83,6 +98,10 @@ impl std::fmt::Display for FieldValue {
             Self::Amount(amount) => write!(f, "{amount}"),
             Self::Span(span) => write!(f, "{}", humantime::format_duration(*span)),
             Self::Text(text) => f.write_str(text),
+            Self::Map(entries) => {
+                let entries: Vec<String> = entries.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+                f.write_str(&entries.join(", "))
+            }
             Self::Texts(texts) if texts.is_empty() => f.write_str("none"),
             Self::Texts(texts) => f.write_str(&texts.join(", ")),
         }

@@ -14,7 +14,9 @@ impl Reading<'_> {
         let mut warnings = Vec::new();
         for known in self.known.iter().filter(|known| known.field.background_only) {
             match (known.field.name, known.node) {
-                (name @ ("allowed_tools" | "disallowed_tools" | "agent" | "network"), _) => errors.push(name),
+                (name @ ("allowed_tools" | "disallowed_tools" | "ask_tools" | "agent" | "network"), _) => {
+                    errors.push(name)
+                }
                 ("isolated", Node::Bool(false)) | ("thinking" | "allow_ping", Node::Bool(true)) | (_, Node::Null) => {}
                 (name, _) => warnings.push(name),
             }
@@ -87,6 +89,20 @@ impl Reading<'_> {
             }
             self.unknown_commands(definition.enabled, "allowed_tools", list);
         }
+        let asked = restrictions.asked_tools();
+        if restrictions.ask.is_some() && asked.is_empty() {
+            let hint = "write what is to be asked: `ask_tools: [Bash(git push *)]`";
+            self.at_field(Severity::Warning, "ask", "`ask` has no effect without `ask_tools`".into(), hint);
+        }
+        let own = restrictions.effective_allowed_tools().unwrap_or_default();
+        for (item, pattern) in asked.iter().enumerate() {
+            if let Some(grant) = own.iter().find(|grant| BOT.covers(grant, pattern)) {
+                let message = format!("`{pattern}` is never asked about: `{grant}` of `allowed_tools` grants it");
+                self.at_item("ask_tools", item, message, Some("take one of the two out".into()));
+            }
+        }
+        self.said_of("ask_tools", asked, |pattern| BOT.warnings(pattern));
+        self.unknown_commands(definition.enabled, "ask_tools", asked);
         if let Some(list) = restrictions.disallowed_tools() {
             self.said_of("disallowed_tools", list, |pattern| BOT.denylist_warnings(pattern, list));
             self.unknown_commands(definition.enabled, "disallowed_tools", list);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::definition::{Background, Kind, Mode, When, parse};
-use crate::policy::{self, AgentRules, PathRoots, PermissionMode, UpdateMode};
+use crate::policy::{self, AgentRules, AskTerms, PathRoots, PermissionMode, Silence, UpdateMode};
 use crate::run::prompt::tests::reminder;
 
 pub(in crate::run) fn settings() -> RunSettings {
@@ -323,18 +323,27 @@ mod properties {
         })
     }
 
+    fn silence() -> impl Strategy<Value = Option<AskTerms>> {
+        proptest::option::of(proptest::sample::select(&[Silence::Deny, Silence::Allow][..]))
+            .prop_map(|default| Some(AskTerms { default: default?, ..AskTerms::default() }))
+    }
+
     proptest! {
         /// What was made may be changed by its maker, and does nothing that its maker may not do.
         #[test]
         fn what_is_made_is_within_its_makers_reach(
             own in lists(),
             asked in lists(),
+            (own_asks, asked_asks) in (proptest::option::of(list()), proptest::option::of(list())),
+            (silence, asked_silence) in (silence(), silence()),
             (isolated, quiet, asked_quiet) in any::<(bool, bool, bool)>(),
             (turns, asked_turns) in (proptest::option::of(1u32..9), proptest::option::of(1u32..9)),
             seconds in proptest::option::of(1u64..4000),
         ) {
             let mut restrictions = config(own.0.as_deref(), own.1.as_deref());
             restrictions.allow_ping = !quiet;
+            let asks = |texts: Option<&[&str]>| texts.and_then(self::texts);
+            let restrictions = restrictions.asking(asks(own_asks.as_deref()), silence.clone());
             let maker = Background { isolated, restrictions, ..Background::default() };
             let mut definition = reminder(Mode::Background(maker), None);
             (definition.timeout, definition.max_turns) = (None, turns);
@@ -342,6 +351,7 @@ mod properties {
             let mut made = draft();
             (made.allowed_tools, made.disallowed_tools) =
                 (asked.0.as_deref().and_then(texts), asked.1.as_deref().and_then(texts));
+            (made.ask_tools, made.ask) = (asks(asked_asks.as_deref()), asked_silence);
             (made.allow_ping, made.max_turns) = (!asked_quiet, asked_turns);
             made.timeout = seconds.map(Duration::from_secs);
             prop_assume!(limit.narrow(&mut made).is_ok());
@@ -351,6 +361,8 @@ mod properties {
 
             let child = made.restrictions().unwrap();
             let tools = settings().main_tools;
+            let silent = child.ask_terms().default == Silence::Allow
+                && silence.is_none_or(|terms| terms.default == Silence::Deny);
             let child = policy::background("child", &child, &tools, &places());
             let parent = &limit.policy;
             for (tool, input) in [
@@ -373,8 +385,10 @@ mod properties {
                     }
                     None => policy.decide(&call).verdict,
                 };
-                if verdict(&child) == Verdict::Allow {
-                    prop_assert_eq!(verdict(parent), Verdict::Allow, "{:?}", call);
+                match verdict(&child) {
+                    Verdict::Ask if !silent => prop_assert_ne!(verdict(parent), Verdict::Deny, "{:?}", call),
+                    Verdict::Ask | Verdict::Allow => prop_assert_eq!(verdict(parent), Verdict::Allow, "{:?}", call),
+                    Verdict::Deny => {}
                 }
             }
         }

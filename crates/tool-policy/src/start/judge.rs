@@ -25,6 +25,8 @@ pub(super) struct Context<'a> {
 pub(super) struct Grant<'a> {
     pub rule: Option<&'a Rule>,
     pub location: Location,
+    /// The rule by which the person is asked first.
+    pub asking: Option<&'a Rule>,
 }
 
 /// Why a list does not grant a start: the end of a sentence, with what the agent can do instead.
@@ -98,7 +100,7 @@ impl fmt::Display for Refusal {
 
 /// FolderScope one owner's lists against a start.
 pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
-    let grant = by_rules(lists, start, context)?;
+    let grant = by_lists(lists, start, context)?;
     if !lists.read_only || grant.location == Location::Here {
         return Ok(grant);
     }
@@ -111,10 +113,48 @@ pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Conte
     Ok(Grant { location, ..grant })
 }
 
-fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
+/// What is granted, and what the person is asked about. What the owner's file grants by name is not asked about; what it has because
+/// everybody has it is, and there a rule is read as a denial is: whatever could be meant is asked.
+fn by_lists<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
+    let granted = by_rules(lists, false, start, context);
+    if lists.ask.is_empty() || granted.as_ref().is_ok_and(|grant| grant.rule.is_some_and(Rule::is_named)) {
+        return granted;
+    }
+    if let Ok(grant @ Grant { location: Location::Outside(_), .. }) = granted {
+        let asking = lists.asks_for("Bash").find(|rule| stands_in_the_way(rule, start));
+        return Ok(Grant { asking, ..grant });
+    }
+    match by_rules(lists, true, start, context) {
+        // A filter is asked about only where a rule names it.
+        Ok(Grant { rule: Some(rule), location, .. }) if granted.is_err() || !rule.is_all() => {
+            Ok(Grant { rule: None, location, asking: Some(rule) })
+        }
+        _ => granted,
+    }
+}
+
+/// Whether a rule denies a start, or asks about it.
+pub(super) fn stands_in_the_way(rule: &Rule, start: &Start<'_>) -> bool {
+    match &rule.matcher {
+        Matcher::Command(pattern) => pattern.denies(start),
+        _ => true,
+    }
+}
+
+/// What an owner's grants say; `asking`: those that it has once the person was asked.
+fn by_rules<'a>(
+    lists: &'a RuleSet,
+    asking: bool,
+    start: &Start<'_>,
+    context: &Context<'_>,
+) -> Result<Grant<'a>, Refusal> {
+    let rules: Vec<&Rule> = match asking {
+        false => lists.grants_for("Bash").collect(),
+        true => lists.asks_for("Bash").collect(),
+    };
     let own = start.own.as_deref().map(|words| Rights::own(words, context.application));
-    let everything = lists.grants_for("Bash").find(|rule| rule.is_all());
-    if lists.allow.is_none() || everything.is_some() {
+    let everything = rules.iter().find(|rule| rule.is_all()).copied();
+    if (lists.allow.is_none() && !asking) || everything.is_some() {
         let rights = own.unwrap_or_else(Rights::wide);
         // With more rights than the shell that starts it has, it must not become another program by what that shell sets.
         if !Rights::wide().covers(&rights)
@@ -122,11 +162,11 @@ fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) ->
         {
             return Err(why);
         }
-        return Ok(Grant { rule: everything, location: Location::Outside(rights) });
+        return Ok(Grant { rule: everything, location: Location::Outside(rights), asking: None });
     }
     let mut best: Option<(&Rule, Rights)> = None;
     let mut refusal = None;
-    for rule in lists.grants_for("Bash") {
+    for rule in rules {
         let Matcher::Command(pattern) = &rule.matcher else { continue };
         if !pattern.matches(start) {
             continue;
@@ -145,10 +185,10 @@ fn by_rules<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) ->
         }
     }
     if let Some((rule, rights)) = best {
-        return Ok(Grant { rule: Some(rule), location: Location::Outside(rights) });
+        return Ok(Grant { rule: Some(rule), location: Location::Outside(rights), asking: None });
     }
     if is_free(start) {
-        return Ok(Grant { rule: None, location: Location::Here });
+        return Ok(Grant { rule: None, location: Location::Here, asking: None });
     }
     Err(refusal.unwrap_or_else(|| not_granted(lists, start)))
 }

@@ -19,7 +19,7 @@ pub use shell::ShellRights;
 pub(super) use shell::grants_some;
 pub(super) use words::Start;
 
-use crate::policy::{allow, deny};
+use crate::policy::{allow, ask, deny};
 use crate::programs::{self, base_name, git};
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
@@ -43,7 +43,7 @@ pub struct ProgramStart<'a> {
 pub struct ProgramDecision {
     /// The verdict with its evidence.
     pub decision: Decision,
-    /// Where it runs.
+    /// Where it runs, where the person is asked: once they agree.
     pub location: Location,
 }
 
@@ -108,11 +108,13 @@ impl Policy {
         let mut location: Option<Location> = None;
         let mut rule = None;
         let mut layer = Layer::AllowedTools;
+        let mut asking = None;
         for list in lists {
             let context = judge::Context { asked, roots: self.roots(), application: self.application() };
             let found = match judge::granted(list, &start, &context) {
                 Ok(grant) => {
                     rule = grant.rule.or(rule);
+                    asking = grant.asking.or(asking);
                     grant.location
                 }
                 Err(refusal) if person => match judge::reading(&start) {
@@ -145,8 +147,11 @@ impl Policy {
             Location::Here => true,
             Location::Outside(rights) => rights.only_reads() && start.own.is_none(),
         };
-        let mut decision = allow(layer, rule, about, read_only);
-        if location == Location::Here && rule.is_none() {
+        let mut decision = match asking {
+            Some(rule) => ask(rule, about, read_only),
+            None => allow(layer, rule, about, read_only),
+        };
+        if asking.is_none() && location == Location::Here && rule.is_none() {
             decision.reason = format!("{about}: it runs without a rule, and without any power");
         }
         ProgramDecision { decision, location }
@@ -173,16 +178,13 @@ impl Policy {
 
 /// The denial of a list that a start is.
 fn denying<'a>(lists: &'a RuleSet, start: &Start<'_>) -> Option<&'a Rule> {
-    lists.denials_for("Bash").find(|rule| match &rule.matcher {
-        Matcher::Command(pattern) => pattern.denies(start),
-        _ => true,
-    })
+    lists.denials_for("Bash").find(|rule| judge::stands_in_the_way(rule, start))
 }
 
 /// About how long matching takes: rules that look through all of the words, times their length.
 fn steps(lists: &[&RuleSet], words: &[String]) -> usize {
     let length: usize = words.iter().map(|word| word.len() + 1).sum();
-    let rules = lists.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.deny));
+    let rules = lists.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.ask).chain(&lists.deny));
     let searching =
         rules.filter(|rule| matches!(&rule.matcher, Matcher::Command(pattern) if pattern.searches())).count();
     length.saturating_mul(searching)

@@ -1,7 +1,7 @@
 //! What the shell itself may do, before any program starts.
 
 use crate::programs::{self, base_name, git};
-use crate::rule::{Matcher, Rule};
+use crate::rule::{Matcher, Origin, Rule};
 use crate::rule_set::RuleSet;
 use crate::{Application, Policy, ToolPattern};
 
@@ -16,9 +16,9 @@ pub struct ShellRights {
     /// Program names (base names) that must be asked about although they would be free or granted wholesale: those
     /// that rules name literally, and the application's command.
     pub judged: Vec<String>,
-    /// Of these the names that denials speak of, and the application's command: programs that run others must ask about them, too.
+    /// Of these the names that denials and rules that ask speak of, and the application's command: programs that run others must ask about them, too.
     pub denied: Vec<String>,
-    /// A denial whose program cannot be told (`Bash(* --force)`): every program must be asked about.
+    /// A denial, or a rule that asks, whose program cannot be told (`Bash(* --force)`): every program must be asked about.
     pub judge_all: bool,
     /// Programs that rules spell by a path (`./run.sh`, `/usr/bin/git`).
     pub spelled: Vec<String>,
@@ -52,9 +52,15 @@ impl Policy {
         let mut spelled = Vec::new();
         let mut judge_all = false;
         let denials = lists.iter().flat_map(|lists| lists.denials_for("Bash"));
+        let asks = lists.iter().flat_map(|lists| lists.asks_for("Bash"));
         let grants = lists.iter().flat_map(|lists| lists.grants_for("Bash"));
-        for (rule, denies) in denials.map(|rule| (rule, true)).chain(grants.map(|rule| (rule, false))) {
-            let Matcher::Command(pattern) = &rule.matcher else { continue };
+        let whole = |lists: &RuleSet| lists.allow.is_none() || lists.grants_for("Bash").any(Rule::is_all);
+        // What the person is asked about must come by the broker, as what is denied.
+        for (rule, denies) in denials.chain(asks).map(|rule| (rule, true)).chain(grants.map(|rule| (rule, false))) {
+            let Matcher::Command(pattern) = &rule.matcher else {
+                judge_all |= matches!(rule.origin, Origin::Asked(_)) && lists.iter().all(|lists| whole(lists));
+                continue;
+            };
             let Some(program) = pattern.program() else {
                 judge_all |= denies;
                 continue;
@@ -80,10 +86,17 @@ impl Policy {
         }
         let asked = |name: &str| judge_all || judged.iter().any(|judged| judged == name);
         let free = programs::free_programs().filter(|name| !asked(name)).collect();
-        let whole = |lists: &RuleSet| lists.allow.is_none() || lists.grants_for("Bash").any(Rule::is_all);
         let read_only = lists.iter().any(|lists| lists.read_only);
         let everything = !read_only && lists.iter().all(|lists| whole(lists));
-        let patterns = |lists: &&RuleSet| Some(lists.allow.as_ref()?.iter().map(|rule| rule.pattern.clone()).collect());
+        // What everybody has and this owner asks about is opened to no program, which nobody could be asked about.
+        let patterns = |lists: &&RuleSet| {
+            let asked: Vec<ToolPattern> = lists.ask.iter().map(|rule| rule.pattern.clone()).collect();
+            let open = |rule: &Rule| match rule.is_named() {
+                true => vec![rule.pattern.clone()],
+                false => self.application().without(std::slice::from_ref(&rule.pattern), &asked),
+            };
+            Some(lists.allow.as_ref()?.iter().flat_map(open).collect())
+        };
         let allowlists = lists.iter().filter_map(patterns).collect();
         Some(ShellRights { allowlists, everything, free, judged, denied, judge_all, spelled, read_only })
     }
@@ -91,5 +104,6 @@ impl Policy {
 
 /// Whether some Bash call could pass an owner's lists.
 pub(crate) fn grants_some(lists: &RuleSet) -> bool {
-    !lists.denies_whole("Bash") && (lists.allow.is_none() || lists.grants_for("Bash").next().is_some())
+    !lists.denies_whole("Bash")
+        && (lists.allow.is_none() || lists.grants_for("Bash").chain(lists.asks_for("Bash")).next().is_some())
 }

@@ -1,5 +1,6 @@
 //! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
 
+mod asking;
 mod denials;
 mod grants;
 mod hostile;
@@ -56,7 +57,7 @@ fn policy(allow: Option<&[&str]>, deny: Option<&[&str]>) -> Policy {
 }
 
 fn background(allowed: Option<&[ToolPattern]>, disallowed: &[ToolPattern], roots: &PathRoots) -> Policy {
-    let rules = JobRules { owner: "routine x", allowed, disallowed, main_tools: &main_tools() };
+    let rules = JobRules { owner: "routine x", allowed, disallowed, ask: &[], main_tools: &main_tools() };
     Policy::background(&rules, roots, &BOT)
 }
 
@@ -112,7 +113,7 @@ fn start(policy: &Policy, line: &str) -> ProgramDecision {
 fn an_application_may_have_no_command() {
     static NONE: Application = Application::new(|path| std::fs::read_link(path));
     let (allowed, roots) = (patterns(&["Bash(bot *)", "Bash(rm *)"]), roots());
-    let rules = JobRules { owner: "routine x", allowed: Some(&allowed), disallowed: &[], main_tools: &[] };
+    let rules = JobRules { owner: "routine x", allowed: Some(&allowed), disallowed: &[], ask: &[], main_tools: &[] };
     let policy = Policy::background(&rules, &roots, &NONE);
     allows(&policy, &["bot x", "rm x"]);
     denies(&policy, &["bot-x", "bo", "rm .git/config", "rm /home/u/.bot/config.yaml"]);

@@ -257,7 +257,7 @@ proptest! {
         let main = main_tools();
         let parent = config(&parent, parent_denies);
         let Ok(child) = BOT.attenuate(
-            &Parent { name: "routine x", tools: &parent, main_tools: &main, sandbox: None },
+            &Parent { name: "routine x", tools: &parent, ask: &[], main_tools: &main, sandbox: None },
             &config(&child, child_denies),
         ) else { return Ok(()) };
         let of = |lists: &ToolLists| background(lists.allow.as_deref(), lists.deny.as_deref().unwrap_or_default(), &roots());
@@ -273,6 +273,59 @@ proptest! {
             is_within(&below.location, &above.location) || below.location == Location::Here || below.decision.rule.as_deref() == Some("Bash(bot help)"),
             "{start:?}\n{parent:?}\n{child:?}\n{}\n{:?}", above.decision.reason, below.location
         );
+    }
+
+    #[test]
+    fn a_child_does_and_asks_no_more_than_its_parent(
+        call in calls(), start in starts(), parent in rules(4), parent_denies in any::<bool>(), parent_asks in rules(4),
+        child in rules(3), child_denies in any::<bool>(), child_asks in proptest::option::of(rules(3)), silent in any::<bool>(),
+    ) {
+        let config = |texts: &[&str], denies: bool| {
+            let list = patterns(texts);
+            if denies { ToolLists { allow: None, deny: Some(list) } } else { ToolLists { allow: Some(list), deny: None } }
+        };
+        let (main, asks) = (main_tools(), patterns(&parent_asks));
+        let lists = config(&parent, parent_denies);
+        let parent = Parent { name: "routine x", tools: &lists, ask: &asks, main_tools: &main, sandbox: None };
+        let Ok(child) = BOT.attenuate(&parent, &config(&child, child_denies)) else { return Ok(()) };
+        let child_asks = child_asks.map(|texts| patterns(&texts));
+        let Ok(child_asks) = BOT.attenuate_asks(&parent, &child, child_asks.as_deref(), silent) else { return Ok(()) };
+        let of = |lists: &ToolLists, ask: &[ToolPattern]| {
+            let disallowed = lists.deny.as_deref().unwrap_or_default();
+            let rules = JobRules { owner: "routine x", allowed: lists.allow.as_deref(), disallowed, ask, main_tools: &main };
+            Policy::background(&rules, &roots(), &BOT)
+        };
+        // The order of power. Where silence is a yes, to ask is to do.
+        let power = |verdict| match verdict { Verdict::Deny => 0, Verdict::Ask if !silent => 1, Verdict::Ask | Verdict::Allow => 2 };
+        let of_parent = |verdict| match verdict { Verdict::Deny => 0, Verdict::Ask => 1, Verdict::Allow => 2 };
+        let (above, below) = (of(&lists, &asks).decide(&call), of(&child, &child_asks).decide(&call));
+        prop_assert!(
+            power(below.verdict) <= of_parent(above.verdict) || ["Bash", "Task"].contains(&call.tool.as_str()),
+            "{call:?}\n{lists:?} {asks:?}\n{child:?} {child_asks:?}\n{}\n{}", above.reason, below.reason
+        );
+        let (above, below) = (run(&of(&lists, &asks), &start), run(&of(&child, &child_asks), &start));
+        prop_assert!(
+            power(below.decision.verdict) <= of_parent(above.decision.verdict) && is_within(&below.location, &above.location)
+                || below.location == Location::Here || below.decision.rule.as_deref() == Some("Bash(bot help)"),
+            "{start:?}\n{lists:?} {asks:?}\n{child:?} {child_asks:?}\n{}\n{}", above.decision.reason, below.decision.reason
+        );
+    }
+
+    #[test]
+    fn to_ask_takes_no_denial_and_no_grant_of_the_file_away(
+        start in starts(), allow in rules(4), ask in rules(4), deny in rules(3),
+    ) {
+        let (allow, ask, deny) = (patterns(&allow), patterns(&ask), patterns(&deny));
+        let of = |ask: &[ToolPattern]| {
+            let rules = JobRules { owner: "routine x", allowed: Some(&allow), disallowed: &deny, ask, main_tools: &[] };
+            run(&Policy::background(&rules, &roots(), &BOT), &start)
+        };
+        let (without, with) = (of(&[]), of(&ask));
+        match (without.decision.layer, without.decision.verdict) {
+            (Layer::System | Layer::DisallowedTools, _) => prop_assert_eq!(&with.decision, &without.decision),
+            (_, Verdict::Allow) if without.decision.rule.is_some() => prop_assert_eq!(with, without),
+            _ => {}
+        }
     }
 
     #[test]
