@@ -9,6 +9,7 @@ use std::time::Duration;
 use agent_sandbox::{Answer, Domain, Limits, ShellSpec, Start};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Observation, Tokens};
@@ -118,6 +119,8 @@ pub struct Request {
     pub timeout: Duration,
     /// Longest silence of the client.
     pub inactivity_timeout: Duration,
+    /// How long a call may wait for a person; `None`: it asks nobody.
+    pub asks: Option<Duration>,
     /// What its processes may take together.
     pub limits: Limits,
     /// Ends the run when cancelled (a person, or the service stopping).
@@ -153,6 +156,11 @@ pub struct ToolAnswer {
 pub trait RunHost: Send + Sync {
     /// The verdict on a call, before it runs. Effects are durably marked before an allow is returned.
     async fn decide(&self, call: ToolCall) -> Decision;
+    /// How many of its calls and programs wait for a person now. Such a wait is no silence of the client's. Whoever asks nobody has
+    /// none.
+    fn parked(&self) -> watch::Receiver<u32> {
+        watch::channel(0).1
+    }
     /// Whether [`stop`](Self::stop) may keep the turn of this run going; if not, it is not asked.
     fn may_hold_up(&self) -> bool;
     /// The verdict on a program that the client's shell is about to start. Effects are durably marked before it may. An

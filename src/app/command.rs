@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{CostsBy, Each, InitOptions, ServiceCommand, UnitCommand};
 use crate::definition::fields::Field;
 use crate::definition::{Draft, FieldValue, Kind};
-use crate::journal::RunFilter;
+use crate::journal::{Answer, RunFilter};
 use crate::run::spawn::SpawnRequest;
 
 /// One thing that a caller can ask for. A new command is a variant here, its [`Effect`](super::Effect), and the function
@@ -76,6 +76,19 @@ pub enum Command {
     },
     /// The channels, and how each is doing.
     Channels,
+    /// What jobs ask the person, and the last answers.
+    Questions,
+    /// Answer a question.
+    Answer {
+        /// Its number.
+        question: i64,
+        /// What the person says.
+        answer: Answer,
+        /// What the agent is told besides a no.
+        sentence: Option<String>,
+        /// Where the person answers: `terminal`, or a channel's name.
+        channel: String,
+    },
     /// How many messages background jobs may still send.
     Budget,
     /// The settings in force, each with its origin.

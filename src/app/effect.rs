@@ -58,6 +58,9 @@ impl Command {
             Self::FollowUp { .. } => Effect::FollowsUp,
             // What a channel's program has said.
             Self::Channels
+            // Nobody answers for the person, nor reads what other jobs want to run.
+            | Self::Questions
+            | Self::Answer { .. }
             | Self::FileOf { .. }
             | Self::Template { .. }
             | Self::AddText { .. }

@@ -32,6 +32,7 @@ mod outcome;
 mod overdue;
 mod permissions;
 mod policy;
+mod questions;
 mod recurrence;
 mod refusals;
 mod restore;
@@ -72,6 +73,7 @@ pub use logs::{Log, LogFilter, LogLine};
 pub use outcome::{Outcome, Recorded};
 pub use overdue::Overdue;
 pub use policy::{Explanation, JobPolicy};
+pub use questions::{Answered, Change};
 pub use runs::RunDetails;
 pub use service::{
     ClientStatus, Events, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus, another_answer,
@@ -86,6 +88,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Origin};
 use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
+use crate::journal::Answer;
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
@@ -176,6 +179,11 @@ impl App {
             Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
             Command::Channels => channels::channels(self).map(Outcome::Channels),
             Command::Budget => budget::left(self).map(Outcome::Budget),
+            Command::Questions => questions::list(self).map(Outcome::Questions),
+            Command::Answer { question, answer, sentence, channel } => {
+                let answered = questions::answer(question, answer, sentence, channel, self)?;
+                Ok(Outcome::Answered(Box::new(answered)))
+            }
             Command::Config => Ok(Outcome::Settings(self.config()?.settings())),
             Command::Agents => Ok(Outcome::Agents(agents::load(self))),
             Command::Agent { name } => agents::named(&name, self).map(|agent| Outcome::Agent(Box::new(agent))),
@@ -211,6 +219,20 @@ impl App {
             Command::Fire { id } => service::fire(&id, self),
             Command::Service(command) => service::ask(service::named(command, self)?, self).map(Outcome::Service),
         }
+    }
+
+    /// Answers a question, and says what came of it. `channel`: where the person answers.
+    ///
+    /// # Errors
+    /// There is no such question, it has been answered, or a run asks.
+    pub fn answer_question(
+        &self,
+        question: i64,
+        answer: Answer,
+        sentence: Option<String>,
+        channel: &str,
+    ) -> Result<String, Refusal> {
+        questions::answer(question, answer, sentence, channel.to_owned(), self).map(|answered| answered.words())
     }
 
     /// A topic of ntfy.sh that nobody guesses, for messages to the person's phone.

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{
-    BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList, JobPolicy,
-    Overview, Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
+    Answered, BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList,
+    JobPolicy, Overview, Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
 use crate::config::Setting;
 use crate::definition::{DefinitionId, Problem};
 use crate::heartbeat;
-use crate::journal::{Message, RunFilter, RunRecord};
+use crate::journal::{Message, Question, RunFilter, RunRecord};
 
 /// What came of a [`Command`](super::Command).
 #[derive(Debug)]
@@ -47,6 +47,10 @@ pub enum Outcome {
     Costs(Costs),
     /// Messages, newest last.
     Inbox(Vec<Message>),
+    /// What jobs ask, the open ones first.
+    Questions(Vec<Question>),
+    /// What came of an answer.
+    Answered(Box<Answered>),
     /// The channels.
     Channels(Vec<ChannelState>),
     /// The ping budget, as it is now.

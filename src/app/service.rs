@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{App, Outcome, jobs, runs};
 use crate::bot::budget::PingBudget;
 use crate::definition::DefinitionId;
-use crate::journal::{Delivery, Event, EventFilter, ForkEnd, RunId, RunState};
+use crate::journal::{Answer, Delivery, Event, EventFilter, ForkEnd, Question, RunId, RunState};
 use crate::policy::ToolLists;
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
@@ -51,6 +51,17 @@ pub enum ServiceCommand {
     },
     /// Begin a new conversation.
     BeginAnew,
+    /// Answer a question.
+    Answer {
+        /// Its number.
+        question: i64,
+        /// What the person says.
+        answer: Answer,
+        /// What the agent is told besides a no.
+        sentence: Option<String>,
+        /// Where the person answers.
+        channel: String,
+    },
     /// Start nothing more.
     Pause,
     /// Start jobs again: all, or a routine that was paused after failures.
@@ -128,6 +139,8 @@ pub enum ServiceReply {
     ForkKept(String),
     /// [`ServiceCommand::BeginAnew`].
     BegunAnew,
+    /// [`ServiceCommand::Answer`].
+    Answered(Box<Question>),
     /// [`ServiceCommand::Pause`].
     Paused,
     /// [`ServiceCommand::Resume`].

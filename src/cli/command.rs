@@ -110,6 +110,10 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             Command::Service(ServiceCommand::TestChannel { name })
         }
         Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
+        Some(args::Command::Questions { command: None }) => Command::Questions,
+        Some(args::Command::Questions { command: Some(args::Questions::Answer { number, answer, sentence }) }) => {
+            Command::Answer { question: number, answer: answer.into(), sentence, channel: "terminal".into() }
+        }
         Some(args::Command::Budget { set: None }) => Command::Budget,
         Some(args::Command::Runs(args)) => match args.command {
             Some(Runs::Follow { target }) => return Ok(Typed::Own(Own::Follow(target))),

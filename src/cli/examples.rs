@@ -167,6 +167,12 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("chat", ["ollim-bot chat", "ollim-bot chat 'What is on today?'"], ""),
     ("channels", ["ollim-bot channels", "ollim-bot channels test phone"], ""),
     ("channels test", ["ollim-bot channels test phone", "ollim-bot channels test console"], ""),
+    ("questions", ["ollim-bot questions", "ollim-bot questions --json"], ""),
+    (
+        "questions answer",
+        ["ollim-bot questions answer 3 allow", "ollim-bot questions answer 3 deny 'Wait until the build is green'"],
+        "",
+    ),
     ("budget", ["ollim-bot budget", "ollim-bot budget --set 5"], ""),
     ("config", ["ollim-bot config", "ollim-bot config --json"], ""),
     ("routine", ["ollim-bot routine list", "ollim-bot routine show morning-mail"], ""),

@@ -33,10 +33,10 @@ Jobs
 A job's tools (with --background)
   only these        --allowed-tools 'Read' 'Bash(git log *)'   ('' for none)
   all but these     --blocked-tools 'WebFetch' 'Bash(ollim-bot cal *)'
+  after your answer --ask-tools 'Bash(git push *)'             (--ask 'deadline: 10m')
   policy explain    ollim-bot policy explain morning-mail --command 'git push'
   policy show       ollim-bot policy show morning-mail
-  agents list       ollim-bot agents list
-  agents show       ollim-bot agents show Explore              (--agent Explore: a job runs as it)
+  agents show       ollim-bot agents show Explore              (list: all; --agent Explore: a job's)
   spawn             ollim-bot spawn -m 'Read the logs' --agent Explore --deny 'Bash(git *)'
   sessions list     ollim-bot sessions list
   sessions show     ollim-bot sessions show spawn-1f0c9a2b
@@ -52,6 +52,7 @@ What happens
   logs              ollim-bot logs morning-mail --since 2h     (-f: and what comes)
   costs             ollim-bot costs --by day --since 30d
   chat              ollim-bot chat                             (talk with the bot)
+  questions answer  ollim-bot questions answer 3 allow         (questions: what jobs ask you)
   channels test     ollim-bot channels test phone              (channels: how each is doing)
   budget            ollim-bot budget                           (--set 5: fill it up)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)

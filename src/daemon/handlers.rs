@@ -24,6 +24,7 @@ use crate::journal::{Delivery, DeliveryState, Event, EventFilter, ForkRecord, Jo
 use crate::refusal::Refusal;
 use crate::run::converse::Word;
 use crate::run::forks::{Ended, Forks};
+use crate::run::questions::Questions;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::Schedule;
@@ -44,6 +45,8 @@ pub struct Handlers {
     pub budget: SharedBudget,
     /// Starts agents.
     pub spawner: Arc<Spawner>,
+    /// What the person is being asked.
+    pub questions: Questions,
     /// The main session, which cannot be patched.
     pub main: MainSession,
     /// The time.
@@ -161,6 +164,10 @@ impl Handler for Handlers {
                 let main = self.main.id().map(|id| id.0);
                 self.spawner.patch(&session, spawn_tool_policy, main.as_deref()).await?;
                 Ok(ServiceReply::SessionPatched { session })
+            }
+            ServiceCommand::Answer { question, answer, sentence, channel } => {
+                let question = self.questions.answer(question, answer, sentence, &channel).await?;
+                Ok(ServiceReply::Answered(Box::new(question)))
             }
             ServiceCommand::Pause => {
                 self.schedule.pause().await.map_err(|error| refused(&error))?;

@@ -37,6 +37,7 @@ use crate::refusal::Refusal;
 use crate::run::client_environment;
 use crate::run::forks::Forks;
 use crate::run::kernel_support::kernel_support;
+use crate::run::questions::Questions;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::Tokens;
@@ -174,7 +175,10 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         running: tokio::sync::Mutex::default(),
     });
     let hearts = Heartbeats::default();
+    let questions = Questions::new(journal.clone());
+    questions.end_left_open().await?;
     let runner = Runner {
+        questions: questions.clone(),
         home: home.clone(),
         user_home,
         path,
@@ -249,6 +253,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         schedule: schedule.clone(),
         budget,
         spawner,
+        questions,
         main,
         clock: clock.clone(),
         status,

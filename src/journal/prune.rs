@@ -6,8 +6,8 @@ use super::rows::ms;
 use super::{Journal, JournalError};
 
 impl Journal {
-    /// Deletes occurrences that were claimed before `before`, with their attempts, and messages delivered and
-    /// events recorded before then. Kept in any case: an open occurrence; a reminder's whose file has not been dealt with (it would fire
+    /// Deletes occurrences that were claimed before `before`, with their attempts, and messages delivered,
+    /// questions answered and events recorded before then. Kept in any case: an open occurrence; a reminder's whose file has not been dealt with (it would fire
     /// again); an undelivered message. Returns how many occurrences went.
     ///
     /// # Errors
@@ -32,6 +32,7 @@ impl Journal {
                     [],
                 )?;
                 connection.execute("DELETE FROM message WHERE delivered < ?1", [before])?;
+                connection.execute("DELETE FROM question WHERE answered < ?1", [before])?;
                 connection.execute("DELETE FROM definition_seen WHERE gone < ?1", [before])?;
                 connection.execute("DELETE FROM event WHERE at < ?1", [before])?;
                 connection.execute("DELETE FROM fork WHERE ended < ?1", [before])?;

@@ -225,7 +225,7 @@ CREATE TABLE press (
 ) WITHOUT ROWID;
 CREATE INDEX delivery_external ON delivery (channel, external) WHERE external IS NOT NULL;
 
--- Calls that the person is asked about. `input`: the call's, as JSON. `asked_rule`: the pattern that asks. `always`: the pattern
+-- Calls that the person is asked about. `call`: the whole, as the person is shown it. `asked_rule`: the pattern that asks. `always`: the pattern
 -- that would allow it from now on. `message`: the one that asks. Open as long as `answer` is NULL; `channel`: where it was
 -- answered, NULL where nobody did.
 CREATE TABLE question (
@@ -233,7 +233,7 @@ CREATE TABLE question (
     run TEXT NOT NULL,
     id TEXT NOT NULL,
     tool TEXT NOT NULL,
-    input TEXT NOT NULL,
+    call TEXT NOT NULL,
     asked_rule TEXT NOT NULL,
     always TEXT,
     message INTEGER,

@@ -7,12 +7,13 @@ use std::time::Duration;
 use agent_sandbox::{Answer, Start};
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tracing::{debug, error, info};
 
 use super::delegation::DelegationLimit;
 use super::events::RunEvents;
 use super::follow_up::NextCheck;
+use super::questions::{self, RunQuestions};
 use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
@@ -54,6 +55,10 @@ pub struct Host {
     pub(super) sandbox: Option<JobSandbox>,
     /// Shell lines that were allowed and have not been started: the line, and the subagent that it belongs to.
     pub(super) allowed_lines: std::sync::Mutex<Vec<(String, Option<String>)>>,
+    /// What the person is asked.
+    pub(super) questions: RunQuestions,
+    /// Calls of our own command that the person has allowed and that have not presented themselves: the words, and the subagent.
+    pub(super) asked_commands: std::sync::Mutex<Vec<(Vec<String>, Option<String>)>>,
     /// How many of its calls and programs were refused.
     pub(super) denials: AtomicU32,
     /// What holds instead since a session was given its policy.
@@ -116,6 +121,49 @@ impl Host {
             }
             None => true,
         }
+    }
+
+    /// The verdict on a call, with the person's where a rule asks. Decided again when they have answered: a link may lead elsewhere
+    /// by then.
+    async fn decide_asking(&self, call: &ToolCall) -> Decision {
+        let mut asked = Vec::new();
+        loop {
+            let mut decision = self.policy().decide(call);
+            if decision.verdict != Verdict::Ask {
+                return decision;
+            }
+            let rule = decision.rule.clone().unwrap_or_default();
+            if asked.contains(&rule) {
+                decision.verdict = Verdict::Allow;
+                return decision;
+            }
+            let agent = call.agent_type.as_deref();
+            let shown = questions::tool(&call.tool, &call.input, agent, &call.cwd);
+            if let Err(why) = self.questions.ask(&rule, &call.tool, shown).await {
+                decision.verdict = Verdict::Deny;
+                decision.reason = why;
+                return decision;
+            }
+            asked.push(rule);
+        }
+    }
+
+    /// Keeps a call of our own command that the person has allowed: the process that it is asks once more, by the control socket.
+    fn note_asked(&self, start: &Start) {
+        let mut asked = self.asked_commands.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() >= MOST_LINES {
+            asked.remove(0);
+        }
+        asked.push((start.argv.get(1..).unwrap_or_default().to_vec(), start.caller.clone()));
+    }
+
+    /// Whether the person has allowed this call of our own command, which then counts no more.
+    fn was_asked(&self, words: &[String], agent: Option<&str>) -> bool {
+        let mut asked = self.asked_commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(known, caller): &(Vec<String>, Option<String>)| {
+            Some(known.as_slice()) == words.get(1..) && caller.as_deref() == agent
+        };
+        asked.iter().position(same).map(|at| asked.remove(at)).is_some()
     }
 
     /// Starts an agent for this run.
@@ -213,7 +261,12 @@ fn layer_name(layer: Layer) -> String {
 #[async_trait]
 impl OnBehalf for Host {
     fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision {
-        self.policy().decide_command(words, agent)
+        let mut decision = self.policy().decide_command(words, agent);
+        let rule = decision.rule.clone().unwrap_or_default();
+        if decision.verdict == Verdict::Ask && (self.questions.is_granted(&rule) || self.was_asked(words, agent)) {
+            decision.verdict = Verdict::Allow;
+        }
+        decision
     }
 
     async fn follow_up(&self, delay: Duration) -> Result<String, Refusal> {
@@ -237,7 +290,7 @@ impl OnBehalf for Host {
 #[async_trait]
 impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
-        let mut decision = self.policy().decide(&call);
+        let mut decision = self.decide_asking(&call).await;
         // Which programs a line starts is not known yet; one that changes something may be among them.
         let reads = decision.read_only && !(call.tool == "Bash" && self.may_change_by_bash());
         let effect = decision.verdict == Verdict::Allow && !reads && !call.tool.starts_with(OUR_TOOLS);
@@ -272,19 +325,33 @@ impl RunHost for Host {
         let Some(sandbox) = &self.sandbox else {
             return Answer::Deny { code: 126, message: "denied: this session has no sandbox".into() };
         };
-        let Judged { decision, answer } = sandbox.judge(self.policy(), &start);
+        let Judged { mut decision, mut answer } = sandbox.judge(self.policy(), &start);
+        let mut asked = Vec::new();
+        // One that cannot be started is not asked about. What was allowed is judged again: much can change while the person thinks.
+        while decision.verdict == Verdict::Ask && !matches!(answer, Answer::Deny { .. }) {
+            let rule = decision.rule.clone().unwrap_or_default();
+            if asked.contains(&rule) {
+                break;
+            }
+            let call = questions::program(&start, &sandbox.work());
+            if let Err(why) = self.questions.ask(&rule, "Bash", call).await {
+                decision.verdict = Verdict::Deny;
+                decision.reason = why.clone();
+                answer = Answer::Deny { code: 126, message: on_one_line(&why, MOST_SHOWN) };
+                break;
+            }
+            asked.push(rule);
+            Judged { decision, answer } = sandbox.judge(self.policy(), &start);
+        }
+        if !asked.is_empty() && !matches!(answer, Answer::Deny { .. }) {
+            self.note_asked(&start);
+        }
         if decision.verdict == Verdict::Deny {
             let input = serde_json::json!({ "command": decision.commands.first() });
             let (layer, reason) = (layer_name(decision.layer), decision.reason);
             let denial = Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason };
             self.record_with(denial, Some("a program was refused")).await;
             return answer;
-        }
-        if decision.verdict == Verdict::Ask {
-            return Answer::Deny {
-                code: 126,
-                message: format!("denied, since nobody can be asked yet: {}", decision.reason),
-            };
         }
         debug!(run = %self.run, program = ?start.argv, "program allowed");
         if matches!(answer, Answer::Outside { .. })
@@ -313,6 +380,10 @@ impl RunHost for Host {
             }
             _ => Err("denied: two agents asked for the same line at the same moment; ask for it again".into()),
         }
+    }
+
+    fn parked(&self) -> watch::Receiver<u32> {
+        self.questions.parked()
     }
 
     fn may_hold_up(&self) -> bool {

@@ -13,6 +13,7 @@ mod host;
 pub mod kernel_support;
 pub mod nearby_jobs;
 pub mod prompt;
+pub mod questions;
 pub mod restrictions;
 pub mod runner;
 pub mod sandbox;

@@ -22,6 +22,7 @@ use super::follow_up::NextCheck;
 use super::host::Host;
 use super::nearby_jobs;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
+use super::questions::{Questions, RunQuestions};
 use super::restrictions::Restrictions;
 use super::sandbox::{JobSandbox, SandboxPlan};
 use super::setup::Setup;
@@ -120,6 +121,8 @@ pub struct Runner {
     pub tokens: Tokens,
     /// The main session and the ping budget.
     pub bot: Bot,
+    /// What the person is being asked.
+    pub questions: Questions,
     /// The definitions in force; the checks of chains are made here.
     pub definitions: LiveDefinitions,
     /// What else runs around now.
@@ -279,6 +282,7 @@ impl Runner {
             return self.reported(fork, job, report).await;
         }
         if !(knows_main_session && session_is_missing(&report)) {
+            host.questions.close().await;
             return Ok(report);
         }
         // The job is not lost with the conversation, which the main session's next turn begins anew.
@@ -286,7 +290,9 @@ impl Runner {
         let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), &facts, false).await?;
         let session = SessionMode::Isolated;
         let options = system_prompt.given_to(options, &session);
-        self.run(Turn { session, options, prompt, ..first }).await
+        let report = self.run(Turn { session, options, prompt, ..first }).await;
+        host.questions.close().await;
+        report
     }
 
     /// The prompt of a background job, with what is so around it now.
@@ -494,6 +500,7 @@ impl Runner {
             agent_tokens: agents.iter().map(|(name, grant)| (name.clone(), grant.token().to_owned())).collect(),
             timeout: job.definition.timeout.unwrap_or(settings.timeout),
             inactivity_timeout: settings.inactivity_timeout,
+            asks: asks(&job.definition),
             limits: settings.limits,
             cancel: job.cancel.clone(),
             host: host.clone(),
@@ -576,6 +583,14 @@ impl Runner {
             policy,
             sandbox,
             allowed_lines: std::sync::Mutex::default(),
+            questions: RunQuestions::new(
+                self.questions.clone(),
+                job.run.clone(),
+                job.definition.clone(),
+                job.definition.timeout.unwrap_or(settings.timeout),
+                settings.main_tools.clone(),
+            ),
+            asked_commands: std::sync::Mutex::default(),
             denials: AtomicU32::new(0),
             narrowed: OnceLock::new(),
             spawner: self.spawner.clone(),
@@ -712,6 +727,12 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
     }
     let command = ["ollim-bot", "follow-up-chain", "--in", "10"].map(str::to_owned);
     (policy.decide_command(&command, None).verdict != Verdict::Deny).then_some(FollowUpBy::Command)
+}
+
+/// How long a call of a job may wait for the person; `None`: it asks about none.
+fn asks(definition: &Definition) -> Option<Duration> {
+    let restrictions = &definition.background()?.restrictions;
+    (!restrictions.asked_tools().is_empty()).then(|| restrictions.ask_terms().deadline)
 }
 
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.

@@ -274,13 +274,35 @@ impl Broker {
     }
 
     async fn ask(&self, what: Asked) -> io::Result<Said> {
+        let (_, said) = self.put(what)?;
+        said.await.map_err(|_| io::Error::other("the service is gone"))
+    }
+
+    /// Asks whether a program may start. `None`: whoever wanted it has ended meanwhile. The answer may take as long as a person
+    /// takes.
+    async fn ask_about(&self, start: Start, trampoline: &UnixStream) -> io::Result<Option<Said>> {
+        let (id, said) = self.put(Asked::Start(start))?;
+        tokio::select! {
+            said = said => said.map(Some).map_err(|_| io::Error::other("the service is gone")),
+            () = hung_up(trampoline) => {
+                self.put(Asked::Withdrawn(id))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends a question, and returns its number and what will be answered.
+    fn put(&self, what: Asked) -> io::Result<(u64, oneshot::Receiver<Said>)> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, said) = oneshot::channel();
-        lock(&self.waiting).insert(id, sender);
+        let is_question = matches!(what, Asked::Start(_) | Asked::Caller(_));
         let mut line = serde_json::to_vec(&Question { id, what })?;
         line.push(b'\n');
+        if is_question {
+            lock(&self.waiting).insert(id, sender);
+        }
         self.questions.send(line).map_err(|_| io::Error::other("the service is gone"))?;
-        said.await.map_err(|_| io::Error::other("the service is gone"))
+        Ok((id, said))
     }
 
     /// Serves the trampolines of one shell, or of one program, until none is left that could ask.
@@ -320,20 +342,23 @@ impl Broker {
         let mut stream = UnixStream::from_std(stream)?;
         let bytes = timeout(PATIENCE, read_block(&mut stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
         let request = Request::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
-        let instruction = match self.judged(&request, &folder, origin).await {
-            Ok(Answer::Deny { code, message }) => Instruction::End(code, message),
-            Ok(Answer::Here { program }) if origin.shell => Instruction::Become(program),
-            Ok(Answer::Here { .. }) => Instruction::End(126, "denied: it may run in the shell only".into()),
-            Ok(Answer::Outside { program, env, domain, takes_umask }) => {
-                let descriptors = request.descriptors.clone();
-                let env = self.own_token(&env, origin.caller.as_deref());
-                let (umask, limits) = (takes_umask.then_some(request.umask), self.service.spec.limits);
-                let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
-                match self.run(&spec, &bytes, (folder, handed), &mut stream, origin, turn).await {
-                    Ok(code) => Instruction::End(code, String::new()),
-                    Err(error) => Instruction::End(126, format!("not started: {error}")),
+        let instruction = match self.judged(&request, &folder, origin, &stream).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(answer)) => match answer {
+                Answer::Deny { code, message } => Instruction::End(code, message),
+                Answer::Here { program } if origin.shell => Instruction::Become(program),
+                Answer::Here { .. } => Instruction::End(126, "denied: it may run in the shell only".into()),
+                Answer::Outside { program, env, domain, takes_umask } => {
+                    let descriptors = request.descriptors.clone();
+                    let env = self.own_token(&env, origin.caller.as_deref());
+                    let (umask, limits) = (takes_umask.then_some(request.umask), self.service.spec.limits);
+                    let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
+                    match self.run(&spec, &bytes, (folder, handed), &mut stream, origin, turn).await {
+                        Ok(code) => Instruction::End(code, String::new()),
+                        Err(error) => Instruction::End(126, format!("not started: {error}")),
+                    }
                 }
-            }
+            },
             Err(error) => Instruction::End(126, format!("denied, since the decision could not be had: {error}")),
         };
         let instruction = serde_json::to_vec(&instruction)?;
@@ -343,16 +368,24 @@ impl Broker {
         timeout(PATIENCE, stream.write_all(&instruction)).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
-    async fn judged(&self, request: &Request, folder: &OwnedFd, origin: &Origin) -> io::Result<Answer> {
+    /// `None`: whoever wanted the program has ended meanwhile.
+    async fn judged(
+        &self,
+        request: &Request,
+        folder: &OwnedFd,
+        origin: &Origin,
+        trampoline: &UnixStream,
+    ) -> io::Result<Option<Answer>> {
+        let refused = |message: &str| Ok(Some(Answer::Deny { code: 126, message: message.into() }));
         if request.argv.len() > WORDS || request.argv.iter().map(|word| word.len()).sum::<usize>() > BYTES {
-            let message = "denied, since its arguments are too long to judge; pass them in a file, or in several calls";
-            return Ok(Answer::Deny { code: 126, message: message.into() });
+            return refused(
+                "denied, since its arguments are too long to judge; pass them in a file, or in several calls",
+            );
         }
         let cwd = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
         // Judged, it would be another path than the one that is opened.
         if cwd.to_str().is_none() || request.argv.iter().any(|word| word.to_str().is_none()) {
-            let message = "denied, since its folder or an argument is not UTF-8; use a name that is";
-            return Ok(Answer::Deny { code: 126, message: message.into() });
+            return refused("denied, since its folder or an argument is not UTF-8; use a name that is");
         }
         let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let start = Start {
@@ -362,9 +395,10 @@ impl Broker {
             by_shell: origin.shell,
             caller: origin.caller.clone(),
         };
-        match self.ask(Asked::Start(start)).await? {
-            Said::Start(answer) => Ok(answer),
-            Said::Caller(_) => Err(io::Error::other("the answer cannot be understood")),
+        match self.ask_about(start, trampoline).await? {
+            None => Ok(None),
+            Some(Said::Start(answer)) => Ok(Some(answer)),
+            Some(Said::Caller(_)) => Err(io::Error::other("the answer cannot be understood")),
         }
     }
 

@@ -1,18 +1,20 @@
 //! The service's side: answers what a runner asks.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use crate::wire::{Answer, Asked, Question, Reply, Said, Start};
 
 /// Decides about programs.
 #[async_trait]
 pub trait Judge: Send + Sync + 'static {
-    /// May this program start, and what may it reach?
+    /// May this program start, and what may it reach? Dropped before it answers when the program's caller has ended.
     async fn judge(&self, start: Start) -> Answer;
 
     /// The subagent that a script of the client's shell belongs to; `None`: the session itself. Asked only where agents have shells
@@ -39,6 +41,7 @@ pub async fn answer(
 ) -> io::Result<()> {
     let mut lines = BufReader::new(from).lines();
     let (answered, mut answers) = mpsc::unbounded_channel::<Reply>();
+    let mut judging: HashMap<u64, AbortHandle> = HashMap::new();
     loop {
         tokio::select! {
             line = lines.next_line() => {
@@ -51,9 +54,17 @@ pub async fn answer(
                         judge.exceeded(what);
                         continue;
                     }
+                    Asked::Withdrawn(number) => {
+                        if let Some(judge) = judging.remove(&number) {
+                            judge.abort();
+                        }
+                        continue;
+                    }
                     Asked::Start(start) => tokio::spawn(async move { Said::Start(judge.judge(start).await) }),
                     Asked::Caller(script) => tokio::spawn(async move { Said::Caller(judge.caller(script).await) }),
                 };
+                judging.retain(|_, judge| !judge.is_finished());
+                judging.insert(id, what.abort_handle());
                 tokio::spawn(async move {
                     // A judge that panics denies: the trampoline waits for an answer of its kind, and takes this for none.
                     let failed = || Answer::Deny { code: 126, message: "denied, since the decision failed".into() };

@@ -112,6 +112,8 @@ pub(crate) enum Asked {
     Start(Start),
     /// Whose line is this script of the client's?
     Caller(String),
+    /// No question: nobody waits for the answer to the one of this number any more.
+    Withdrawn(u64),
     /// No question: the run is ended, since it took more than it may. The sentence says of what.
     Exceeded(String),
 }

@@ -180,6 +180,12 @@ impl Claude {
     ) -> Launch {
         let mut env = environment(&self.client_environment, config_dir, &request.run_dir, &request.token);
         env.extend(variables(&request.options));
+        if request.asks.is_some() {
+            // A line may wait for a person; the run's own limit holds.
+            let most = request.timeout.as_millis().to_string();
+            env.insert("BASH_DEFAULT_TIMEOUT_MS".into(), most.clone());
+            env.insert("BASH_MAX_TIMEOUT_MS".into(), most);
+        }
         if request.sandbox.client.is_some() {
             // Git gives up at a configuration file that it sees and cannot read, as the person's is out of reach.
             env.entry("GIT_CONFIG_GLOBAL".into()).or_insert_with(|| "/dev/null".into());

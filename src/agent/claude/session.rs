@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::surface::{lacks_ours, surplus};
@@ -110,6 +110,8 @@ pub(super) struct Turn<'a> {
     verdicts: Verdicts,
     /// What the host is asked and told, each in a task of its own.
     asked: JoinSet<()>,
+    /// Verdicts that are being made, by the client's questions.
+    judging: HashMap<String, AbortHandle>,
     /// Requests at our server.
     at_server: AtServer,
 }
@@ -130,6 +132,7 @@ impl<'a> Turn<'a> {
             calls: HashMap::new(),
             verdicts: Verdicts::default(),
             asked: JoinSet::new(),
+            judging: HashMap::new(),
             at_server: AtServer::default(),
         }
     }
@@ -142,6 +145,7 @@ impl<'a> Turn<'a> {
         let (waits, may_hold_up) = (self.client_waits().as_secs(), self.request.host.may_hold_up());
         self.out.send(&protocol::initialize(INITIALIZE, waits, server, may_hold_up, &self.request.options));
         let mut last_heard = Instant::now();
+        let mut parked = self.request.host.parked();
         let end = loop {
             let silent_at = last_heard + self.request.inactivity_timeout;
             tokio::select! {
@@ -156,7 +160,9 @@ impl<'a> Turn<'a> {
                 Some(message) = pipe.from_server.recv() => self.pass_on(message),
                 Some(_) = self.asked.join_next() => last_heard = Instant::now(),
                 () = sleep_until(initialized_by), if !self.initialized => break End::NotInitialized,
-                () = sleep_until(silent_at), if self.owes_nothing() => break End::Silent(self.request.inactivity_timeout),
+                // What waits for a person has begun to wait, or has its answer.
+                Ok(()) = parked.changed() => last_heard = Instant::now(),
+                () = sleep_until(silent_at), if self.owes_nothing() && *parked.borrow() == 0 => break End::Silent(self.request.inactivity_timeout),
                 () = async { sleep_until(self.resumes_by.unwrap_or(silent_at)).await }, if self.resumes_by.is_some() => {
                     if let Some(result) = self.held.take() {
                         break End::Result(result);
@@ -173,15 +179,21 @@ impl<'a> Turn<'a> {
         self.asked.is_empty() && self.at_server.len() == 0
     }
 
-    /// In the main session a verdict may need a person.
+    /// A verdict may need a person.
     fn verdict_within(&self) -> Duration {
-        if self.is_main() { self.limits.verdict_of_person } else { self.limits.verdict }
+        match self.request.asks {
+            _ if self.is_main() => self.limits.verdict_of_person,
+            asks => self.limits.verdict + asks.unwrap_or_default(),
+        }
     }
 
     /// How long the client waits for it.
     fn client_waits(&self) -> Duration {
         let limits = self.limits;
-        if self.is_main() { limits.verdict_of_person + limits.client_waits } else { limits.client_waits }
+        match self.request.asks {
+            _ if self.is_main() => limits.verdict_of_person + limits.client_waits,
+            asks => limits.client_waits + asks.unwrap_or_default(),
+        }
     }
 
     fn is_main(&self) -> bool {
@@ -221,7 +233,12 @@ impl<'a> Turn<'a> {
             Incoming::User(blocks) => self.results(blocks),
             Incoming::Result(result) => return self.ended(result),
             Incoming::Request { id, request } => self.asked(&id, request, pipe),
-            Incoming::Cancel { id } => tracing::debug!(id, "the agent client took a question back"),
+            Incoming::Cancel { id } => {
+                tracing::debug!(id, "the agent client took a question back");
+                if let Some(judging) = self.judging.remove(&id) {
+                    judging.abort();
+                }
+            }
             Incoming::Response { id, error } if id == INITIALIZE => match error {
                 Some(error) => return Some(End::Refused(error)),
                 None if !self.initialized => {
@@ -341,7 +358,8 @@ impl<'a> Turn<'a> {
             return deny(&out, &id, form, "denied: too many calls at once; make fewer, one after the other");
         }
         let (host, verdicts, within) = (self.request.host.clone(), self.verdicts.clone(), self.verdict_within());
-        self.asked.spawn(async move {
+        let question = id.clone();
+        let judging = self.asked.spawn(async move {
             let asked = host.decide(ToolCall {
                 tool: call.tool_name.clone(),
                 input: call.tool_input.clone(),
@@ -358,6 +376,8 @@ impl<'a> Turn<'a> {
             verdicts.give(call.tool_use_id, call.tool_name, allow);
             out.send(&protocol::verdict(&id, form, allow, &reason, &call.tool_input));
         });
+        self.judging.retain(|_, judging| !judging.is_finished());
+        self.judging.insert(question, judging);
     }
 
     fn may_stop(&mut self, id: &str, again: bool) {

@@ -87,6 +87,46 @@ impl From<CostsBy> for crate::app::CostsBy {
     }
 }
 
+/// `questions`.
+#[derive(Debug, Subcommand)]
+pub enum Questions {
+    /// Answer one; the first answer counts
+    Answer {
+        /// Its number, as `questions` shows it
+        #[arg(value_name = "N")]
+        number: i64,
+        /// `allow`: this call; `run`: all that the same rule asks about in this run; `always`: from now on; `deny`
+        #[arg(value_enum)]
+        answer: Answer,
+        /// With `deny`: what the agent is told
+        sentence: Option<String>,
+    },
+}
+
+/// An answer to a question.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Answer {
+    /// This call may run.
+    Allow,
+    /// So may all that the rule asks about in this run.
+    Run,
+    /// So may they from now on: the rule moves into `allowed_tools`.
+    Always,
+    /// It may not.
+    Deny,
+}
+
+impl From<Answer> for crate::journal::Answer {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Allow => Self::Once,
+            Answer::Run => Self::Run,
+            Answer::Always => Self::Always,
+            Answer::Deny => Self::Deny,
+        }
+    }
+}
+
 /// `channels`.
 #[derive(Debug, Subcommand)]
 pub enum Channels {
@@ -251,6 +291,12 @@ pub enum Command {
         /// How many earlier exchanges are shown first
         #[arg(long, value_name = "N", default_value_t = 3)]
         history: usize,
+    },
+    /// What jobs ask you before they go on, and your answers
+    Questions {
+        /// What to do with one; nothing: all are listed.
+        #[command(subcommand)]
+        command: Option<Questions>,
     },
     /// How messages reach you, and whether each way works
     Channels {

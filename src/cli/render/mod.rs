@@ -15,6 +15,7 @@ mod import;
 mod jobs;
 mod logs;
 mod policy;
+mod questions;
 mod runs;
 mod service;
 mod sessions;
@@ -78,6 +79,8 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Run(details) => runs::show(*details, view, output),
         Outcome::Costs(sums) => costs::costs(&sums, view, output),
         Outcome::Inbox(messages) => runs::inbox(&messages, view, output),
+        Outcome::Questions(questions) => questions::list(&questions, view, output),
+        Outcome::Answered(answered) => questions::answered(&answered, view, output),
         Outcome::Channels(channels) => channels::list(&channels, view, output),
         Outcome::Budget(budget) => show_budget(budget, view, output),
         Outcome::Settings(settings) => config::config(&settings, view, output),

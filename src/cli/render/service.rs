@@ -34,6 +34,7 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         }
         ServiceReply::RunEnded { run, state: RunState::Cancelled } => format!("run {run} is cancelled"),
         ServiceReply::RunEnded { run, state } => format!("run {run} has ended: {state}"),
+        ServiceReply::Answered(question) => format!("question {} is answered", question.number),
         ServiceReply::Paused => {
             "paused: nothing starts by itself until `ollim-bot resume`; `ollim-bot fire ID` still runs a job".into()
         }

@@ -98,6 +98,12 @@ impl JobSandbox {
         self
     }
 
+    /// The folder that it works in.
+    #[must_use]
+    pub fn work(&self) -> PathBuf {
+        self.own.plan.home.work()
+    }
+
     /// What the client is started with; `limited`: it is in a domain of its own.
     #[must_use]
     pub fn for_client(&self, limited: bool) -> Sandbox {

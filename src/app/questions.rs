@@ -1,0 +1,184 @@
+//! Questions: what jobs have asked, and the person's answers. "Always" also changes the job's file: the rule that asked moves into
+//! `allowed_tools`, exactly as it was shown, or out of `ask_tools` where the file has no allowlist.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{App, ServiceCommand, ServiceReply, another_answer, runs, service};
+use crate::definition::{self, Definition, DefinitionError, Draft, FieldValue};
+use crate::journal::{Answer, Question};
+use crate::policy::ToolPattern;
+use crate::refusal::Refusal;
+
+/// How many that have ended are listed.
+const RECENT: u32 = 20;
+
+/// What came of an answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answered {
+    /// The question, as it stands now.
+    pub question: Question,
+    /// What was changed in the job's file; `None`: nothing was to be.
+    pub change: Option<Result<Change, String>>,
+}
+
+/// What was changed in a job's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The file, relative to the data folder.
+    pub file: PathBuf,
+    /// Its lines that are gone (`-`) and those that are new (`+`).
+    pub diff: Vec<String>,
+}
+
+/// The open ones, and the last ones that have ended.
+pub(super) fn list(app: &App) -> Result<Vec<Question>, Refusal> {
+    Ok(runs::open(app)?.questions(RECENT)?)
+}
+
+/// Answers one, and writes what "always" means into the job's file.
+pub(super) fn answer(
+    number: i64,
+    answer: Answer,
+    sentence: Option<String>,
+    channel: String,
+    app: &App,
+) -> Result<Answered, Refusal> {
+    app.require_person()?;
+    if sentence.is_some() && answer != Answer::Deny {
+        return Err(Refusal::user("only a no has a sentence").hint("what is allowed runs at once, and nobody reads it"));
+    }
+    let edit = match answer {
+        Answer::Always => Some(Edit::of(number, app)?),
+        _ => None,
+    };
+    let asked = ServiceCommand::Answer { question: number, answer, sentence, channel };
+    let ServiceReply::Answered(question) = service::ask(asked, app)? else { return Err(another_answer()) };
+    let change = edit.map(|edit| edit.write(app).map_err(|error| error.to_string()));
+    Ok(Answered { question: *question, change })
+}
+
+impl Answered {
+    /// What came of it, in words for the person.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Question { number, id, asked_rule, answer, .. } = &self.question;
+        let said = match answer {
+            Some(end) => format!("question {number} of {id} is answered: {end}"),
+            None => format!("question {number} of {id} is open"),
+        };
+        match &self.change {
+            None => said,
+            Some(Ok(Change { file, diff })) => format!("{said}\n{}:\n{}", file.display(), diff.join("\n")),
+            Some(Err(why)) => format!(
+                "{said}, and its file was not changed, so `{asked_rule}` will be asked about again in later runs: {why}"
+            ),
+        }
+    }
+}
+
+/// A change of a job's file that is to be made.
+struct Edit {
+    found: std::sync::Arc<Definition>,
+    fields: Vec<(&'static str, Option<FieldValue>)>,
+    /// What the file says then.
+    expected: Draft,
+}
+
+impl Edit {
+    fn of(number: i64, app: &App) -> Result<Self, Refusal> {
+        let question = runs::open(app)?.question(number)?;
+        let question = question.ok_or_else(|| {
+            Refusal::user(format!("there is no question {number}")).hint("`ollim-bot questions` shows those there are")
+        })?;
+        if let Some(end) = question.end() {
+            return Err(Refusal::user(format!("question {number} was already answered: {end}")));
+        }
+        let in_this_run = format!("`ollim-bot questions answer {number} run` allows it in this run");
+        let rule = question.always.and_then(|rule| ToolPattern::parse(&rule).ok()).ok_or_else(|| {
+            Refusal::user(format!("`{}` cannot be allowed always: no file could grant it", question.asked_rule))
+                .hint(&in_this_run)
+        })?;
+        let found = app.load()?.definitions.get(&question.id).cloned().ok_or_else(|| {
+            Refusal::user(format!("the file of {} is gone, so nothing can be allowed always", question.id))
+                .hint(&in_this_run)
+        })?;
+        let mut expected = Draft::from(&*found);
+        let asks = expected.ask_tools.get_or_insert_default();
+        let before = asks.len();
+        asks.retain(|asked| *asked != rule);
+        if asks.len() == before {
+            return Err(Refusal::user(format!(
+                "`ask_tools` in {} does not hold `{rule}` any more",
+                found.file.display()
+            ))
+            .hint(&in_this_run));
+        }
+        let texts = |patterns: &[ToolPattern]| FieldValue::Texts(patterns.iter().map(ToString::to_string).collect());
+        let mut fields = vec![("ask_tools", Some(texts(asks)).filter(|_| !asks.is_empty()))];
+        if asks.is_empty() {
+            expected.ask_tools = None;
+        }
+        if let Some(allowed) = &mut expected.allowed_tools
+            && !allowed.contains(&rule)
+        {
+            allowed.push(rule);
+            fields.push(("allowed_tools", Some(texts(allowed))));
+        }
+        Ok(Self { found, fields, expected })
+    }
+
+    /// Writes it, if the file says nothing else than was expected.
+    fn write(self, app: &App) -> Result<Change, Refusal> {
+        let Self { found, fields, expected } = self;
+        let gone = || DefinitionError::NotFound { file: found.file.clone() };
+        let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
+        let new = definition::changed_text(&found.file, &old, &fields, None)?;
+        definition::replace_text(&app.home, &found.file, &old, &new, &app.defaults()?, |changed| {
+            match Draft::from(changed) == expected {
+                true => Ok(()),
+                false => Err(DefinitionError::Refused { why: "the file was changed meanwhile".into() }),
+            }
+        })?;
+        Ok(Change { file: found.file.clone(), diff: diff(&old, &new) })
+    }
+}
+
+/// The lines of both that the other has not in that place.
+fn diff(old: &str, new: &str) -> Vec<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    // The lines that both have, by the longest sequence of them: lengths from each pair of places on.
+    let mut longest = vec![vec![0u32; new.len() + 1]; old.len() + 1];
+    for (i, was) in old.iter().enumerate().rev() {
+        for (j, is) in new.iter().enumerate().rev() {
+            longest[i][j] =
+                if was == is { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j, mut lines) = (0, 0, Vec::new());
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j < new.len() && (i == old.len() || longest[i][j + 1] > longest[i + 1][j]) {
+            lines.push(format!("+{}", new[j]));
+            j += 1;
+        } else {
+            lines.push(format!("-{}", old[i]));
+            i += 1;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::diff;
+
+    #[test]
+    fn a_diff_has_what_differs() {
+        assert_eq!(diff("a\nb\nc\n", "a\nc\nd\n"), ["-b", "+d"]);
+        assert_eq!(diff("a\n- x\nb\n- y\n", "a\n- x\n- y\nb\n"), ["+- y", "-- y"]);
+        assert_eq!(diff("a", "a"), [""; 0]);
+    }
+}

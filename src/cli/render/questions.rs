@@ -1,0 +1,47 @@
+//! What jobs have asked, and what came of an answer.
+
+use super::View;
+use crate::app::{Answered, times};
+use crate::channel::terminal::plain_lines;
+use crate::cli::output::{FAINT, Output, STRONG, paint};
+use crate::journal::Question;
+
+/// The open ones whole, and the last ones that have ended in a line each.
+pub(super) fn list(questions: &[Question], view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&questions);
+        return;
+    }
+    if questions.is_empty() {
+        output.note("no job has asked anything");
+        return;
+    }
+    for question in questions {
+        let Question { number, id, asked_rule, call, .. } = question;
+        let title = format!("{number}  {}", plain_lines(id.as_str()));
+        match question.end() {
+            Some(end) => {
+                let first = call.lines().next().unwrap_or_default();
+                let short: String = first.chars().take(80).collect();
+                let cut = if short.len() < call.len() { "…" } else { "" };
+                output.line(format!("{title}  {}{cut}  {}", plain_lines(&short), paint(FAINT, &end)));
+            }
+            None => {
+                let until = times::relative(question.deadline, view.now);
+                output.line(format!("{}  `{asked_rule}` asks, until {until}", paint(STRONG, &title)));
+                plain_lines(call).lines().for_each(|line| output.line(format!("  {line}")));
+                output
+                    .note(paint(FAINT, &format!("`ollim-bot questions answer {number} allow`, or run, always, deny")));
+            }
+        }
+    }
+}
+
+/// What came of an answer.
+pub(super) fn answered(answered: &Answered, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&answered);
+        return;
+    }
+    plain_lines(&answered.words()).lines().for_each(|line| output.line(line));
+}

@@ -1,0 +1,399 @@
+//! Calls that the person is asked about: one row each, with its answer. A row is open until it has one.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::events::{EventKind, NewEvent, insert_event};
+use super::outbox::{NewMessage, insert_message};
+use super::rows::{Columns, ms};
+use super::{Journal, JournalError, JournalReader, RunId};
+use crate::definition::DefinitionId;
+
+/// What the person says to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// This call may run.
+    Once,
+    /// So may every call of this run that the same rule asks about.
+    Run,
+    /// So may they in later runs: the rule is moved in the job's file.
+    Always,
+    /// It may not.
+    Deny,
+}
+
+/// How a question ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionEnd {
+    /// The person allowed this call.
+    Once,
+    /// The person allowed what the rule asks about in this run.
+    Run,
+    /// The person allowed what the rule asks about from now on.
+    Always,
+    /// The person said no.
+    Deny,
+    /// Nobody answered by the deadline, which is a yes.
+    SilenceAllow,
+    /// Nobody answered by the deadline, which is a no.
+    SilenceDeny,
+    /// Its run, or its call, ended before.
+    Ended,
+    /// The service restarted before: a no.
+    Restarted,
+}
+
+impl From<Answer> for QuestionEnd {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Once => Self::Once,
+            Answer::Run => Self::Run,
+            Answer::Always => Self::Always,
+            Answer::Deny => Self::Deny,
+        }
+    }
+}
+
+impl QuestionEnd {
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::Once, "once"),
+        (Self::Run, "run"),
+        (Self::Always, "always"),
+        (Self::Deny, "deny"),
+        (Self::SilenceAllow, "silence_allow"),
+        (Self::SilenceDeny, "silence_deny"),
+        (Self::Ended, "ended"),
+        (Self::Restarted, "restarted"),
+    ];
+
+    /// The word that stands for it in the journal and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(end, _)| *end == self).map_or("ended", |(_, word)| word)
+    }
+
+    /// Whether the call may run.
+    #[must_use]
+    pub fn allows(self) -> bool {
+        matches!(self, Self::Once | Self::Run | Self::Always | Self::SilenceAllow)
+    }
+}
+
+impl fmt::Display for QuestionEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Once => "allowed once",
+            Self::Run => "allowed in this run",
+            Self::Always => "allowed always",
+            Self::Deny => "denied",
+            Self::SilenceAllow => "allowed, since nobody answered",
+            Self::SilenceDeny => "denied, since nobody answered",
+            Self::Ended => "dropped, since the call or its run ended",
+            Self::Restarted => "denied: the service restarted",
+        })
+    }
+}
+
+/// A question that is to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewQuestion {
+    /// Whose call it is.
+    pub run: RunId,
+    /// The definition of the run.
+    pub id: DefinitionId,
+    /// The tool.
+    pub tool: String,
+    /// The whole call, as the person is shown it.
+    pub call: String,
+    /// The rule that asks.
+    pub asked_rule: String,
+    /// The rule that would allow it from now on; `None`: there is no file to write it into.
+    pub always: Option<String>,
+    /// How long it waits.
+    pub waits: Duration,
+}
+
+/// A question as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Counts up from 1 over the whole journal.
+    pub number: i64,
+    /// Whose call it is.
+    pub run: RunId,
+    /// The definition of the run.
+    pub id: DefinitionId,
+    /// The tool.
+    pub tool: String,
+    /// The whole call, as the person is shown it.
+    pub call: String,
+    /// The rule that asks.
+    pub asked_rule: String,
+    /// The rule that would allow it from now on.
+    pub always: Option<String>,
+    /// The message that asks.
+    pub message: Option<i64>,
+    /// When it was asked.
+    pub asked: DateTime<Utc>,
+    /// Until when it can be answered.
+    pub deadline: DateTime<Utc>,
+    /// How it ended; `None`: it is open.
+    pub answer: Option<QuestionEnd>,
+    /// What the person said besides.
+    pub sentence: Option<String>,
+    /// When it ended.
+    pub answered: Option<DateTime<Utc>>,
+    /// The channel by which the person answered.
+    pub channel: Option<String>,
+}
+
+impl Question {
+    /// `denied, by terminal, after 12s`.
+    #[must_use]
+    pub fn end(&self) -> Option<String> {
+        let mut text = self.answer?.to_string();
+        if let Some(channel) = &self.channel {
+            text.push_str(&format!(", by {channel}"));
+        }
+        if let Some(after) = self.answered.and_then(|at| (at - self.asked).to_std().ok()) {
+            let after = Duration::from_secs(after.as_secs());
+            text.push_str(&format!(", after {}", humantime::format_duration(after)));
+        }
+        Some(text)
+    }
+}
+
+const QUESTIONS: &str = "SELECT number, run, id, tool, call, asked_rule, always, message, asked, deadline, answer, sentence, \
+                         answered, channel FROM question";
+
+impl Journal {
+    /// Records a question with the message that asks it, which `message` makes of the question, in one commit. Asking is no effect
+    /// of the run.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn ask(
+        &self,
+        new: NewQuestion,
+        message: impl Fn(&Question) -> NewMessage + Send + 'static,
+    ) -> Result<Question, JournalError> {
+        let clock = self.clock.clone();
+        let (question, number) = self
+            .writer
+            .commit(move |connection| {
+                let now = clock.now();
+                let deadline = now + new.waits;
+                connection
+                    .prepare_cached(
+                        "INSERT INTO question (run, id, tool, call, asked_rule, always, asked, deadline)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                    )?
+                    .execute(params![
+                        new.run.as_str(),
+                        new.id.as_str(),
+                        new.tool,
+                        new.call,
+                        new.asked_rule,
+                        new.always,
+                        ms(now),
+                        ms(deadline),
+                    ])?;
+                let mut question = Question {
+                    number: connection.last_insert_rowid(),
+                    run: new.run.clone(),
+                    id: new.id.clone(),
+                    tool: new.tool.clone(),
+                    call: new.call.clone(),
+                    asked_rule: new.asked_rule.clone(),
+                    always: new.always.clone(),
+                    message: None,
+                    asked: now,
+                    deadline,
+                    answer: None,
+                    sentence: None,
+                    answered: None,
+                    channel: None,
+                };
+                let number = insert_message(connection, &message(&question), now)?;
+                connection
+                    .prepare_cached("UPDATE question SET message = ?2 WHERE number = ?1")?
+                    .execute([question.number, number])?;
+                question.message = Some(number);
+                note(connection, &question, format!("asks the person, question {}", question.number), now)?;
+                Ok((question, number))
+            })
+            .await?;
+        self.announce(number);
+        Ok(question)
+    }
+
+    /// Ends a question, unless it has ended. Returns it as it stands then, and whether this was its end; `None`: there is no such
+    /// question.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn end_question(
+        &self,
+        number: i64,
+        end: QuestionEnd,
+        sentence: Option<String>,
+        channel: Option<String>,
+    ) -> Result<Option<(Question, bool)>, JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                let now = clock.now();
+                let ended = connection
+                    .prepare_cached(
+                        "UPDATE question SET answer = ?2, sentence = ?3, channel = ?4, answered = ?5
+                         WHERE number = ?1 AND answer IS NULL",
+                    )?
+                    .execute(params![number, end.as_str(), sentence, channel, ms(now)])?;
+                let Some(question) = find(connection, number)? else { return Ok(None) };
+                if ended > 0 {
+                    let said = question.end().unwrap_or_default();
+                    note(connection, &question, format!("question {number} was {said}"), now)?;
+                }
+                Ok(Some((question, ended > 0)))
+            })
+            .await
+    }
+
+    /// Ends the questions that a run has left open.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn end_questions_of(&self, run: &RunId) -> Result<(), JournalError> {
+        let (run, clock) = (run.clone(), self.clock.clone());
+        self.writer.commit(move |connection| end_open(connection, Some(&run), QuestionEnd::Ended, &clock)).await?;
+        Ok(())
+    }
+
+    /// Ends one whose call is gone, without waiting for the commit.
+    pub(crate) fn drop_question(&self, number: i64) {
+        let clock = self.clock.clone();
+        self.writer.enqueue(move |connection| {
+            let now = clock.now();
+            let ended = connection
+                .prepare_cached(
+                    "UPDATE question SET answer = 'ended', answered = ?2 WHERE number = ?1 AND answer IS NULL",
+                )?
+                .execute([number, ms(now)])?;
+            match find(connection, number)? {
+                Some(question) if ended > 0 => {
+                    note(connection, &question, format!("question {number} was {}", QuestionEnd::Ended), now)
+                }
+                _ => Ok(()),
+            }
+        });
+    }
+
+    /// Ends all questions that an earlier life of the service has left open, and tells the person of each.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn end_questions_left_open(
+        &self,
+        message: impl Fn(&Question) -> NewMessage + Send + 'static,
+    ) -> Result<usize, JournalError> {
+        let clock = self.clock.clone();
+        let (count, newest) = self
+            .writer
+            .commit(move |connection| {
+                let ended = end_open(connection, None, QuestionEnd::Restarted, &clock)?;
+                let mut newest = 0;
+                for question in &ended {
+                    newest = insert_message(connection, &message(question), clock.now())?;
+                }
+                Ok((ended.len(), newest))
+            })
+            .await?;
+        self.announce(newest);
+        Ok(count)
+    }
+}
+
+fn note(connection: &Connection, question: &Question, text: String, now: DateTime<Utc>) -> Result<(), JournalError> {
+    let (run, id) = (Some(question.run.as_str()), Some(question.id.as_str()));
+    insert_event(connection, NewEvent { run, id, kind: EventKind::Note { text } }, now)
+}
+
+fn end_open(
+    connection: &Connection,
+    run: Option<&RunId>,
+    end: QuestionEnd,
+    clock: &crate::clock::Clock,
+) -> Result<Vec<Question>, JournalError> {
+    let now = clock.now();
+    let numbers: Vec<i64> = connection
+        .prepare_cached(
+            "SELECT number FROM question WHERE answer IS NULL AND (?1 IS NULL OR run = ?1) ORDER BY number",
+        )?
+        .query_map([run.map(RunId::as_str)], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut ended = Vec::new();
+    for number in numbers {
+        connection
+            .prepare_cached("UPDATE question SET answer = ?2, answered = ?3 WHERE number = ?1")?
+            .execute(params![number, end.as_str(), ms(now)])?;
+        let Some(question) = find(connection, number)? else { continue };
+        note(connection, &question, format!("question {number} was {end}"), now)?;
+        ended.push(question);
+    }
+    Ok(ended)
+}
+
+fn find(connection: &Connection, number: i64) -> Result<Option<Question>, JournalError> {
+    let mut query = connection.prepare_cached(&format!("{QUESTIONS} WHERE number = ?1"))?;
+    query.query_row([number], |row| Ok(read(row))).optional()?.transpose()
+}
+
+fn read(row: &Row<'_>) -> Result<Question, JournalError> {
+    let answer: Option<String> = row.get("answer")?;
+    let end = |word: String| {
+        let known = QuestionEnd::ALL.iter().find(|(_, name)| *name == word).map(|(end, _)| *end);
+        known.ok_or_else(|| JournalError::Unreadable(format!("the answer `{word}`")))
+    };
+    Ok(Question {
+        number: row.get("number")?,
+        run: row.run("run")?,
+        id: row.id("id")?,
+        tool: row.get("tool")?,
+        call: row.get("call")?,
+        asked_rule: row.get("asked_rule")?,
+        always: row.get("always")?,
+        message: row.get("message")?,
+        asked: row.at("asked")?,
+        deadline: row.at("deadline")?,
+        answer: answer.map(end).transpose()?,
+        sentence: row.get("sentence")?,
+        answered: row.maybe_at("answered")?,
+        channel: row.get("channel")?,
+    })
+}
+
+impl JournalReader {
+    /// Those that are open, the oldest first, and then at most `recent` others, the newest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn questions(&self, recent: u32) -> Result<Vec<Question>, JournalError> {
+        let mut all = self.all(&format!("{QUESTIONS} WHERE answer IS NULL ORDER BY number"), &[], read)?;
+        let ended = format!("{QUESTIONS} WHERE answer IS NOT NULL ORDER BY number DESC LIMIT ?1");
+        all.extend(self.all(&ended, &[&recent], read)?);
+        Ok(all)
+    }
+
+    /// One of them; `None`: there is no such question.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn question(&self, number: i64) -> Result<Option<Question>, JournalError> {
+        Ok(self.all(&format!("{QUESTIONS} WHERE number = ?1"), &[&number], read)?.pop())
+    }
+}

@@ -1,0 +1,416 @@
+//! Questions: a call that a rule of `ask_tools` matches waits here until the person has answered, or has not in time.
+//!
+//! A question is a row of the journal and a message in the outbox before anybody waits for it. The first answer counts; the journal
+//! decides which that was. Nobody polls: whoever waits is woken by the answer, by the deadline, or by the end of the run.
+
+mod shown;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+
+pub(super) use self::shown::{program, tool};
+use crate::definition::{Definition, Kind};
+use crate::journal::{
+    Answer, Button, Journal, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, Rich, RunId,
+};
+use crate::policy::{AskTerms, BOT, Silence, ToolPattern};
+use crate::refusal::Refusal;
+
+/// How many questions may be open: of one run, and all together.
+const OPEN_OF_RUN: usize = 8;
+const OPEN: usize = 64;
+
+/// How many one run may ask.
+const OF_RUN: u32 = 30;
+
+/// The longest call that is asked about, in characters of what the person is shown.
+const LONGEST: usize = 16_000;
+
+/// A call that is longer than this is folded in the message: so many characters of its beginning and of its end stay.
+const FOLDED: usize = 3000;
+const BEGINNING: usize = 1500;
+const END: usize = 500;
+
+/// What the person is being asked, by all runs. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Questions {
+    journal: Journal,
+    open: Arc<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// Held from a question's commit until somebody waits for its answer, so that no answer comes before.
+    ordered: tokio::sync::Mutex<()>,
+    waiting: Mutex<BTreeMap<i64, Waiting>>,
+}
+
+/// A call that waits.
+#[derive(Debug)]
+struct Waiting {
+    run: RunId,
+    rule: String,
+    granted: Granted,
+    told: oneshot::Sender<Question>,
+}
+
+/// The rules that the person has said yes to for the rest of a run.
+type Granted = Arc<Mutex<BTreeSet<String>>>;
+
+impl Questions {
+    /// None is open: see [`end_left_open`](Self::end_left_open).
+    #[must_use]
+    pub fn new(journal: Journal) -> Self {
+        Self { journal, open: Arc::default() }
+    }
+
+    /// Ends what an earlier life of the service was asking, and tells the person. To be called once, at a start.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn end_left_open(&self) -> Result<usize, JournalError> {
+        self.journal
+            .end_questions_left_open(|question| NewMessage {
+                id: Some(question.id.clone()),
+                ..NewMessage::of_service(format!(
+                    "Question {} of {} needs no answer any more. It was denied: the service restarted.",
+                    question.number, question.id
+                ))
+            })
+            .await
+    }
+
+    /// The person answers a question. Others of the same run and rule are answered with it where the answer is for the run.
+    /// `channel`: where they answer; `sentence`: what the agent is told besides a no. Returns the question as it stands.
+    ///
+    /// # Errors
+    /// There is no such question, or it has been answered.
+    pub async fn answer(
+        &self,
+        number: i64,
+        answer: Answer,
+        sentence: Option<String>,
+        channel: &str,
+    ) -> Result<Question, Refusal> {
+        let _ordered = self.open.ordered.lock().await;
+        let channel = Some(channel.to_owned());
+        let ended = self.journal.end_question(number, answer.into(), sentence, channel.clone()).await?;
+        let question = match ended {
+            None => {
+                return Err(Refusal::user(format!("there is no question {number}"))
+                    .hint("`ollim-bot questions` shows those there are"));
+            }
+            Some((question, false)) => {
+                let end = question.end().unwrap_or_default();
+                return Err(Refusal::user(format!("question {number} was already answered: {end}")));
+            }
+            Some((question, true)) => question,
+        };
+        self.tell(&question);
+        if matches!(answer, Answer::Run | Answer::Always) {
+            for other in self.same(&question) {
+                if let Some((other, true)) =
+                    self.journal.end_question(other, answer.into(), None, channel.clone()).await?
+                {
+                    self.tell(&other);
+                }
+            }
+        }
+        Ok(question)
+    }
+
+    /// Open questions of the same run and rule.
+    fn same(&self, question: &Question) -> Vec<i64> {
+        let waiting = self.waiting();
+        let same = waiting.iter().filter(|(_, one)| one.run == question.run && one.rule == question.asked_rule);
+        same.map(|(number, _)| *number).collect()
+    }
+
+    /// Wakes whoever waits for a question that has ended.
+    fn tell(&self, question: &Question) {
+        let Some(waiting) = self.waiting().remove(&question.number) else { return };
+        if matches!(question.answer, Some(QuestionEnd::Run | QuestionEnd::Always)) {
+            lock(&waiting.granted).insert(waiting.rule);
+        }
+        // The call may be gone.
+        let _ = waiting.told.send(question.clone());
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<i64, Waiting>> {
+        lock(&self.open.waiting)
+    }
+}
+
+/// What one run asks.
+#[derive(Debug)]
+pub(super) struct RunQuestions {
+    questions: Questions,
+    run: RunId,
+    definition: Arc<Definition>,
+    terms: AskTerms,
+    /// The run's own limit of time, in which waiting counts.
+    timeout: Duration,
+    /// What the run has where its file has no allowlist.
+    main_tools: Vec<ToolPattern>,
+    granted: Granted,
+    /// How many it has asked; `None`: it asks no more.
+    asked: Mutex<Option<u32>>,
+    /// How many of its calls wait now.
+    parked: watch::Sender<u32>,
+}
+
+impl RunQuestions {
+    pub(super) fn new(
+        questions: Questions,
+        run: RunId,
+        definition: Arc<Definition>,
+        timeout: Duration,
+        main_tools: Vec<ToolPattern>,
+    ) -> Self {
+        let terms = definition.background().map(|background| background.restrictions.ask_terms()).unwrap_or_default();
+        Self {
+            questions,
+            run,
+            definition,
+            terms,
+            timeout,
+            main_tools,
+            granted: Granted::default(),
+            asked: Mutex::new(Some(0)),
+            parked: watch::Sender::new(0),
+        }
+    }
+
+    /// How many of its calls wait for the person.
+    pub(super) fn parked(&self) -> watch::Receiver<u32> {
+        self.parked.subscribe()
+    }
+
+    /// Whether the person has said yes to what a rule asks about, for the rest of the run.
+    pub(super) fn is_granted(&self, rule: &str) -> bool {
+        lock(&self.granted).contains(rule)
+    }
+
+    /// Asks the person about a call, and waits. `rule`: the one that asks; `call`: the whole call, as it is shown.
+    ///
+    /// # Errors
+    /// The call may not run: a sentence for the agent.
+    pub(super) async fn ask(&self, rule: &str, tool: &str, call: String) -> Result<(), String> {
+        if call.chars().count() > LONGEST {
+            return Err(format!(
+                "denied: the person would be asked, and this call is too long to be shown ({LONGEST} characters at most); pass \
+                 what is long in a file, or in several calls"
+            ));
+        }
+        let _parked = Parked::one(&self.parked);
+        let Some((number, told)) = self.put(rule, tool, call).await? else { return Ok(()) };
+        let mut open = StillOpen { questions: &self.questions, number: Some(number) };
+        let question = match tokio::time::timeout(self.terms.deadline, told).await {
+            Ok(Ok(question)) => question,
+            Ok(Err(_)) => return Err("denied: the run has ended".into()),
+            Err(_) => self.silence(number).await?,
+        };
+        open.number = None;
+        let end = question.answer.unwrap_or(QuestionEnd::Ended);
+        if matches!(end, QuestionEnd::Run | QuestionEnd::Always) {
+            lock(&self.granted).insert(rule.to_owned());
+        }
+        match end {
+            end if end.allows() => Ok(()),
+            QuestionEnd::Deny => Err(match &question.sentence {
+                Some(sentence) => format!("denied by the person: {sentence}"),
+                None => "denied by the person; do not try it in another way".into(),
+            }),
+            QuestionEnd::SilenceDeny => {
+                let waited = humantime::format_duration(self.terms.deadline);
+                Err(format!("denied: the person was asked and did not answer within {waited}"))
+            }
+            end => Err(format!("denied: the question was {end}")),
+        }
+    }
+
+    /// Records the question. `None`: the person has said yes for the whole run meanwhile.
+    async fn put(
+        &self,
+        rule: &str,
+        tool: &str,
+        call: String,
+    ) -> Result<Option<(i64, oneshot::Receiver<Question>)>, String> {
+        let _ordered = self.questions.open.ordered.lock().await;
+        if self.is_granted(rule) {
+            return Ok(None);
+        }
+        {
+            let waiting = self.questions.waiting();
+            let own = waiting.values().filter(|one| one.run == self.run).count();
+            if own >= OPEN_OF_RUN || waiting.len() >= OPEN {
+                return Err(format!(
+                    "denied: {} questions to the person are open already; wait for their answers first",
+                    if own >= OPEN_OF_RUN { own } else { waiting.len() }
+                ));
+            }
+        }
+        match &mut *lock(&self.asked) {
+            None => return Err("denied: the run has ended".into()),
+            Some(asked) if *asked >= OF_RUN => {
+                return Err(format!("denied: this run has asked the person {OF_RUN} times already, and may not again"));
+            }
+            Some(asked) => *asked += 1,
+        }
+        let new = NewQuestion {
+            run: self.run.clone(),
+            id: self.definition.id.clone(),
+            tool: tool.to_owned(),
+            call,
+            asked_rule: rule.to_owned(),
+            always: self.may_become_a_rule(rule).then(|| rule.to_owned()),
+            waits: self.terms.deadline,
+        };
+        let message = Message { definition: self.definition.clone(), terms: self.terms.clone(), timeout: self.timeout };
+        let question = self.questions.journal.ask(new, move |question| message.of(question)).await;
+        let question = question.map_err(|error| format!("denied: the person could not be asked ({error})"))?;
+        let (told, answer) = oneshot::channel();
+        let (run, rule, granted) = (self.run.clone(), rule.to_owned(), self.granted.clone());
+        self.questions.waiting().insert(question.number, Waiting { run, rule, granted, told });
+        Ok(Some((question.number, answer)))
+    }
+
+    /// Nobody has answered in time, unless somebody does at this moment.
+    async fn silence(&self, number: i64) -> Result<Question, String> {
+        let end = match self.terms.default {
+            Silence::Allow => QuestionEnd::SilenceAllow,
+            Silence::Deny => QuestionEnd::SilenceDeny,
+        };
+        self.questions.waiting().remove(&number);
+        let ended = self.questions.journal.end_question(number, end, None, None).await;
+        let ended = ended.map_err(|error| format!("denied, since it could not be recorded ({error})"))?;
+        ended.map(|(question, _)| question).ok_or_else(|| "denied: the question is gone".into())
+    }
+
+    /// Whether there is a file in which the rule would grant what it asks about.
+    fn may_become_a_rule(&self, rule: &str) -> bool {
+        let Some(background) = self.definition.background() else { return false };
+        let in_main_tools = || {
+            let pattern = ToolPattern::parse(rule).ok();
+            pattern.is_some_and(|pattern| self.main_tools.iter().any(|grant| BOT.covers(grant, &pattern)))
+        };
+        self.definition.kind() != Kind::Session
+            && (background.restrictions.allowed_tools().is_some() || in_main_tools())
+    }
+
+    /// The run is over: what it asks is dropped, and it asks no more.
+    pub(super) async fn close(&self) {
+        let _ordered = self.questions.open.ordered.lock().await;
+        *lock(&self.asked) = None;
+        self.questions.waiting().retain(|_, one| one.run != self.run);
+        if let Err(error) = self.questions.journal.end_questions_of(&self.run).await {
+            tracing::error!(run = %self.run, %error, "the end of its questions could not be recorded");
+        }
+    }
+}
+
+/// A question that ends with whoever waits for its answer.
+struct StillOpen<'a> {
+    questions: &'a Questions,
+    number: Option<i64>,
+}
+
+impl Drop for StillOpen<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.questions.waiting().remove(&number);
+            self.questions.journal.drop_question(number);
+        }
+    }
+}
+
+/// One more call waits, for as long as this lives.
+struct Parked<'a>(&'a watch::Sender<u32>);
+
+impl<'a> Parked<'a> {
+    fn one(parked: &'a watch::Sender<u32>) -> Self {
+        parked.send_modify(|count| *count += 1);
+        Self(parked)
+    }
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// What the message that asks is made from, beside the question.
+struct Message {
+    definition: Arc<Definition>,
+    terms: AskTerms,
+    timeout: Duration,
+}
+
+impl Message {
+    fn of(&self, question: &Question) -> NewMessage {
+        let Question { number, call, asked_rule, .. } = question;
+        let title = format!("{} asks (question {number})", self.definition.title());
+        let call = folded(call, *number);
+        let until = question.deadline.with_timezone(&self.definition.zone).format("%H:%M:%S");
+        let waits = humantime::format_duration(self.terms.deadline);
+        let default = match self.terms.default {
+            Silence::Deny => "denied",
+            Silence::Allow => "allowed",
+        };
+        let why = format!("`{asked_rule}` of its ask_tools asks.");
+        let silence = format!(
+            "Without an answer by {until} (in {waits}) it is {default}. Waiting counts against the run's timeout of {}.",
+            humantime::format_duration(self.timeout)
+        );
+        let mut answers =
+            vec![("Allow once", "once"), ("Allow in this run", "run"), ("Always", "always"), ("Deny", "deny")];
+        answers.retain(|(_, answer)| *answer != "always" || question.always.is_some());
+        let words: Vec<&str> =
+            answers.iter().map(|(_, answer)| if *answer == "once" { "allow" } else { answer }).collect();
+        let text = format!(
+            "{title}:\n\n{call}\n\n{why} {silence}\nAnswer: `ollim-bot questions answer {number} {}`",
+            words.join("|")
+        );
+        let button = |(label, answer): (&str, &str)| Button {
+            label: label.to_owned(),
+            action: format!("answer:{number}:{answer}"),
+        };
+        let rich = Rich {
+            title,
+            description: call,
+            fields: vec![("Why".into(), why), ("Silence".into(), silence)],
+            buttons: answers.into_iter().map(button).collect(),
+            ..Rich::default()
+        };
+        NewMessage {
+            channel: self.terms.channel.clone().or_else(|| self.definition.channel.clone()),
+            rich: Some(rich),
+            ..NewMessage::of_run(&question.run, &self.definition, text)
+        }
+    }
+}
+
+/// The beginning and the end of a long call, and where the rest is.
+fn folded(call: &str, number: i64) -> String {
+    let count = call.chars().count();
+    if count <= FOLDED {
+        return call.to_owned();
+    }
+    let beginning: String = call.chars().take(BEGINNING).collect();
+    let end: String = call.chars().skip(count - END).collect();
+    let left_out = count - BEGINNING - END;
+    format!(
+        "{beginning}\n[{left_out} characters are folded here: `ollim-bot questions` shows question {number} whole]\n{end}"
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

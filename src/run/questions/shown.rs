@@ -1,0 +1,154 @@
+//! A call as the person is shown it: on one line, whole, and so that nothing in it can look like something else.
+//!
+//! Whatever is not plainly visible is written as the shell (for programs) or JSON (for tools) spells it: control characters, line
+//! ends, marks that turn the direction of writing, invisible letters, and backticks, which would end a quotation in a message.
+
+use std::path::Path;
+
+use agent_sandbox::Start;
+use serde_json::Value;
+
+/// A program with its real words, the variables that its line sets, and its folder where that is not `work`.
+pub(in crate::run) fn program(start: &Start, work: &Path) -> String {
+    let variables = start.env.iter().map(|(name, value)| format!("{}={}", word(name), word(value)));
+    let words: Vec<String> = variables.chain(start.argv.iter().map(|argument| word(argument))).collect();
+    let mut line = words.join(" ");
+    if start.cwd != work {
+        line.push_str(&format!("\nin {}", word(&start.cwd.to_string_lossy())));
+    }
+    if let Some(agent) = &start.caller {
+        line.push_str(&format!("\nfor the agent {}", word(agent)));
+    }
+    line
+}
+
+/// A tool with its input. Where a path that it names is a link, where that leads.
+pub(in crate::run) fn tool(name: &str, input: &Value, agent: Option<&str>, folder: &Path) -> String {
+    let mut text = format!("{} {}", word(name), json(input));
+    for key in ["file_path", "notebook_path", "path"] {
+        let Some(path) = input.get(key).and_then(Value::as_str) else { continue };
+        let path = folder.join(path);
+        if let Ok(real) = std::fs::canonicalize(&path)
+            && real != path
+        {
+            text.push_str(&format!("\nwhich is {}", word(&real.to_string_lossy())));
+        }
+    }
+    if let Some(agent) = agent {
+        text.push_str(&format!("\nfor the agent {}", word(agent)));
+    }
+    text
+}
+
+/// One word as a shell reads it.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=,@%".contains(c) || (!c.is_ascii() && is_shown(c));
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    if text.chars().all(|c| is_shown(c) && c != '\'') {
+        return format!("'{text}'");
+    }
+    let mut out = String::from("$'");
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\\' | '\'' => out.extend(['\\', c]),
+            c if is_shown(c) => out.push(c),
+            c => match u32::from(c) {
+                code @ ..0x80 => out.push_str(&format!("\\x{code:02x}")),
+                code @ ..0x1_0000 => out.push_str(&format!("\\u{code:04x}")),
+                code => out.push_str(&format!("\\U{code:08x}")),
+            },
+        }
+    }
+    out.push('\'');
+    out
+}
+
+fn json(value: &Value) -> String {
+    let mut out = String::new();
+    for c in value.to_string().chars() {
+        if is_shown(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    out
+}
+
+/// Whether a character is seen as what it is, wherever it stands.
+fn is_shown(c: char) -> bool {
+    /// Scripts that are written from right to left, and letters without a shape.
+    const NOT: [(char, char); 8] = [
+        ('\u{0590}', '\u{08ff}'),
+        ('\u{115f}', '\u{1160}'),
+        ('\u{17b4}', '\u{17b5}'),
+        ('\u{3164}', '\u{3164}'),
+        ('\u{fb1d}', '\u{fdff}'),
+        ('\u{fe70}', '\u{feff}'),
+        ('\u{ffa0}', '\u{ffa0}'),
+        ('\u{10800}', '\u{1efff}'),
+    ];
+    match c {
+        '`' => false,
+        ' '..='~' => true,
+        c => c.is_alphanumeric() && !NOT.iter().any(|(first, last)| (*first..=*last).contains(&c)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(argv: &[&str], env: &[(&str, &str)], cwd: &str, expected: &str) {
+        let env: BTreeMap<String, String> =
+            env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        let start = Start { argv, cwd: cwd.into(), env, by_shell: true, caller: None };
+        assert_eq!(program(&start, Path::new("/w")), expected);
+    }
+
+    #[test]
+    fn what_is_shown_is_what_runs() {
+        check(&["git", "push", "origin"], &[], "/w", "git push origin");
+        check(&["git", "commit", "-m", "a b"], &[("CI", "1")], "/w/x", "CI=1 git commit -m 'a b'\nin /w/x");
+        check(&["x", ""], &[], "/w", "x ''");
+        check(&["x", "it's"], &[], "/w", "x $'it\\'s'");
+        check(&["x", "$(rm)", "a\\b"], &[], "/w", "x '$(rm)' 'a\\b'");
+        // A line end cannot begin a line of its own, nor a backtick end a quotation.
+        check(&["x", "a\nAllowed.", "`b`"], &[], "/w", "x $'a\\nAllowed.' $'\\x60b\\x60'");
+        check(&["x", "\r\u{1b}[2K\u{8}"], &[], "/w", "x $'\\x0d\\x1b[2K\\x08'");
+        // Right to left, invisible, and joined.
+        check(&["x", "a\u{202e}b", "\u{200b}", "\u{feff}"], &[], "/w", "x $'a\\u202eb' $'\\u200b' $'\\ufeff'");
+        check(&["x", "\u{5d0}1", "e\u{301}", "\u{3164}"], &[], "/w", "x $'\\u05d01' $'e\\u0301' $'\\u3164'");
+        check(&["x", "Grüße", "\u{1f600}"], &[], "/w", "x Grüße $'\\U0001f600'");
+        check(&["x"], &[], "/w/a\nb", "x\nin $'/w/a\\nb'");
+    }
+
+    #[test]
+    fn an_input_is_shown_as_json() {
+        let input = json!({ "content": "a\n`b`\u{202e}", "file_path": "nowhere" });
+        let shown = tool("Write", &input, Some("clerk"), Path::new("/w"));
+        assert_eq!(
+            shown,
+            "Write {\"content\":\"a\\n\\u0060b\\u0060\\u202e\",\"file_path\":\"nowhere\"}\nfor the agent clerk"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::write(folder.join("real"), "").unwrap();
+        std::os::unix::fs::symlink(folder.join("real"), folder.join("link")).unwrap();
+        let shown = |name: &str| tool("Read", &json!({ "file_path": name }), None, &folder);
+        assert_eq!(shown("real"), "Read {\"file_path\":\"real\"}");
+        assert!(shown("link").ends_with(&format!("\nwhich is {}", folder.join("real").display())), "{}", shown("link"));
+    }
+}
