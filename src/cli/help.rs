@@ -32,11 +32,11 @@ Jobs
 
 A job's tools (with --background)
   only these        --allowed-tools 'Read' 'Bash(git log *)'   ('' for none)
-  all but these     --blocked-tools 'WebFetch' 'Bash(ollim-bot cal *)'
-  after your answer --ask-tools 'Bash(git push *)'             (--ask 'deadline: 10m')
+  all but these     --blocked-tools 'WebFetch' 'Bash(git *)'   (--ask-tools 'Bash(git *)': asks you)
   policy explain    ollim-bot policy explain morning-mail --command 'git push'
   policy show       ollim-bot policy show morning-mail
-  agents show       ollim-bot agents show Explore              (list: all; --agent Explore: a job's)
+  agents list       ollim-bot agents list
+  agents show       ollim-bot agents show Explore              (--agent Explore: a job runs as it)
   spawn             ollim-bot spawn -m 'Read the logs' --agent Explore --deny 'Bash(git *)'
   sessions list     ollim-bot sessions list
   sessions show     ollim-bot sessions show spawn-1f0c9a2b

@@ -567,7 +567,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 57] = [
+const COMMANDS: [(&str, Option<&str>); 59] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -599,6 +599,9 @@ const COMMANDS: [(&str, Option<&str>); 57] = [
     ("pause", None),
     ("policy explain", Some("policy explain triage --command id")),
     ("policy show", Some("policy show triage")),
+    // The person's alone, and their JSON is in `questions`.
+    ("questions", None),
+    ("questions answer", None),
     ("reminder add", None),
     ("reminder cancel", None),
     ("reminder edit", None),

@@ -54,6 +54,7 @@ mod missed;
 mod plain_jobs;
 mod policy_corpus;
 mod problems;
+mod questions;
 mod recipes;
 mod reloading;
 mod restrictions;

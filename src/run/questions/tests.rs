@@ -1,1 +1,236 @@
+use std::path::PathBuf;
 
+use chrono::{TimeDelta, TimeZone as _, Utc};
+use tempfile::TempDir;
+
+use super::*;
+use crate::clock::Clock;
+use crate::definition::{Background, DefinitionId, Mode};
+use crate::policy::BgForkConfig;
+use crate::run::prompt::tests::reminder;
+
+/// A journal, and runs that ask.
+struct Scene {
+    _folder: TempDir,
+    journal: Journal,
+    questions: Questions,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
+        let path: PathBuf = folder.path().join("journal.db");
+        let journal = Journal::open(&path, Clock::simulated(noon)).unwrap();
+        Self { _folder: folder, questions: Questions::new(journal.clone()), journal }
+    }
+
+    fn run(&self, run: &str, allowed: Option<&[&str]>, terms: AskTerms) -> Arc<RunQuestions> {
+        let list = |texts: &[&str]| texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect::<Vec<_>>();
+        let restrictions = BgForkConfig::new(Default::default(), true, allowed.map(list), None).unwrap();
+        let restrictions = restrictions.asking(Some(list(&["Bash(git push *)"])), Some(terms));
+        let mode = Mode::Background(Background { restrictions, ..Background::default() });
+        let definition = Arc::new(reminder(mode, None));
+        let (questions, timeout) = (self.questions.clone(), Duration::from_secs(1800));
+        Arc::new(RunQuestions::new(questions, RunId::new(run), definition, timeout, list(&["Read"])))
+    }
+
+    /// Asks in a task of its own, and waits until it is asked.
+    async fn asked(&self, run: &Arc<RunQuestions>, rule: &'static str) -> tokio::task::JoinHandle<Result<(), String>> {
+        let before = *run.parked().borrow();
+        let known = self.questions.waiting().len();
+        let asking = run.clone();
+        let task = tokio::spawn(async move { asking.ask(rule, "Bash", "git push".into()).await });
+        run.parked().wait_for(|parked| *parked > before).await.unwrap();
+        while self.questions.waiting().len() == known && !task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        task
+    }
+
+    async fn answer(&self, number: i64, answer: Answer) -> Result<Question, Refusal> {
+        self.questions.answer(number, answer, None, "phone").await
+    }
+
+    /// The end of a question that has one; it is asked for a second time, which changes nothing.
+    async fn end(&self, number: i64) -> Option<QuestionEnd> {
+        let (question, ended) = self.journal.end_question(number, QuestionEnd::Deny, None, None).await.unwrap()?;
+        assert!(!ended, "question {number} was open");
+        question.answer
+    }
+}
+
+const RULE: &str = "Bash(git push *)";
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_wakes_whoever_waits_and_only_the_first_counts() {
+    let scene = Scene::new();
+    let run = scene.run("1", Some(&[]), AskTerms::default());
+    for (number, answer, allowed) in [(1, Answer::Once, true), (2, Answer::Deny, false)] {
+        let waiting = scene.asked(&run, RULE).await;
+        assert_eq!(*run.parked().borrow(), 1);
+        assert_eq!(scene.answer(number, answer).await.unwrap().answer, Some(answer.into()));
+        assert_eq!(waiting.await.unwrap().is_ok(), allowed);
+        assert_eq!(*run.parked().borrow(), 0);
+        let late = scene.answer(number, Answer::Always).await.unwrap_err();
+        assert!(late.reason.starts_with(&format!("question {number} was already answered: ")), "{late}");
+    }
+    assert!(scene.answer(3, Answer::Once).await.unwrap_err().reason.contains("there is no question 3"));
+    let waiting = scene.asked(&run, RULE).await;
+    let sentence = Some("Not today.".to_owned());
+    scene.questions.answer(3, Answer::Deny, sentence, "phone").await.unwrap();
+    assert_eq!(waiting.await.unwrap(), Err("denied by the person: Not today.".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_for_the_run_ends_the_same_questions_of_this_run_alone() {
+    let scene = Scene::new();
+    let (one, other) = (scene.run("1", None, AskTerms::default()), scene.run("2", None, AskTerms::default()));
+    let waiting = [
+        scene.asked(&one, RULE).await,
+        scene.asked(&one, RULE).await,
+        scene.asked(&one, "Bash(git *)").await,
+        scene.asked(&other, RULE).await,
+    ];
+    scene.answer(2, Answer::Run).await.unwrap();
+    let [first, second, wider, elsewhere] = waiting;
+    assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(()), Ok(())));
+    assert!(!wider.is_finished() && !elsewhere.is_finished());
+    // No question any more in this run, and one in every other.
+    assert_eq!(one.ask(RULE, "Bash", "git push".into()).await, Ok(()));
+    assert!(!one.is_granted("Bash(git *)") && !other.is_granted(RULE));
+    assert_eq!(scene.questions.waiting().len(), 2);
+    one.close().await;
+    assert_eq!(wider.await.unwrap(), Err("denied: the run has ended".into()));
+    assert_eq!(scene.end(3).await, Some(QuestionEnd::Ended));
+    assert!(one.ask("Bash(git *)", "Bash", String::new()).await.is_err(), "a run that is over asks nothing");
+    scene.answer(4, Answer::Deny).await.unwrap();
+    assert!(elsewhere.await.unwrap().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_what_the_file_says() {
+    for (default, allowed, end) in
+        [(Silence::Deny, false, QuestionEnd::SilenceDeny), (Silence::Allow, true, QuestionEnd::SilenceAllow)]
+    {
+        let scene = Scene::new();
+        let run = scene.run("1", Some(&[]), AskTerms { default, ..AskTerms::default() });
+        let waiting = scene.asked(&run, RULE).await;
+        // The deadline is the next thing that happens.
+        assert_eq!(waiting.await.unwrap().is_ok(), allowed);
+        assert_eq!(scene.end(1).await, Some(end));
+        // It was for the one call.
+        assert!(!run.is_granted(RULE));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_gone_takes_its_question_along() {
+    let scene = Scene::new();
+    let run = scene.run("1", Some(&[]), AskTerms::default());
+    let waiting = scene.asked(&run, RULE).await;
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    assert_eq!(*run.parked().borrow(), 0);
+    assert_eq!(scene.end(1).await, Some(QuestionEnd::Ended));
+    assert!(scene.questions.waiting().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_asks_so_much_and_no_more() {
+    let scene = Scene::new();
+    let run = scene.run("1", Some(&[]), AskTerms::default());
+    let mut waiting = Vec::new();
+    for _ in 0..OPEN_OF_RUN {
+        waiting.push(scene.asked(&run, RULE).await);
+    }
+    let refused = run.ask(RULE, "Bash", "git push".into()).await.unwrap_err();
+    assert!(refused.contains("8 questions to the person are open already"), "{refused}");
+    for (number, waiting) in (1..).zip(waiting) {
+        scene.answer(number, Answer::Once).await.unwrap();
+        waiting.await.unwrap().unwrap();
+    }
+    for number in 9..=i64::from(OF_RUN) {
+        let waiting = scene.asked(&run, RULE).await;
+        scene.answer(number, Answer::Once).await.unwrap();
+        waiting.await.unwrap().unwrap();
+    }
+    let refused = run.ask(RULE, "Bash", "git push".into()).await.unwrap_err();
+    assert!(refused.contains("asked the person 30 times already"), "{refused}");
+    let long = run.ask(RULE, "Bash", "x".repeat(LONGEST + 1)).await.unwrap_err();
+    assert!(long.contains("too long to be shown"), "{long}");
+    // Other runs may ask, until there are too many of them.
+    let mut others = Vec::new();
+    for number in 0..OPEN / OPEN_OF_RUN {
+        let other = scene.run(&format!("other {number}"), Some(&[]), AskTerms::default());
+        for _ in 0..OPEN_OF_RUN {
+            others.push(scene.asked(&other, RULE).await);
+        }
+    }
+    let refused = scene.run("2", Some(&[]), AskTerms::default()).ask(RULE, "Bash", String::new()).await.unwrap_err();
+    assert!(refused.contains("64 questions"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_open_at_a_restart_is_denied() {
+    let scene = Scene::new();
+    let run = scene.run("1", Some(&[]), AskTerms::default());
+    let _waiting = scene.asked(&run, RULE).await;
+    let later = Questions::new(scene.journal.clone());
+    assert_eq!(later.end_left_open().await.unwrap(), 1);
+    assert_eq!(later.end_left_open().await.unwrap(), 0);
+    assert_eq!(scene.end(1).await, Some(QuestionEnd::Restarted));
+    assert!(!QuestionEnd::Restarted.allows());
+}
+
+#[test]
+fn a_question_says_what_each_answer_is() {
+    let asked = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
+    let mut question = Question {
+        number: 3,
+        run: RunId::new("1"),
+        id: DefinitionId::new("tea"),
+        tool: "Bash".into(),
+        call: "x".repeat(FOLDED + 1),
+        asked_rule: RULE.into(),
+        always: None,
+        message: None,
+        asked,
+        deadline: asked + TimeDelta::minutes(10),
+        answer: None,
+        sentence: None,
+        answered: None,
+        channel: None,
+    };
+    let definition = Arc::new(reminder(Mode::Background(Background::default()), None));
+    let terms = AskTerms { channel: Some("phone".into()), ..AskTerms::default() };
+    let message = Message { definition, terms, timeout: Duration::from_secs(1800) };
+    let told = message.of(&question);
+    assert_eq!(told.channel.as_deref(), Some("phone"));
+    for part in [
+        "[1001 characters are folded here: `ollim-bot questions` shows question 3 whole]",
+        "in 10m) it is denied",
+        "answer 3 allow|run|deny",
+    ] {
+        assert!(told.text.contains(part), "{part}: {}", told.text);
+    }
+    let actions = |message: NewMessage| -> Vec<String> {
+        message.rich.unwrap().buttons.into_iter().map(|button| button.action).collect()
+    };
+    assert_eq!(actions(told), ["answer:3:once", "answer:3:run", "answer:3:deny"]);
+    question.always = Some(RULE.into());
+    assert_eq!(actions(message.of(&question))[2], "answer:3:always");
+    assert_eq!(question.end(), None);
+    (question.answer, question.channel) = (Some(QuestionEnd::Deny), Some("phone".into()));
+    question.answered = Some(asked + TimeDelta::seconds(12));
+    assert_eq!(question.end().as_deref(), Some("denied, by phone, after 12s"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_can_become_one_of_the_file_where_the_file_can_grant_it() {
+    let scene = Scene::new();
+    // An allowlist takes it; without one the main session must have it.
+    assert!(scene.run("1", Some(&[]), AskTerms::default()).may_become_a_rule(RULE));
+    assert!(!scene.run("1", None, AskTerms::default()).may_become_a_rule(RULE));
+    assert!(scene.run("1", None, AskTerms::default()).may_become_a_rule("Read(notes/**)"));
+}

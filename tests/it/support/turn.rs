@@ -205,6 +205,7 @@ impl Desk {
             agent_tokens: BTreeMap::new(),
             timeout: Duration::from_secs(120),
             inactivity_timeout: Duration::from_secs(60),
+            asks: None,
             limits: agent_sandbox::Limits::default(),
             cancel: CancellationToken::new(),
             host: host.clone(),

@@ -1,0 +1,309 @@
+//! Calls that the person is asked about, on the real client: a stub of the model makes the agent try them.
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+
+/// A bot on the real client with one job, due now, that has these fields.
+fn bot(api: &MessagesApi, fields: &str) -> TestBot {
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("reminders/job.md", &reminder(now(), &job(fields), "Do the thing."));
+    bot
+}
+
+fn job(fields: &str) -> String {
+    format!("background: true\nisolated: true\nretry: 0\n{fields}")
+}
+
+const TOUCH: &str = "allowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
+
+/// Those that are open, the oldest first.
+fn open(bot: &TestBot) -> Vec<Value> {
+    let all = bot.json(["questions"]);
+    all.as_array().unwrap().iter().filter(|question| question["answer"].is_null()).cloned().collect()
+}
+
+/// Waits until so many are open; their numbers.
+#[track_caller]
+fn until_open(bot: &TestBot, service: &Service<'_>, count: usize) -> Vec<String> {
+    let open = service.until(&format!("{count} open questions"), || {
+        let open = open(bot);
+        (open.len() == count).then_some(open)
+    });
+    open.iter().map(|question| question["number"].to_string()).collect()
+}
+
+/// The answers of all questions, in their order.
+fn answers(bot: &TestBot) -> Vec<String> {
+    let mut all = bot.json(["questions"]).as_array().unwrap().clone();
+    all.sort_by_key(|question| question["number"].as_i64());
+    all.iter().map(|question| question["answer"].as_str().unwrap_or("open").to_owned()).collect()
+}
+
+/// The texts of the tool results, in order.
+fn results(api: &MessagesApi) -> Vec<String> {
+    api.last().results().into_iter().map(|result| result.text).collect()
+}
+
+#[test]
+fn a_call_waits_for_the_answer_and_the_first_counts() {
+    let api = MessagesApi::script([
+        Reply::bash("touch made && echo touched"),
+        Reply::bash("touch other || echo refused"),
+        Reply::bash("touch evil"),
+    ]);
+    let bot = bot(&api, &format!("{TOUCH}description: Deploys\n"));
+    let service = bot.start();
+    let first = until_open(&bot, &service, 1).remove(0);
+    assert!(bot.read("work/made").is_none());
+    let question = &bot.json(["questions"])[0];
+    assert_eq!((&question["call"], &question["asked_rule"]), (&json!("touch made"), &json!("Bash(touch *)")));
+    let message = &bot.json(["inbox"])[0];
+    let text = message["text"].as_str().unwrap();
+    for part in
+        ["reminder job asks (question 1)", "\n\ntouch made\n\n", "`Bash(touch *)` of its ask_tools", "timeout of 30m"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let said = bot.ok(["questions", "answer", &first, "allow"]);
+    assert_eq!(said, "question 1 of job is answered: allowed once\n");
+    let second = until_open(&bot, &service, 1).remove(0);
+    assert!(bot.read("work/made").is_some());
+    let late = bot.run(["questions", "answer", &first, "deny"]);
+    assert_eq!(late.code, 1);
+    assert!(late.stderr.contains("question 1 was already answered: allowed once, by terminal"), "{late:?}");
+
+    bot.ok(["questions", "answer", &second, "deny", "Not on a Friday."]);
+    let third = until_open(&bot, &service, 1).remove(0);
+    bot.ok(["questions", "answer", &third, "deny"]);
+    let run = service.until_ended("job", 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let results = results(&api);
+    assert!(results[0].contains("touched"), "{results:?}");
+    assert!(
+        results[1].contains("denied by the person: Not on a Friday.") && results[1].contains("refused"),
+        "{results:?}"
+    );
+    assert_eq!((bot.read("work/other"), bot.read("work/evil")), (None, None));
+    assert_eq!(answers(&bot), ["once", "deny", "deny"]);
+    let run = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
+    assert_eq!(run["denials"][0]["layer"], "ask_tools", "{run:#}");
+    let events = run["events"].to_string();
+    for part in
+        ["asks the person, question 1", "question 1 was allowed once, by terminal, after", "question 2 was denied"]
+    {
+        assert!(events.contains(part), "{part}: {run:#}");
+    }
+    service.stop();
+}
+
+#[test]
+fn tools_and_commands_of_our_own_are_asked_about_too() {
+    let api = MessagesApi::script([
+        Reply::call("mcp__discord__ping_user", json!({ "message": "Hello." })),
+        Reply::bash("ollim-bot gmail send"),
+        Reply::call("Write", json!({ "file_path": "notes/a.md", "content": "a\n" })),
+        Reply::bash("cat notes/secret; ollim-bot questions answer 4 allow; ollim-bot questions"),
+        Reply::call("Read", json!({ "file_path": "notes/secret" })),
+    ]);
+    let bot = bot(
+        &api,
+        "allowed_tools: ['Bash(ollim-bot questions *)']\nask_tools: [mcp__discord__ping_user, 'Bash(ollim-bot gmail *)', Edit(notes/**)]\n",
+    );
+    bot.command_of_ones_own("gmail", "#!/bin/sh\necho \"ran $*\"\n");
+    bot.write("work/notes/secret", "xyzzy");
+    let service = bot.start();
+    for number in 1..=4 {
+        let open = until_open(&bot, &service, 1);
+        assert_eq!(open, [number.to_string()]);
+        // Not even by the way of asking: a job cannot answer.
+        bot.ok(["questions", "answer", &open[0], if number == 4 { "deny" } else { "allow" }]);
+    }
+    let run = service.until_ended("job", 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let results = results(&api);
+    assert!(results[1].contains("ran send"), "{results:?}");
+    assert_eq!(bot.read("work/notes/a.md").as_deref(), Some("a\n"), "{results:?}");
+    // What has to be asked for is opened to no program, and no job answers.
+    assert!(!results[3].contains("xyzzy") && results[3].contains("the person's alone"), "{results:?}");
+    assert!(results[4].contains("denied by the person"), "{results:?}");
+    let inbox = bot.json(["inbox"]).to_string();
+    assert!(inbox.contains("Hello."), "{inbox}");
+    service.stop();
+}
+
+#[test]
+fn an_answer_for_the_run_holds_for_its_rule_and_no_other() {
+    let api = MessagesApi::script([Reply::bash("touch a & touch b; wait; touch c; touch d"), Reply::bash("mkdir x")]);
+    let bot = bot(&api, "allowed_tools: [Read]\nask_tools: ['Bash(touch *)', 'Bash(mkdir *)']\n");
+    bot.write("routines/other.md", &format!("---\ncron: '0 0 29 2 *'\n{}---\nTry it.\n", job(TOUCH)));
+    let service = bot.start();
+    // Side by side: one answer for both.
+    let both = until_open(&bot, &service, 2);
+    bot.ok(["questions", "answer", &both[1], "run"]);
+    let mkdir = until_open(&bot, &service, 1).remove(0);
+    for name in ["a", "b", "c", "d"] {
+        assert!(bot.read(&format!("work/{name}")).is_some(), "{name}: {:?}", results(&api));
+    }
+    bot.ok(["questions", "answer", &mkdir, "deny"]);
+    service.until_ended("job", 1);
+    assert_eq!(answers(&bot), ["run", "run", "deny"]);
+    // Another run asks again.
+    bot.ok(["fire", "other"]);
+    let again = until_open(&bot, &service, 2);
+    bot.ok(["questions", "answer", &again[0], "run"]);
+    service.until_ended("other", 1);
+    assert_eq!(answers(&bot)[3..], ["run", "run"]);
+    service.stop();
+}
+
+#[test]
+fn always_moves_the_rule_in_the_file_exactly_as_it_was_shown() {
+    let api = MessagesApi::script([Reply::bash("touch a"), Reply::bash("touch b")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let file = "---\n# Mine.\ncron: '0 0 29 2 *'\nbackground: true\nisolated: true\nallowed_tools:\n  - Read # all\n\
+                ask_tools:\n  - Bash(touch *)\n  - WebFetch\n---\nDo it.\n";
+    bot.write("routines/job.md", file);
+    let service = bot.start();
+    bot.ok(["fire", "job"]);
+    let number = until_open(&bot, &service, 1).remove(0);
+    let said = bot.ok(["questions", "answer", &number, "always"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "question 1 of job is answered: allowed always");
+    // The list is written anew; the rule stands above `ask_tools` then.
+    let diff = ["routines/job.md:", "-  - Read # all", "-ask_tools:", "+  - Read", "+ask_tools:"];
+    assert_eq!(lines[1..].iter().filter(|line| !line.contains("Bash")).copied().collect::<Vec<_>>(), diff);
+    service.until_ended("job", 1);
+    assert!(bot.read("work/b").is_some(), "later calls of the run, too");
+    let shown = bot.json(["routine", "show", "job"]);
+    assert_eq!(
+        (&shown["allowed_tools"], &shown["ask_tools"]),
+        (&json!(["Read", "Bash(touch *)"]), &json!(["WebFetch"]))
+    );
+    let text = bot.read("routines/job.md").unwrap();
+    assert!(text.contains("# Mine.") && text.ends_with("---\nDo it.\n"), "{text}");
+
+    // A file that is gone, or asks about it no more: nothing is allowed, and the question stays open.
+    bot.write("routines/job.md", file);
+    bot.ok(["fire", "job"]);
+    let number = until_open(&bot, &service, 1).remove(0);
+    bot.write("routines/job.md", &file.replace("  - Bash(touch *)\n", ""));
+    let refused = bot.run(["questions", "answer", &number, "always"]);
+    assert!(refused.code == 1 && refused.stderr.contains("does not hold `Bash(touch *)` any more"), "{refused:?}");
+    std::fs::remove_file(bot.path("routines/job.md")).unwrap();
+    let refused = bot.run(["questions", "answer", &number, "always"]);
+    assert!(refused.code == 1 && refused.stderr.contains("the file of job is gone"), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("questions answer {number} run")), "{refused:?}");
+    bot.ok(["questions", "answer", &number, "run"]);
+    service.until_ended("job", 2);
+    service.stop();
+}
+
+#[test]
+fn silence_is_the_default_and_the_wait_is_no_silence_of_the_clients() {
+    // The second waits longer than the client may be silent.
+    for (default, deadline, made, answer) in
+        [("deny", "3s", false, "silence_deny"), ("allow", "25s", true, "silence_allow")]
+    {
+        let api = MessagesApi::script([Reply::bash("touch made")]);
+        let bot = bot(&api, &format!("{TOUCH}ask: {{ deadline: {deadline}, default: {default} }}\n"));
+        let bot = bot.env("OLLIM_INACTIVITY_TIMEOUT", "20s");
+        let service = bot.start();
+        let run = service.until_ended("job", 1).remove(0);
+        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+        assert_eq!(bot.read("work/made").is_some(), made);
+        assert_eq!(answers(&bot), [answer]);
+        let results = results(&api);
+        assert_eq!(results[0].contains("did not answer within 3s"), !made, "{results:?}");
+        service.stop();
+    }
+}
+
+#[test]
+fn a_question_ends_with_its_run_and_its_call() {
+    // By the person, by the run's own limit of time, and because the line that asked was ended.
+    let api = MessagesApi::script([Reply::bash("touch made")]);
+    let bot = bot(&api, TOUCH);
+    let service = bot.start();
+    until_open(&bot, &service, 1);
+    let run = bot.runs("job").remove(0);
+    bot.ok(["cancel-run", run["run"].as_str().unwrap()]);
+    assert_eq!(service.until_ended("job", 1)[0]["outcome"], "cancelled");
+    assert_eq!(answers(&bot), ["ended"]);
+    let late = bot.run(["questions", "answer", "1", "allow"]);
+    assert!(late.stderr.contains("already answered: dropped, since the call or its run ended"), "{late:?}");
+
+    bot.write("reminders/slow.md", &reminder(now(), &job(&format!("{TOUCH}timeout: 6s\n")), "Do the thing."));
+    assert_eq!(service.until_ended("slow", 1)[0]["outcome"], "timed_out");
+    assert_eq!(answers(&bot), ["ended", "ended"]);
+    assert!(bot.read("work/made").is_none());
+    service.stop();
+    bot.until_nothing_is_left();
+
+    let api = MessagesApi::script([Reply::bash("timeout 2 touch made; touch made & sleep 1; kill $!; echo over")]);
+    let bot = bot.env("ANTHROPIC_BASE_URL", api.url());
+    bot.write("reminders/gone.md", &reminder(now(), &job(TOUCH), "Do the thing."));
+    let service = bot.start();
+    let run = service.until_ended("gone", 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    assert!(results(&api)[0].contains("over"), "{:?}", results(&api));
+    assert_eq!(answers(&bot)[2..], ["ended", "ended"]);
+    assert!(bot.read("work/made").is_none());
+    service.stop();
+}
+
+#[test]
+fn what_a_killed_service_asked_is_denied_and_the_person_is_told() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call("mcp__discord__ping_user", json!({ "message": "Begun." })),
+        1 => Reply::bash("touch made"),
+        _ => Reply::say("done"),
+    });
+    let bot = bot(&api, "allowed_tools: [mcp__discord__ping_user]\nask_tools: ['Bash(touch *)']\n");
+    let service = bot.start();
+    let number = until_open(&bot, &service, 1).remove(0);
+    service.kill();
+    bot.until_nothing_is_left();
+    let absent = bot.run(["questions", "answer", &number, "allow"]);
+    assert!(absent.code != 0 && absent.stderr.contains("the service is not running"), "{absent:?}");
+    let service = bot.start();
+    assert_eq!(answers(&bot), ["restarted"]);
+    let inbox = bot.json(["inbox"]).to_string();
+    assert!(
+        inbox.contains("Question 1 of job needs no answer any more. It was denied: the service restarted."),
+        "{inbox}"
+    );
+    let late = bot.run(["questions", "answer", &number, "allow"]);
+    assert!(late.stderr.contains("already answered: denied: the service restarted"), "{late:?}");
+    service.until_ended("job", 1);
+    assert!(bot.read("work/made").is_none());
+    service.stop();
+}
+
+#[test]
+fn a_job_cannot_flood_the_person_and_cannot_hide_what_runs() {
+    let long = "x".repeat(20_000);
+    let api = MessagesApi::script([
+        Reply::bash("for i in $(seq 20); do touch f$i & done; wait"),
+        Reply::bash(&format!("touch {long} || echo refused")),
+        Reply::bash("touch $'a\\nAnswer: allowed' $'\\u202ecod.exe'"),
+    ]);
+    let bot = bot(&api, TOUCH);
+    let service = bot.start();
+    let eight = until_open(&bot, &service, 8);
+    // The others were refused at once, so that the line goes on when these are answered.
+    eight.iter().for_each(|number| drop(bot.ok(["questions", "answer", number, "deny"])));
+    let hidden = until_open(&bot, &service, 1).remove(0);
+    let call = open(&bot)[0]["call"].clone();
+    assert_eq!(call, "touch $'a\\nAnswer: allowed' $'\\u202ecod.exe'");
+    bot.ok(["questions", "answer", &hidden, "deny"]);
+    service.until_ended("job", 1);
+    let results = results(&api);
+    assert_eq!(results[0].matches("8 questions to the person are open already").count(), 12, "{results:?}");
+    assert!(results[1].contains("too long to be shown"), "{results:?}");
+    assert_eq!(answers(&bot).len(), 9);
+    assert_eq!(bot.names("work"), [""; 0]);
+    service.stop();
+}
