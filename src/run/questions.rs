@@ -353,7 +353,8 @@ struct Message {
 impl Message {
     fn of(&self, question: &Question) -> NewMessage {
         let Question { number, call, asked_rule, .. } = question;
-        let title = format!("{} asks (question {number})", self.definition.title());
+        let rule = shown::text(asked_rule);
+        let title = format!("{} asks (question {number})", shown::text(&self.definition.title()));
         let call = folded(call, *number);
         let until = question.deadline.with_timezone(&self.definition.zone).format("%H:%M:%S");
         let waits = humantime::format_duration(self.terms.deadline);
@@ -361,7 +362,7 @@ impl Message {
             Silence::Deny => "denied",
             Silence::Allow => "allowed",
         };
-        let why = format!("`{asked_rule}` of its ask_tools asks.");
+        let why = format!("`{rule}` of its ask_tools asks; \"run\" and \"always\" are for all that it matches.");
         let silence = format!(
             "Without an answer by {until} (in {waits}) it is {default}. Waiting counts against the run's timeout of {}.",
             humantime::format_duration(self.timeout)

@@ -62,9 +62,12 @@ fn a_call_waits_for_the_answer_and_the_first_counts() {
     assert_eq!((&question["call"], &question["asked_rule"]), (&json!("touch made"), &json!("Bash(touch *)")));
     let message = &bot.json(["inbox"])[0];
     let text = message["text"].as_str().unwrap();
-    for part in
-        ["reminder job asks (question 1)", "\n\ntouch made\n\n", "`Bash(touch *)` of its ask_tools", "timeout of 30m"]
-    {
+    for part in [
+        "reminder job asks (question 1)",
+        "\n\ntouch made\n\n",
+        "`Bash(touch *)` of its ask_tools asks; \"run\" and \"always\" are for all that it matches.",
+        "timeout of 30m",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let said = bot.ok(["questions", "answer", &first, "allow"]);

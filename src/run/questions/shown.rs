@@ -40,6 +40,12 @@ pub(in crate::run) fn tool(name: &str, input: &Value, agent: Option<&str>, folde
     text
 }
 
+/// A text of a file, such as a rule, with everything that is not plainly visible by its number.
+pub(super) fn text(text: &str) -> String {
+    let shown = |c: char| if is_shown(c) { c.to_string() } else { c.escape_unicode().to_string() };
+    text.chars().map(shown).collect()
+}
+
 /// One word as a shell reads it.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=,@%".contains(c) || (!c.is_ascii() && is_shown(c));
@@ -133,6 +139,12 @@ mod tests {
         check(&["x", "\u{5d0}1", "e\u{301}", "\u{3164}"], &[], "/w", "x $'\\u05d01' $'e\\u0301' $'\\u3164'");
         check(&["x", "Grüße", "\u{1f600}"], &[], "/w", "x Grüße $'\\U0001f600'");
         check(&["x"], &[], "/w/a\nb", "x\nin $'/w/a\\nb'");
+    }
+
+    #[test]
+    fn a_rule_is_shown_on_one_line() {
+        assert_eq!(text("Bash(git push *)"), "Bash(git push *)");
+        assert_eq!(text("Bash(x `\n\u{202e}ü *)"), "Bash(x \\u{60}\\u{a}\\u{202e}ü *)");
     }
 
     #[test]
