@@ -277,7 +277,7 @@ fn links_inherit_every_field_that_a_file_can_set() {
     let scene = scene(vec![vec![by_tool()], vec![by_tool()]]);
     let fields = "description: 'The oven: every day'\ntimezone: America/New_York\nbackground: true\nisolated: true\n\
                   model: claude-sonnet-4-5\nthinking: 2000\nallowed_tools:\n  - mcp__discord__follow_up_chain\n  - Read\n\
-                  update_main_session: freely\nallow_ping: false\ntimeout: 12m30s\nmax_turns: 7\nmax_cost_usd: 0.75\n\
+                  ask_tools:\n  - Bash(git push *)\nask: { deadline: 3m, default: allow, channel: phone }\nupdate_main_session: freely\nallow_ping: false\ntimeout: 12m30s\nmax_turns: 7\nmax_cost_usd: 0.75\n\
                   on_missed: latest\nretry: 1\nmax_chain: 2\n";
     let body = "--chain-depth=0 is no flag here.\n\n---\nmax_chain: 99\n---\n\n`$(reboot)` \"quoted\" 'too' 🍵";
     let links = scene.play(fields, body, 3);

@@ -12,7 +12,7 @@ use ollim_bot::cli::output::Output;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
 use ollim_bot::home::Home;
-use ollim_bot::policy::{ToolPattern, UpdateMode};
+use ollim_bot::policy::{AskTerms, Silence, ToolPattern, UpdateMode};
 use ollim_bot::run::chain::FollowUp;
 use proptest::prelude::*;
 
@@ -38,6 +38,17 @@ fn line() -> impl Strategy<Value = String> {
     prop_oneof!["[ -~]{1,30}", "--?[a-z-]{1,12}(=[0-9]{1,3})?", "[äé🍵#:'\"\\\\ a-z]{1,12}", any::<String>()]
 }
 
+/// What is asked about, and how.
+fn asking() -> impl Strategy<Value = (Option<Vec<ToolPattern>>, Option<AskTerms>)> {
+    let default = prop_oneof![Just(Silence::Deny), Just(Silence::Allow)];
+    let channel = proptest::option::of("[-_0-9a-z]{1,12}");
+    let terms =
+        ((1u64..86_400, 0u32..1_000_000_000), default, channel).prop_map(|((seconds, nanos), default, channel)| {
+            AskTerms { deadline: Duration::new(seconds, nanos), default, channel }
+        });
+    (proptest::option::of(proptest::collection::vec(pattern(), 0..3)), proptest::option::of(terms))
+}
+
 prop_compose! {
     fn background()(
         isolated in any::<bool>(),
@@ -46,6 +57,7 @@ prop_compose! {
         list in proptest::collection::vec(pattern(), 0..4),
         which in 0..3,
         update in prop_oneof![Just(UpdateMode::Always), Just(UpdateMode::OnPing), Just(UpdateMode::Freely), Just(UpdateMode::Blocked)],
+        ask in asking(),
         (allow_ping, agent) in (any::<bool>(), proptest::option::of(prop_oneof![Just("Plan".to_owned()), Just("general-purpose".to_owned())])),
     ) -> Draft {
         let mut draft = foreground();
@@ -58,6 +70,7 @@ prop_compose! {
         draft.update_main_session = update;
         draft.allow_ping = allow_ping;
         draft.agent = agent;
+        (draft.ask_tools, draft.ask) = ask;
         draft
     }
 }
@@ -204,6 +217,8 @@ fn the_reminders_of_the_property_differ_in_every_field() {
             ("allowed empty", lists.is_some_and(|l| l.allowed_tools().is_some_and(<[_]>::is_empty))),
             ("denied", lists.is_some_and(|l| l.disallowed_tools().is_some_and(|list| !list.is_empty()))),
             ("denied empty", lists.is_some_and(|l| l.disallowed_tools().is_some_and(<[_]>::is_empty))),
+            ("asked", lists.is_some_and(|l| !l.asked_tools().is_empty())),
+            ("asks so", lists.is_some_and(|l| l.ask.is_some())),
             ("no ping", lists.is_some_and(|l| !l.allow_ping)),
             ("updates", lists.is_some_and(|l| l.update_main_session == UpdateMode::Always)),
             ("timeout", one.timeout.is_some()),

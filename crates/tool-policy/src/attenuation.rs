@@ -209,6 +209,10 @@ impl Application {
         };
         let inherited = ask.iter().filter(keeps).cloned();
         let mut asks = asked.map_or_else(|| inherited.collect(), <[ToolPattern]>::to_vec);
+        if child.allow.is_none() {
+            let more: Vec<ToolPattern> = ask.iter().filter(|pattern| !asks.contains(pattern)).cloned().collect();
+            asks.extend(more);
+        }
         let mut granted = tools.allow.as_deref().unwrap_or(main_tools).to_vec();
         if !silent {
             granted.extend(ask.iter().cloned());
@@ -219,10 +223,6 @@ impl Application {
             |pattern: &&ToolPattern| silent || asked.is_some() && (child.allow.is_some() || !ask.contains(pattern));
         let new: Vec<ToolPattern> = asks.iter().filter(new).cloned().collect();
         self.demand(&Granted { owner: name, patterns: &granted, sandbox }, denied, &new)?;
-        if child.allow.is_none() {
-            let more: Vec<ToolPattern> = ask.iter().filter(|pattern| !asks.contains(pattern)).cloned().collect();
-            asks.extend(more);
-        }
         Ok(asks)
     }
 

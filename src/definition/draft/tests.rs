@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::definition::{Defaults, OnMissed, OnOverlap, Thinking, parse};
-use crate::policy::{ToolPattern, UpdateMode};
+use crate::policy::{AskTerms, Silence, ToolPattern, UpdateMode};
 use chrono::TimeZone as _;
 use proptest::prelude::*;
 use std::path::Path;
@@ -52,6 +52,8 @@ fn only_what_is_not_the_default_is_written() {
     draft.model = Some("haiku".into());
     draft.thinking = Thinking::Disabled;
     draft.allowed_tools = Some(["Bash(ollim-bot gmail *)", "*"].map(|text| ToolPattern::parse(text).unwrap()).into());
+    draft.ask_tools = Some(vec![ToolPattern::parse("Bash(git push *)").unwrap()]);
+    draft.ask = Some(AskTerms { channel: Some("phone".into()), ..AskTerms::default() });
     draft.update_main_session = UpdateMode::Blocked;
     draft.allow_ping = false;
     draft.skills = vec!["mail".into(), "1".into()];
@@ -77,6 +79,9 @@ fn only_what_is_not_the_default_is_written() {
     allowed_tools:
       - Bash(ollim-bot gmail *)
       - '*'
+    ask_tools:
+      - Bash(git push *)
+    ask: { deadline: 10m, default: deny, channel: phone }
     update_main_session: blocked
     allow_ping: false
     skills:
@@ -128,6 +133,8 @@ prop_compose! {
         which in 0..3,
         update in prop_oneof![Just(UpdateMode::Always), Just(UpdateMode::OnPing), Just(UpdateMode::Freely), Just(UpdateMode::Blocked)],
         allow_ping in any::<bool>(),
+        ask_tools in proptest::option::of(proptest::collection::vec(pattern(), 0..3)),
+        ask in proptest::option::of((1u64..=86_399, 0u32..1_000_000_000, any::<bool>(), proptest::option::of("[-_0-9a-z]{1,12}"))),
     ) -> Draft {
         let mut draft = Draft::new(When::Cron("@daily".into()), "x");
         draft.background = true;
@@ -138,6 +145,12 @@ prop_compose! {
         draft.disallowed_tools = (which == 2).then_some(list);
         draft.update_main_session = update;
         draft.allow_ping = allow_ping;
+        draft.ask_tools = ask_tools;
+        draft.ask = ask.map(|(seconds, nanos, allow, channel)| AskTerms {
+            deadline: Duration::new(seconds, nanos),
+            default: if allow { Silence::Allow } else { Silence::Deny },
+            channel,
+        });
         draft
     }
 }

@@ -221,3 +221,39 @@ fn pattern_lists() {
     ['Bash(git log']         `key`: unbalanced parentheses in tool pattern `Bash(git log` [item 0] -- write `Tool` or `Tool(what)`, in quotes where it holds `: ` or ` #`
     "#);
 }
+
+#[test]
+fn how_the_person_is_asked() {
+    let yamls = [
+        "{ deadline: 10m }",
+        "{ default: allow, channel: phone }",
+        "'deadline: 90s, default: deny'",
+        "deadline=1h",
+        "{}",
+        "{ deadline: 10 }",
+        "{ deadline: 500ms }",
+        "{ deadline: 25h }",
+        "{ default: maybe }",
+        "{ channel: 'a b' }",
+        "{ dedline: 10m }",
+        "10m",
+        "[a]",
+        "~",
+    ];
+    insta::assert_snapshot!(table(&yamls, |v| v.ask_terms()), @r#"
+    { deadline: 10m }        AskTerms { deadline: 600s, default: Deny, channel: None }
+    { default: allow, channel: phone } AskTerms { deadline: 600s, default: Allow, channel: Some("phone") }
+    'deadline: 90s, default: deny' AskTerms { deadline: 90s, default: Deny, channel: None }
+    deadline=1h              AskTerms { deadline: 3600s, default: Deny, channel: None }
+    {}                       AskTerms { deadline: 600s, default: Deny, channel: None }
+    { deadline: 10 }         `key.deadline` needs a unit, found `10` [item 0] -- write `key.deadline: 10s` or `key.deadline: 10m`
+    { deadline: 500ms }      `key.deadline` must be at least 1s, found `500ms` [item 0] -- write `key.deadline: 10m`, `90s` or `1h30m`
+    { deadline: 25h }        `key.deadline` is longer than 24 hours [item 0] -- write `key: { deadline: 10m, default: deny, channel: phone }`
+    { default: maybe }       `key.default` must be one of `deny`, `allow`, found `maybe` [item 0] -- write one of `deny`, `allow`
+    { channel: 'a b' }       `key.channel` must be the name of a channel, found `a b` [item 0] -- `ollim-bot channels` shows those there are
+    { dedline: 10m }         `key` has no `dedline` [item 0] -- write `key: { deadline: 10m, default: deny, channel: phone }`
+    10m                      `key` must be a mapping, found `10m` -- write `key: { deadline: 10m, default: deny, channel: phone }`
+    [a]                      `key` must be a mapping, found a list -- write `key: { deadline: 10m, default: deny, channel: phone }`
+    ~                        `key` has no value -- give it a value, or remove the line
+    "#);
+}

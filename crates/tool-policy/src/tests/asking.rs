@@ -167,6 +167,7 @@ fn a_child_asks_for_no_more() {
         (None, None, &[PUSH], None, None, false, Ok(&[PUSH])),
         (None, None, &[PUSH], None, Some(&[]), false, Ok(&[PUSH])),
         (None, None, &[PUSH], None, Some(&["WebFetch"]), false, Ok(&["WebFetch", PUSH])),
+        (None, None, &[PUSH], None, Some(&[]), true, Err("has to ask the person about")),
         (None, None, &[PUSH], None, None, true, Err("has to ask the person about")),
         (None, None, &[PUSH], Some(&["Bash(git log *)"]), None, false, Ok(&[PUSH])),
         (None, None, &[PUSH], Some(&["Bash"]), None, false, Err("has to ask the person about")),
