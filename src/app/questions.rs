@@ -15,11 +15,11 @@ use crate::refusal::Refusal;
 const RECENT: u32 = 20;
 
 /// What came of an answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Answered {
     /// The question, as it stands now.
     pub question: Question,
-    /// What was changed in the job's file; `None`: nothing was to be.
+    /// What was changed in the job's file, or why nothing was; `None`: nothing was to be.
     pub change: Option<Result<Change, String>>,
 }
 
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_diff_has_what_differs() {
         assert_eq!(diff("a\nb\nc\n", "a\nc\nd\n"), ["-b", "+d"]);
-        assert_eq!(diff("a\n- x\nb\n- y\n", "a\n- x\n- y\nb\n"), ["+- y", "-- y"]);
+        assert_eq!(diff("a\n- x\nb\n- y\n", "a\n- x\n- y\nb\n"), ["-b", "+b"]);
         assert_eq!(diff("a", "a"), [""; 0]);
     }
 }

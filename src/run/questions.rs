@@ -199,6 +199,9 @@ impl RunQuestions {
     /// # Errors
     /// The call may not run: a sentence for the agent.
     pub(super) async fn ask(&self, rule: &str, tool: &str, call: String) -> Result<(), String> {
+        if self.is_granted(rule) {
+            return Ok(());
+        }
         if call.chars().count() > LONGEST {
             return Err(format!(
                 "denied: the person would be asked, and this call is too long to be shown ({LONGEST} characters at most); pass \

@@ -150,7 +150,8 @@ fn an_answer_for_the_run_holds_for_its_rule_and_no_other() {
     for name in ["a", "b", "c", "d"] {
         assert!(bot.read(&format!("work/{name}")).is_some(), "{name}: {:?}", results(&api));
     }
-    bot.ok(["questions", "answer", &mkdir, "deny"]);
+    let answered = bot.json(["questions", "answer", &mkdir, "deny"]);
+    assert_eq!((&answered["question"]["answer"], &answered["change"]), (&json!("deny"), &json!(null)), "{answered:#}");
     service.until_ended("job", 1);
     assert_eq!(answers(&bot), ["run", "run", "deny"]);
     // Another run asks again.

@@ -1,5 +1,7 @@
 //! What jobs have asked, and what came of an answer.
 
+use serde_json::json;
+
 use super::View;
 use crate::app::{Answered, times};
 use crate::channel::terminal::plain_lines;
@@ -40,7 +42,10 @@ pub(super) fn list(questions: &[Question], view: &View, output: &mut Output) {
 /// What came of an answer.
 pub(super) fn answered(answered: &Answered, view: &View, output: &mut Output) {
     if view.json {
-        output.json(&answered);
+        let Answered { question, change } = answered;
+        let not_changed = change.as_ref().and_then(|change| change.as_ref().err());
+        let change = change.as_ref().and_then(|change| change.as_ref().ok());
+        output.json(&json!({ "question": question, "change": change, "not_changed": not_changed }));
         return;
     }
     plain_lines(&answered.words()).lines().for_each(|line| output.line(line));

@@ -126,5 +126,7 @@ mod tests {
         refused(json!({"title": "x", "description": "é".repeat(4097)}), "at most 4096");
         refused(json!({"title": "x", "fields": vec![json!({"name": "a", "value": "b"}); 26]}), "26 fields");
         refused(json!({"title": "x", "buttons": [{"label": "a", "action": "rm -rf"}]}), "agent:<prompt>");
+        // A press of it would answer a question.
+        refused(json!({"title": "x", "buttons": [{"label": "a", "action": "answer:3:always"}]}), "agent:<prompt>");
     }
 }
