@@ -78,6 +78,7 @@ pub const COMMANDS: &[ChatCommand] = &[
     command("inbox", "What the bot has said", None, Does::Lines(&[&["inbox"]])),
     command("costs", "What runs have cost", None, Does::Lines(&[&["costs"]])),
     command("budget", "How many messages background jobs may still send", None, Does::Lines(&[&["budget"]])),
+    command("questions", "What jobs ask you, and what they asked", None, Does::Lines(&[&["questions"]])),
     command("interrupt", "End the answer that is going", None, Does::Interrupt),
     command("clear", "Begin a new conversation", None, Does::Clear),
     command(

@@ -18,7 +18,7 @@ use crate::bot::live::{Seen, Sight};
 use crate::channel::commands::{COMMANDS, Does};
 use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
 use crate::definition::DefinitionId;
-use crate::journal::{ForkEnd, Message, RunFilter};
+use crate::journal::{Answer, ForkEnd, Message, Question, RunFilter};
 use crate::refusal::Refusal;
 use crate::run::forks::{self, Ended, fork_action};
 
@@ -133,6 +133,16 @@ impl ServiceHearing {
                 let run = message.run.as_ref().ok_or_else(gone)?;
                 return Ok(Response::Text(self.words(&["runs", "show", run.as_str()]).await?));
             }
+            ("answer", answer) => {
+                let (question, answer) = answer.split_once(':').ok_or_else(gone)?;
+                let question: i64 = question.parse().map_err(|_| gone())?;
+                let answer: Answer = serde_json::from_value(answer.into()).map_err(|_| gone())?;
+                let (app, channel) = (self.app(), channel.to_owned());
+                let answered =
+                    tokio::task::spawn_blocking(move || app.answer_question(question, answer, None, &channel));
+                // Other channels are shown it by `show_answers`.
+                return answered.await.map_err(|error| Refusal::environment(error.to_string()))?.map(Response::Done);
+            }
             ("fork", _) => {
                 let (action, fork) = fork_action(&action).ok_or_else(gone)?;
                 self.end_fork(Some(&fork), action.how, action.anyway, channel).await?
@@ -243,6 +253,21 @@ impl ServiceHearing {
             self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await?;
         }
         Ok("The answer was interrupted.".into())
+    }
+
+    /// Takes the buttons from questions that are answered, wherever they were asked. Never returns.
+    pub(super) async fn show_answers(&self, mut ended: broadcast::Receiver<Question>) {
+        loop {
+            let question = match ended.recv().await {
+                Ok(question) => question,
+                Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
+            };
+            let (Some(number), Some(end)) = (question.message, question.end()) else { continue };
+            if let Ok(Some(message)) = self.handlers.journal.sent_message(number).await {
+                self.settle(question.channel.as_deref().unwrap_or_default(), &message, &end).await;
+            }
+        }
     }
 
     /// Takes the buttons from a message wherever it is, but for `but`, which does it by itself.

@@ -265,6 +265,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         client: client_status,
         execute,
     };
+    let ended_questions = handlers.questions.ended();
     let hearing = Arc::new(ServiceHearing {
         handlers: handlers.clone(),
         channels: listened.clone(),
@@ -279,6 +280,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
             tasks.spawn(async move { channel.listen(ear).await });
         }
         tasks.spawn(look_after_forks(forks));
+        tasks.spawn(async move { hearing.show_answers(ended_questions).await });
     }
     let (swept, now) = (home.clone(), clock.now());
     tasks.spawn_blocking(move || {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 
 pub(super) use self::shown::{program, tool};
 use crate::definition::{Definition, Kind};
@@ -39,6 +39,7 @@ const END: usize = 500;
 pub struct Questions {
     journal: Journal,
     open: Arc<Open>,
+    ended: broadcast::Sender<Question>,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +65,18 @@ impl Questions {
     /// None is open: see [`end_left_open`](Self::end_left_open).
     #[must_use]
     pub fn new(journal: Journal) -> Self {
-        Self { journal, open: Arc::default() }
+        Self { journal, open: Arc::default(), ended: broadcast::Sender::new(OPEN) }
+    }
+
+    /// Questions that are answered, or whose time is up, from now on.
+    #[must_use]
+    pub fn ended(&self) -> broadcast::Receiver<Question> {
+        self.ended.subscribe()
+    }
+
+    fn say_ended(&self, question: &Question) {
+        // Nobody may show it.
+        let _unseen = self.ended.send(question.clone());
     }
 
     /// Ends what an earlier life of the service was asking, and tells the person. To be called once, at a start.
@@ -131,6 +143,7 @@ impl Questions {
 
     /// Wakes whoever waits for a question that has ended.
     fn tell(&self, question: &Question) {
+        self.say_ended(question);
         let Some(waiting) = self.waiting().remove(&question.number) else { return };
         if matches!(question.answer, Some(QuestionEnd::Run | QuestionEnd::Always)) {
             lock(&waiting.granted).insert(waiting.rule);
@@ -290,7 +303,9 @@ impl RunQuestions {
         self.questions.waiting().remove(&number);
         let ended = self.questions.journal.end_question(number, end, None, None).await;
         let ended = ended.map_err(|error| format!("denied, since it could not be recorded ({error})"))?;
-        ended.map(|(question, _)| question).ok_or_else(|| "denied: the question is gone".into())
+        let (question, _) = ended.ok_or("denied: the question is gone")?;
+        self.questions.say_ended(&question);
+        Ok(question)
     }
 
     /// Whether there is a file in which the rule would grant what it asks about.

@@ -257,3 +257,36 @@ fn an_agents_button_is_a_turn_once() {
     service.stop();
     bot.until_nothing_is_left();
 }
+
+#[test]
+fn a_question_is_answered_on_the_phone() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::bash("touch made"),
+        1 => Reply::bash("mkdir other"),
+        _ => Reply::say("Done."),
+    });
+    let bot = bot(&api);
+    let fields = "background: true\nisolated: true\nallowed_tools: ['Bash(ls *)']\nask_tools: ['Bash(touch *)', 'Bash(mkdir *)']\n\
+                  ask: { deadline: 5m }\n";
+    bot.write("reminders/file.md", &reminder(now(), fields, "Make it."));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    let question = phone.hears("touch made");
+    assert!(question["text"].as_str().unwrap().contains("asks (question 1)"), "{question:#}");
+    // Nobody else can answer it.
+    let buttons = question["buttons"].as_array().unwrap();
+    phone.write(&json!({ "pressed": buttons[0]["id"], "by": 8 }));
+    phone.presses(&question, "Allow once");
+    phone.hears("allowed once");
+    let second = phone.hears("mkdir other");
+    phone.say("/questions");
+    phone.hears("mkdir");
+    phone.presses(&second, "Deny");
+    service.until_ended("file", 1);
+    assert!(bot.path("work/made").exists() && !bot.path("work/other").exists());
+    assert!(told(&api.last()).contains("denied by the person"), "{}", told(&api.last()));
+    phone.presses(&second, "Allow once");
+    phone.hears("already answered");
+    service.stop();
+    bot.until_nothing_is_left();
+}
