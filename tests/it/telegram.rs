@@ -38,10 +38,11 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     let message = sees(&telegram, &service, "Tea is <ready> & hot.");
     assert_eq!(message["html"], "<b>Tea</b> is &lt;ready&gt; &amp; <code>hot</code>.");
     assert_eq!(message["chat"]["id"], ADA);
-    // A stranger who has got hold of the message presses in vain.
-    telegram.press(99, &message, "Done");
     telegram.say(99, "Hello?");
-    sees(&telegram, &service, "talks with its owner alone");
+    let told = sees(&telegram, &service, "talks with its owner alone");
+    assert_eq!(told["chat"]["id"], 99);
+    // One who has got hold of the message presses in vain, and is told once.
+    telegram.press(99, &message, "Done");
     telegram.press(ADA, &message, "10 min");
     let settled = sees(&telegram, &service, "tea");
     assert!(settled["reply_markup"].is_null(), "its buttons are gone: {settled:#}");

@@ -12,6 +12,9 @@ use super::{Inner, escaped, settle, unimportant};
 use crate::channel::commands::COMMANDS;
 use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
 
+/// What a stranger is told.
+const TO_STRANGERS: &str = "This bot talks with its owner alone.";
+
 /// How long the service holds a poll that brings nothing.
 const POLL: Duration = Duration::from_secs(50);
 
@@ -151,6 +154,7 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, turns: &
         // The button stops turning, whatever comes of it.
         let toast: Option<String> = match &response {
             Response::Done(text) | Response::Refused(text) => Some(text.chars().take(190).collect()),
+            Response::Stranger { tell: true } => Some(TO_STRANGERS.to_owned()),
             _ => None,
         };
         unimportant(api.call("answerCallbackQuery", json!({ "callback_query_id": pressed.id, "text": toast })).await);
@@ -161,7 +165,7 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, turns: &
                 unimportant(settle(api, message.chat.id, message.message_id, &text, &outcome).await);
             }
             // The toast has said it.
-            Response::Refused(_) => {}
+            Response::Refused(_) | Response::Stranger { .. } => {}
             other => show(other, message.chat.id, None, api, inner, ear, turns).await,
         }
     }
@@ -215,7 +219,7 @@ async fn show(
             return;
         }
         Response::Stranger { tell: false } => return,
-        Response::Stranger { tell: true } => "This bot talks with its owner alone.".to_owned(),
+        Response::Stranger { tell: true } => TO_STRANGERS.to_owned(),
         Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
     };
     let cut = text.char_indices().nth(LONGEST_OUTPUT).map_or(text.clone(), |(end, _)| format!("{}\n…", &text[..end]));
