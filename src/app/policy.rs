@@ -69,6 +69,7 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
     let definition = jobs::find(name, None, &loaded)?;
     let setup = setup(&definition, app)?;
     let line = input.get("command").and_then(Value::as_str).map(str::to_owned);
+    let tool = &*BOT.client_name(tool);
     let call = ToolCall { tool: tool.to_owned(), input, cwd: app.home.work(), agent_type: None };
     let mut decision = setup.policy.decide(&call);
     if let ("Bash", Verdict::Allow, Some(line)) = (tool, decision.verdict, line) {

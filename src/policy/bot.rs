@@ -43,6 +43,8 @@ pub static BOT: Application = Application {
     spawn_command: "ollim-bot spawn *",
     example: "Bash(ollim-bot gmail *)",
     server: "discord",
+    // Whatever channels there are.
+    server_alias: "bot",
     tools: &[
         "mcp__discord__discord_embed",
         "mcp__discord__follow_up_chain",

@@ -1,5 +1,6 @@
 //! What the engine has to know of the application that embeds it: its own command, its own tools, and its folders.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,8 @@ pub struct Application {
     pub example: &'static str,
     /// The name of its MCP server.
     pub server: &'static str,
+    /// Another name of that server, which rules may use; empty: it has none.
+    pub server_alias: &'static str,
     /// The tools of that server, by their full names (`mcp__SERVER__TOOL`).
     pub tools: &'static [&'static str],
     /// Tools that the server once had. Rules may still name them; they grant and deny nothing.
@@ -83,6 +86,7 @@ impl Application {
             spawn_command: "",
             example: "Bash(git log *)",
             server: "",
+            server_alias: "",
             tools: &[],
             retired_tools: &[],
             spawning_tools: &[],
@@ -199,6 +203,16 @@ impl Application {
     }
 
     /// Whether a tool's name is on the application's own server.
+    /// The name by which the client knows a tool: that of its own server, where a rule uses the alias.
+    #[must_use]
+    pub fn client_name<'a>(&self, tool: &'a str) -> Cow<'a, str> {
+        let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(self.server_alias));
+        match rest.filter(|rest| !self.server_alias.is_empty() && (rest.is_empty() || rest.starts_with("__"))) {
+            Some(rest) => Cow::Owned(format!("mcp__{}{rest}", self.server)),
+            None => Cow::Borrowed(tool),
+        }
+    }
+
     pub(crate) fn is_on_server(&self, tool: &str) -> bool {
         let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(self.server));
         !self.server.is_empty() && rest.is_some_and(|rest| rest.starts_with("__"))

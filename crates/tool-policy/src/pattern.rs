@@ -91,12 +91,18 @@ impl ToolPattern {
         Ok(Self { tool: tool.into(), specifier: specifier.map(Into::into) })
     }
 
+    /// The same by the names that the client knows: a tool of the application's own server, whichever of its names a rule uses.
+    #[must_use]
+    pub fn for_client(self, application: &Application) -> Self {
+        Self { tool: application.client_name(&self.tool).into(), ..self }
+    }
+
     /// [`parse`](Self::parse), for the lists of jobs: a tool on the server of `application` must be one of its tools.
     ///
     /// # Errors
     /// As `parse`; [`PatternError::UnknownTool`] for `mcp__SERVER__…` that names no tool of the application's.
     pub fn parse_for_job(text: &str, application: &Application) -> Result<Self, PatternError> {
-        let pattern = Self::parse(text)?;
+        let pattern = Self::parse(text)?.for_client(application);
         let name = pattern.tool();
         let is_one = || application.tools.iter().chain(application.retired_tools).any(|tool| *tool == name);
         if application.is_on_server(name) && !name.contains('*') && !is_one() {

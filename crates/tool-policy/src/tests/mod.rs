@@ -27,6 +27,7 @@ pub(crate) static BOT: Application = Application {
     spawn_command: "bot spawn *",
     example: "Bash(bot gmail *)",
     server: "chat",
+    server_alias: "talk",
     tools: &[
         "mcp__chat__embed",
         "mcp__chat__follow_up",

@@ -205,6 +205,15 @@ mod tests {
         for text in ["mcp__chat__ping_*", "mcp__chat", "mcp__chat__enter_fork", "mcp__other__x"] {
             assert!(ToolPattern::parse_for_job(text, &BOT).is_ok(), "{text}");
         }
+        for (text, expect) in [
+            ("mcp__talk__ping_user", "mcp__chat__ping_user"),
+            ("mcp__talk__*", "mcp__chat__*"),
+            ("mcp__talk", "mcp__chat"),
+            ("mcp__talks__x", "mcp__talks__x"),
+        ] {
+            assert_eq!(ToolPattern::parse_for_job(text, &BOT).unwrap().to_string(), expect, "{text}");
+        }
+        assert!(ToolPattern::parse_for_job("mcp__talk__ping_usr", &BOT).is_err());
     }
 
     #[test]
