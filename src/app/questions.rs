@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{App, ServiceCommand, ServiceReply, another_answer, runs, service};
 use crate::definition::{self, Definition, DefinitionError, Draft, FieldValue};
-use crate::journal::{Answer, Question};
+use crate::journal::{Answer, Question, RunId};
 use crate::policy::ToolPattern;
 use crate::refusal::Refusal;
 
@@ -105,6 +105,12 @@ impl Edit {
                 .hint(&in_this_run)
         })?;
         let mut expected = Draft::from(&*found);
+        // A yes for always is for the job that asked, not for what its file has become since.
+        if !is_as_it_fired(&question.run, &expected, &found, app)? {
+            return Err(
+                Refusal::user(format!("{} was changed since the job asked", found.file.display())).hint(&in_this_run)
+            );
+        }
         let asks = expected.ask_tools.get_or_insert_default();
         let before = asks.len();
         asks.retain(|asked| *asked != rule);
@@ -143,6 +149,14 @@ impl Edit {
         })?;
         Ok(Change { file: found.file.clone(), diff: diff(&old, &new) })
     }
+}
+
+/// Whether a file says what it said when a run of it began, but for what was answered since.
+fn is_as_it_fired(run: &RunId, now: &Draft, found: &Definition, app: &App) -> Result<bool, Refusal> {
+    let text = runs::open(app)?.run(run)?.and_then(|run| run.definition).unwrap_or_default();
+    let fired = definition::parse(found.kind(), &found.file, text.as_bytes(), &app.defaults()?).definition;
+    let lists_aside = |draft: Draft| Draft { ask_tools: None, allowed_tools: None, run_at: None, ..draft };
+    Ok(fired.is_some_and(|fired| lists_aside(Draft::from(&fired)) == lists_aside(now.clone())))
 }
 
 /// The lines of both that the other has not in that place.

@@ -212,6 +212,13 @@ pub fn attenuate(
     let tools = Parent { name, tools: &own, ask: parent.asked_tools(), main_tools, sandbox };
     let lists = BOT.attenuate(&tools, &lists(asked))?;
     let ask = asked.ask.clone().or_else(|| parent.ask.clone());
+    // Whose silence is a yes asks as long and where its maker does.
+    let ask = match (ask, &parent.ask) {
+        (Some(own), Some(maker)) if own.default == Silence::Allow && maker.default == Silence::Allow => {
+            Some(AskTerms { deadline: own.deadline.max(maker.deadline), channel: maker.channel.clone(), ..own })
+        }
+        (ask, _) => ask,
+    };
     let silence = |terms: &Option<AskTerms>| terms.as_ref().map(|terms| terms.default).unwrap_or_default();
     let silent = silence(&ask) == Silence::Allow && silence(&parent.ask) != Silence::Allow;
     let asks = BOT.attenuate_asks(&tools, &lists, asked.ask_tools.as_deref(), silent)?;

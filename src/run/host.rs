@@ -123,33 +123,42 @@ impl Host {
         }
     }
 
-    /// The verdict on a call, with the person's where a rule asks. Decided again when they have answered: a link may lead elsewhere
-    /// by then.
+    /// The verdict on a call, with the person's where a rule asks. Decided and shown again when they have answered: a link may lead
+    /// elsewhere by then, and the yes was for what they were shown.
     async fn decide_asking(&self, call: &ToolCall) -> Decision {
-        let mut asked = Vec::new();
+        let mut asked: Vec<(String, String)> = Vec::new();
         loop {
             let mut decision = self.policy().decide(call);
             if decision.verdict != Verdict::Ask {
                 return decision;
             }
             let rule = decision.rule.clone().unwrap_or_default();
-            if asked.contains(&rule) {
-                decision.verdict = Verdict::Allow;
+            let agent = call.agent_type.as_deref();
+            let shown = questions::tool(&call.tool, &call.input, agent, (&call.cwd, &self.spawner.home.work()));
+            if let Some((_, before)) = asked.iter().find(|(asked, _)| *asked == rule) {
+                if *before == shown {
+                    decision.verdict = Verdict::Allow;
+                } else {
+                    decision.verdict = Verdict::Deny;
+                    decision.reason = "denied: what it names leads elsewhere since the person was asked".into();
+                }
                 return decision;
             }
-            let agent = call.agent_type.as_deref();
-            let shown = questions::tool(&call.tool, &call.input, agent, &call.cwd);
-            if let Err(why) = self.questions.ask(&rule, &call.tool, shown).await {
+            if let Err(why) = self.questions.ask(&rule, &call.tool, shown.clone()).await {
                 decision.verdict = Verdict::Deny;
                 decision.reason = why;
                 return decision;
             }
-            asked.push(rule);
+            asked.push((rule, shown));
         }
     }
 
     /// Keeps a call of our own command that the person has allowed: the process that it is asks once more, by the control socket.
     fn note_asked(&self, start: &Start) {
+        let name = start.argv.first().and_then(|program| program.rsplit('/').next());
+        if name != Some(BOT.command) {
+            return;
+        }
         let mut asked = self.asked_commands.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= MOST_LINES {
             asked.remove(0);

@@ -221,8 +221,8 @@ impl RunQuestions {
                  what is long in a file, or in several calls"
             ));
         }
-        let _parked = Parked::one(&self.parked);
         let Some((number, told)) = self.put(rule, tool, call).await? else { return Ok(()) };
+        let _parked = Parked::one(&self.parked);
         let mut open = StillOpen { questions: &self.questions, number: Some(number) };
         let question = match tokio::time::timeout(self.terms.deadline, told).await {
             Ok(Ok(question)) => question,
@@ -373,7 +373,8 @@ impl Message {
         let Question { number, call, asked_rule, .. } = question;
         let rule = shown::text(asked_rule);
         let title = format!("{} asks (question {number})", shown::text(&self.definition.title()));
-        let call = folded(call, *number);
+        // It holds no backtick, so that nothing of it is taken for the message's own form.
+        let call = format!("```\n{}\n```", folded(call, *number));
         let until = question.deadline.with_timezone(&self.definition.zone).format("%H:%M:%S");
         let waits = humantime::format_duration(self.terms.deadline);
         let default = match self.terms.default {

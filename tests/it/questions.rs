@@ -64,7 +64,7 @@ fn a_call_waits_for_the_answer_and_the_first_counts() {
     let text = message["text"].as_str().unwrap();
     for part in [
         "reminder job asks (question 1)",
-        "\n\ntouch made\n\n",
+        "\n\n```\ntouch made\n```\n\n",
         "`Bash(touch *)` of its ask_tools asks; \"run\" and \"always\" are for all that it matches.",
         "timeout of 30m",
     ] {

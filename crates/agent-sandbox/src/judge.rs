@@ -41,7 +41,7 @@ pub async fn answer(
 ) -> io::Result<()> {
     let mut lines = BufReader::new(from).lines();
     let (answered, mut answers) = mpsc::unbounded_channel::<Reply>();
-    let mut judging: HashMap<u64, AbortHandle> = HashMap::new();
+    let mut judging = Judging::default();
     loop {
         tokio::select! {
             line = lines.next_line() => {
@@ -55,7 +55,7 @@ pub async fn answer(
                         continue;
                     }
                     Asked::Withdrawn(number) => {
-                        if let Some(judge) = judging.remove(&number) {
+                        if let Some(judge) = judging.0.remove(&number) {
                             judge.abort();
                         }
                         continue;
@@ -63,8 +63,8 @@ pub async fn answer(
                     Asked::Start(start) => tokio::spawn(async move { Said::Start(judge.judge(start).await) }),
                     Asked::Caller(script) => tokio::spawn(async move { Said::Caller(judge.caller(script).await) }),
                 };
-                judging.retain(|_, judge| !judge.is_finished());
-                judging.insert(id, what.abort_handle());
+                judging.0.retain(|_, judge| !judge.is_finished());
+                judging.0.insert(id, what.abort_handle());
                 tokio::spawn(async move {
                     // A judge that panics denies: the trampoline waits for an answer of its kind, and takes this for none.
                     let failed = || Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
@@ -79,5 +79,14 @@ pub async fn answer(
                 to.write_all(&line).await?;
             }
         }
+    }
+}
+/// Decisions that are being made. Dropped, nobody waits for them any more.
+#[derive(Default)]
+struct Judging(HashMap<u64, AbortHandle>);
+
+impl Drop for Judging {
+    fn drop(&mut self) {
+        self.0.values().for_each(AbortHandle::abort);
     }
 }

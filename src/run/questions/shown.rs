@@ -3,7 +3,8 @@
 //! Whatever is not plainly visible is written as the shell (for programs) or JSON (for tools) spells it: control characters, line
 //! ends, marks that turn the direction of writing, invisible letters, and backticks, which would end a quotation in a message.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use agent_sandbox::Start;
 use serde_json::Value;
@@ -22,22 +23,47 @@ pub(in crate::run) fn program(start: &Start, work: &Path) -> String {
     line
 }
 
-/// A tool with its input. Where a path that it names is a link, where that leads.
-pub(in crate::run) fn tool(name: &str, input: &Value, agent: Option<&str>, folder: &Path) -> String {
+/// A tool with its input. Where a path that it names leads elsewhere by links, where that is; and its folder where that is not `work`.
+pub(in crate::run) fn tool(name: &str, input: &Value, agent: Option<&str>, (folder, work): (&Path, &Path)) -> String {
     let mut text = format!("{} {}", word(name), json(input));
     for key in ["file_path", "notebook_path", "path"] {
         let Some(path) = input.get(key).and_then(Value::as_str) else { continue };
         let path = folder.join(path);
-        if let Ok(real) = std::fs::canonicalize(&path)
-            && real != path
-        {
+        let real = real(&path);
+        if real != path {
             text.push_str(&format!("\nwhich is {}", word(&real.to_string_lossy())));
         }
+    }
+    if folder != work {
+        text.push_str(&format!("\nin {}", word(&folder.to_string_lossy())));
     }
     if let Some(agent) = agent {
         text.push_str(&format!("\nfor the agent {}", word(agent)));
     }
     text
+}
+
+/// How many links are followed.
+const MOST_LINKS: usize = 40;
+
+/// Where a path leads: links are followed as far as there is something, also one that leads to nothing yet.
+fn real(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    let mut missing: Vec<OsString> = Vec::new();
+    for _ in 0..MOST_LINKS {
+        if let Ok(real) = std::fs::canonicalize(&path) {
+            return missing.iter().rev().fold(real, |path, name| path.join(name));
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
+        path = match std::fs::read_link(&path) {
+            Ok(target) => parent.join(target),
+            Err(_) => {
+                missing.push(name.to_owned());
+                parent.to_owned()
+            }
+        };
+    }
+    missing.iter().rev().fold(path, |path, name| path.join(name))
 }
 
 /// A text of a file, such as a rule, with everything that is not plainly visible by its number.
@@ -150,7 +176,7 @@ mod tests {
     #[test]
     fn an_input_is_shown_as_json() {
         let input = json!({ "content": "a\n`b`\u{202e}", "file_path": "nowhere" });
-        let shown = tool("Write", &input, Some("clerk"), Path::new("/w"));
+        let shown = tool("Write", &input, Some("clerk"), (Path::new("/w"), Path::new("/w")));
         assert_eq!(
             shown,
             "Write {\"content\":\"a\\n\\u0060b\\u0060\\u202e\",\"file_path\":\"nowhere\"}\nfor the agent clerk"
@@ -159,8 +185,18 @@ mod tests {
         let folder = folder.path().canonicalize().unwrap();
         std::fs::write(folder.join("real"), "").unwrap();
         std::os::unix::fs::symlink(folder.join("real"), folder.join("link")).unwrap();
-        let shown = |name: &str| tool("Read", &json!({ "file_path": name }), None, &folder);
+        let shown = |name: &str| tool("Read", &json!({ "file_path": name }), None, (&folder, &folder));
         assert_eq!(shown("real"), "Read {\"file_path\":\"real\"}");
-        assert!(shown("link").ends_with(&format!("\nwhich is {}", folder.join("real").display())), "{}", shown("link"));
+        // A file that is not there yet, behind a link to a folder, and behind one that leads to nothing yet.
+        std::fs::create_dir(folder.join("live")).unwrap();
+        std::os::unix::fs::symlink("live", folder.join("drafts")).unwrap();
+        std::os::unix::fs::symlink("live/later", folder.join("soon")).unwrap();
+        for (name, leads_to) in [("link", "real"), ("drafts/new.html", "live/new.html"), ("soon", "live/later")] {
+            let which = format!("\nwhich is {}", folder.join(leads_to).display());
+            assert!(shown(name).ends_with(&which), "{}", shown(name));
+        }
+        assert_eq!(shown("live/new.html"), "Read {\"file_path\":\"live/new.html\"}");
+        let elsewhere = tool("Grep", &json!({}), None, (&folder, Path::new("/w")));
+        assert!(elsewhere.ends_with(&format!("\nin {}", folder.display())), "{elsewhere}");
     }
 }
