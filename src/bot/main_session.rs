@@ -105,13 +105,23 @@ impl MainSession {
         Some(format!("{session} {length}"))
     }
 
-    /// Makes another conversation the main session, after the turn that is going.
+    /// Makes another conversation the main session, after the turn that is going. `expected`: only if it then still stands
+    /// [so](Self::mark). Returns whether it did.
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub async fn replace(&self, session: SessionId, transcript: PathBuf) -> Result<(), JournalError> {
+    pub async fn replace(
+        &self,
+        session: SessionId,
+        transcript: PathBuf,
+        expected: Option<&Option<String>>,
+    ) -> Result<bool, JournalError> {
         let _turn = self.turn.lock().await;
-        self.set(Some(Conversation { session, transcript: Some(transcript) })).await
+        if expected.is_some_and(|expected| *expected != self.mark()) {
+            return Ok(false);
+        }
+        self.set(Some(Conversation { session, transcript: Some(transcript) })).await?;
+        Ok(true)
     }
 
     /// Keeps what is known of the conversation, durably. Called within a turn.

@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
-use super::{Channel, Ear, NotSent, Outgoing, Response};
+use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::CommandChannel;
 use kept::{Kept, News};
 use process::Process;
@@ -139,6 +140,7 @@ impl Channel for Command {
         };
         let mut news = self.news.1.lock().await;
         let mut pause = PAUSES.0;
+        let mut asked = FuturesUnordered::new();
         loop {
             if let Err(error) = self.running(&mut *self.kept.lock().await).await {
                 tracing::warn!(%error, command = ?self.settings.command, "a channel's program does not start");
@@ -146,11 +148,21 @@ impl Channel for Command {
                 pause = PAUSES.1.min(pause * 2);
                 continue;
             }
-            match news.recv().await {
+            let next = tokio::select! {
+                next = news.recv() => next,
+                Some(()) = asked.next() => continue,
+            };
+            match next {
                 Some(News::Heard { by, heard }) => {
                     pause = PAUSES.0;
-                    let response = ear.hear(&by, Some(owner), heard).await;
-                    self.notice(&by, response).await;
+                    let is_word = matches!(heard, Heard::Said(_));
+                    let answered = async {
+                        let by = by;
+                        let response = ear.hear(&by, Some(owner), heard).await;
+                        self.notice(&by, response).await;
+                    };
+                    // Words in their order; what a command waits for keeps none of them waiting.
+                    if is_word { answered.await } else { asked.push(answered) }
                 }
                 Some(News::Over { why }) => {
                     tracing::warn!(%why, command = ?self.settings.command, "a channel's program has ended; it is started again");

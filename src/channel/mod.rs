@@ -12,6 +12,7 @@ mod digest;
 pub mod discord;
 mod hearing;
 pub mod ntfy;
+mod progress;
 mod split;
 pub mod telegram;
 pub mod terminal;

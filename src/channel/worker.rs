@@ -14,7 +14,7 @@ use super::digest::digest;
 use super::{Channel, Outgoing};
 use crate::clock::Clock;
 use crate::config::{Config, Quiet, TERMINAL};
-use crate::journal::{Journal, JournalError, Refused, Urgency, Waiting};
+use crate::journal::{Journal, JournalError, Message, Refused, Urgency, Waiting};
 
 /// Messages that are read at once.
 const BATCH: u32 = 1000;
@@ -101,7 +101,7 @@ impl Worker {
         let (now, config) = (self.clock.now(), Arc::clone(&self.settings.borrow()));
         let quiet = quiet_until(&config, &self.name, now);
         let (critical, rest): (Vec<_>, Vec<_>) =
-            waiting.iter().partition(|one| one.message.urgency == Urgency::Critical);
+            waiting.iter().partition(|one| one.message.urgency == Urgency::Critical || is_talk(&one.message));
         let mut sending: Vec<(Vec<i64>, Outgoing)> = critical.into_iter().map(alone).collect();
         if let Some(until) = quiet {
             self.hold(&rest, until, &config).await?;
@@ -172,6 +172,11 @@ impl Worker {
     }
 }
 
+/// Whether it belongs to a conversation: who has just written is awake.
+fn is_talk(message: &Message) -> bool {
+    message.id.as_ref().is_some_and(|id| id.is_turn() || id.is_fork())
+}
+
 fn alone(waiting: &Waiting) -> (Vec<i64>, Outgoing) {
     (vec![waiting.message.number], Outgoing::from(&waiting.message))
 }
@@ -185,6 +190,9 @@ async fn settle(records: &mut JoinSet<Result<(), JournalError>>) -> Result<(), J
 
 /// The end of the quiet hours, if it is quiet on this channel now.
 fn quiet_until(config: &Config, channel: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    if channel == TERMINAL {
+        return None;
+    }
     let own = config.channels.iter().find(|one| one.name == channel).and_then(|one| one.quiet_hours);
     let hours = match own {
         Some(Quiet::Never) => None,

@@ -19,6 +19,7 @@ use crate::bot::live::{LiveTurns, Seen};
 use crate::bot::main_session::MainSession;
 use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
+use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
 use crate::journal::{Delivery, DeliveryState, Event, EventFilter, ForkRecord, Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
@@ -142,7 +143,8 @@ impl Handler for Handlers {
                 Ok(ServiceReply::ForkOpened { fork: fork.id, turn })
             }
             ServiceCommand::EndFork { fork, how, anyway } => {
-                Ok(match self.forks.end(fork.as_ref(), how, anyway).await? {
+                let fork = self.forks.named(fork.as_ref(), TERMINAL).await?;
+                Ok(match self.forks.end(&fork, how, anyway).await? {
                     Ended::Told(text) => ServiceReply::ForkEnded(text),
                     Ended::Confirm(question) => ServiceReply::ForkKept(question),
                 })
@@ -189,15 +191,21 @@ impl Handler for Handlers {
 impl Handlers {
     /// Has a word of the person's answered.
     async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
+        self.require_agent()?;
+        let turn = self.spawner.say(word).await?;
+        self.main.hear(self.clock.now());
+        Ok(turn)
+    }
+
+    /// Whether there is somebody to talk with.
+    pub(super) fn require_agent(&self) -> Result<(), Refusal> {
         let client = (self.client)();
         let why = client.why;
         let delivers = || format!("jobs are delivered as they are written ({why})");
         if let Some(missing) = client.missing.or_else(|| (client.name == NOTIFY).then(delivers)) {
             return Err(Refusal::user(format!("there is no agent to talk with: {missing}")));
         }
-        let turn = self.spawner.say(word).await?;
-        self.main.hear(self.clock.now());
-        Ok(turn)
+        Ok(())
     }
 
     /// Has a word of the person's answered in a fork, or in the main session. `external`: what its channel's service calls it.

@@ -18,9 +18,10 @@ use crate::bot::live::{Seen, Sight};
 use crate::channel::commands::{COMMANDS, Does};
 use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
 use crate::definition::DefinitionId;
-use crate::journal::{Answer, ForkEnd, Message, Question, RunFilter};
+use crate::journal::{Answer, ForkEnd, Journal, Message, Question, RunFilter};
 use crate::refusal::Refusal;
 use crate::run::forks::{self, Ended, fork_action};
+use crate::schedule::{ActiveView, StageView};
 
 /// Executes a command line of the person's and returns what it says. `Err`: it was not done, and why. Called on blocking threads.
 pub type ExecuteWords = fn(&App, &[String]) -> Result<String, String>;
@@ -30,6 +31,9 @@ const VALID: TimeDelta = TimeDelta::days(7);
 
 /// So much of a message that is answered stands above the answer, in characters.
 const QUOTED: usize = 500;
+
+/// How long nothing may be seen of a turn before its record is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Strangers that are remembered.
 const STRANGERS: usize = 1000;
@@ -65,7 +69,7 @@ impl Hearing for ServiceHearing {
 
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress> {
         let (send, receive) = mpsc::unbounded_channel();
-        tokio::spawn(follow(turn, self.handlers.live.listen(), send));
+        tokio::spawn(follow(turn, self.handlers.journal.clone(), self.handlers.live.listen(), send));
         receive
     }
 
@@ -77,6 +81,11 @@ impl Hearing for ServiceHearing {
 
 impl ServiceHearing {
     async fn said(&self, channel: &str, said: Said) -> Result<Response, Refusal> {
+        // A fork is opened for a word that is answered only.
+        self.handlers.require_agent()?;
+        if said.text.trim().is_empty() && said.files.is_empty() {
+            return Err(Refusal::user("the message is empty"));
+        }
         let journal = &self.handlers.journal;
         let answered = match &said.reply_to {
             Some(external) => journal.message_sent_as(channel, external).await?,
@@ -158,6 +167,11 @@ impl ServiceHearing {
     /// A button of an agent's: what it says is a turn of the conversation that it comes from.
     async fn chosen(&self, channel: &str, prompt: &str, message: &Message) -> Result<Response, Refusal> {
         let fork = self.handlers.forks.of_message(Some(message), channel).await?;
+        if fork.is_none() && !self.handlers.forks.is_of_main_session(message).await? {
+            return Err(Refusal::user(
+                "this choice is of no use any more: the conversation that it comes from is over",
+            ));
+        }
         let said = match &fork {
             Some(_) => format!("[button] {prompt}"),
             None => format!("{}\n\n[button] {prompt}", quote(&message.text)),
@@ -172,12 +186,11 @@ impl ServiceHearing {
         anyway: bool,
         channel: &str,
     ) -> Result<Response, Refusal> {
-        match self.handlers.forks.end(fork, how, anyway).await? {
+        let fork = self.handlers.forks.named(fork, channel).await?;
+        match self.handlers.forks.end(&fork, how, anyway).await? {
             Ended::Told(text) => Ok(Response::Done(text)),
             Ended::Confirm(question) => {
-                let newest = self.handlers.journal.open_forks().await?.into_iter().next().map(|fork| fork.id);
-                let Some(id) = fork.cloned().or(newest) else { return Err(Refusal::user("this fork is over")) };
-                let asked = forks::confirmation(&id, Some(channel.to_owned()), question.clone());
+                let asked = forks::confirmation(&fork.id, Some(channel.to_owned()), question.clone());
                 self.handlers.journal.message(asked).await?;
                 Ok(Response::Text(question))
             }
@@ -245,12 +258,14 @@ impl ServiceHearing {
 
     async fn interrupt(&self) -> Result<String, Refusal> {
         let going = self.handlers.schedule.snapshot(0).await.active;
-        let turns: Vec<_> = going.into_iter().filter(|active| active.id.is_turn()).collect();
+        let is_going = |active: &ActiveView| active.id.is_turn() && matches!(active.stage, StageView::Running(_));
+        let turns: Vec<_> = going.into_iter().filter(is_going).collect();
         if turns.is_empty() {
             return Ok("No answer is going.".into());
         }
         for turn in turns {
-            self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await?;
+            // It may have ended by itself.
+            let _ended = self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await;
         }
         Ok("The answer was interrupted.".into())
     }
@@ -303,14 +318,24 @@ impl ServiceHearing {
 }
 
 /// Hands on what is seen of a turn up to its end.
-async fn follow(turn: DefinitionId, mut live: broadcast::Receiver<Seen>, send: mpsc::UnboundedSender<Progress>) {
+async fn follow(
+    turn: DefinitionId,
+    journal: Journal,
+    mut live: broadcast::Receiver<Seen>,
+    send: mpsc::UnboundedSender<Progress>,
+) {
     let mut calls: BTreeMap<String, String> = BTreeMap::new();
     let mut letters = false;
     loop {
-        let seen = match live.recv().await {
-            Ok(seen) if seen.turn == turn => seen.what,
-            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
-            Err(broadcast::error::RecvError::Closed) => return,
+        let seen = match tokio::time::timeout(LOOK_AGAIN, live.recv()).await {
+            Ok(Ok(seen)) if seen.turn == turn => seen.what,
+            Ok(Ok(_) | Err(broadcast::error::RecvError::Lagged(_))) => continue,
+            Ok(Err(broadcast::error::RecvError::Closed)) => return,
+            // One that never began, or was over before anybody listened, is seen by its record alone.
+            Err(_) => match journal.session(&turn).await {
+                Ok(Some(session)) if !session.ended => continue,
+                _ => Sight::Ended,
+            },
         };
         let progress = match seen {
             Sight::Letters(text) => {

@@ -85,6 +85,24 @@ impl DefinitionId {
     /// What the id of a turn of the conversation begins with.
     pub const TURN: &str = "chat-";
 
+    /// How the ids of forks begin: conversations beside the main session.
+    pub const FORK: &str = "fork-";
+
+    /// How the ids of spawned agents begin.
+    pub const SPAWN: &str = "spawn-";
+
+    /// Whether it is that of a fork that the person talks in.
+    #[must_use]
+    pub fn is_fork(&self) -> bool {
+        self.0.starts_with(Self::FORK)
+    }
+
+    /// Whether no new file may have this name: the bot gives such ids by itself.
+    #[must_use]
+    pub fn is_reserved(name: &str) -> bool {
+        [Self::TURN, Self::FORK, Self::SPAWN].iter().any(|beginning| name.starts_with(beginning))
+    }
+
     /// Whether it is that of a turn: something that the person has said to the bot.
     #[must_use]
     pub fn is_turn(&self) -> bool {

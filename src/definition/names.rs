@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::{Kind, read};
+use super::{DefinitionId, Kind, read};
 use crate::home::Home;
 
 /// A slug has at most so many letters.
@@ -53,7 +53,10 @@ pub(super) fn slug(text: &str) -> String {
             break;
         }
     }
-    slug
+    match DefinitionId::is_reserved(&slug) {
+        true => format!("a-{slug}"),
+        false => slug,
+    }
 }
 
 /// A line in lower case, its letters spelled plainly. An apostrophe does not end a word, nor does a mark above a letter.
@@ -69,6 +72,7 @@ fn plain(line: &str) -> String {
 /// Whether a person may give a file this name.
 pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && !DefinitionId::is_reserved(name)
         && name.len() <= 64
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }

@@ -31,7 +31,7 @@ impl Journal {
             .await
     }
 
-    /// The newest message that a channel's service calls so.
+    /// The newest message that a channel's service calls so. One that was sent in parts has all their names, with blanks between.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -41,7 +41,8 @@ impl Journal {
             .commit(move |connection| {
                 let sql = format!(
                     "SELECT {MESSAGE} FROM message m JOIN delivery d ON d.message = m.number
-                     WHERE d.channel = ?1 AND d.external = ?2 ORDER BY m.number DESC LIMIT 1"
+                     WHERE d.channel = ?1 AND (d.external = ?2 OR instr(' ' || d.external || ' ', ' ' || ?2 || ' ') > 0)
+                     ORDER BY m.number DESC LIMIT 1"
                 );
                 one_message(connection, &sql, params![channel, external])
             })

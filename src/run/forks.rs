@@ -11,8 +11,9 @@ use super::converse::Word;
 use super::spawn::Spawner;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
-use crate::definition::{DefinitionId, Kind};
+use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{Button, ForkEnd, ForkRecord, Journal, Message, NewMessage, Rich, RunId};
+use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
 /// So long after its run's end a job's conversation can be gone on with.
@@ -22,7 +23,7 @@ const RESUMABLE: TimeDelta = TimeDelta::days(7);
 const IDLE: TimeDelta = TimeDelta::minutes(10);
 
 /// What the agent of a fork is told when its report is wanted.
-const WRITE_REPORT: &str = "[the conversation in this fork ends here] Write a report of it for the main session, in at most ten sentences: \
+pub(super) const WRITE_REPORT: &str = "[the conversation in this fork ends here] Write a report of it for the main session, in at most ten sentences: \
 what it was about, what was found and decided, what is still to be done. Your answer is the report; call no tools.";
 
 /// Opens and ends forks.
@@ -73,8 +74,36 @@ impl Forks {
             how: None,
         };
         self.journal.open_fork(fork.clone()).await?;
-        self.journal.message(card(&fork)).await?;
+        let reports = self.may_report(&fork).await?;
+        self.journal.message(card(&fork, reports)).await?;
         Ok(fork)
+    }
+
+    /// Whether the main session may be told of it: a job whose file blocks that tells it nothing in a fork either.
+    async fn may_report(&self, fork: &ForkRecord) -> Result<bool, Refusal> {
+        let Some(run) = &fork.from_run else { return Ok(true) };
+        let job = self.definition_of(run).await?;
+        let background = job.as_ref().and_then(|job| job.background());
+        Ok(background.is_some_and(|background| background.restrictions.update_main_session != UpdateMode::Blocked))
+    }
+
+    /// What a run's file said when it fired.
+    async fn definition_of(&self, run: &RunId) -> Result<Option<Definition>, Refusal> {
+        let Some(found) = self.journal.conversation_of(run).await? else { return Ok(None) };
+        Ok(found.definition.and_then(|text| self.spawner.parsed(found.kind, &found.id, &text)))
+    }
+
+    /// Whether a message of ours was written in the main session itself, so that what its buttons say may be said there. What a
+    /// job or a fork writes on a button is theirs, and the person does not see it.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn is_of_main_session(&self, message: &Message) -> Result<bool, Refusal> {
+        let Some(run) = &message.run else { return Ok(false) };
+        match message.id.as_ref().filter(|id| id.is_turn()) {
+            Some(turn) => Ok(self.journal.session(turn).await?.is_some_and(|session| session.fork.is_none())),
+            None => Ok(self.definition_of(run).await?.is_some_and(|job| job.background().is_none())),
+        }
     }
 
     /// The fork that a message belongs to; `None`: the main session. `answers`: the message of ours that it answers.
@@ -120,10 +149,7 @@ impl Forks {
         // One that is going is waited for.
         let is_recent = found.ended.is_none_or(|ended| self.clock.now() - ended < RESUMABLE);
         let is_there = found.ended.is_none() || found.transcript.is_some_and(|transcript| transcript.is_file());
-        let is_background = found.definition.as_ref().is_some_and(|text| {
-            let loaded = self.spawner.parsed(found.kind, &found.id, text);
-            loaded.is_some_and(|definition| definition.background().is_some())
-        });
+        let is_background = self.definition_of(run).await?.is_some_and(|job| job.background().is_some());
         Ok(is_recent && is_background && found.kind != Kind::Session && is_there)
     }
 
@@ -135,39 +161,56 @@ impl Forks {
         Ok(self.journal.heard_in_fork(&fork.id).await?)
     }
 
-    /// Ends a fork: this one, or the one in which the person said something last. `anyway`: also if the main session has moved
-    /// on.
+    /// The fork of this id; without one, the one in which the person said something last, by this channel if there is one.
+    ///
+    /// # Errors
+    /// It is over, or there is none.
+    pub async fn named(&self, id: Option<&DefinitionId>, channel: &str) -> Result<ForkRecord, Refusal> {
+        let open = self.journal.open_forks().await?;
+        if let Some(id) = id {
+            return open.into_iter().find(|fork| fork.id == *id).ok_or_else(|| Refusal::user("this fork is over"));
+        }
+        let mut open: Vec<ForkRecord> = open.into_iter().filter(|fork| fork.how.is_none()).collect();
+        // Stable: within both parts the last one comes first.
+        open.sort_by_key(|fork| fork.channel.as_deref() != Some(channel));
+        let none = || Refusal::user("there is no fork that is open").hint("`/fork TOPIC` opens one");
+        open.into_iter().next().ok_or_else(none)
+    }
+
+    /// Whether a word of the person's waits for its answer there.
+    async fn is_busy(&self, fork: &ForkRecord) -> Result<bool, Refusal> {
+        Ok(self.journal.open_sessions().await?.into_iter().any(|session| session.fork.as_ref() == Some(&fork.id)))
+    }
+
+    /// Ends a fork. `anyway`: also if the main session has moved on.
     ///
     /// # Errors
     /// Why it goes on.
-    pub async fn end(&self, id: Option<&DefinitionId>, how: ForkEnd, anyway: bool) -> Result<Ended, Refusal> {
-        let open = self.journal.open_forks().await?;
-        let fork = match id {
-            Some(id) => {
-                open.into_iter().find(|fork| fork.id == *id).ok_or_else(|| Refusal::user("this fork is over"))?
-            }
-            None => open
-                .into_iter()
-                .next()
-                .ok_or_else(|| Refusal::user("there is no fork that is open").hint("`/fork TOPIC` opens one"))?,
-        };
+    pub async fn end(&self, fork: &ForkRecord, how: ForkEnd, anyway: bool) -> Result<Ended, Refusal> {
         if fork.how == Some(ForkEnd::Report) {
             return Err(Refusal::user("its report is being written; the fork is over then"));
+        }
+        if how != ForkEnd::Exit && self.is_busy(fork).await? {
+            return Err(Refusal::user("an answer is going in this fork").hint("wait for it, or end it: `/interrupt`"));
         }
         match how {
             ForkEnd::Exit => {
                 self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
                 Ok(Ended::Told("The fork has ended. It was dropped: the main session knows nothing of it.".into()))
             }
-            ForkEnd::Save => self.save(&fork, anyway).await,
+            ForkEnd::Save => self.save(fork, anyway).await,
             ForkEnd::Report => {
+                if !self.may_report(fork).await? {
+                    let why = "the job's file says `update_main_session: blocked`, so the main session is told nothing";
+                    return Err(Refusal::user(why).hint("end the fork with Exit"));
+                }
                 if self.journal.last_of_fork(&fork.id).await?.is_none() {
                     self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
                     return Ok(Ended::Told(
                         "The fork has ended. Nothing was said in it, so there is no report.".into(),
                     ));
                 }
-                self.write_report(&fork).await?;
+                self.write_report(fork).await?;
                 Ok(Ended::Told("The fork ends: its report is being written for the main session.".into()))
             }
         }
@@ -184,15 +227,16 @@ impl Forks {
         let Some(last) = self.journal.last_of_fork(&fork.id).await? else {
             return Err(Refusal::user("nothing was said in this fork yet").hint("end it with Exit"));
         };
-        if !anyway && self.main.mark() != fork.main {
+        let gone = || Refusal::environment("the client's transcript of this fork is not there any more");
+        let transcript = last.transcript.filter(|transcript| transcript.is_file()).ok_or_else(gone)?;
+        let expected = (!anyway).then_some(&fork.main);
+        if !self.main.replace(last.session, transcript, expected).await? {
             return Ok(Ended::Confirm(
                 "The main session has gone on since this fork was opened. If the fork becomes the main session, what was said \
                  there since is no part of it."
                     .into(),
             ));
         }
-        let gone = || Refusal::environment("the client's transcript of this fork is not there any more");
-        self.main.replace(last.session, last.transcript.ok_or_else(gone)?).await?;
         self.journal.end_fork(&fork.id, ForkEnd::Save, true).await?;
         Ok(Ended::Told("The fork has ended. It was saved: it is the main session now.".into()))
     }
@@ -220,23 +264,31 @@ impl Forks {
     /// # Errors
     /// When the journal cannot be read or written, or a report cannot be written now.
     pub async fn look_after(&self) -> Result<(), Refusal> {
-        let now = self.clock.now();
-        let turns: Vec<Option<DefinitionId>> =
-            self.journal.open_sessions().await?.into_iter().map(|session| session.fork).collect();
         for fork in self.journal.open_forks().await? {
-            let is_busy = turns.iter().flatten().any(|of| *of == fork.id);
-            match idleness(&fork, now) {
-                _ if is_busy => {}
-                // The turn that was to write it did not end well.
-                _ if fork.how.is_some() => self.journal.keep_fork(&fork.id).await?,
-                Idleness::None => {}
-                Idleness::Remind => {
-                    self.journal.message(reminder(&fork)).await?;
-                    self.journal.reminded_of_fork(&fork.id).await?;
-                }
-                Idleness::End => {
-                    self.end(Some(&fork.id), ForkEnd::Report, false).await?;
-                }
+            if let Err(refusal) = self.look_after_one(&fork).await {
+                tracing::warn!(fork = %fork.id, %refusal, "a fork could not be looked after");
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_after_one(&self, fork: &ForkRecord) -> Result<(), Refusal> {
+        if self.is_busy(fork).await? {
+            return Ok(());
+        }
+        if fork.how.is_some() {
+            // The turn that was to write its report was cut off.
+            return Ok(self.journal.keep_fork(&fork.id).await?);
+        }
+        match idleness(fork, self.clock.now()) {
+            Idleness::None => {}
+            Idleness::Remind => {
+                self.journal.message(reminder(fork, self.may_report(fork).await?)).await?;
+                self.journal.reminded_of_fork(&fork.id).await?;
+            }
+            Idleness::End => {
+                let how = if self.may_report(fork).await? { ForkEnd::Report } else { ForkEnd::Exit };
+                self.end(fork, how, false).await?;
             }
         }
         Ok(())
@@ -259,9 +311,13 @@ fn idleness(fork: &ForkRecord, now: DateTime<Utc>) -> Idleness {
 }
 
 /// The button's text and what it does, of each end that a fork can have.
-fn ends(fork: &ForkRecord) -> Vec<Button> {
+fn ends(fork: &ForkRecord, reports: bool) -> Vec<Button> {
     let ends: &[(&str, &str)] = &[("Save", "save"), ("Report", "report"), ("Exit", "exit")];
-    let possible = ends.iter().filter(|(_, end)| *end != "save" || fork.from_run.is_none());
+    let possible = ends.iter().filter(|(_, end)| match *end {
+        "save" => fork.from_run.is_none(),
+        "report" => reports,
+        _ => true,
+    });
     let button =
         |(label, end): &(&str, &str)| Button { label: (*label).to_owned(), action: format!("fork:{end}:{}", fork.id) };
     possible.map(button).collect()
@@ -297,29 +353,35 @@ pub fn confirmation(id: &DefinitionId, channel: Option<String>, question: String
         Button { label: "Save all the same".into(), action: format!("fork:save-anyway:{id}") },
         Button { label: "Report instead".into(), action: format!("fork:report:{id}") },
     ];
-    with_buttons("Save this fork?", question, buttons, channel)
+    with_buttons("Save this fork?", question, buttons, id, channel)
 }
 
-fn card(fork: &ForkRecord) -> NewMessage {
+fn card(fork: &ForkRecord, reports: bool) -> NewMessage {
     let topic = fork.topic.as_ref().map(|topic| format!(": {topic}")).unwrap_or_default();
     let save = if fork.from_run.is_none() { "Save makes it the main session, " } else { "" };
-    let text = format!(
-        "What you say here stays in the fork. {save}Report hands a summary to the main session, Exit drops it."
-    );
-    with_buttons(&format!("Fork{topic}"), text, ends(fork), fork.channel.clone())
+    let report = if reports { "Report hands a summary to the main session, " } else { "" };
+    let text = format!("What you say here stays in the fork. {save}{report}Exit drops it.");
+    with_buttons(&format!("Fork{topic}"), text, ends(fork, reports), &fork.id, fork.channel.clone())
 }
 
-fn reminder(fork: &ForkRecord) -> NewMessage {
+fn reminder(fork: &ForkRecord, reports: bool) -> NewMessage {
     let topic = fork.topic.as_deref().unwrap_or("without a topic");
-    let text =
-        "Nothing was said in it for 10 minutes. Say something to go on; in 10 minutes it ends with a report.".into();
-    with_buttons(&format!("Is the fork still needed? ({topic})"), text, ends(fork), fork.channel.clone())
+    let end = if reports { "it ends with a report" } else { "it is dropped" };
+    let text = format!("Nothing was said in it for 10 minutes. Say something to go on; in 10 minutes {end}.");
+    let title = format!("Is the fork still needed? ({topic})");
+    with_buttons(&title, text, ends(fork, reports), &fork.id, fork.channel.clone())
 }
 
-fn with_buttons(title: &str, text: String, buttons: Vec<Button>, channel: Option<String>) -> NewMessage {
+fn with_buttons(
+    title: &str,
+    text: String,
+    buttons: Vec<Button>,
+    fork: &DefinitionId,
+    channel: Option<String>,
+) -> NewMessage {
     let whole = format!("{title}\n{text}");
     let rich = Rich { title: title.to_owned(), description: text, buttons, ..Rich::default() };
-    NewMessage { channel, rich: Some(rich), ..NewMessage::of_service(whole) }
+    NewMessage { id: Some(fork.clone()), channel, rich: Some(rich), ..NewMessage::of_service(whole) }
 }
 
 #[cfg(test)]

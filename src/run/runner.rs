@@ -19,6 +19,7 @@ use super::delegation::DelegationLimit;
 use super::events::RunEvents;
 use super::folder;
 use super::follow_up::NextCheck;
+use super::forks::WRITE_REPORT;
 use super::host::Host;
 use super::nearby_jobs;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
@@ -238,12 +239,18 @@ impl Runner {
         if let Some(running) = running {
             running.add(&job.definition.id, &host);
         }
-        let _turn = match &fork {
-            Some(fork) => Some(self.bot.forks.turn(&fork.id).await),
-            None => None,
+        let its_turn = async {
+            let Some(fork) = &fork else { return Ok((None, None)) };
+            let turn = self.bot.forks.turn(&fork.id).await;
+            let copy = self.copy_of_fork(fork, &run_dir).await?.ok_or_else(|| conversation_is_gone(fork))?;
+            Ok::<_, Refusal>((Some(turn), Some(copy)))
         };
-        let snapshot = match &fork {
-            Some(fork) => Some(self.copy_of_fork(fork, &run_dir).await?.ok_or_else(|| conversation_is_gone(fork))?),
+        let (_turn, copy) = tokio::select! {
+            turn = its_turn => turn?,
+            () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
+        };
+        let snapshot = match copy {
+            Some(copy) => Some(copy),
             None if background.isolated => None,
             None => self.bot.main.snapshot(&run_dir).map_err(not_copied)?,
         };
@@ -277,20 +284,22 @@ impl Runner {
             sandbox: limited,
             settings: &settings,
         };
-        let report = self.run(first.clone()).await?;
-        if let Some(fork) = &fork {
-            return self.reported(fork, job, report).await;
-        }
-        if !(knows_main_session && session_is_missing(&report)) {
-            host.questions.close().await;
-            return Ok(report);
-        }
-        // The job is not lost with the conversation, which the main session's next turn begins anew.
-        warn!("the main session cannot be forked; the job starts fresh");
-        let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), &facts, false).await?;
-        let session = SessionMode::Isolated;
-        let options = system_prompt.given_to(options, &session);
-        let report = self.run(Turn { session, options, prompt, ..first }).await;
+        let report = async {
+            let report = self.run(first.clone()).await?;
+            if let Some(fork) = &fork {
+                return self.reported(fork, job, report).await;
+            }
+            if !(knows_main_session && session_is_missing(&report)) {
+                return Ok(report);
+            }
+            // The job is not lost with the conversation, which the main session's next turn begins anew.
+            warn!("the main session cannot be forked; the job starts fresh");
+            let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), &facts, false).await?;
+            let session = SessionMode::Isolated;
+            let options = system_prompt.given_to(options, &session);
+            self.run(Turn { session, options, prompt, ..first }).await
+        };
+        let report = report.await;
         host.questions.close().await;
         report
     }
@@ -452,18 +461,26 @@ impl Runner {
         job: &Job,
         mut report: AttemptReport,
     ) -> Result<AttemptReport, Refusal> {
-        if fork.how != Some(ForkEnd::Report) {
+        if job.definition.body.trim() != WRITE_REPORT {
             return Ok(report);
         }
         match report.answer.as_ref().filter(|_| report.end == AttemptEnd::Completed) {
             Some(answer) => {
-                self.journal.report(&job.run, answer.clone()).await?;
+                let topic = fork.topic.as_deref().unwrap_or("without a topic");
+                self.journal.report(&job.run, format!("[report of a fork: {topic}] {answer}")).await?;
                 self.journal.end_fork(&fork.id, ForkEnd::Report, true).await?;
                 report
                     .messages
                     .push("The fork has ended. The main session is told this report at its next turn.".into());
             }
-            None => self.journal.keep_fork(&fork.id).await?,
+            // The service is ending, or the person wants to go on.
+            None if report.end == AttemptEnd::Cancelled => self.journal.keep_fork(&fork.id).await?,
+            None => {
+                self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
+                report
+                    .messages
+                    .push("The report of the fork could not be written. The fork has ended, and was dropped.".into());
+            }
         }
         Ok(report)
     }
@@ -701,7 +718,9 @@ fn session_is_missing(report: &AttemptReport) -> bool {
 pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
     let mut offered = match definition.mode {
         // The person reads what it says.
-        Mode::Background(_) if definition.id.is_turn() => vec![tools::REPORT_UPDATES],
+        Mode::Background(_) if definition.kind() == Kind::Session && definition.id.is_turn() => {
+            vec![tools::REPORT_UPDATES]
+        }
         Mode::Background(_) => vec![tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES],
         Mode::Foreground => vec![tools::DISCORD_EMBED],
     };

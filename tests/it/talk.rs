@@ -142,7 +142,7 @@ fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
         "reminders/dinner.md",
         &reminder(
             now(),
-            "background: true\nisolated: true\nallowed_tools: ['Bash(ls *)', mcp__discord__ping_user]\n",
+            "background: true\nisolated: true\nupdate_main_session: blocked\nallowed_tools: ['Bash(ls *)', mcp__bot__ping_user]\n",
             "Ask.",
         ),
     );
@@ -159,7 +159,7 @@ fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
     let card = phone.hears("Fork: your answer to dinner");
     let labels: Vec<&str> =
         card["buttons"].as_array().unwrap().iter().map(|one| one["label"].as_str().unwrap()).collect();
-    assert_eq!(labels, ["Report", "Exit"], "what a job has read does not become the main session");
+    assert_eq!(labels, ["Exit"], "what a job has read does not become the main session, which this one tells nothing");
 
     // What follows belongs to the fork until it is over.
     phone.say("See you.");
@@ -244,16 +244,21 @@ fn an_agents_button_is_a_turn_once() {
         _ => Reply::say("Green it is."),
     });
     let bot = bot(&api);
+    let fields = "background: true\nisolated: true\nallowed_tools: [mcp__discord__discord_embed]\n";
+    bot.write("reminders/bins.md", &reminder(now(), fields, "Ask me about the bins."));
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
-    phone.say("ask me about the bins");
     let question = phone.hears("Green or black?");
-    phone.hears("Asked.");
     phone.presses(&question, "Green");
     phone.hears("Green it is.");
     assert!(told(&api.last()).contains("[button] it is the green one"), "{}", told(&api.last()));
+    assert!(told(&api.last()).contains("Green or black?"), "it is said in the job's conversation");
     phone.presses(&question, "Green");
     phone.hears("pressed already");
+    let card = phone.hears("Fork: your answer to bins");
+    let labels: Vec<&str> =
+        card["buttons"].as_array().unwrap().iter().map(|one| one["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["Report", "Exit"]);
     phone.write(&json!({ "pressed": "999:0", "by": 7 }));
     phone.hears("of no use any more");
     service.stop();

@@ -85,8 +85,8 @@ impl Channel for Discord {
         if let Some(why) = self.inner.lost.borrow().clone() {
             return Err(NotSent { why, again: false });
         }
-        let id = self.inner.deliver(message).await?;
-        Ok(Some(id.to_string()))
+        let ids = self.inner.deliver(message).await?;
+        Ok(Some(ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")))
     }
 
     async fn listen(&self, ear: Ear) {
@@ -109,7 +109,7 @@ impl Channel for Discord {
 
     async fn settle(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
         // The id of a message of another channel's.
-        let Ok(id) = external.parse() else { return Ok(()) };
+        let Some(id) = external.rsplit(' ').next().and_then(|last| last.parse().ok()) else { return Ok(()) };
         let known = self.inner.known().await?;
         Ok(self.inner.settle(known.dm, id, outcome).await?)
     }
@@ -137,8 +137,8 @@ impl Inner {
         Ok(Known { application: application.id, owner, dm: dm.id })
     }
 
-    /// Sends each part of a message once. Returns the last one's id: the buttons are on it.
-    async fn deliver(&self, message: &Outgoing) -> Result<Id<MessageMarker>, Failure> {
+    /// Sends each part of a message once. Returns their ids; the buttons are on the last one.
+    async fn deliver(&self, message: &Outgoing) -> Result<Vec<Id<MessageMarker>>, Failure> {
         let known = self.known().await?;
         let mut sent = self.lock_sent().remove(&message.number).unwrap_or_default();
         let turn = message.job.as_ref().filter(|job| job.is_turn());
@@ -158,7 +158,7 @@ impl Inner {
                 }
             }
         }
-        sent.pop().ok_or_else(|| for_good("the message has no parts"))
+        if sent.is_empty() { Err(for_good("the message has no parts")) } else { Ok(sent) }
     }
 
     fn lock_sent(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Vec<Id<MessageMarker>>>> {

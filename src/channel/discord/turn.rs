@@ -12,10 +12,11 @@ use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 
-use super::progress::{Seen, is_status};
+use super::progress::{STYLE, is_status};
 use super::rest::Failure;
 use super::{Inner, body};
 use crate::channel::Progress;
+use crate::channel::progress::Seen;
 use crate::definition::DefinitionId;
 
 /// When a turn is first shown, and how long after an edit the next one may come.
@@ -70,7 +71,7 @@ impl Inner {
         mut progress: UnboundedReceiver<Progress>,
     ) {
         let began = Instant::now();
-        let (mut seen, mut last, mut next) = (Seen::default(), String::new(), began + FIRST);
+        let (mut seen, mut last, mut next) = (Seen::new(&STYLE), String::new(), began + FIRST);
         let mut typing = interval(TYPING);
         loop {
             tokio::select! {

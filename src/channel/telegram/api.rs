@@ -61,6 +61,11 @@ impl Api {
         Self { agent: config.into(), server: server.unwrap_or(SERVER).to_owned(), token }
     }
 
+    /// The bot's own number, with which its token begins.
+    pub(super) fn bot(&self) -> &str {
+        self.token.split(':').next().unwrap_or_default()
+    }
+
     /// Calls a method. Waits and tries once more where the service asks for it.
     pub(super) async fn call(&self, method: &str, body: Value) -> Result<Value, Failure> {
         match self.once(method, body.clone(), PATIENCE).await {

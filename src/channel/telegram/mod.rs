@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep_until};
 
+use super::progress::{Seen, Style};
 use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress};
 use crate::config::TelegramChannel;
 use crate::definition::DefinitionId;
@@ -32,8 +33,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// "is typing" is shown for five seconds.
 const TYPING: Duration = Duration::from_secs(4);
 
-/// How much of a call and of a refusal is shown.
-const LONGEST_LINE: usize = 80;
+/// How a turn is shown while it goes: as plain text.
+const STYLE: Style = Style {
+    longest: LONGEST,
+    literal: str::to_owned,
+    call: |label| format!("· {label}"),
+    refused: |label, reason| format!("✗ {label}: {reason}"),
+    status: |doing, seconds| format!("… {doing}, {seconds} s"),
+};
 
 /// The channel.
 pub struct Telegram {
@@ -62,7 +69,7 @@ impl Channel for Telegram {
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
         let (api, chat) = self.inner.chat()?;
         let parts = super::split::split(&message.text, LONGEST);
-        let mut last = None;
+        let mut sent: Vec<String> = Vec::new();
         let shown = message.job.as_ref().and_then(|job| self.inner.lock().remove(job));
         for (place, part) in parts.iter().enumerate() {
             let is_last = place + 1 == parts.len();
@@ -74,12 +81,13 @@ impl Channel for Telegram {
                 Some(shown) => edit_to(api, shown, part, body.clone()).await,
                 None => None,
             };
-            last = match edited {
-                Some(id) => Some(id),
-                None => Some(create(api, part, body).await?),
+            let id = match edited {
+                Some(id) => id,
+                None => create(api, part, body).await?,
             };
+            sent.push(id.to_string());
         }
-        Ok(last.map(|id| id.to_string()))
+        Ok((!sent.is_empty()).then(|| sent.join(" ")))
     }
 
     async fn listen(&self, ear: Ear) {
@@ -91,7 +99,7 @@ impl Channel for Telegram {
 
     async fn settle(&self, external: &str, message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
         // The id of a message of another channel's.
-        let Ok(id) = external.parse::<i64>() else { return Ok(()) };
+        let Some(id) = external.rsplit(' ').next().and_then(|last| last.parse::<i64>().ok()) else { return Ok(()) };
         let (api, chat) = self.inner.chat()?;
         settle(api, chat, id, &message.text, outcome).await.map_err(NotSent::from)
     }
@@ -128,7 +136,7 @@ impl Inner {
         };
         react(Some("👀")).await;
         let began = Instant::now();
-        let (mut seen, mut last, mut next) = (Seen::default(), String::new(), began + FIRST);
+        let (mut seen, mut last, mut next) = (Seen::new(&STYLE), String::new(), began + FIRST);
         let mut typing = interval(TYPING);
         loop {
             tokio::select! {
@@ -232,75 +240,13 @@ fn unimportant<T>(done: Result<T, Failure>) {
     }
 }
 
-/// What has been seen of a turn.
-#[derive(Default)]
-struct Seen {
-    lines: Vec<String>,
-    text: String,
-    doing: Option<String>,
-}
-
-impl Seen {
-    /// Returns whether the turn goes on.
-    fn take(&mut self, progress: Progress) -> bool {
-        match progress {
-            Progress::Text(text) => {
-                self.done();
-                self.text.push_str(&text);
-            }
-            Progress::Call { label } => {
-                self.done();
-                self.text.clear();
-                self.doing = Some(short(&label));
-            }
-            Progress::Refused { label, reason } => {
-                let label = short(&label);
-                if self.doing.as_ref() == Some(&label) {
-                    self.doing = None;
-                }
-                self.lines.push(format!("✗ {label}: {}", short(&reason)));
-            }
-            Progress::Ended => return false,
-        }
-        true
-    }
-
-    fn done(&mut self) {
-        self.lines.extend(self.doing.take().map(|label| format!("· {label}")));
-    }
-
-    fn rendered(&self, since: Duration) -> String {
-        const MOST: usize = 4;
-        let hidden = self.lines.len().saturating_sub(MOST);
-        let mut lines: Vec<String> = (hidden > 0).then(|| format!("· … {hidden} more")).into_iter().collect();
-        lines.extend(self.lines[hidden..].iter().cloned());
-        let text = super::split::split(&super::terminal::plain_lines(&self.text), LONGEST / 2).pop();
-        lines.extend(text);
-        let doing = match &self.doing {
-            Some(doing) => doing,
-            None if self.text.is_empty() => "Thinking",
-            None => "Writing",
-        };
-        lines.push(format!("… {doing}, {} s", since.as_secs()));
-        lines.join("\n")
-    }
-}
-
-fn short(text: &str) -> String {
-    let text = super::terminal::plain(text);
-    match text.char_indices().nth(LONGEST_LINE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_turn_is_seen_while_it_goes() {
-        let mut seen = Seen::default();
+        let mut seen = Seen::new(&STYLE);
         assert_eq!(seen.rendered(Duration::ZERO), "… Thinking, 0 s");
         for progress in [
             Progress::Text("Let me look.".into()),

@@ -92,7 +92,7 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) {
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
     let (mut offset, mut pause) = (None, PAUSES.0);
-    let mut turns = JoinSet::new();
+    let mut tasks = JoinSet::new();
     loop {
         match poll(api, offset).await {
             Ok(updates) => {
@@ -102,13 +102,13 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) {
                         offset = Some(id + 1);
                     }
                     match serde_json::from_value::<Update>(update) {
-                        Ok(update) => take(update, api, inner, &ear, &mut turns).await,
+                        Ok(update) => take(update, api, inner, &ear, &mut tasks).await,
                         Err(error) => {
                             tracing::warn!(%error, "something that Telegram said was not understood, and is left out")
                         }
                     }
                 }
-                while turns.try_join_next().is_some() {}
+                while tasks.try_join_next().is_some() {}
             }
             Err(failure) => {
                 // 401: a wrong token; 409: somebody else asks with the same token.
@@ -130,7 +130,7 @@ async fn poll(api: &Api, offset: Option<i64>) -> Result<Vec<Value>, Failure> {
     Ok(updates.as_array().cloned().unwrap_or_default())
 }
 
-async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, turns: &mut JoinSet<()>) {
+async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &mut JoinSet<()>) {
     tracing::trace!(update = update.update_id, "an update of Telegram's");
     let owner = inner.owner.map(|owner| owner.to_string());
     if let Some(message) = update.message {
@@ -146,28 +146,45 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, turns: &
         }
         let is_owner = owner.as_deref() == Some(&*by);
         let heard = heard(message, api, is_owner).await;
-        let response = ear.hear(&by, owner.as_deref(), heard).await;
-        show(response, chat, Some(id), api, inner, ear, turns).await;
-    } else if let Some(pressed) = update.callback_query {
-        let (by, button) = (pressed.from.id.to_string(), pressed.data);
-        let response = ear.hear(&by, owner.as_deref(), Heard::Pressed { button }).await;
-        // The button stops turning, whatever comes of it.
-        let toast: Option<String> = match &response {
-            Response::Done(text) | Response::Refused(text) => Some(text.chars().take(190).collect()),
-            Response::Stranger { tell: true } => Some(TO_STRANGERS.to_owned()),
-            _ => None,
-        };
-        unimportant(api.call("answerCallbackQuery", json!({ "callback_query_id": pressed.id, "text": toast })).await);
-        let Some(message) = pressed.message else { return };
-        match response {
-            Response::Done(outcome) => {
-                let text = message.text.unwrap_or_default();
-                unimportant(settle(api, message.chat.id, message.message_id, &text, &outcome).await);
+        let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
+        match heard {
+            // In their order; what a command waits for keeps no word waiting.
+            Heard::Said(_) => {
+                let response = ear.hear(&by, owner.as_deref(), heard).await;
+                tasks.spawn(async move { show(response, chat, Some(id), &api, inner, &ear).await });
             }
-            // The toast has said it.
-            Response::Refused(_) | Response::Stranger { .. } => {}
-            other => show(other, message.chat.id, None, api, inner, ear, turns).await,
+            _ => {
+                tasks.spawn(async move {
+                    let response = ear.hear(&by, owner.as_deref(), heard).await;
+                    show(response, chat, Some(id), &api, inner, &ear).await;
+                });
+            }
         }
+    } else if let Some(query) = update.callback_query {
+        let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
+        tasks.spawn(async move { pressed(query, owner, &api, inner, &ear).await });
+    }
+}
+
+async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<Inner>, ear: &Ear) {
+    let (by, button) = (query.from.id.to_string(), query.data);
+    let response = ear.hear(&by, owner.as_deref(), Heard::Pressed { button }).await;
+    // The button stops turning, whatever comes of it.
+    let toast: Option<String> = match &response {
+        Response::Done(text) | Response::Refused(text) => Some(text.chars().take(190).collect()),
+        Response::Stranger { tell: true } => Some(TO_STRANGERS.to_owned()),
+        _ => None,
+    };
+    unimportant(api.call("answerCallbackQuery", json!({ "callback_query_id": query.id, "text": toast })).await);
+    let Some(message) = query.message else { return };
+    match response {
+        Response::Done(outcome) => {
+            let text = message.text.unwrap_or_default();
+            unimportant(settle(api, message.chat.id, message.message_id, &text, &outcome).await);
+        }
+        // The toast has said it.
+        Response::Refused(_) | Response::Stranger { .. } => {}
+        other => show(other, message.chat.id, None, api, inner, ear).await,
     }
 }
 
@@ -195,7 +212,8 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
     }
     let answered = message.reply_to_message;
     Heard::of_text(Said {
-        id: Some(message.message_id.to_string()),
+        // Another bot counts its messages from 1 again.
+        id: Some(format!("{}x{}", api.bot(), message.message_id)),
         text: message.text.or(message.caption).unwrap_or_default(),
         reply_to: answered.as_ref().map(|answered| answered.message_id.to_string()),
         quoted: answered.and_then(|answered| answered.text.or(answered.caption)),
@@ -203,20 +221,11 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
     })
 }
 
-async fn show(
-    response: Response,
-    chat: i64,
-    answered: Option<i64>,
-    api: &Api,
-    inner: &Arc<Inner>,
-    ear: &Ear,
-    turns: &mut JoinSet<()>,
-) {
+async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, inner: Arc<Inner>, ear: &Ear) {
     let text = match response {
         Response::Turn(turn) => {
             let progress = ear.follow(turn.clone());
-            turns.spawn(Arc::clone(inner).show(answered, turn, progress));
-            return;
+            return inner.show(answered, turn, progress).await;
         }
         Response::Stranger { tell: false } => return,
         Response::Stranger { tell: true } => TO_STRANGERS.to_owned(),

@@ -31,7 +31,9 @@ impl Dispatcher {
         };
         let mut finish = conclude(&attempted, report);
         // A turn of the main session, or of a fork: its answer is for the person, and is in the same commit as its outcome.
-        if (running.foreground || running.definition.id.is_turn()) && finish.state == RunState::Completed {
+        if (running.foreground || running.definition.kind() == Kind::Session && running.definition.id.is_turn())
+            && finish.state == RunState::Completed
+        {
             let answer = finish.answer.clone().filter(|answer| !answer.trim().is_empty());
             let message = |text| NewMessage::of_run(&active.run, &running.definition, text);
             finish.messages.extend(answer.map(|text| message(text).with_buttons(buttons_of(&running.definition))));

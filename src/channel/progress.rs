@@ -1,0 +1,108 @@
+//! What is seen of a turn while it goes, as one message that a channel edits.
+
+use std::time::Duration;
+
+use super::split::{length, tail};
+use super::{Progress, terminal};
+
+/// How many calls are shown.
+const MOST_LINES: usize = 4;
+
+/// How much of a call, and of the reason of a refusal, is shown, in characters.
+const LONGEST_LINE: usize = 60;
+
+/// How a channel's service writes what is shown.
+pub(super) struct Style {
+    /// The longest message, in units of UTF-16.
+    pub longest: usize,
+    /// A text that is to stand as it is.
+    pub literal: fn(&str) -> String,
+    /// A call that was made.
+    pub call: fn(&str) -> String,
+    /// A call that was refused, and why.
+    pub refused: fn(&str, &str) -> String,
+    /// What goes on, and for how many seconds.
+    pub status: fn(&str, u64) -> String,
+}
+
+/// What has been seen of a turn.
+pub(super) struct Seen {
+    style: &'static Style,
+    lines: Vec<String>,
+    text: String,
+    doing: Option<String>,
+}
+
+impl Seen {
+    /// Nothing yet.
+    pub(super) fn new(style: &'static Style) -> Self {
+        Self { style, lines: Vec::new(), text: String::new(), doing: None }
+    }
+
+    /// Returns whether the turn goes on.
+    pub(super) fn take(&mut self, progress: Progress) -> bool {
+        match progress {
+            Progress::Text(text) => {
+                self.done();
+                self.text.push_str(&text);
+            }
+            Progress::Call { label } => {
+                self.done();
+                self.text.clear();
+                self.doing = Some(self.line(&label));
+            }
+            Progress::Refused { label, reason } => {
+                let label = self.line(&label);
+                if self.doing.as_ref() == Some(&label) {
+                    self.doing = None;
+                }
+                self.lines.push((self.style.refused)(&label, &self.line(&reason)));
+            }
+            Progress::Ended => return false,
+        }
+        true
+    }
+
+    fn done(&mut self) {
+        self.lines.extend(self.doing.take().map(|label| (self.style.call)(&label)));
+    }
+
+    /// On one line, as it is written, and not too long.
+    fn line(&self, text: &str) -> String {
+        let text = terminal::plain(text);
+        let cut: String = text.trim().chars().take(LONGEST_LINE).collect();
+        let end = if cut.len() < text.trim().len() { "…" } else { "" };
+        format!("{}{end}", (self.style.literal)(&cut))
+    }
+
+    /// The message as it is now. Its last line is the status.
+    pub(super) fn rendered(&self, since: Duration) -> String {
+        let hidden = self.lines.len().saturating_sub(MOST_LINES);
+        let mut lines: Vec<String> = Vec::new();
+        if hidden > 0 {
+            lines.push((self.style.call)(&format!("… {hidden} more")));
+        }
+        lines.extend(self.lines[hidden..].iter().cloned());
+        let doing = match &self.doing {
+            Some(doing) => doing,
+            None if self.text.is_empty() => "Thinking",
+            None => "Writing",
+        };
+        let status = (self.style.status)(doing, coarse(since.as_secs()));
+        let used: usize = lines.iter().chain([&status]).map(|line| length(line) + 1).sum();
+        // Of a long text the end is shown.
+        let text = tail(&terminal::plain_lines(&self.text), self.style.longest - used);
+        lines.extend(Some(text).filter(|text| !text.is_empty()));
+        lines.push(status);
+        lines.join("\n")
+    }
+}
+
+/// Fewer edits the longer it takes.
+fn coarse(seconds: u64) -> u64 {
+    match seconds {
+        0..10 => seconds,
+        10..60 => seconds / 5 * 5,
+        _ => seconds / 15 * 15,
+    }
+}
