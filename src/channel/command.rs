@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
+use super::hearing::TO_STRANGERS;
 use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::CommandChannel;
 use kept::{Kept, News};
@@ -33,9 +34,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_sec
 
 /// How much may come in before it is dealt with.
 const NEWS: usize = 64;
-
-/// What somebody who is not the owner is told, once.
-const STRANGER: &str = "This bot talks with its owner alone.";
 
 /// "Try again later" (sysexits.h).
 const TEMPORARY: i32 = 75;
@@ -104,9 +102,7 @@ impl Command {
             }
         }
     }
-}
 
-impl Command {
     /// The kept process, started if it does not run.
     async fn running<'a>(&self, kept: &'a mut Option<Kept>) -> std::io::Result<&'a mut Kept> {
         let process = match kept.take().filter(|process| !process.is_over()) {
@@ -121,7 +117,7 @@ impl Command {
         let text = match response {
             Response::Turn(_) | Response::Stranger { tell: false } => return,
             Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
-            Response::Stranger { tell: true } => STRANGER.to_owned(),
+            Response::Stranger { tell: true } => TO_STRANGERS.to_owned(),
         };
         let line = format!("{}\n", json!({ "version": VERSION, "notice": text, "to": by }));
         if let Some(process) = self.kept.lock().await.as_mut() {

@@ -15,6 +15,18 @@ pub struct ChatCommand {
     pub does: Does,
 }
 
+impl ChatCommand {
+    /// How it is written: `/why [JOB]`.
+    #[must_use]
+    pub fn usage(&self) -> String {
+        match self.argument {
+            Some(Argument { name, required: true, .. }) => format!("/{} {}", self.name, name.to_uppercase()),
+            Some(Argument { name, .. }) => format!("/{} [{}]", self.name, name.to_uppercase()),
+            None => format!("/{}", self.name),
+        }
+    }
+}
+
 /// What is written after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {

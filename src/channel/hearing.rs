@@ -11,6 +11,9 @@ use tokio::sync::mpsc;
 use super::commands::COMMANDS;
 use crate::definition::DefinitionId;
 
+/// What somebody who is not the owner is told, once.
+pub(super) const TO_STRANGERS: &str = "This bot talks with its owner alone.";
+
 /// Something that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {

@@ -57,6 +57,16 @@ pub trait Channel: Send + Sync {
     }
 }
 
+/// The name of a message that was sent in parts: theirs, with blanks between. The journal finds the message by each of them.
+fn name_of_parts(parts: &[impl ToString]) -> String {
+    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The last part of such a message, which has the buttons. `None`: it is the name of another service's message.
+fn last_part<T: std::str::FromStr>(name: &str) -> Option<T> {
+    name.rsplit(' ').next()?.parse().ok()
+}
+
 /// Why a message was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]

@@ -23,12 +23,8 @@ pub(super) struct Programs<'a> {
     pub(super) path: &'a [PathBuf],
     pub(super) user_home: &'a Path,
     pub(super) env: &'a BTreeMap<String, String>,
-    /// `NTFY_TOKEN`.
-    pub(super) ntfy_token: Option<String>,
-    /// `TELEGRAM_TOKEN`.
-    pub(super) telegram_token: Option<String>,
-    /// `DISCORD_TOKEN`.
-    pub(super) discord_token: Option<String>,
+    /// The secrets of services, by their names in `.env`.
+    pub(super) secrets: &'a BTreeMap<String, String>,
 }
 
 /// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
@@ -43,6 +39,7 @@ pub(super) fn channels(
         None => Arc::new(Silent),
     };
     let mut channels = BTreeMap::from([(CONSOLE.to_owned(), console)]);
+    let secret = |name: &str| programs.secrets.get(name).cloned();
     for settings in &config.channels {
         let channel: Arc<dyn Channel> = match &settings.kind {
             ChannelKind::Command(command) => Arc::new(Command::new(
@@ -59,9 +56,9 @@ pub(super) fn channels(
                         .collect(),
                 },
             )),
-            ChannelKind::Ntfy(ntfy) => Arc::new(Ntfy::new(ntfy.clone(), programs.ntfy_token.clone())),
-            ChannelKind::Telegram(telegram) => Arc::new(Telegram::new(telegram, programs.telegram_token.clone())),
-            ChannelKind::Discord(discord) => Arc::new(Discord::new(discord.clone(), programs.discord_token.clone())),
+            ChannelKind::Ntfy(ntfy) => Arc::new(Ntfy::new(ntfy.clone(), secret("NTFY_TOKEN"))),
+            ChannelKind::Telegram(telegram) => Arc::new(Telegram::new(telegram, secret("TELEGRAM_TOKEN"))),
+            ChannelKind::Discord(discord) => Arc::new(Discord::new(discord.clone(), secret("DISCORD_TOKEN"))),
         };
         channels.insert(settings.name.clone(), channel);
     }

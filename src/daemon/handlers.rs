@@ -217,7 +217,7 @@ impl Handlers {
         external: Option<String>,
     ) -> Result<DefinitionId, Refusal> {
         if let Some(fork) = fork {
-            self.forks.heard(fork).await?;
+            self.journal.heard_in_fork(&fork.id).await?;
         }
         let (fork, of_job) = (fork.map(|fork| fork.id.clone()), fork.and_then(|fork| fork.from_run.clone()));
         self.say(Word { text, channel, external, fork, of_job }).await

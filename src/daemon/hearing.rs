@@ -15,7 +15,7 @@ use super::received;
 use crate::agent::Observation;
 use crate::app::{App, Command, Outcome, ServiceCommand};
 use crate::bot::live::{Seen, Sight};
-use crate::channel::commands::{COMMANDS, Does};
+use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
 use crate::definition::DefinitionId;
 use crate::journal::{Answer, ForkEnd, Journal, Message, Question, RunFilter};
@@ -101,8 +101,7 @@ impl ServiceHearing {
         text.push_str(said.text.trim());
         let work = self.handlers.forks.spawner.home.work();
         let files = said.files;
-        let listed = tokio::task::spawn_blocking(move || received::keep(&work, &files)).await;
-        text.push_str(&listed.map_err(|error| Refusal::environment(error.to_string()))?);
+        text.push_str(&blocking(move || received::keep(&work, &files)).await?);
         let turn = self.handlers.say_in(fork.as_ref(), text, Some(channel.to_owned()), said.id.clone()).await?;
         if let Some(id) = &said.id {
             journal.heard(channel, id).await?;
@@ -147,10 +146,10 @@ impl ServiceHearing {
                 let question: i64 = question.parse().map_err(|_| gone())?;
                 let answer: Answer = serde_json::from_value(answer.into()).map_err(|_| gone())?;
                 let (app, channel) = (self.app(), channel.to_owned());
-                let answered =
-                    tokio::task::spawn_blocking(move || app.answer_question(question, answer, None, &channel));
                 // Other channels are shown it by `show_answers`.
-                return answered.await.map_err(|error| Refusal::environment(error.to_string()))?.map(Response::Done);
+                return blocking(move || app.answer_question(question, answer, None, &channel))
+                    .await?
+                    .map(Response::Done);
             }
             ("fork", _) => {
                 let (action, fork) = fork_action(&action).ok_or_else(gone)?;
@@ -230,16 +229,7 @@ impl ServiceHearing {
                 other => Ok(other),
             },
             Does::Help => {
-                let line = |command: &crate::channel::commands::ChatCommand| {
-                    let name = match command.argument {
-                        Some(argument) if argument.required => {
-                            format!("/{} {}", command.name, argument.name.to_uppercase())
-                        }
-                        Some(argument) => format!("/{} [{}]", command.name, argument.name.to_uppercase()),
-                        None => format!("/{}", command.name),
-                    };
-                    format!("{name:<18} {}", command.about)
-                };
+                let line = |command: &ChatCommand| format!("{:<18} {}", command.usage(), command.about);
                 Ok(Response::Text(COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")))
             }
         }
@@ -302,19 +292,22 @@ impl ServiceHearing {
     async fn words(&self, words: &[&str]) -> Result<String, Refusal> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let (app, execute) = (self.app(), self.execute);
-        let said = tokio::task::spawn_blocking(move || execute(&app, &words)).await;
-        said.map_err(|error| Refusal::environment(error.to_string()))?.map_err(Refusal::user)
+        blocking(move || execute(&app, &words)).await?.map_err(Refusal::user)
     }
 
     async fn execute(&self, command: Command) -> Result<Outcome, Refusal> {
         let app = self.app();
-        let done = tokio::task::spawn_blocking(move || app.execute(command)).await;
-        done.map_err(|error| Refusal::environment(error.to_string()))?
+        blocking(move || app.execute(command)).await?
     }
 
     fn app(&self) -> App {
         self.handlers.app.get().with_service(Arc::new(self.handlers.clone()))
     }
+}
+
+/// Does something that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::environment(error.to_string()))
 }
 
 /// Hands on what is seen of a turn up to its end.

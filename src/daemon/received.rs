@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::channel::ReceivedFile;
+use crate::channel::terminal::plain_lines;
 
 /// The longest name of a file that is kept, in characters.
 const LONGEST_NAME: usize = 100;
@@ -55,9 +56,7 @@ fn file_name(sent: &str, place: usize, folder: &Path) -> String {
 }
 
 fn plain(name: &str) -> String {
-    let unsafe_to_show =
-        |c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c);
-    name.chars().filter(|c| !unsafe_to_show(*c)).take(LONGEST_NAME).collect()
+    plain_lines(name).replace(['\n', '\t'], "").chars().take(LONGEST_NAME).collect()
 }
 
 #[cfg(test)]

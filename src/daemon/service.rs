@@ -134,9 +134,15 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         );
     }
     let groups = groups.ok();
-    let [ntfy_token, discord_token, telegram_token] =
-        ["NTFY_TOKEN", "DISCORD_TOKEN", "TELEGRAM_TOKEN"].map(|name| secrets.get(name).cloned());
-    let wish = Wish { config: &config, home: &home, env: &env, secrets, own_binary, clock: clock.clone(), groups };
+    let wish = Wish {
+        config: &config,
+        home: &home,
+        env: &env,
+        secrets: secrets.clone(),
+        own_binary,
+        clock: clock.clone(),
+        groups,
+    };
     let Chosen { clients, status: client_status } = client::choose(wish).await;
 
     // The watch comes first: what happens from here on is told, what was before is read.
@@ -152,9 +158,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         path: &path,
         user_home: &user_home(&env),
         env: &env,
-        ntfy_token,
-        discord_token,
-        telegram_token,
+        secrets: &secrets,
     };
     let channels = channels::channels(&config, &home, &programs, events.is_none().then(|| app.clone()));
     let chats = OpenChats::default();

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Columns, kind, ms};
-use super::{Journal, JournalError, JournalReader, RunId};
+use super::{Journal, JournalError, RunId};
 use crate::agent::SessionId;
 use crate::definition::{DefinitionId, Kind};
 
@@ -24,7 +24,9 @@ pub enum ForkEnd {
 }
 
 impl ForkEnd {
-    fn as_str(self) -> &'static str {
+    /// As it is recorded.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Save => "save",
             Self::Report => "report",
@@ -32,7 +34,9 @@ impl ForkEnd {
         }
     }
 
-    fn of(word: &str) -> Option<Self> {
+    /// The end that is recorded so.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
         [Self::Save, Self::Report, Self::Exit].into_iter().find(|end| end.as_str() == word)
     }
 }
@@ -255,16 +259,6 @@ impl Journal {
                 Ok(changed > 0)
             })
             .await
-    }
-}
-
-impl JournalReader {
-    /// The forks that are open, the one in which the person said something last first.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub fn open_forks(&self) -> Result<Vec<ForkRecord>, JournalError> {
-        self.all(&format!("{FORKS} WHERE ended IS NULL ORDER BY heard DESC, id"), &[], read)
     }
 }
 

@@ -11,8 +11,6 @@ use super::{Journal, JournalError, JournalReader, Message};
 pub struct HeardBy {
     /// The channel's name.
     pub channel: String,
-    /// What its service calls the last message that was heard.
-    pub last: Option<String>,
     /// How often others than the owner have said or pressed something.
     pub strangers: u64,
 }
@@ -160,13 +158,9 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn heard_by(&self) -> Result<Vec<HeardBy>, JournalError> {
-        self.all("SELECT channel, last, strangers FROM hearing ORDER BY channel", &[], |row| {
+        self.all("SELECT channel, strangers FROM hearing ORDER BY channel", &[], |row| {
             let strangers: i64 = row.get("strangers")?;
-            Ok(HeardBy {
-                channel: row.get("channel")?,
-                last: row.get("last")?,
-                strangers: u64::try_from(strangers).unwrap_or(0),
-            })
+            Ok(HeardBy { channel: row.get("channel")?, strangers: u64::try_from(strangers).unwrap_or(0) })
         })
     }
 }

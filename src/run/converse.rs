@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use crate::definition::{Definition, DefinitionId, Draft, Kind, When, parse};
-use crate::journal::{NewSession, RunId, Started};
+use crate::definition::{Definition, DefinitionId, Draft, When, parse};
+use crate::journal::{NewSession, Resumable, RunId, Started};
 use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
@@ -79,17 +79,17 @@ impl Spawner {
 }
 
 impl Spawner {
-    /// A definition as a record has it.
-    pub(super) fn parsed(&self, kind: Kind, id: &DefinitionId, text: &str) -> Option<Definition> {
-        parse(kind, &Path::new("runs").join(format!("{id}.md")), text.as_bytes(), &self.defaults).definition
+    /// What a run's file said when it fired.
+    pub(super) fn fired(&self, run: &Resumable) -> Option<Definition> {
+        let file = Path::new("runs").join(format!("{}.md", run.id));
+        parse(run.kind, &file, run.definition.as_ref()?.as_bytes(), &self.defaults).definition
     }
 
     /// What a job has read must not reach what the job may not do: who goes on with its conversation has its rules.
     async fn restrict_as_job(&self, draft: &mut Draft, run: &RunId) -> Result<(), Refusal> {
         let gone = || Refusal::user(format!("the conversation of run {run} is not there any more"));
         let job = self.journal.conversation_of(run).await?.ok_or_else(gone)?;
-        let text = job.definition.ok_or_else(gone)?;
-        let parsed = self.parsed(job.kind, &job.id, &text).ok_or_else(gone)?;
+        let parsed = self.fired(&job).ok_or_else(gone)?;
         let of_job = Draft::from(&parsed);
         *draft = Draft {
             background: true,

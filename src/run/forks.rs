@@ -62,7 +62,7 @@ impl Forks {
         let token = agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()))?;
         let now = self.clock.now();
         let fork = ForkRecord {
-            id: DefinitionId::new(format!("fork-{}", &token[..8])),
+            id: DefinitionId::new(format!("{}{}", DefinitionId::FORK, &token[..8])),
             opened: now,
             topic: topic.map(|topic| topic.trim().to_owned()).filter(|topic| !topic.is_empty()),
             from_run,
@@ -89,8 +89,8 @@ impl Forks {
 
     /// What a run's file said when it fired.
     async fn definition_of(&self, run: &RunId) -> Result<Option<Definition>, Refusal> {
-        let Some(found) = self.journal.conversation_of(run).await? else { return Ok(None) };
-        Ok(found.definition.and_then(|text| self.spawner.parsed(found.kind, &found.id, &text)))
+        let found = self.journal.conversation_of(run).await?;
+        Ok(found.and_then(|found| self.spawner.fired(&found)))
     }
 
     /// Whether a message of ours was written in the main session itself, so that what its buttons say may be said there. What a
@@ -146,19 +146,11 @@ impl Forks {
     /// Whether a job's conversation can be gone on with: it was an agent's, of a job of the person's, and ended in the last week.
     async fn can_resume(&self, run: &RunId) -> Result<bool, Refusal> {
         let Some(found) = self.journal.conversation_of(run).await? else { return Ok(false) };
+        let is_background = self.spawner.fired(&found).is_some_and(|job| job.background().is_some());
         // One that is going is waited for.
         let is_recent = found.ended.is_none_or(|ended| self.clock.now() - ended < RESUMABLE);
         let is_there = found.ended.is_none() || found.transcript.is_some_and(|transcript| transcript.is_file());
-        let is_background = self.definition_of(run).await?.is_some_and(|job| job.background().is_some());
         Ok(is_recent && is_background && found.kind != Kind::Session && is_there)
-    }
-
-    /// A word of the person's in a fork.
-    ///
-    /// # Errors
-    /// When it cannot be recorded.
-    pub async fn heard(&self, fork: &ForkRecord) -> Result<(), Refusal> {
-        Ok(self.journal.heard_in_fork(&fork.id).await?)
     }
 
     /// The fork of this id; without one, the one in which the person said something last, by this channel if there is one.
@@ -310,31 +302,27 @@ fn idleness(fork: &ForkRecord, now: DateTime<Utc>) -> Idleness {
     }
 }
 
-/// The button's text and what it does, of each end that a fork can have.
+/// The buttons of the ends that a fork can have.
 fn ends(fork: &ForkRecord, reports: bool) -> Vec<Button> {
-    let ends: &[(&str, &str)] = &[("Save", "save"), ("Report", "report"), ("Exit", "exit")];
-    let possible = ends.iter().filter(|(_, end)| match *end {
-        "save" => fork.from_run.is_none(),
-        "report" => reports,
-        _ => true,
-    });
-    let button =
-        |(label, end): &(&str, &str)| Button { label: (*label).to_owned(), action: format!("fork:{end}:{}", fork.id) };
-    possible.map(button).collect()
+    let ends = [
+        ("Save", ForkEnd::Save, fork.from_run.is_none()),
+        ("Report", ForkEnd::Report, reports),
+        ("Exit", ForkEnd::Exit, true),
+    ];
+    let button = |(label, end, _): (&str, ForkEnd, bool)| Button {
+        label: label.to_owned(),
+        action: format!("fork:{}:{}", end.as_str(), fork.id),
+    };
+    ends.into_iter().filter(|(_, _, is_possible)| *is_possible).map(button).collect()
 }
 
 /// `fork:save:fork-1f0c9a2b`, and `fork:save-anyway:…`.
 #[must_use]
 pub fn fork_action(action: &str) -> Option<(ForkAction, DefinitionId)> {
     let (end, id) = action.strip_prefix("fork:")?.split_once(':')?;
-    let how = match end {
-        "save" => ForkAction { how: ForkEnd::Save, anyway: false },
-        "save-anyway" => ForkAction { how: ForkEnd::Save, anyway: true },
-        "report" => ForkAction { how: ForkEnd::Report, anyway: false },
-        "exit" => ForkAction { how: ForkEnd::Exit, anyway: false },
-        _ => return None,
-    };
-    Some((how, DefinitionId::new(id)))
+    let anyway = end == "save-anyway";
+    let how = if anyway { ForkEnd::Save } else { ForkEnd::of(end)? };
+    Some((ForkAction { how, anyway }, DefinitionId::new(id)))
 }
 
 /// What a button of a fork does.

@@ -8,6 +8,7 @@ pub mod dry_run;
 mod events;
 pub mod folder;
 pub mod follow_up;
+mod fork_turns;
 pub mod forks;
 mod host;
 pub mod kernel_support;

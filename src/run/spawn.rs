@@ -120,7 +120,8 @@ impl Spawner {
             agents.for_background(name).map_err(|error| Refusal::user(format!("{error} ({})", error.hint())))?;
         }
         let id = DefinitionId::new(format!(
-            "spawn-{}",
+            "{}{}",
+            DefinitionId::SPAWN,
             &agent_sandbox::token::random().map_err(|error| Refusal::user(error.to_string()))?[..8]
         ));
         let mut draft = draft_of(prompt, agent, caller.map(|(_, limit)| limit), self.clock.now())?;

@@ -15,6 +15,7 @@ use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 use super::incoming::{self, Message};
 use super::rest::Failure;
 use super::{Inner, Known, attachments};
+use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Ear, Heard, Response, Said};
 
 /// The reaction to a message that is being answered, and how it is written in an address.
@@ -23,9 +24,6 @@ const EYES_IN_PATH: &str = "%F0%9F%91%80";
 
 /// What is logged of something that cannot be read.
 pub(super) const NOT_UNDERSTOOD: &str = "something that Discord said was not understood, and is left out";
-
-/// What a stranger is told.
-pub(super) const TO_STRANGERS: &str = "This bot talks with its owner alone.";
 
 /// How many messages are fetched at once: Discord's limit.
 const PAGE: usize = 100;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use twilight_http::request::Method;
 
-use super::heard::TO_STRANGERS;
 use super::incoming::Interaction;
 use super::rest::Failure;
 use super::{Inner, Known, body};
+use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Ear, Heard, Response};
 
 /// Kinds of what comes in.

@@ -25,7 +25,7 @@ use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, MessageMarker, UserMarker};
 
-use super::{Channel, Ear, NotSent, Outgoing};
+use super::{Channel, Ear, NotSent, Outgoing, last_part, name_of_parts};
 use crate::config::DiscordChannel;
 use rest::{Failure, Rest, UNKNOWN_MESSAGE, for_good};
 use turn::Turns;
@@ -86,7 +86,7 @@ impl Channel for Discord {
             return Err(NotSent { why, again: false });
         }
         let ids = self.inner.deliver(message).await?;
-        Ok(Some(ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")))
+        Ok(Some(name_of_parts(&ids)))
     }
 
     async fn listen(&self, ear: Ear) {
@@ -109,7 +109,7 @@ impl Channel for Discord {
 
     async fn settle(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
         // The id of a message of another channel's.
-        let Some(id) = external.rsplit(' ').next().and_then(|last| last.parse().ok()) else { return Ok(()) };
+        let Some(id) = last_part(external) else { return Ok(()) };
         let known = self.inner.known().await?;
         Ok(self.inner.settle(known.dm, id, outcome).await?)
     }

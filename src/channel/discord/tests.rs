@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Heard, Hearing, OutgoingButton, Progress, Response, Said};
 use crate::definition::DefinitionId;
 use crate::journal::{Rich, Urgency};
@@ -460,8 +461,7 @@ async fn strangers_are_told_once_and_never_heard() {
     desk.channel.send(&with_button(5)).await.unwrap();
     let ours = desk.discord.messages()[0]["id"].as_str().unwrap().to_owned();
     let first = desk.discord.write(STRANGER, json!({ "content": "let me in" }));
-    desk.until("the stranger is told", || desk.discord.texts().contains(&heard::TO_STRANGERS.to_owned()).then_some(()))
-        .await;
+    desk.until("the stranger is told", || desk.discord.texts().contains(&TO_STRANGERS.to_owned()).then_some(())).await;
     desk.discord.write(STRANGER, json!({ "content": "please" }));
     let pressed = desk.discord.press(STRANGER, &ours, "5:0");
     let count = || desk.service.strangers.lock().unwrap().clone();

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::progress::{Seen, Style};
-use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress};
+use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, last_part, name_of_parts};
 use crate::config::TelegramChannel;
 use crate::definition::DefinitionId;
 use api::{Api, Failure};
@@ -69,7 +69,7 @@ impl Channel for Telegram {
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
         let (api, chat) = self.inner.chat()?;
         let parts = super::split::split(&message.text, LONGEST);
-        let mut sent: Vec<String> = Vec::new();
+        let mut sent: Vec<i64> = Vec::new();
         let shown = message.job.as_ref().and_then(|job| self.inner.lock().remove(job));
         for (place, part) in parts.iter().enumerate() {
             let is_last = place + 1 == parts.len();
@@ -85,9 +85,9 @@ impl Channel for Telegram {
                 Some(id) => id,
                 None => create(api, part, body).await?,
             };
-            sent.push(id.to_string());
+            sent.push(id);
         }
-        Ok((!sent.is_empty()).then(|| sent.join(" ")))
+        Ok((!sent.is_empty()).then(|| name_of_parts(&sent)))
     }
 
     async fn listen(&self, ear: Ear) {
@@ -99,7 +99,7 @@ impl Channel for Telegram {
 
     async fn settle(&self, external: &str, message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
         // The id of a message of another channel's.
-        let Some(id) = external.rsplit(' ').next().and_then(|last| last.parse::<i64>().ok()) else { return Ok(()) };
+        let Some(id) = last_part::<i64>(external) else { return Ok(()) };
         let (api, chat) = self.inner.chat()?;
         settle(api, chat, id, &message.text, outcome).await.map_err(NotSent::from)
     }
@@ -183,10 +183,14 @@ impl Inner {
     }
 }
 
-/// Sends a new message: as HTML, and as it is written where Telegram does not read that.
-async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> {
+fn format_as_html(body: &mut Value, text: &str) {
     body["text"] = html(text).into();
     body["parse_mode"] = "HTML".into();
+}
+
+/// Sends a new message: as HTML, and as it is written where Telegram does not read that.
+async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> {
+    format_as_html(&mut body, text);
     let sent = match api.call("sendMessage", body.clone()).await {
         Err(Failure { code: Some(400), .. }) => {
             body["text"] = text.into();
@@ -205,8 +209,7 @@ async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> 
 /// Makes a message that shows a turn the answer. `None`: it cannot be, and a new one is to be sent.
 async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Option<i64> {
     body["message_id"] = message.into();
-    body["text"] = html(text).into();
-    body["parse_mode"] = "HTML".into();
+    format_as_html(&mut body, text);
     match api.call("editMessageText", body).await {
         Ok(_) => Some(message),
         Err(failure) => {

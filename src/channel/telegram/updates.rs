@@ -10,10 +10,8 @@ use tokio::task::JoinSet;
 use super::api::{Api, Failure, LARGEST_FILE};
 use super::{Inner, escaped, settle, unimportant};
 use crate::channel::commands::COMMANDS;
+use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
-
-/// What a stranger is told.
-const TO_STRANGERS: &str = "This bot talks with its owner alone.";
 
 /// How long the service holds a poll that brings nothing.
 const POLL: Duration = Duration::from_secs(50);

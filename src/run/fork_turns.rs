@@ -1,0 +1,95 @@
+//! Turns of forks that the person talks in: what each goes on from, and the report that ends one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::forks::WRITE_REPORT;
+use super::runner::Runner;
+use crate::agent::{AttemptEnd, AttemptReport};
+use crate::bot::main_session::copy_transcript;
+use crate::definition::DefinitionId;
+use crate::journal::{ForkEnd, ForkRecord, RunId};
+use crate::refusal::Refusal;
+use crate::schedule::Job;
+
+impl Runner {
+    /// The fork that a turn belongs to; `None`: the main session, or it is no turn.
+    pub(super) async fn fork_of(&self, id: &DefinitionId) -> Result<Option<ForkRecord>, Refusal> {
+        if !id.is_turn() {
+            return Ok(None);
+        }
+        match self.journal.session(id).await?.and_then(|session| session.fork) {
+            Some(fork) => Ok(self.journal.fork(&fork).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// A copy of what a fork's next turn goes on from: its last turn, or what it was opened on.
+    pub(super) async fn copy_of_fork(&self, fork: &ForkRecord, run_dir: &Path) -> Result<Option<PathBuf>, Refusal> {
+        let last = match (self.journal.last_of_fork(&fork.id).await?, &fork.from_run) {
+            (None, Some(run)) => {
+                self.until_over(run).await;
+                self.journal.conversation_of(run).await?
+            }
+            (last, _) => last,
+        };
+        match last.and_then(|last| last.transcript) {
+            Some(transcript) => copy_transcript(&transcript, run_dir).map_err(not_copied),
+            None if fork.from_run.is_some() => Ok(None),
+            None => self.bot.main.snapshot(run_dir).map_err(not_copied),
+        }
+    }
+
+    /// Waits for the end of a run that may be going.
+    async fn until_over(&self, run: &RunId) {
+        let mut activity = self.schedule.activity();
+        loop {
+            activity.mark_unchanged();
+            let is_going = self.schedule.snapshot(0).await.active.iter().any(|active| active.run == *run);
+            if !is_going || activity.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Where the turn was to write a fork's report: hands it to the main session, and the fork is over.
+    pub(super) async fn reported(
+        &self,
+        fork: &ForkRecord,
+        job: &Job,
+        mut report: AttemptReport,
+    ) -> Result<AttemptReport, Refusal> {
+        if job.definition.body.trim() != WRITE_REPORT {
+            return Ok(report);
+        }
+        match report.answer.as_ref().filter(|_| report.end == AttemptEnd::Completed) {
+            Some(answer) => {
+                let topic = fork.topic.as_deref().unwrap_or("without a topic");
+                self.journal.report(&job.run, format!("[report of a fork: {topic}] {answer}")).await?;
+                self.journal.end_fork(&fork.id, ForkEnd::Report, true).await?;
+                report
+                    .messages
+                    .push("The fork has ended. The main session is told this report at its next turn.".into());
+            }
+            // The service is ending, or the person wants to go on.
+            None if report.end == AttemptEnd::Cancelled => self.journal.keep_fork(&fork.id).await?,
+            None => {
+                self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
+                report
+                    .messages
+                    .push("The report of the fork could not be written. The fork has ended, and was dropped.".into());
+            }
+        }
+        Ok(report)
+    }
+}
+
+pub(super) fn not_copied(error: io::Error) -> Refusal {
+    Refusal::environment(format!("the conversation could not be copied: {error}"))
+}
+
+pub(super) fn conversation_is_gone(fork: &ForkRecord) -> Refusal {
+    let from = fork.from_run.as_ref().map(|run| format!(" of run {run}")).unwrap_or_default();
+    Refusal::user(format!("the conversation{from} is not there any more"))
+        .hint("say it to the bot itself, not as an answer to that message")
+}
