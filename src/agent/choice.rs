@@ -4,13 +4,22 @@ use std::sync::Arc;
 
 use super::client::AgentClient;
 
+/// There is no agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAgent {
+    /// A sentence without its full stop: why, and what to do.
+    pub why: String,
+    /// Whether all that it lacks is a login.
+    pub lacks_login: bool,
+}
+
 /// The clients of a service.
 pub trait Clients: Send + Sync {
     /// The client for a turn that begins now. `needs_agent`: only an agent may do it.
     ///
     /// # Errors
-    /// A sentence without its full stop: why there is no agent, and what to do.
-    fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, String>;
+    /// [`NoAgent`].
+    fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent>;
     /// A run is about to be asked for: what takes time and depends on none may be made ready.
     fn get_ready(&self);
 }
@@ -20,7 +29,7 @@ pub trait Clients: Send + Sync {
 pub struct Always(pub Arc<dyn AgentClient>);
 
 impl Clients for Always {
-    fn choose(&self, _needs_agent: bool) -> Result<Arc<dyn AgentClient>, String> {
+    fn choose(&self, _needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent> {
         Ok(Arc::clone(&self.0))
     }
 

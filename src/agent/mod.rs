@@ -15,7 +15,7 @@ pub mod sockets;
 mod tools;
 
 pub use self::notify::{NOTIFY, Notify};
-pub use choice::{Always, Clients};
+pub use choice::{Always, Clients, NoAgent};
 pub use claude::Claude;
 pub use client::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, RunHost, Sandbox, SessionId,

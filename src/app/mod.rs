@@ -76,7 +76,7 @@ pub use policy::{Explanation, JobPolicy};
 pub use questions::{Answered, Change};
 pub use runs::RunDetails;
 pub use service::{
-    ClientStatus, Events, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus, another_answer,
+    ClientStatus, Events, LoginState, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus, another_answer,
 };
 pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};

@@ -62,6 +62,11 @@ pub enum ServiceCommand {
         /// Where the person answers.
         channel: String,
     },
+    /// Log the agent in: a link for the person, then the code that they bring back.
+    Login {
+        /// The code; `None`: begin.
+        code: Option<String>,
+    },
     /// Start nothing more.
     Pause,
     /// Start jobs again: all, or a routine that was paused after failures.
@@ -141,6 +146,8 @@ pub enum ServiceReply {
     BegunAnew,
     /// [`ServiceCommand::Answer`].
     Answered(Box<Question>),
+    /// [`ServiceCommand::Login`].
+    Login(LoginState),
     /// [`ServiceCommand::Pause`].
     Paused,
     /// [`ServiceCommand::Resume`].
@@ -160,6 +167,21 @@ pub enum ServiceReply {
     },
     /// [`ServiceCommand::SetBudget`].
     BudgetSet(PingBudget),
+}
+
+/// How far the person has come with logging the agent in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoginState {
+    /// They open a link, and bring back the code that it shows.
+    Waits {
+        /// The link.
+        link: String,
+        /// How many minutes it is good for.
+        minutes: u64,
+    },
+    /// The agent is logged in.
+    Done,
 }
 
 /// What only the running service knows of itself.

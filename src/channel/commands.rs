@@ -91,6 +91,12 @@ pub const COMMANDS: &[ChatCommand] = &[
     command("costs", "What runs have cost", None, Does::Lines(&[&["costs"]])),
     command("budget", "How many messages background jobs may still send", None, Does::Lines(&[&["budget"]])),
     command("questions", "What jobs ask you, and what they asked", None, Does::Lines(&[&["questions"]])),
+    command(
+        "login",
+        "Log the agent in",
+        Some(Argument { name: "code", about: "The code that the link has shown you", required: false }),
+        Does::Lines(&[&["login"]]),
+    ),
     command("interrupt", "End the answer that is going", None, Does::Interrupt),
     command("clear", "Begin a new conversation", None, Does::Clear),
     command(

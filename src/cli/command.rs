@@ -109,6 +109,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Channels { command: Some(args::Channels::Test { name }) }) => {
             Command::Service(ServiceCommand::TestChannel { name })
         }
+        Some(args::Command::Login { code }) => Command::Service(ServiceCommand::Login { code }),
         Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
         Some(args::Command::Questions { command: None }) => Command::Questions,
         Some(args::Command::Questions { command: Some(args::Questions::Answer { number, answer, sentence }) }) => {

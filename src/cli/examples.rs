@@ -173,6 +173,7 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         ["ollim-bot questions answer 3 allow", "ollim-bot questions answer 3 deny 'Wait until the build is green'"],
         "",
     ),
+    ("login", ["ollim-bot login", "ollim-bot login 'a-code#its-end'"], ""),
     ("budget", ["ollim-bot budget", "ollim-bot budget --set 5"], ""),
     ("config", ["ollim-bot config", "ollim-bot config --json"], ""),
     ("routine", ["ollim-bot routine list", "ollim-bot routine show morning-mail"], ""),

@@ -54,6 +54,7 @@ What happens
   chat              ollim-bot chat                             (talk with the bot)
   questions answer  ollim-bot questions answer 3 allow         (questions: what jobs ask you)
   channels test     ollim-bot channels test phone              (channels: how each is doing)
+  login             ollim-bot login                            (login CODE: the second step)
   budget            ollim-bot budget                           (--set 5: fill it up)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)
   fire              ollim-bot fire morning-mail --wait         (--dry-run: nothing is run)
@@ -74,9 +75,8 @@ The service
   completions       ollim-bot completions bash
   help              ollim-bot help reminder add                (all flags of a command)
 
-Times: 20m, 1h30m, 'tomorrow 9am', 'friday 18:30', 'end of month', '2026-12-31 09:00';
-of routines: 'weekdays at 8:30', 'monthly on the 1st at 9', '30 8 * * 1-5'. A day alone is 9:00.
-Commands that show something take --json. Exit codes: 0 done, 1 yours to fix, 2 ours.
+Times: 20m, 'tomorrow 9am', 'friday 18:30', '2026-12-31 09:00', 'friday' (9:00); of routines:
+'weekdays at 8:30', 'monthly on the 1st at 9'. --json: as JSON. Exit: 0 done, 1 yours to fix, 2 ours
 ";
 
 /// `help`, or `help COMMAND…`.

@@ -9,7 +9,7 @@ use agent_sandbox::cgroup::Delegated;
 
 use crate::agent::claude::login::LoginSources;
 use crate::agent::claude::{self, Limits, Ready, versions};
-use crate::agent::{AgentClient, Always, Claude, Clients, NOTIFY, Notify};
+use crate::agent::{AgentClient, Always, Claude, Clients, NOTIFY, NoAgent, Notify};
 use crate::app::ClientStatus;
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
@@ -40,7 +40,12 @@ pub struct Chosen {
     pub clients: Arc<dyn Clients>,
     /// For `status` and the log, as it is now.
     pub status: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
+    /// The client that a person can log in.
+    pub to_log_in: ToLogIn,
 }
+
+/// Finds the client that a person can log in. `Err`: a sentence on why there is none.
+pub type ToLogIn = Arc<dyn Fn() -> Result<Claude, String> + Send + Sync>;
 
 /// `claude` where it is found and logged in when a run begins, else `notify` for what needs no agent. A service must not
 /// hand over other jobs because its login is lost.
@@ -54,8 +59,8 @@ struct Auto {
 }
 
 impl Auto {
-    /// The agent, and where its login comes from.
-    fn agent(&self) -> Result<(Claude, String), String> {
+    /// The client, logged in or not.
+    fn found(&self) -> Result<Claude, String> {
         let command = &self.command;
         let found = claude::find(command, &self.path).ok_or_else(|| {
             format!(
@@ -63,12 +68,19 @@ impl Auto {
                  @anthropic-ai/claude-code`), or say where it is with `claude_command` and start the service again"
             )
         })?;
-        let claude = Claude { command: found, ..self.claude.clone() };
+        Ok(Claude { command: found, ..self.claude.clone() })
+    }
+
+    /// The agent, and where its login comes from.
+    fn agent(&self) -> Result<(Claude, String), NoAgent> {
+        let claude = self.found().map_err(|why| NoAgent { why, lacks_login: false })?;
         let login = claude.find_login().ok_or_else(|| {
-            format!(
-                "`{command}` is not logged in; log in with `{command}`, or run `{command} setup-token`, put \
-                 CLAUDE_CODE_OAUTH_TOKEN=… into .env of the data folder and start the service again"
-            )
+            let why = format!(
+                "`{}` is not logged in; log in with `ollim-bot login`, by `/login` on a channel, or put \
+                 CLAUDE_CODE_OAUTH_TOKEN=… into .env of the data folder and start the service again",
+                self.command
+            );
+            NoAgent { why, lacks_login: true }
         })?;
         Ok((claude, login.source))
     }
@@ -76,7 +88,7 @@ impl Auto {
     fn status(&self) -> ClientStatus {
         match self.agent() {
             Ok((_, source)) => of_claude(self.version.clone(), format!("found, login from {source}")),
-            Err(missing) => {
+            Err(NoAgent { why: missing, .. }) => {
                 let why = missing.split(';').next().unwrap_or_default().to_owned();
                 ClientStatus { name: NOTIFY.into(), why, missing: Some(missing), ..ClientStatus::default() }
             }
@@ -85,7 +97,7 @@ impl Auto {
 }
 
 impl Clients for Auto {
-    fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, String> {
+    fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent> {
         match self.agent() {
             Ok((claude, _)) => Ok(Arc::new(claude)),
             Err(missing) if needs_agent => Err(missing),
@@ -107,7 +119,11 @@ pub async fn choose(wish: Wish<'_>) -> Chosen {
     let path = OsString::from(wish.env.get("PATH").map(String::as_str).unwrap_or_default());
     if choice == ClientChoice::Notify {
         let status = ClientStatus { name: NOTIFY.into(), why: "configured".into(), ..ClientStatus::default() };
-        return Chosen { clients: Arc::new(Always(Arc::new(Notify))), status: Arc::new(move || status.clone()) };
+        return Chosen {
+            clients: Arc::new(Always(Arc::new(Notify))),
+            status: Arc::new(move || status.clone()),
+            to_log_in: Arc::new(|| Err("`agent_client: notify` needs no login".into())),
+        };
     }
     let found = claude::find(&command, &path).unwrap_or_else(|| PathBuf::from(&command));
     let claude = claude_at(found, wish);
@@ -116,11 +132,20 @@ pub async fn choose(wish: Wish<'_>) -> Chosen {
         if auto.agent().is_ok() {
             auto.version = version(&auto.claude).await;
         }
-        let shown = auto.clone();
-        return Chosen { clients: Arc::new(auto), status: Arc::new(move || shown.status()) };
+        let (shown, client) = (auto.clone(), auto.clone());
+        return Chosen {
+            clients: Arc::new(auto),
+            status: Arc::new(move || shown.status()),
+            to_log_in: Arc::new(move || client.found()),
+        };
     }
     let status = of_claude(version(&claude).await, "configured".to_owned());
-    Chosen { clients: Arc::new(Always(Arc::new(claude))), status: Arc::new(move || status.clone()) }
+    let client = claude.clone();
+    Chosen {
+        clients: Arc::new(Always(Arc::new(claude))),
+        status: Arc::new(move || status.clone()),
+        to_log_in: Arc::new(move || Ok(client.clone())),
+    }
 }
 
 /// What the client says of its version. What is to be said of that is logged.

@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 
 use super::control::Handler;
 use super::settings::AppInForce;
+use super::sign_in::SignIns;
 use super::wire::Reply;
 use crate::agent::NOTIFY;
 use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
@@ -64,6 +65,8 @@ pub struct Handlers {
     pub live: LiveTurns,
     /// Who sits at a terminal and talks.
     pub chats: OpenChats,
+    /// Logs the agent in.
+    pub sign_ins: SignIns,
     /// What happens.
     pub journal: Journal,
     /// See [`ExecuteLine`].
@@ -171,6 +174,7 @@ impl Handler for Handlers {
                 let question = self.questions.answer(question, answer, sentence, &channel).await?;
                 Ok(ServiceReply::Answered(Box::new(question)))
             }
+            ServiceCommand::Login { code } => self.sign_ins.login(code).await.map(ServiceReply::Login),
             ServiceCommand::Pause => {
                 self.schedule.pause().await.map_err(|error| refused(&error))?;
                 Ok(ServiceReply::Paused)

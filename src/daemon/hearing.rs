@@ -81,6 +81,9 @@ impl Hearing for ServiceHearing {
 
 impl ServiceHearing {
     async fn said(&self, channel: &str, said: Said) -> Result<Response, Refusal> {
+        if self.handlers.sign_ins.awaits(&said.text).await {
+            return self.login(Some(said.text)).await.map(Response::Text);
+        }
         // A fork is opened for a word that is answered only.
         self.handlers.require_agent()?;
         if said.text.trim().is_empty() && said.files.is_empty() {
@@ -151,6 +154,7 @@ impl ServiceHearing {
                     .await?
                     .map(Response::Done);
             }
+            ("login", _) => return self.login(None).await.map(Response::Text),
             ("fork", _) => {
                 let (action, fork) = fork_action(&action).ok_or_else(gone)?;
                 self.end_fork(Some(&fork), action.how, action.anyway, channel).await?
@@ -286,6 +290,13 @@ impl ServiceHearing {
                 tracing::warn!(channel = %name, "the buttons of a message could not be taken away");
             }
         }
+    }
+
+    /// The link, or what came of the code.
+    async fn login(&self, code: Option<String>) -> Result<String, Refusal> {
+        let mut words = vec!["login".to_owned()];
+        words.extend(code.map(|code| code.trim().to_owned()));
+        self.words(&words.iter().map(String::as_str).collect::<Vec<_>>()).await
     }
 
     /// What a command line says.

@@ -20,5 +20,6 @@ mod received;
 mod runtime_files;
 pub mod service;
 pub mod settings;
+mod sign_in;
 mod supervisor;
 pub mod wire;

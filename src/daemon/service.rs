@@ -23,6 +23,7 @@ use super::maintenance::Maintenance;
 use super::problems::Problems;
 use super::runtime_files;
 use super::settings::{AppInForce, Current, InForce, Settings};
+use super::sign_in::SignIns;
 use super::supervisor::Supervisor;
 use crate::agents;
 use crate::app::{App, Sandbox, ServiceStatus};
@@ -143,7 +144,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         clock: clock.clone(),
         groups,
     };
-    let Chosen { clients, status: client_status } = client::choose(wish).await;
+    let Chosen { clients, status: client_status, to_log_in } = client::choose(wish).await;
 
     // The watch comes first: what happens from here on is told, what was before is read.
     let own_agents = env.get("HOME").map(|person| agents::user_folder(Path::new(person)));
@@ -265,6 +266,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         chats,
         forks: forks.clone(),
         live,
+        sign_ins: SignIns::new(to_log_in, schedule.clone()),
         journal: journal.clone(),
         client: client_status,
         execute,

@@ -32,8 +32,8 @@ use super::system_prompt::{Makes, SystemPrompt};
 use super::tokens::{Grant, RunAuthority, Tokens};
 use super::tools::{self, DeliveryState};
 use crate::agent::{
-    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, Notify, Request,
-    Sandbox, SessionMode, UsedClient,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, NoAgent, Notify,
+    Request, Sandbox, SessionMode, UsedClient,
 };
 use crate::bot::{Bot, budget, live::Sight, main_session};
 use crate::clock::Clock;
@@ -142,7 +142,7 @@ impl Launcher for Runner {
     async fn agent_for(&self, definition: &Definition) -> AgentNeed {
         match self.client_for(definition).await {
             Ok(_) => AgentNeed::Met,
-            Err(why) => AgentNeed::Missing(why),
+            Err(missing) => AgentNeed::Missing(missing),
         }
     }
 
@@ -162,7 +162,7 @@ impl Launcher for Runner {
                 attempt.unwrap_or_else(|refusal| failed(FailureClass::Internal, refusal.to_string()))
             }
             // It was there a moment ago.
-            Err(why) => failed(FailureClass::SpawnFailed, why),
+            Err(missing) => failed(FailureClass::SpawnFailed, missing.why),
         };
         self.bot.live.tell(&job.definition.id, Sight::Ended);
         if let (Some(heart), Some(beat)) = (heart, last_beat(&report.end, &job)) {
@@ -188,7 +188,7 @@ impl Runner {
     ///
     /// # Errors
     /// Why there is none that can do it.
-    async fn client_for(&self, definition: &Definition) -> Result<Arc<dyn AgentClient>, String> {
+    async fn client_for(&self, definition: &Definition) -> Result<Arc<dyn AgentClient>, NoAgent> {
         if definition.is_delivered_as_written() {
             return Ok(Arc::new(Notify));
         }
@@ -201,7 +201,8 @@ impl Runner {
             _ => None,
         };
         let ids = std::iter::once(definition.id.clone()).chain(chain).chain(definition.created_by.clone()).collect();
-        let ran = self.journal.ran_by_other_than(NOTIFY, ids).await.map_err(|error| error.to_string())?;
+        let unread = |why: String| NoAgent { why, lacks_login: false };
+        let ran = self.journal.ran_by_other_than(NOTIFY, ids).await.map_err(|error| unread(error.to_string()))?;
         if ran || needs_agent(definition).is_some() { Err(missing) } else { self.clients.choose(false) }
     }
 

@@ -85,6 +85,7 @@ pub(super) enum Command {
     Pause(Decided<()>),
     Resume(Decided<()>),
     ResumeRoutine(DefinitionId, Decided<bool>),
+    LoggedIn,
     Limit(usize),
     AlertAfter(u32),
     Snapshot(usize, oneshot::Sender<Snapshot>),
@@ -248,6 +249,11 @@ impl Schedule {
     /// [`DecisionError`].
     pub async fn resume(&self) -> Result<(), DecisionError> {
         self.ask(Command::Resume).await.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
+    }
+
+    /// The person has logged the client in: jobs that wait for a login or for an agent try at once.
+    pub fn logged_in(&self) {
+        self.send(Command::LoggedIn);
     }
 
     /// Ends a routine's automatic pause, and returns when that is on the disk. `false`: it was not paused.

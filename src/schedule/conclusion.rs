@@ -34,6 +34,9 @@ pub(super) struct Attempted<'a> {
     pub(super) chance: f64,
 }
 
+/// What stands below the news that there is no login.
+pub(super) const LOGIN_BUTTONS: &[(&str, &str)] = &[("Log in", "login")];
+
 /// How long until a job that found no login tries again; the dispatcher lets no other one try meanwhile.
 pub(super) const LOGIN_PROBE: Duration = Duration::from_secs(300);
 

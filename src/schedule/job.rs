@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent};
 use crate::definition::Definition;
 use crate::journal::{Occurrence, RunId};
 
@@ -37,8 +37,8 @@ pub struct Job {
 pub enum AgentNeed {
     /// It has, or can do without.
     Met,
-    /// There is no agent now: why, and what to do, as a sentence without its full stop.
-    Missing(String),
+    /// There is no agent now.
+    Missing(NoAgent),
 }
 
 /// Makes attempts. It marks each first effect in the journal before it allows it, and returns when everything that

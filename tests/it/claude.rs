@@ -247,7 +247,7 @@ async fn without_a_login_nothing_is_started() {
     let report = desk.run(desk.request(&host, "do it", &[])).await;
     let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
     assert_eq!(failure.class, FailureClass::NotLoggedIn);
-    assert!(failure.message.contains("hint: run `claude setup-token`"), "{failure:?}");
+    assert!(failure.message.contains("hint: log in with `ollim-bot login`"), "{failure:?}");
     assert!(host.started.lock().unwrap().is_empty());
 }
 

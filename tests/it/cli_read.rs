@@ -567,7 +567,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 59] = [
+const COMMANDS: [(&str, Option<&str>); 60] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -594,6 +594,7 @@ const COMMANDS: [(&str, Option<&str>); 59] = [
     ("import ollim-bot", None),
     ("inbox", Some("inbox")),
     ("init", None),
+    ("login", None),
     ("logs", None),
     ("next", Some("next")),
     ("pause", None),

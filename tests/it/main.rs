@@ -46,6 +46,7 @@ mod impersonation;
 mod import;
 mod isolation;
 mod journal_versions;
+mod login;
 mod lost_login;
 mod main_session;
 mod many;

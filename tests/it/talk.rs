@@ -1,90 +1,11 @@
 //! Talking with the bot by a channel, through the bridge that `command` with `keep: true` is: messages, replies, buttons,
 //! commands and forks, on the real client.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-
 use serde_json::{Value, json};
 
-use crate::support::bot::{Service, TestBot, now, reminder};
-use crate::support::client::{self, executable};
+use crate::support::bot::{now, reminder};
 use crate::support::messages_api::{MessagesApi, Reply, Request};
-use crate::support::wait;
-
-/// Hands the test's lines to the service, and delivers whatever it is given, as `m-NUMBER`.
-const BRIDGE: &str = r#"#!/usr/bin/env python3
-import json, os, sys, threading, time
-def say():
-    seen = int(open("seen").read()) if os.path.exists("seen") else 0
-    while True:
-        try:
-            lines = open("in").read().splitlines(keepends=True)
-        except FileNotFoundError:
-            lines = []
-        whole = [line for line in lines if line.endswith("\n")]
-        for line in whole[seen:]:
-            print(line, end="", flush=True)
-        seen = len(whole)
-        open("seen", "w").write(str(seen))
-        time.sleep(0.05)
-threading.Thread(target=say, daemon=True).start()
-for line in sys.stdin:
-    message = json.loads(line)
-    open("got", "a").write(line)
-    if "number" in message:
-        print(json.dumps({"delivered": message["number"], "message": "m-%d" % message["number"]}), flush=True)
-"#;
-
-/// A person on the phone, with the number 7.
-struct Phone<'a> {
-    bot: &'a TestBot,
-    service: &'a Service<'a>,
-}
-
-fn bot(api: &MessagesApi) -> TestBot {
-    let bot = TestBot::with_client(&client::real(), api.url());
-    executable(&bot.path("bin/bridge"), BRIDGE);
-    bot.write(
-        "config.yaml",
-        "channels:\n  phone: { kind: command, command: [bridge], keep: true, owner: 7 }\ndefault_channel: phone\n",
-    );
-    bot
-}
-
-impl Phone<'_> {
-    fn write(&self, line: &Value) {
-        let path = self.bot.path("state/channels/phone/in");
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-        file.write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-
-    fn say(&self, text: &str) {
-        self.write(&json!({ "said": text, "by": 7 }));
-    }
-
-    /// Everything that the bridge was given.
-    fn got(&self) -> Vec<Value> {
-        let text = self.bot.read("state/channels/phone/got").unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// The first message or notice that holds `text`.
-    #[track_caller]
-    fn hears(&self, text: &str) -> Value {
-        let holds =
-            |one: &Value| one["text"].as_str().or(one["notice"].as_str()).is_some_and(|said| said.contains(text));
-        let shown = || format!("{:#?}\n{}", self.got(), self.service.said());
-        wait::until(&format!("the phone hears {text:?}"), || self.got().into_iter().find(holds), shown)
-    }
-
-    #[track_caller]
-    fn presses(&self, message: &Value, label: &str) {
-        let buttons = message["buttons"].as_array().unwrap();
-        let button = buttons.iter().find(|button| button["label"] == label).unwrap_or_else(|| panic!("{message:#}"));
-        self.write(&json!({ "pressed": button["id"], "by": 7 }));
-    }
-}
+use crate::support::phone::{Phone, bot_with_phone};
 
 /// What the model was told in all messages of a request.
 fn told(request: &Request) -> String {
@@ -94,7 +15,7 @@ fn told(request: &Request) -> String {
 #[test]
 fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
-    let bot = bot(&api);
+    let bot = bot_with_phone(&api);
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.write(&json!({ "said": "Who is it?", "by": 8, "id": "a0" }));
@@ -137,7 +58,7 @@ fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
         3 => Reply::say("I may not do that."),
         _ => Reply::say("Until then."),
     });
-    let bot = bot(&api);
+    let bot = bot_with_phone(&api);
     bot.write(
         "reminders/dinner.md",
         &reminder(
@@ -181,7 +102,7 @@ fn a_fork_is_saved_reported_or_dropped() {
     let api = MessagesApi::answering(|request| {
         Reply::say(&format!("({})", request.last_text().lines().last().unwrap_or_default()))
     });
-    let bot = bot(&api);
+    let bot = bot_with_phone(&api);
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.say("my name is Ada");
@@ -243,7 +164,7 @@ fn an_agents_button_is_a_turn_once() {
         1 => Reply::say("Asked."),
         _ => Reply::say("Green it is."),
     });
-    let bot = bot(&api);
+    let bot = bot_with_phone(&api);
     let fields = "background: true\nisolated: true\nallowed_tools: [mcp__discord__discord_embed]\n";
     bot.write("reminders/bins.md", &reminder(now(), fields, "Ask me about the bins."));
     let service = bot.start();
@@ -272,7 +193,7 @@ fn a_question_is_answered_on_the_phone() {
         1 => Reply::bash("mkdir other"),
         _ => Reply::say("Done."),
     });
-    let bot = bot(&api);
+    let bot = bot_with_phone(&api);
     let fields = "background: true\nisolated: true\nallowed_tools: ['Bash(ls *)']\nask_tools: ['Bash(touch *)', 'Bash(mkdir *)']\n\
                   ask: { deadline: 5m }\n";
     bot.write("reminders/file.md", &reminder(now(), fields, "Make it."));

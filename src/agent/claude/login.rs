@@ -1,14 +1,18 @@
 //! Where a client's login comes from. It is looked for anew for each run: a person may log in while the service runs.
 //!
-//! In order: an API key, a long-lived token, the person's own login of the client. The last one is only read, never
-//! refreshed: its access token ends within hours and is renewed whenever the person uses the client.
+//! In order: an API key, a long-lived token, the person's own login of the client. The last one is only read: its access token
+//! ends within hours, and the client renews it ([`sign_in`](super::sign_in)).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
+
+/// A login that ends so soon is renewed first. The client does that less than five minutes before.
+const RENEWED_BEFORE: TimeDelta = TimeDelta::minutes(4);
 
 /// What a client logs in with. Never shown, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub struct Login {
     /// Its kind.
     pub kind: LoginKind,
     pub(super) secret: String,
+    /// It has ended, or does so in a moment: the client has to renew it first.
+    pub(super) is_over: bool,
 }
 
 /// The two kinds of login that a client takes by descriptor.
@@ -39,6 +45,14 @@ impl LoginKind {
     }
 }
 
+impl Login {
+    /// Whether a variable holds it, and not the client's own file.
+    #[must_use]
+    pub fn is_variable(&self) -> bool {
+        !self.source.contains('/')
+    }
+}
+
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("source", &self.source).field("kind", &self.kind).finish_non_exhaustive()
@@ -53,13 +67,19 @@ pub struct LoginSources {
     pub variables: BTreeMap<String, String>,
     /// The client's own file of the person: `~/.claude/.credentials.json`.
     pub credentials: Option<PathBuf>,
+    /// Held while the login is renewed.
+    pub(super) renewing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl LoginSources {
     /// These variables, and the client's own file in a person's home folder.
     #[must_use]
     pub fn of(variables: BTreeMap<String, String>, person: Option<&Path>) -> Self {
-        Self { variables, credentials: person.map(|person| person.join(".claude/.credentials.json")) }
+        Self {
+            variables,
+            credentials: person.map(|person| person.join(".claude/.credentials.json")),
+            ..Self::default()
+        }
     }
 }
 
@@ -69,12 +89,12 @@ impl fmt::Debug for LoginSources {
     }
 }
 
-/// The first login found. `None`: there is none, or only one that has ended at `now`.
+/// The first login found. `None`: there is none, or only one that has ended at `now` and cannot be renewed.
 #[must_use]
 pub fn find_login(sources: &LoginSources, now: DateTime<Utc>) -> Option<Login> {
     let variable = |name: &str, kind| {
         let secret = sources.variables.get(name)?.trim();
-        (!secret.is_empty()).then(|| Login { source: name.into(), kind, secret: secret.into() })
+        (!secret.is_empty()).then(|| Login { source: name.into(), kind, secret: secret.into(), is_over: false })
     };
     variable("ANTHROPIC_API_KEY", LoginKind::ApiKey)
         .or_else(|| variable("CLAUDE_CODE_OAUTH_TOKEN", LoginKind::Token))
@@ -91,15 +111,20 @@ struct Credentials {
 #[serde(rename_all = "camelCase")]
 struct Oauth {
     access_token: String,
+    #[serde(default)]
+    refresh_token: String,
     /// Milliseconds since 1970.
     expires_at: Option<i64>,
 }
 
 fn from_credentials(file: &Path, now: DateTime<Utc>) -> Option<Login> {
     let oauth = serde_json::from_slice::<Credentials>(&std::fs::read(file).ok()?).ok()?.claude_ai_oauth;
-    let over = oauth.expires_at.is_some_and(|at| at <= now.timestamp_millis());
-    let usable = !over && !oauth.access_token.is_empty();
-    usable.then(|| Login { source: file.display().to_string(), kind: LoginKind::Token, secret: oauth.access_token })
+    let may_be_renewed = !oauth.refresh_token.is_empty();
+    let margin = if may_be_renewed { RENEWED_BEFORE } else { TimeDelta::zero() };
+    let is_over = oauth.expires_at.is_some_and(|at| at <= (now + margin).timestamp_millis());
+    let usable = !oauth.access_token.is_empty() && (may_be_renewed || !is_over);
+    let (source, secret) = (file.display().to_string(), oauth.access_token);
+    usable.then_some(Login { source, kind: LoginKind::Token, secret, is_over })
 }
 
 #[cfg(test)]
@@ -114,15 +139,15 @@ mod tests {
             std::fs::write(&file, text).unwrap();
         }
         let variables = variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        let sources = LoginSources { variables, credentials: Some(file) };
+        let sources = LoginSources { variables, credentials: Some(file), ..LoginSources::default() };
         let found = find_login(&sources, DateTime::from_timestamp(1_800_000_000, 0).unwrap());
+        assert!(found.iter().all(|login| !login.is_over));
         assert_eq!(found.as_ref().map(|login| (login.kind, login.secret.as_str())), expect);
     }
 
     #[test]
     fn the_first_usable_login_is_taken() {
-        let file =
-            r#"{"claudeAiOauth":{"accessToken":"tok-file","refreshToken":"r","expiresAt":1800000000001,"scopes":[]}}"#;
+        let file = r#"{"claudeAiOauth":{"accessToken":"tok-file","expiresAt":1800000000001,"scopes":[]}}"#;
         let over = r#"{"claudeAiOauth":{"accessToken":"tok-file","expiresAt":1800000000000}}"#;
         let (key, token) = (("ANTHROPIC_API_KEY", "sk-1\n"), ("CLAUDE_CODE_OAUTH_TOKEN", "tok-1"));
         check(&[], None, None);
@@ -136,9 +161,25 @@ mod tests {
     }
 
     #[test]
+    fn one_that_can_be_renewed_is_renewed_before_it_ends() {
+        const NOW: i64 = 1_800_000_000_000;
+        for (ends, is_over) in [(NOW - 86_400_000, true), (NOW + 239_000, true), (NOW + 241_000, false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join(".credentials.json");
+            let text =
+                format!(r#"{{"claudeAiOauth":{{"accessToken":"tok","refreshToken":"again","expiresAt":{ends}}}}}"#);
+            std::fs::write(&file, text).unwrap();
+            let sources = LoginSources { credentials: Some(file), ..LoginSources::default() };
+            let found = find_login(&sources, DateTime::from_timestamp_millis(NOW).unwrap()).unwrap();
+            assert_eq!(found.is_over, is_over, "{ends}");
+        }
+    }
+
+    #[test]
     fn a_login_is_never_shown() {
-        let login = Login { source: "X".into(), kind: LoginKind::ApiKey, secret: "sk-1".into() };
-        let sources = LoginSources { variables: BTreeMap::from([("A".into(), "sk-1".into())]), credentials: None };
+        let login = Login { source: "X".into(), kind: LoginKind::ApiKey, secret: "sk-1".into(), is_over: false };
+        let sources =
+            LoginSources { variables: BTreeMap::from([("A".into(), "sk-1".into())]), ..LoginSources::default() };
         assert!(!format!("{login:?} {sources:?}").contains("sk-1"));
     }
 }

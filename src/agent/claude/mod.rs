@@ -13,6 +13,7 @@ mod process;
 mod protocol;
 mod ready;
 mod session;
+pub mod sign_in;
 mod tasks;
 pub mod versions;
 
@@ -259,8 +260,8 @@ impl Claude {
             let message = "the prompt begins with `/`, which the agent client would run as a command of its own";
             return failed(FailureClass::Internal, message.into());
         }
-        let Some(login) = self.find_login() else {
-            return failed(FailureClass::NotLoggedIn, outcome::not_logged_in("no login was found"));
+        let Some(login) = self.login().await else {
+            return failed(FailureClass::NotLoggedIn, outcome::not_logged_in("there is no login, or it has ended"));
         };
         let config_dir = self.config_dir(request);
         if let Err(error) = make_own(&config_dir) {

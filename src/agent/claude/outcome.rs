@@ -226,7 +226,7 @@ pub(super) fn cannot_start(command: &Path, why: &str) -> String {
 
 pub(super) fn not_logged_in(why: &str) -> String {
     format!(
-        "the agent client is not logged in: {why}\nhint: run `claude setup-token` and put CLAUDE_CODE_OAUTH_TOKEN=… into .env of the data folder (or ANTHROPIC_API_KEY=…), which the service reads when it starts"
+        "the agent client is not logged in: {why}\nhint: log in with `ollim-bot login` or by `/login` on a channel; or run `claude setup-token` and put CLAUDE_CODE_OAUTH_TOKEN=… (or ANTHROPIC_API_KEY=…) into .env of the data folder, which the service reads when it starts"
     )
 }
 

@@ -80,7 +80,7 @@ fn login(app: &App, missing: Health) -> Finding {
     match login {
         Some(login) => Finding::ok("login", format!("from {}", login.source)),
         None => Finding::of("login", missing, "there is none, or it has ended")
-            .step("log in: `claude` and then `/login`")
-            .step("or, for a service that nobody sits at: `claude setup-token`, and CLAUDE_CODE_OAUTH_TOKEN=… in .env"),
+            .step("log in: `ollim-bot login` while the service runs, or `/login` on a channel")
+            .step("or for a year: `claude setup-token`, and CLAUDE_CODE_OAUTH_TOKEN=… in .env"),
     }
 }

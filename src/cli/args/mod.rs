@@ -298,6 +298,12 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Questions>,
     },
+    /// Log the agent in, from wherever you are
+    Login {
+        /// The code that the link has shown you; without it you get the link
+        #[arg(allow_hyphen_values = true)]
+        code: Option<String>,
+    },
     /// How messages reach you, and whether each way works
     Channels {
         /// What to do with one; nothing: all are listed.

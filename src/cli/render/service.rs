@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::View;
-use crate::app::{ServiceReply, times};
+use crate::app::{LoginState, ServiceReply, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::journal::{Delivery, DeliveryState, RunState};
@@ -35,6 +35,19 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         ServiceReply::RunEnded { run, state: RunState::Cancelled } => format!("run {run} is cancelled"),
         ServiceReply::RunEnded { run, state } => format!("run {run} has ended: {state}"),
         ServiceReply::Answered(question) => format!("question {} is answered", question.number),
+        ServiceReply::Login(LoginState::Done) => "the agent is logged in; the jobs that waited go on".into(),
+        ServiceReply::Login(LoginState::Waits { link, minutes }) => {
+            if view.json {
+                output.json(&json!({ "link": link, "minutes": minutes }));
+                return;
+            }
+            output.line("Open this link, log in, and bring back the code that it shows:");
+            output.line(format!("\n{}\n", plain(link)));
+            output.line(format!(
+                "Give it to `ollim-bot login CODE`, or send it to the bot. The link is good for {minutes} minutes."
+            ));
+            return;
+        }
         ServiceReply::Paused => {
             "paused: nothing starts by itself until `ollim-bot resume`; `ollim-bot fire ID` still runs a job".into()
         }

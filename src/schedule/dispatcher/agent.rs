@@ -2,14 +2,15 @@
 
 use tokio::time::Instant;
 
-use super::super::conclusion::LOGIN_PROBE;
+use super::super::conclusion::{LOGIN_BUTTONS, LOGIN_PROBE};
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
+use crate::agent::NoAgent;
 use crate::journal::NewMessage;
 
 impl Dispatcher {
     /// It needs an agent, and there is none: it waits, and the person is told once.
-    pub(super) fn on_agent_missing(&mut self, number: u64, why: &str) {
+    pub(super) fn on_agent_missing(&mut self, number: u64, missing: &NoAgent) {
         let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
         let cause = running.cause;
         self.recent.retract(&running.definition);
@@ -22,11 +23,13 @@ impl Dispatcher {
         self.gate.stop_waiting_for_login(now);
         self.gate.agent_missing.get_or_insert((now, Instant::now() + LOGIN_PROBE));
         if !std::mem::replace(&mut self.gate.login_notified, true) {
+            let why = &missing.why;
             let text = format!(
                 "Jobs that need the agent wait until it is there, and others go on: {why}. `ollim-bot status` shows what waits."
             );
             let (journal, since) = (self.journal.clone(), now.to_rfc3339());
-            let message = NewMessage::of_service(text);
+            let buttons = if missing.lacks_login { LOGIN_BUTTONS } else { &[] };
+            let message = NewMessage::of_service(text).with_buttons(buttons);
             self.note(async move { journal.message_once(NO_LOGIN, since, message).await.map(drop) });
         }
     }
@@ -39,6 +42,13 @@ impl Dispatcher {
             self.gate.agent_missing = self.gate.agent_missing.filter(|_| waits).map(|(since, _)| (since, next));
             self.release_for_agent();
         }
+    }
+
+    /// The person has logged in, as they say: whatever waits for a login or an agent looks for it at once.
+    pub(super) fn on_login(&mut self) {
+        self.gate.stop_waiting_for_login(self.clock.now());
+        self.retry_login_probes();
+        self.release_for_agent();
     }
 
     /// Lets those that wait for an agent look for it at once.

@@ -2,7 +2,7 @@
 
 use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Stage};
 use super::super::command::CancelError;
-use super::super::conclusion::{Attempted, buttons_of, conclude, given_up};
+use super::super::conclusion::{Attempted, LOGIN_BUTTONS, buttons_of, conclude, given_up};
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
@@ -175,7 +175,7 @@ impl Dispatcher {
             self.note_login_notified(Some(now.to_rfc3339()));
             let why = finish.error.clone().unwrap_or_default();
             let text = format!("The agent client is not logged in; jobs wait until it is. {why}");
-            finish.messages.push(NewMessage::of_service(text));
+            finish.messages.push(NewMessage::of_service(text).with_buttons(LOGIN_BUTTONS));
         }
     }
 

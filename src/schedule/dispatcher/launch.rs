@@ -14,7 +14,7 @@ use super::super::missed::late_line;
 use super::Dispatcher;
 use super::due::Firing;
 use super::pre_launch::Verdict;
-use crate::agent::{AttemptEnd, AttemptReport};
+use crate::agent::{AttemptEnd, AttemptReport, NoAgent};
 use crate::definition::{Definition, Mode};
 use crate::journal::{Journal, JournalError, Punctuality};
 
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 /// Why an attempt was not begun.
 enum NotBegun {
     FileChanged,
-    AgentMissing(String),
+    AgentMissing(NoAgent),
 }
 
 impl Dispatcher {
@@ -98,8 +98,8 @@ impl Dispatcher {
             if !check.await {
                 return Err(NotBegun::FileChanged);
             }
-            if let AgentNeed::Missing(why) = launcher.agent_for(&job.definition).await {
-                return Err(NotBegun::AgentMissing(why));
+            if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
+                return Err(NotBegun::AgentMissing(missing));
             }
             let run = job.run.clone();
             let made = async {
@@ -116,7 +116,7 @@ impl Dispatcher {
         self.spawn(task, move |this, made| {
             match made {
                 Err(NotBegun::FileChanged) => this.on_file_changed(number),
-                Err(NotBegun::AgentMissing(why)) => this.on_agent_missing(number, &why),
+                Err(NotBegun::AgentMissing(missing)) => this.on_agent_missing(number, &missing),
                 Ok(made) => {
                     if let Some((report, had_side_effect)) = this.unless_lost(number, made)? {
                         this.on_ended(number, report, had_side_effect);

@@ -48,6 +48,7 @@ impl Dispatcher {
                 self.retry_login_probes();
                 self.release_for_agent();
             }
+            Command::LoggedIn => self.on_login(),
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
             Command::AlertAfter(failures) => self.alert_after = failures.max(1),

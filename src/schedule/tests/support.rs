@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::super::command::Command;
 use super::super::{Activity, AgentNeed, Dispatcher, Files, Job, Launcher, Loaded, Removal, Schedule, ScheduleError};
-use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, UsedClient};
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent, UsedClient};
 use crate::clock::Clock;
 use crate::definition::{Background, Definition, DefinitionId, Mode, OnMissed, OnOverlap, Trigger};
 use crate::journal::{Journal, JournalReader, RunFilter, RunRecord};
@@ -143,7 +143,7 @@ struct Hand {
 impl Launcher for Hand {
     async fn agent_for(&self, definition: &Definition) -> AgentNeed {
         match definition.id.as_str().starts_with("agent") && self.agent_is_missing.load(Ordering::SeqCst) {
-            true => AgentNeed::Missing("no login".to_owned()),
+            true => AgentNeed::Missing(NoAgent { why: "no login".to_owned(), lacks_login: true }),
             false => AgentNeed::Met,
         }
     }

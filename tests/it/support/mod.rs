@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+pub mod accounts;
 pub mod bot;
 pub mod client;
 pub mod discord;
@@ -7,6 +8,7 @@ pub mod disk;
 pub mod flags;
 pub mod job_shell;
 pub mod messages_api;
+pub mod phone;
 pub mod processes;
 pub mod random;
 pub mod telegram;

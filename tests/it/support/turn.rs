@@ -158,10 +158,7 @@ impl Desk {
                 programs: programs.to_vec(),
                 data_folder: root.to_str().unwrap().into(),
             },
-            login: LoginSources {
-                variables: BTreeMap::from([("ANTHROPIC_API_KEY".into(), "sk-test-not-a-key".into())]),
-                credentials: None,
-            },
+            login: LoginSources::of(BTreeMap::from([("ANTHROPIC_API_KEY".into(), "sk-test-not-a-key".into())]), None),
             serve_tools: ollim_bot::mcp::serve,
             clock: Clock::system(),
             limits: Limits::default(),

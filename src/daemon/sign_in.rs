@@ -1,0 +1,73 @@
+//! A person logs the agent in from wherever they are: they get a link, and bring back a code.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::client::ToLogIn;
+use crate::agent::claude::sign_in::SignIn;
+use crate::app::LoginState;
+use crate::refusal::Refusal;
+use crate::schedule::Schedule;
+
+/// So long a link is good for.
+const VALID: Duration = Duration::from_secs(15 * 60);
+
+/// The login that waits for its code: one at most. Clones share it.
+#[derive(Clone)]
+pub struct SignIns {
+    to_log_in: ToLogIn,
+    schedule: Schedule,
+    waiting: Arc<Mutex<Option<(u64, SignIn)>>>,
+}
+
+impl SignIns {
+    pub(super) fn new(to_log_in: ToLogIn, schedule: Schedule) -> Self {
+        Self { to_log_in, schedule, waiting: Arc::default() }
+    }
+
+    /// Whether a message is the code that the login waits for: `its-letters#and-more`, in one word. It is nothing to say to a model.
+    pub(super) async fn awaits(&self, text: &str) -> bool {
+        let part = |part: &str| {
+            part.len() >= 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        let is_code = text.trim().split_once('#').is_some_and(|(code, state)| part(code) && part(state));
+        is_code && self.waiting.lock().await.is_some()
+    }
+
+    /// Begins to log in, or ends that with its code. A new link makes the one before it useless.
+    pub(super) async fn login(&self, code: Option<String>) -> Result<LoginState, Refusal> {
+        let mut waiting = self.waiting.lock().await;
+        match code {
+            None => {
+                let claude = (self.to_log_in)().map_err(Refusal::user)?;
+                if let Some(login) = claude.find_login().filter(|login| login.is_variable()) {
+                    return Err(Refusal::user(format!("the login comes from {}", login.source))
+                        .hint("take it out of .env and start the service again, or put another there"));
+                }
+                let number = waiting.take().map_or(0, |(number, _)| number) + 1;
+                let (sign_in, link) = SignIn::start(&claude).await.map_err(Refusal::environment)?;
+                *waiting = Some((number, sign_in));
+                let this = self.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(VALID).await;
+                    this.waiting.lock().await.take_if(|(of, _)| *of == number);
+                });
+                Ok(LoginState::Waits { link, minutes: VALID.as_secs() / 60 })
+            }
+            Some(code) => {
+                let (_, sign_in) = waiting.take().ok_or_else(|| {
+                    Refusal::user("no login waits for a code, or its link has expired")
+                        .hint("`/login` gives a new link")
+                })?;
+                sign_in.finish(&code).await.map_err(|why| {
+                    Refusal::user(format!("the login did not work: {why}")).hint("`/login` gives a new link")
+                })?;
+                tracing::info!("the person has logged the agent client in");
+                self.schedule.logged_in();
+                Ok(LoginState::Done)
+            }
+        }
+    }
+}
