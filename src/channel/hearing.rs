@@ -124,7 +124,9 @@ pub trait Hearing: Send + Sync {
     async fn stranger(&self, channel: &str, by: &str) -> bool;
     /// How a turn goes from now on, up to its end.
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress>;
-    /// The id of the last message that a channel has heard, where its service gives ids.
+    /// Remembers what a channel's service calls the last thing that was heard.
+    async fn mark(&self, channel: &str, last: String);
+    /// What was [marked](Self::mark).
     async fn last_heard(&self, channel: &str) -> Option<String>;
 }
 
@@ -157,7 +159,13 @@ impl Ear {
         self.hearing.follow(turn)
     }
 
-    /// The id of the last message that was heard, where the service gives ids.
+    /// Remembers what the service calls the last thing that was heard from the owner, over restarts. A message is marked when it
+    /// was heard: hearing it twice changes nothing. A command or a button is marked before, since it does what it does each time.
+    pub async fn mark(&self, last: impl ToString + Send) {
+        self.hearing.mark(&self.channel, last.to_string()).await;
+    }
+
+    /// What was [marked](Self::mark).
     pub async fn last_heard(&self) -> Option<String> {
         self.hearing.last_heard(&self.channel).await
     }

@@ -73,6 +73,12 @@ impl Hearing for ServiceHearing {
         receive
     }
 
+    async fn mark(&self, channel: &str, last: String) {
+        if let Err(error) = self.handlers.journal.heard(channel, &last).await {
+            tracing::warn!(%error, "what was heard last could not be kept");
+        }
+    }
+
     async fn last_heard(&self, channel: &str) -> Option<String> {
         let last = self.handlers.journal.last_heard(channel).await;
         last.inspect_err(|error| tracing::warn!(%error, "what was heard last is not known")).ok().flatten()
@@ -106,9 +112,6 @@ impl ServiceHearing {
         let files = said.files;
         text.push_str(&blocking(move || received::keep(&work, &files)).await?);
         let turn = self.handlers.say_in(fork.as_ref(), text, Some(channel.to_owned()), said.id.clone()).await?;
-        if let Some(id) = &said.id {
-            journal.heard(channel, id).await?;
-        }
         Ok(Response::Turn(turn))
     }
 

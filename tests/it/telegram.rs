@@ -135,3 +135,24 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     assert!(service.said().contains("Unauthorized") && !service.said().contains("botwrong"), "{}", service.said());
     service.stop();
 }
+
+#[test]
+fn a_command_is_executed_once_though_its_update_comes_again() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    bot.write("routines/tea.md", "---\ncron: \"@yearly\"\n---\nWater the tea.\n");
+    let service = bot.start();
+    telegram.say(ADA, "/next");
+    sees(&telegram, &service, "tea");
+    // What was taken is not confirmed before the service is killed.
+    (0..3).for_each(|_| telegram.fail("getUpdates", 502, None));
+    telegram.say(ADA, "/fire tea");
+    service.until_ended("tea", 1);
+    service.kill();
+    let service = bot.start();
+    telegram.say(ADA, "/budget");
+    sees(&telegram, &service, "pings");
+    assert_eq!(bot.runs("tea").len(), 1, "{:#?}", bot.runs("tea"));
+    service.stop();
+}

@@ -126,6 +126,9 @@ impl Listener {
         let owner = self.known.owner.to_string();
         let heard = if by == owner { said(message).await } else { Said::default() };
         let response = self.ear.hear(&by, Some(&owner), Heard::Said(heard)).await;
+        if by == owner {
+            self.ear.mark(id).await;
+        }
         let progress = match &response {
             Response::Turn(turn) => Some((turn.clone(), self.ear.follow(turn.clone()))),
             _ => None,

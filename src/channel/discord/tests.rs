@@ -34,9 +34,6 @@ struct Service {
 impl Hearing for Service {
     async fn heard(&self, channel: &str, heard: Heard) -> Response {
         assert_eq!(channel, "discord");
-        if let Heard::Said(Said { id: Some(id), .. }) = &heard {
-            *self.last.lock().unwrap() = Some(id.clone());
-        }
         let response = (self.answer)(&heard);
         self.heard.lock().unwrap().push(heard);
         response
@@ -52,6 +49,10 @@ impl Hearing for Service {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.turns.lock().unwrap().insert(turn, sender);
         receiver
+    }
+
+    async fn mark(&self, _channel: &str, last: String) {
+        *self.last.lock().unwrap() = Some(last);
     }
 
     async fn last_heard(&self, _channel: &str) -> Option<String> {

@@ -16,6 +16,9 @@ use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
 /// How long the service holds a poll that brings nothing.
 const POLL: Duration = Duration::from_secs(50);
 
+/// How many updates the service gives out at once. Their numbers rise by one, and begin anew anywhere after a quiet week.
+const MOST_AT_ONCE: i64 = 100;
+
 /// The wait after a failure, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
@@ -90,6 +93,9 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) {
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
     let (mut offset, mut pause) = (None, PAUSES.0);
+    // What was taken is given out again until the next poll says so, also to the next process.
+    let taken = ear.last_heard().await.and_then(|last| last.parse::<i64>().ok());
+    let is_taken = |id: i64| taken.is_some_and(|last| (last - MOST_AT_ONCE + 1..=last).contains(&id));
     let mut tasks = JoinSet::new();
     loop {
         match poll(api, offset).await {
@@ -100,6 +106,7 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) {
                         offset = Some(id + 1);
                     }
                     match serde_json::from_value::<Update>(update) {
+                        Ok(update) if is_taken(update.update_id) => {}
                         Ok(update) => take(update, api, inner, &ear, &mut tasks).await,
                         Err(error) => {
                             tracing::warn!(%error, "something that Telegram said was not understood, and is left out")
@@ -129,7 +136,7 @@ async fn poll(api: &Api, offset: Option<i64>) -> Result<Vec<Value>, Failure> {
 }
 
 async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &mut JoinSet<()>) {
-    tracing::trace!(update = update.update_id, "an update of Telegram's");
+    let mark = update.update_id;
     let owner = inner.owner.map(|owner| owner.to_string());
     if let Some(message) = update.message {
         let Some(from) = message.from.as_ref().filter(|from| !from.is_bot && message.chat.kind == "private") else {
@@ -149,9 +156,15 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
             // In their order; what a command waits for keeps no word waiting.
             Heard::Said(_) => {
                 let response = ear.hear(&by, owner.as_deref(), heard).await;
+                if is_owner {
+                    ear.mark(mark).await;
+                }
                 tasks.spawn(async move { show(response, chat, Some(id), &api, inner, &ear).await });
             }
             _ => {
+                if is_owner {
+                    ear.mark(mark).await;
+                }
                 tasks.spawn(async move {
                     let response = ear.hear(&by, owner.as_deref(), heard).await;
                     show(response, chat, Some(id), &api, inner, &ear).await;
@@ -159,6 +172,9 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
             }
         }
     } else if let Some(query) = update.callback_query {
+        if owner.as_deref() == Some(&*query.from.id.to_string()) {
+            ear.mark(mark).await;
+        }
         let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
         tasks.spawn(async move { pressed(query, owner, &api, inner, &ear).await });
     }

@@ -23,8 +23,11 @@ def say():
         whole = [line for line in lines if line.endswith("\n")]
         for line in whole[seen:]:
             print(line, end="", flush=True)
-        seen = len(whole)
-        open("seen", "w").write(str(seen))
+        if len(whole) > seen:
+            seen = len(whole)
+            # It may be killed at any moment.
+            with open("new", "w") as new: new.write(str(seen))
+            os.rename("new", "seen")
         time.sleep(0.05)
 threading.Thread(target=say, daemon=True).start()
 for line in sys.stdin:
