@@ -95,6 +95,10 @@ mod enabled {
         BeforeMessage = "before-message",
         /// It is recorded.
         MessageRecorded = "message-recorded",
+        /// The person has said something, which is about to be recorded.
+        BeforeWord = "before-word",
+        /// It is recorded; its turn has not begun.
+        WordRecorded = "word-recorded",
         /// A chain's next link is about to be made.
         BeforeLink = "before-link",
         /// Its file is written.

@@ -65,7 +65,10 @@ impl Spawner {
             spawn_tool_policy: None,
             fork,
         };
-        match self.journal.start_session(new, 0, MOST_WAITING).await? {
+        fail_point!(BeforeWord);
+        let started = self.journal.start_session(new, 0, MOST_WAITING).await?;
+        fail_point!(WordRecorded);
+        match started {
             Started::Recorded => self.schedule.upsert(loaded),
             // It has its turn.
             Started::Already => {}

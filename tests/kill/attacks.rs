@@ -50,7 +50,8 @@ fn file(world: &World, path: &Path, text: Option<&str>, words: &str) {
 fn the_check_sees_each_thing_that_is_not_as_it_must_be() {
     let binary = Binary::take();
     let mut world = World::new(&binary.path, 0, 7);
-    let steps = [Step::Staged, Step::BeforeMark, Step::MessageRecorded, Step::LinkMade, Step::FailedCopied];
+    let steps =
+        [Step::WordRecorded, Step::Staged, Step::BeforeMark, Step::MessageRecorded, Step::LinkMade, Step::FailedCopied];
     world.until_rest(&steps, &Mutex::new(Tally::default())).unwrap();
     assert_eq!(wrong(&world), "");
 
@@ -66,6 +67,13 @@ fn the_check_sees_each_thing_that_is_not_as_it_must_be() {
     journal(&world, "UPDATE message SET delivered = NULL WHERE number = 1", "delivered: false");
     journal(&world, "DELETE FROM message WHERE text LIKE 'reminder % failed: %'", "told of a failure once");
     journal(&world, "INSERT INTO message (at, text, delivered) SELECT at, text, delivered FROM message", "was shown");
+    journal(&world, "DELETE FROM message WHERE text LIKE 'answer x%'", "was said once and has 0 answers");
+    let got = world.phone().join("got");
+    file(&world, &got, Some("started\n"), "reached the phone [");
+    let given = fs::read_to_string(&got).unwrap();
+    let twice: Vec<&str> = given.lines().flat_map(|line| [line, line]).collect();
+    let twice = twice.join("\n").replace("started\nstarted\n", "started\n");
+    file(&world, &got, Some(&twice), "reached the phone [");
     // An attempt after one that had had an effect.
     journal(
         &world,

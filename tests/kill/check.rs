@@ -41,7 +41,10 @@ struct Run {
 }
 
 struct Message {
+    number: i64,
     text: String,
+    /// Where alone it goes.
+    channel: Option<String>,
     delivered: bool,
 }
 
@@ -81,6 +84,7 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     reminders(world, &occurrences, &messages, &mut wrong);
     routines(world, &occurrences, &mut wrong);
     files(world, &occurrences, &mut wrong);
+    words(world, &occurrences, &messages, &mut wrong);
     shown(world, &messages, &mut wrong);
     for occurrence in &occurrences {
         *tally.outcomes.entry(occurrence.outcome.clone().unwrap_or_default()).or_default() += 1;
@@ -183,6 +187,27 @@ fn reminders(world: &World, occurrences: &[Occurrence], messages: &[Message], wr
     }
 }
 
+/// Each thing that was said has one turn, one answer and no other, and the phone got that.
+fn words(world: &World, occurrences: &[Occurrence], messages: &[Message], wrong: &mut Vec<String>) {
+    let got = fs::read_to_string(world.phone().join("got")).unwrap_or_default();
+    for token in &world.words {
+        let turns: Vec<_> = occurrences.iter().filter(|o| o.id == format!("chat-phone-{token}")).collect();
+        let answers: Vec<_> = messages.iter().filter(|one| one.text == format!("answer {token}\n")).collect();
+        let completed = turns.iter().filter(|turn| turn.is("completed")).count();
+        if turns.len() != 1 || answers.len() != completed {
+            wrong.push(format!("`{token}` was said once and has {} answers: {turns:#?}", answers.len()));
+        }
+        for answer in answers {
+            let number = format!("\"number\":{},", answer.number);
+            let lives = got.split("started\n").map(|life| life.lines().filter(|line| line.contains(&number)).count());
+            let shown: Vec<usize> = lives.collect();
+            if !answer.delivered || shown.iter().sum::<usize>() == 0 || shown.iter().any(|times| *times > 1) {
+                wrong.push(format!("the answer to `{token}` reached the phone {shown:?} times in its lives"));
+            }
+        }
+    }
+}
+
 /// From the first recorded minute of each routine on, each minute has its one record.
 fn routines(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     for (id, ..) in ROUTINES {
@@ -220,7 +245,7 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     wrong.extend(expect(
         "state/",
         &state,
-        &["journal.db", "lock", "log", "program-farm", "program-farm-judged", "program-farm.stamp", "runs"],
+        &["channels", "journal.db", "lock", "log", "program-farm", "program-farm-judged", "program-farm.stamp", "runs"],
     ));
 
     let mut kept: Vec<(PathBuf, String)> = names(&failed_folder)
@@ -246,7 +271,7 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
 fn shown(world: &World, messages: &[Message], wrong: &mut Vec<String>) {
     let said: Vec<String> =
         (1..=world.lives).map(|life| fs::read_to_string(world.said(life)).unwrap_or_default()).collect();
-    for message in messages {
+    for message in messages.iter().filter(|message| message.channel.is_none()) {
         let line = message.text.lines().next().unwrap().trim();
         // Others may say the same: a routine's failures.
         let same = messages.iter().filter(|other| other.text.lines().next().unwrap().trim() == line).count();
@@ -295,11 +320,12 @@ fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
 }
 
 fn messages(journal: &Connection) -> Vec<Message> {
-    let mut query = journal.prepare("SELECT text, delivered IS NOT NULL FROM message ORDER BY number").unwrap();
+    let mut query =
+        journal.prepare("SELECT number, text, channel, delivered IS NOT NULL FROM message ORDER BY number").unwrap();
     let rows = query.query_map([], |row| {
-        let text: String = row.get(0)?;
+        let text: String = row.get(1)?;
         // So that a search for a whole last word is one.
-        Ok(Message { text: text + "\n", delivered: row.get(1)? })
+        Ok(Message { number: row.get(0)?, text: text + "\n", channel: row.get(2)?, delivered: row.get(3)? })
     });
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }

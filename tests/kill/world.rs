@@ -29,6 +29,8 @@ pub struct World {
     folder: TempDir,
     pub setting: Setting,
     pub jobs: Vec<Job>,
+    /// What the person has said by their phone: a token each.
+    pub words: Vec<String>,
     rng: Rng,
     number: usize,
     /// How far the clock is ahead of the machine's, in milliseconds; it only grows.
@@ -53,8 +55,22 @@ impl World {
             fs::create_dir_all(setting.home.join(name)).unwrap();
         }
         let rng = Rng::new(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9));
-        let world =
-            Self { folder, setting, jobs: Vec::new(), rng, number, ahead: 0, lives: 0, left_in_state: Vec::new() };
+        let world = Self {
+            folder,
+            setting,
+            jobs: Vec::new(),
+            words: Vec::new(),
+            rng,
+            number,
+            ahead: 0,
+            lives: 0,
+            left_in_state: Vec::new(),
+        };
+        executable(&world.setting.person.join("bridge"), include_str!("bridge.sh"));
+        let bridge = world.setting.person.join("bridge");
+        let bridge = format!("{{ kind: command, command: ['{}'], keep: true, owner: 7 }}", bridge.display());
+        world.write("config.yaml", &format!("default_channel: console\nchannels:\n  phone: {bridge}\n"));
+        fs::create_dir_all(world.phone()).unwrap();
         for (id, kind, fields) in ROUTINES {
             world.write(&format!("routines/{id}.md"), &routine(id, kind, fields));
         }
@@ -136,6 +152,24 @@ impl World {
             self.write(&format!("reminders/{}.md", job.token), &job.text(due));
             self.jobs.push(job);
         }
+        if matches!(step, Step::BeforeWord | Step::WordRecorded) || self.rng.once_in(3) {
+            self.say();
+            self.say();
+        }
+    }
+
+    /// The person says something, which is answered with its token.
+    fn say(&mut self) {
+        let token = format!("x{}y{}", self.number, self.words.len());
+        let word = format!(r#"{{"said":"kind=quiet token={token}.","by":7,"id":"{token}"}}"#);
+        let mut words = fs::OpenOptions::new().create(true).append(true).open(self.phone().join("in")).unwrap();
+        words.write_all(format!("{word}\n").as_bytes()).unwrap();
+        self.words.push(token);
+    }
+
+    /// The folder of the person's phone.
+    pub fn phone(&self) -> PathBuf {
+        self.setting.home.join("state/channels/phone")
     }
 
     fn start(&mut self, fail_at: Option<(Step, u64)>) -> Life {
@@ -252,6 +286,7 @@ impl World {
                 "SELECT count(*) FROM occurrence WHERE ?1 > 0 AND kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done",
             ) == 0
             && count("SELECT count(*) FROM message WHERE ?1 > 0 AND delivered IS NULL") == 0
+            && self.words.len().to_string() == count("SELECT count(*) FROM session WHERE ?1 > 0").to_string()
             && count(
                 "SELECT 3 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND at >= ?1 / 60000 * 60000",
             ) == 0
