@@ -71,7 +71,7 @@ impl Bot {
         fs::rename(fresh, path).unwrap();
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ollim-bot"));
         command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.person());
         command.env("OLLIM_HOME", &self.home).env("TZ", "UTC").env("LANG", "C.UTF-8").env("IS_SANDBOX", "1");

@@ -18,13 +18,12 @@ use super::{Plan, ms, peers, percentile, row};
 
 const ROUNDS: usize = 15;
 /// Before each start, so that all begin on a machine that has come to rest.
-const REST: Duration = Duration::from_secs(2);
-const KEY: &str = "sk-test-not-a-key";
+pub const REST: Duration = Duration::from_secs(2);
+pub const KEY: &str = "sk-test-not-a-key";
 
 pub fn measure(_plan: &Plan) {
     let what = "a fork, from its time to its recorded end, beyond its bare client";
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".claude-client/node_modules/.bin/claude");
-    let Ok(client) = installed.canonicalize() else {
+    let Some(client) = client() else {
         return row(what, "20 ms", "not measured: `./scripts/test` installs the client", "");
     };
     let api = MessagesApi::script([]);
@@ -61,6 +60,18 @@ pub fn measure(_plan: &Plan) {
     row(what, "", &more(with_tools), "");
 }
 
+/// The oldest supported client, if it is installed.
+pub fn client() -> Option<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(".claude-client/node_modules/.bin/claude").canonicalize().ok()
+}
+
+/// What a client by itself has of the environment.
+pub fn person_env(person: &Path) -> BTreeMap<String, String> {
+    [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
 /// A background job with these tools, from its time to its recorded end.
 fn fork(bot: &Bot, name: &str, tools: &str, alone: Duration) -> Duration {
     let at = now() + REST;
@@ -88,11 +99,7 @@ fn by_itself(client: &Path, person: &Path, url: &str, round: usize) -> Duration 
     };
     let (run, config, work) = (folder("run"), folder("config"), folder("work"));
     let args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
-    let own = BTreeMap::from(
-        [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned())),
-    );
-    let client_environment = ClientEnvironment { own, ..ClientEnvironment::default() };
+    let client_environment = ClientEnvironment { own: person_env(person), ..ClientEnvironment::default() };
     let start = Instant::now();
     let mut child = Command::new(client)
         .args(args)

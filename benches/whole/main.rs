@@ -8,6 +8,8 @@
 mod bot;
 mod commands;
 mod decision;
+#[path = "../../tests/it/support/discord.rs"]
+mod discord;
 mod forks;
 mod lateness;
 #[path = "../../tests/it/support/messages_api.rs"]
@@ -16,6 +18,10 @@ mod messages_api;
 mod peers;
 mod scale;
 mod starts;
+mod talk;
+#[path = "../../tests/it/support/telegram.rs"]
+#[allow(dead_code, reason = "a part of it is enough here")]
+mod telegram;
 
 /// How much is measured.
 struct Plan {
@@ -38,7 +44,7 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [Section; 7] = [
+    let sections: [Section; 8] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),
@@ -46,6 +52,7 @@ fn main() {
         ("decision", decision::measure),
         ("starts", starts::measure),
         ("forks", forks::measure),
+        ("talk", talk::measure),
     ];
     for (name, measure) in sections {
         if plan.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {

@@ -51,9 +51,14 @@ pub struct Telegram {
 
 impl Telegram {
     pub fn start() -> Self {
+        Self::start_at(0)
+    }
+
+    /// At this port; 0: at any.
+    pub fn start_at(port: u16) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let server = Arc::new(Mutex::new(Server { next_message: 100, next_update: 1, ..Server::default() }));
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", port))).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let app = Router::new()
             .route("/{bot}/{method}", post(called))

@@ -1,0 +1,269 @@
+//! Channels and conversations: how soon the person sees something, what waits, and what waiting costs. Against stubs of Discord,
+//! Telegram and the model's API on loopback.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ollim_bot::agent::claude::options::{ClientEnvironment, command_line, environment};
+use ollim_bot::agent::{ClientOptions, SessionMode};
+use serde_json::{Value, json};
+
+use super::bot::{Bot, Service, now};
+use super::discord::Discord;
+use super::forks::{KEY, REST, client, person_env};
+use super::messages_api::{MessagesApi, Reply};
+use super::telegram::Telegram;
+use super::{Plan, ms, percentile, row};
+
+const ROUNDS: usize = 10;
+
+/// Messages that wait for a channel.
+const QUEUED: usize = 1000;
+
+pub fn measure(_plan: &Plan) {
+    offline();
+    memory();
+    dead_channel();
+    let Some(client) = client() else {
+        return row("a conversation", "", "not measured: `./scripts/test` installs the client", "");
+    };
+    talk(&client);
+    parked(&client);
+}
+
+/// Waits, without taking more than a little processor time, until `done` gives something.
+fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(done) = done() {
+            return done;
+        }
+        assert!(start.elapsed() < Duration::from_secs(120), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Gives a bot these settings and secrets.
+fn set(bot: &Bot, settings: &str, secrets: &str) {
+    fs::write(bot.home.join("config.yaml"), settings).unwrap();
+    let file = bot.home.join(".env");
+    fs::write(&file, secrets).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn talking(bot: Bot, client: &Path, api: &MessagesApi) -> Bot {
+    bot.env("OLLIM_AGENT_CLIENT", "claude")
+        .env("OLLIM_CLAUDE", client.to_str().unwrap())
+        .env("ANTHROPIC_BASE_URL", api.url())
+        .env("ANTHROPIC_API_KEY", KEY)
+}
+
+/// Messages that no channel takes, and then one does.
+fn offline() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let bot = Bot::with(0);
+    let channel = format!("{{ kind: telegram, owner: 1, api: 'http://127.0.0.1:{port}' }}");
+    let settings = format!("channels: {{ tg: {channel} }}\ndefault_channel: tg\nfailover_after: 1h\n");
+    set(&bot, &settings, &format!("TELEGRAM_TOKEN={}\n", super::telegram::TOKEN));
+    let service = bot.start();
+    let at = now();
+    (0..QUEUED).for_each(|n| bot.reminder(&format!("queued-{n}"), at, &format!("Message {n}.")));
+    let queued = until("all are recorded", || {
+        let inbox = bot.json(&["inbox", "-n", "2000"]);
+        let texts: Vec<String> = inbox.as_array()?.iter().map(|one| one["text"].as_str().unwrap().to_owned()).collect();
+        (texts.len() == QUEUED).then_some(texts)
+    });
+    let telegram = Telegram::start_at(port);
+    until("the first is sent", || (!telegram.chat().is_empty()).then_some(()));
+    let first = Instant::now();
+    let sent = until("all are sent", || Some(telegram.calls("sendMessage")).filter(|sent| sent.len() >= QUEUED));
+    let took = first.elapsed();
+    std::thread::sleep(Duration::from_secs(1));
+    let sent: Vec<&str> = sent.iter().map(|one| one["text"].as_str().unwrap()).collect();
+    let is_right = sent == queued && telegram.calls("sendMessage").len() == QUEUED;
+    let measured = format!("{} after the first, {}", ms(took), if is_right { "so" } else { "NOT so" });
+    row("1,000 messages that waited for a channel, sent in order, none twice", "", &measured, "");
+    drop(service);
+}
+
+const ALL_CHANNELS: &str = "default_channel: console\nchannels:\n  discord: { kind: discord, api: '{discord}' }\n  \
+    tg: { kind: telegram, owner: 1, api: '{telegram}' }\n  phone: { kind: ntfy, url: '{telegram}/topic' }\n";
+
+fn with_all(bot: &Bot, discord: &str, telegram: &str) {
+    let settings = ALL_CHANNELS.replace("{discord}", discord).replace("{telegram}", telegram);
+    let tokens = format!("DISCORD_TOKEN={}\nTELEGRAM_TOKEN={}\n", super::discord::TOKEN, super::telegram::TOKEN);
+    set(bot, &settings, &tokens);
+}
+
+fn memory() {
+    let rest = |service: &Service| {
+        std::thread::sleep(Duration::from_secs(3));
+        service.memory().0
+    };
+    let bot = Bot::with(0);
+    let without = rest(&bot.start());
+    let (discord, telegram) = (Discord::start(), Telegram::start());
+    with_all(&bot, &discord.url(), telegram.url());
+    let service = bot.start();
+    until("it is connected", || discord.is_connected().then_some(()));
+    let with = rest(&service);
+    row(
+        "memory with Discord, Telegram and ntfy, beyond that without",
+        "60 MiB",
+        &format!("{} MiB, beyond {without} MiB", with.saturating_sub(without)),
+        "",
+    );
+}
+
+/// From the start of the service to the message of a reminder that is due already.
+fn dead_channel() {
+    let measure = |prepare: &dyn Fn(&Bot)| {
+        let mut times: Vec<Duration> = (0..5)
+            .map(|round| {
+                let bot = Bot::with(0);
+                prepare(&bot);
+                bot.reminder(&format!("due-{round}"), now(), "It is due.");
+                let start = Instant::now();
+                let service = bot.start();
+                service.when_said("It is due.") - start
+            })
+            .collect();
+        percentile(&mut times, 50)
+    };
+    let without = measure(&|_| ());
+    // It takes connections, and never says anything.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let with = measure(&|bot| with_all(bot, &url, &url));
+    let measured = format!("{:+.1} ms", (with.as_secs_f64() - without.as_secs_f64()) * 1000.0);
+    row(
+        "a due job's message after a start, with dead channels beside its own",
+        "+0 ms",
+        &measured,
+        &format!("without: {}", ms(without)),
+    );
+}
+
+fn talk(client: &Path) {
+    let api = MessagesApi::answering(|_| Reply::say("Done."));
+    let discord = Discord::start();
+    let bot = talking(Bot::with(0), client, &api);
+    with_all(&bot, &discord.url(), "http://127.0.0.1:9");
+    let service = bot.start();
+    until("it is connected", || discord.is_connected().then_some(()));
+    let mut seen = Vec::new();
+    for round in 0..ROUNDS {
+        let start = Instant::now();
+        let message = discord.say(&format!("Say that you are done, {round}."));
+        until("the eyes", || (!discord.reactions(&message).is_empty()).then_some(()));
+        seen.push(start.elapsed());
+        until("the answer", || discord.reactions(&message).is_empty().then_some(()));
+    }
+    let (half, all) = (percentile(&mut seen, 50), percentile(&mut seen, 100));
+    row("from a message on Discord to 👀 on it", "100 ms", &format!("{}, at most {}", ms(half), ms(all)), "");
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        std::thread::sleep(REST);
+        bare.push(first_letter_of_client(client, bot.person(), api.url(), round));
+        std::thread::sleep(REST);
+        ours.push(first_letter_of_chat(&bot));
+    }
+    drop(service);
+    let (ours, bare) = (percentile(&mut ours, 50), percentile(&mut bare, 50));
+    let beyond = format!("{:+.0} ms", (ours.as_secs_f64() - bare.as_secs_f64()) * 1000.0);
+    row(
+        "from a message to the first letter of its answer (`chat`), beyond the bare client",
+        "50 ms",
+        &format!("{beyond}, on top of {}", ms(bare)),
+        "",
+    );
+}
+
+fn first_letter_of_chat(bot: &Bot) -> Duration {
+    let start = Instant::now();
+    let mut child = bot.command(&["chat", "Say that you are done."]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut letter = [0];
+    child.stdout.take().unwrap().read_exact(&mut letter).unwrap();
+    let took = start.elapsed();
+    assert!(child.wait().is_ok());
+    took
+}
+
+/// The client by itself, from its start to the first letter.
+fn first_letter_of_client(client: &Path, person: &Path, url: &str, round: usize) -> Duration {
+    let folder = |name: &str| {
+        let path = person.join(format!("alone-{round}")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let (run, config, work) = (folder("run"), folder("config"), folder("work"));
+    let mut args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
+    args.push("--include-partial-messages".into());
+    let own: BTreeMap<String, String> = person_env(person);
+    let client_environment = ClientEnvironment { own, ..ClientEnvironment::default() };
+    let start = Instant::now();
+    let mut child = Command::new(client)
+        .args(args)
+        .env_clear()
+        .envs(environment(&client_environment, &config, &run, "none"))
+        .env("ANTHROPIC_BASE_URL", url)
+        .env("ANTHROPIC_API_KEY", KEY)
+        .current_dir(work)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    writeln!(stdin, "{}", json!({"type": "control_request", "request_id": "1", "request": {"subtype": "initialize"}}))
+        .unwrap();
+    assert!(lines.any(|line| line.contains("control_response")));
+    let message = json!({"role": "user", "content": "Say that you are done."});
+    writeln!(stdin, "{}", json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""}))
+        .unwrap();
+    assert!(lines.any(|line| line.contains("text_delta")));
+    let took = start.elapsed();
+    assert!(lines.any(|line| line.contains("\"type\":\"result\"")));
+    drop(stdin);
+    child.wait().unwrap();
+    took
+}
+
+/// A job that waits for the person's answer.
+fn parked(client: &Path) {
+    const SPAN: Duration = Duration::from_secs(20);
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::bash("touch asked"),
+        _ => Reply::say("Done."),
+    });
+    let bot = talking(Bot::with(0), client, &api);
+    let service = bot.start();
+    std::thread::sleep(Duration::from_secs(3));
+    let idle = || {
+        let before = service.cpu_of_threads();
+        std::thread::sleep(SPAN);
+        service.cpu_of_threads().saturating_sub(before).as_secs_f64() / SPAN.as_secs_f64() * 100.0
+    };
+    let without = idle();
+    let fields = "background: true\nisolated: true\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\nask: { deadline: 1h }\n";
+    bot.reminder_with("asks", now(), fields, "Touch it.");
+    until("it asks", || {
+        let questions: Value = bot.json(&["questions"]);
+        (!questions["questions"].as_array().or(questions.as_array())?.is_empty()).then_some(())
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let with = idle();
+    row(
+        "the service while a question waits for its answer, of a core",
+        "as idle",
+        &format!("{with:.3} %"),
+        &format!("idle: {without:.3} %"),
+    );
+}
