@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{App, Outcome, jobs, runs};
 use crate::bot::budget::PingBudget;
+use crate::bot::main_session::Choice;
 use crate::definition::DefinitionId;
 use crate::journal::{Answer, Delivery, Event, EventFilter, ForkEnd, Question, RunId, RunState};
 use crate::policy::ToolLists;
@@ -48,6 +49,13 @@ pub enum ServiceCommand {
         how: ForkEnd,
         /// Save it also if the main session has moved on.
         anyway: bool,
+    },
+    /// What the person wants of the model in their conversation from now on, and before the settings. `default`: the settings.
+    Choose {
+        /// Its name; `None`: it stays.
+        model: Option<String>,
+        /// `on`, `off` or at most so many tokens; `None`: it stays.
+        thinking: Option<String>,
     },
     /// Begin a new conversation.
     BeginAnew,
@@ -142,6 +150,8 @@ pub enum ServiceReply {
     ForkEnded(String),
     /// [`ServiceCommand::EndFork`]: it is saved only if the person wants that all the same. Why.
     ForkKept(String),
+    /// [`ServiceCommand::Choose`]: what holds now.
+    Chosen(Choice),
     /// [`ServiceCommand::BeginAnew`].
     BegunAnew,
     /// [`ServiceCommand::Answer`].

@@ -10,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::SessionId;
+use crate::definition::Thinking;
 use crate::journal::{Journal, JournalError};
 
 /// Where the journal keeps it.
@@ -24,6 +25,35 @@ pub struct Conversation {
     pub transcript: Option<PathBuf>,
 }
 
+/// Where the journal keeps the person's [`Choice`].
+const CHOICE: &str = "main_choice";
+
+/// What the person has chosen for their conversation, which goes before the settings until they take it back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The model.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// How it thinks.
+    #[serde(default)]
+    pub thinking: Option<Thinking>,
+}
+
+impl Choice {
+    /// What holds, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let model = self.model.as_deref().unwrap_or("as the settings say");
+        let thinking = match self.thinking {
+            None => "as the settings say".to_owned(),
+            Some(Thinking::Adaptive) => "on".to_owned(),
+            Some(Thinking::Disabled) => "off".to_owned(),
+            Some(Thinking::Budget(tokens)) => format!("at most {tokens} tokens"),
+        };
+        format!("model: {model}\nthinking: {thinking}")
+    }
+}
+
 /// The bot's main session. Clones share it.
 #[derive(Clone)]
 pub struct MainSession {
@@ -32,6 +62,7 @@ pub struct MainSession {
     current: Arc<Mutex<Option<Conversation>>>,
     /// When the person said something last.
     heard: Arc<Mutex<Option<DateTime<Utc>>>>,
+    choice: Arc<Mutex<Choice>>,
 }
 
 /// So long after the person's last message they are taken to be in the middle of a conversation.
@@ -52,7 +83,26 @@ impl MainSession {
         let stored = journal.setting(SETTING).await?;
         let current = stored.and_then(|text| serde_json::from_str(&text).ok());
         let current = Arc::new(Mutex::new(current));
-        Ok(Self { journal, turn: Arc::default(), current, heard: Arc::default() })
+        let choice = journal.setting(CHOICE).await?.and_then(|text| serde_json::from_str(&text).ok());
+        let choice = Arc::new(Mutex::new(choice.unwrap_or_default()));
+        Ok(Self { journal, turn: Arc::default(), current, heard: Arc::default(), choice })
+    }
+
+    /// What the person has chosen.
+    #[must_use]
+    pub fn choice(&self) -> Choice {
+        self.choice.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The person chooses: it holds from the next turn on.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn choose(&self, choice: Choice) -> Result<(), JournalError> {
+        let text = serde_json::to_string(&choice).ok().filter(|_| choice != Choice::default());
+        self.journal.set_setting(CHOICE, text).await?;
+        *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
+        Ok(())
     }
 
     /// The client's id of it; `None`: it has not begun.

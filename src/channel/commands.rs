@@ -45,6 +45,10 @@ pub enum Does {
     Lines(&'static [&'static [&'static str]]),
     /// It shows the last run of a job, or the last one that failed.
     Why,
+    /// It sets the model of the conversation, or shows it.
+    Model,
+    /// It sets how the model thinks, or shows it.
+    Thinking,
     /// It begins a new conversation.
     Clear,
     /// It ends the answer that is going.
@@ -98,6 +102,22 @@ pub const COMMANDS: &[ChatCommand] = &[
         Does::Lines(&[&["login"]]),
     ),
     command("interrupt", "End the answer that is going", None, Does::Interrupt),
+    command(
+        "model",
+        "Which model answers from now on",
+        Some(Argument { name: "model", about: "Its name: haiku, sonnet, opus, default", required: false }),
+        Does::Model,
+    ),
+    command(
+        "thinking",
+        "How the model thinks from now on",
+        Some(Argument {
+            name: "thinking",
+            about: "on, off, at most so many tokens (8000), or default",
+            required: false,
+        }),
+        Does::Thinking,
+    ),
     command("clear", "Begin a new conversation", None, Does::Clear),
     command(
         "fork",

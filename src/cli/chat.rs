@@ -44,6 +44,8 @@ const HELP: &str = "\
 /save       make the fork the conversation (/save anyway: also if that has gone on)
 /report     end the fork: the conversation is told a summary
 /exit       end the fork and drop it
+/model NAME which model answers from now on (default: as the settings say)
+/thinking X how it thinks: on, off, 8000 (tokens at most), default
 /quit       leave (or Ctrl-D)
 /COMMAND    any command of ollim-bot: /next, /status, /runs show RUN, /fire ID
 Ctrl-C ends the answer that is going; a second one leaves.";
@@ -212,6 +214,10 @@ impl<'a> Conversation<'a> {
             Some("save anyway") => self.end_fork(ForkEnd::Save, true),
             Some("report") => self.end_fork(ForkEnd::Report, false),
             Some("exit") => self.end_fork(ForkEnd::Exit, false),
+            Some(words) if words == "model" || words.starts_with("model ") => self.choose(Some(&words[5..]), None),
+            Some(words) if words == "thinking" || words.starts_with("thinking ") => {
+                self.choose(None, Some(&words[8..]))
+            }
             Some("clear") => self
                 .app
                 .execute(Command::Service(ServiceCommand::BeginAnew))
@@ -221,6 +227,16 @@ impl<'a> Conversation<'a> {
         if let Err(refusal) = done {
             self.output.fail(&refusal);
         }
+    }
+
+    fn choose(&mut self, model: Option<&str>, thinking: Option<&str>) -> Result<(), Refusal> {
+        let word = |word: Option<&str>| word.map(|word| word.trim().to_owned()).filter(|word| !word.is_empty());
+        let command = ServiceCommand::Choose { model: word(model), thinking: word(thinking) };
+        match self.app.execute(Command::Service(command))? {
+            Outcome::Service(ServiceReply::Chosen(choice)) => self.output.line(choice.words()),
+            _ => return Err(another_answer()),
+        }
+        Ok(())
     }
 
     fn open_fork(&mut self, topic: &str) -> Result<(), Refusal> {

@@ -17,11 +17,12 @@ use crate::agent::NOTIFY;
 use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
 use crate::bot::live::{LiveTurns, Seen};
-use crate::bot::main_session::MainSession;
+use crate::bot::main_session::{Choice, MainSession};
 use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
 use crate::config::TERMINAL;
-use crate::definition::DefinitionId;
+use crate::definition::values::{MODELS_FOR_EXAMPLE, is_model_name};
+use crate::definition::{DefinitionId, Thinking};
 use crate::journal::{Delivery, DeliveryState, Event, EventFilter, ForkRecord, Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
 use crate::run::converse::Word;
@@ -152,6 +153,7 @@ impl Handler for Handlers {
                     Ended::Confirm(question) => ServiceReply::ForkKept(question),
                 })
             }
+            ServiceCommand::Choose { model, thinking } => self.choose(model, thinking).await.map(ServiceReply::Chosen),
             ServiceCommand::BeginAnew => {
                 self.main.begin_anew().await?;
                 Ok(ServiceReply::BegunAnew)
@@ -238,6 +240,33 @@ impl Handlers {
         let text = format!("[a fork of the conversation begins here] {topic}");
         let turn = self.say_in(Some(&fork), text, Some(channel.to_owned()), None).await?;
         Ok((fork, Some(turn)))
+    }
+
+    /// What the person wants of the model in their conversation.
+    async fn choose(&self, model: Option<String>, thinking: Option<String>) -> Result<Choice, Refusal> {
+        const DEFAULT: &str = "default";
+        let mut choice = self.main.choice();
+        if let Some(model) = model {
+            choice.model = Some(model).filter(|model| model != DEFAULT);
+        }
+        if let Some(name) = choice.model.as_ref().filter(|name| !is_model_name(name)) {
+            return Err(Refusal::user(format!("`{name}` is no name of a model")).hint(MODELS_FOR_EXAMPLE));
+        }
+        if let Some(thinking) = thinking {
+            choice.thinking = match &*thinking {
+                DEFAULT => None,
+                "on" => Some(Thinking::Adaptive),
+                "off" => Some(Thinking::Disabled),
+                tokens => {
+                    Some(tokens.parse().ok().filter(|tokens| *tokens > 0).map(Thinking::Budget).ok_or_else(|| {
+                        Refusal::user(format!("`{tokens}` says nothing about thinking"))
+                            .hint("`on`, `off`, `8000` tokens at most, or `default`")
+                    })?)
+                }
+            };
+        }
+        self.main.choose(choice.clone()).await?;
+        Ok(choice)
     }
 
     async fn test_channel(&self, name: String) -> Result<ServiceReply, Refusal> {

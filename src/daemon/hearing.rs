@@ -13,7 +13,7 @@ use super::control::Handler as _;
 use super::handlers::Handlers;
 use super::received;
 use crate::agent::Observation;
-use crate::app::{App, Command, Outcome, ServiceCommand};
+use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, another_answer};
 use crate::bot::live::{Seen, Sight};
 use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
@@ -221,6 +221,8 @@ impl ServiceHearing {
                 Ok(Response::Text(texts.join("\n\n")))
             }
             Does::Why => self.why(argument).await.map(Response::Text),
+            Does::Model => self.choose(argument, None).await,
+            Does::Thinking => self.choose(None, argument).await,
             Does::Clear => {
                 self.handlers.service(ServiceCommand::BeginAnew).await?;
                 Ok(Response::Text("A new conversation begins. `sessions` keeps the old one.".into()))
@@ -239,6 +241,14 @@ impl ServiceHearing {
                 let line = |command: &ChatCommand| format!("{:<18} {}", command.usage(), command.about);
                 Ok(Response::Text(COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")))
             }
+        }
+    }
+
+    async fn choose(&self, model: Option<&str>, thinking: Option<&str>) -> Result<Response, Refusal> {
+        let [model, thinking] = [model, thinking].map(|word| word.map(str::to_owned));
+        match self.handlers.service(ServiceCommand::Choose { model, thinking }).await? {
+            ServiceReply::Chosen(choice) => Ok(Response::Text(choice.words())),
+            _ => Err(another_answer()),
         }
     }
 

@@ -269,7 +269,8 @@ pub struct Background {
 }
 
 /// `thinking`: `true`, `false` or a token budget.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Thinking {
     /// The model decides.
     #[default]

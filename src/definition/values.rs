@@ -231,9 +231,8 @@ impl<'a> Value<'a> {
     /// The name of a model. It goes on a command line, so it cannot look like an option.
     pub(crate) fn model(&self) -> Result<String, Fault> {
         let text = self.text()?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/[]@+".contains(c);
-        if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
-            return Err(self.must_be("the name of a model", "for example `haiku`, `sonnet` or `claude-sonnet-4-5`"));
+        if !is_model_name(&text) {
+            return Err(self.must_be("the name of a model", MODELS_FOR_EXAMPLE));
         }
         Ok(text)
     }
@@ -442,6 +441,16 @@ fn nearest_zone(text: &str) -> Option<Tz> {
     let by_city = chrono_tz::TZ_VARIANTS.iter().find(|zone| city(zone));
     let by_letters = || chrono_tz::TZ_VARIANTS.iter().filter(|zone| near(zone) <= 2).min_by_key(|zone| near(zone));
     by_city.or_else(|| (wanted.len() > 4).then(by_letters).flatten()).copied()
+}
+
+/// A way out where a word is no model's name.
+pub(crate) const MODELS_FOR_EXAMPLE: &str = "for example `haiku`, `sonnet` or `claude-sonnet-4-5`";
+
+/// Whether a word may name a model: a client must not take it for an option.
+#[must_use]
+pub(crate) fn is_model_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/[]@+".contains(c);
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(plain)
 }
 
 #[cfg(test)]

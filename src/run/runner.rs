@@ -355,8 +355,13 @@ impl Runner {
         let run_dir = self
             .run_dir(job)
             .map_err(|error| Refusal::environment(format!("the run's folder could not be made: {error}")))?;
-        let Setup { policy, options, deny_rules, granted, granted_to_agents, .. } =
+        let Setup { policy, mut options, deny_rules, granted, granted_to_agents, .. } =
             self.spawner.setup(&job.definition, None)?;
+        if job.definition.id.is_turn() {
+            let chosen = self.bot.main.choice();
+            options.model = chosen.model.or(options.model);
+            options.thinking = chosen.thinking.or(options.thinking);
+        }
         let system_prompt = self.system_prompt(&settings, &policy, None);
         let deny_rules = &deny_rules;
         // The person's own session is held by its rules alone, unless these grant some programs and not others. Its agents are held.

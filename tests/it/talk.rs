@@ -218,3 +218,34 @@ fn a_question_is_answered_on_the_phone() {
     service.stop();
     bot.until_nothing_is_left();
 }
+
+#[test]
+fn the_person_chooses_the_model_of_their_conversation() {
+    let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
+    let bot = bot_with_phone(&api);
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("/model claude-haiku-4-5");
+    phone.hears("model: claude-haiku-4-5\nthinking: as the settings say");
+    phone.say("/thinking off");
+    phone.hears("thinking: off");
+    phone.say("/model --dangerously-skip-permissions");
+    phone.hears("is no name of a model");
+    phone.say("/thinking much");
+    phone.hears("`much` says nothing about thinking");
+    service.kill();
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("Good morning.");
+    phone.hears("answer 1");
+    let request = api.last();
+    assert_eq!(request.body["model"], "claude-haiku-4-5", "it outlives the service");
+    assert!(request.body["thinking"].is_null() || request.body["thinking"]["type"] == "disabled", "{:#}", request.body);
+    phone.say("/model default");
+    phone.hears("model: as the settings say\nthinking: off");
+    phone.say("And now?");
+    phone.hears("answer 2");
+    assert_ne!(api.last().body["model"], "claude-haiku-4-5");
+    service.stop();
+    bot.until_nothing_is_left();
+}

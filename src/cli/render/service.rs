@@ -59,6 +59,7 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         ServiceReply::Heard { turn } => format!("the bot answers in {turn}"),
         ServiceReply::ForkOpened { fork, .. } => format!("{fork} is open"),
         ServiceReply::ForkEnded(text) | ServiceReply::ForkKept(text) => text.clone(),
+        ServiceReply::Chosen(choice) => choice.words(),
         ServiceReply::BegunAnew => "a new conversation begins".into(),
         ServiceReply::BudgetSet(budget) => format!("{} pings left", budget.left()),
         ServiceReply::ChannelTested { name, delivery } => {
