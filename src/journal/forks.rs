@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Columns, kind, ms};
+use super::updates::insert_report;
 use super::{Journal, JournalError, RunId};
 use crate::agent::SessionId;
 use crate::definition::{DefinitionId, Kind};
@@ -247,19 +248,39 @@ impl Journal {
     /// When the commit cannot be made.
     pub async fn end_fork(&self, id: &DefinitionId, how: ForkEnd, over: bool) -> Result<bool, JournalError> {
         let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer.commit(move |connection| end(connection, &id, how, over.then(|| clock.now()))).await
+    }
+
+    /// A fork's report goes to the main session, and with that the fork is over: one commit, so that it is never reported twice.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn report_fork(&self, run: &RunId, fork: &DefinitionId, text: String) -> Result<(), JournalError> {
+        let (id, fork, clock) = (run.clone(), fork.clone(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                let ended = over.then(|| ms(clock.now()));
-                let changed = connection
-                    .prepare_cached(
-                        "UPDATE fork SET how = ?2, ended = ?3
-                         WHERE id = ?1 AND ended IS NULL AND (how IS NULL OR ?3 IS NOT NULL)",
-                    )?
-                    .execute(params![id.as_str(), how.as_str(), ended])?;
-                Ok(changed > 0)
+                insert_report(connection, &id, &text, clock.now())?;
+                end(connection, &fork, ForkEnd::Report, Some(clock.now())).map(drop)
             })
-            .await
+            .await?;
+        self.marked_now(run);
+        Ok(())
     }
+}
+
+/// See [`Journal::end_fork`]. `at`: when it is over.
+fn end(
+    connection: &Connection,
+    id: &DefinitionId,
+    how: ForkEnd,
+    at: Option<DateTime<Utc>>,
+) -> Result<bool, JournalError> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE fork SET how = ?2, ended = ?3 WHERE id = ?1 AND ended IS NULL AND (how IS NULL OR ?3 IS NOT NULL)",
+        )?
+        .execute(params![id.as_str(), how.as_str(), at.map(ms)])?;
+    Ok(changed > 0)
 }
 
 fn read(row: &Row<'_>) -> Result<ForkRecord, JournalError> {

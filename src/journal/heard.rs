@@ -29,7 +29,8 @@ impl Journal {
             .await
     }
 
-    /// The newest message that a channel's service calls so. One that was sent in parts has all their names, with blanks between.
+    /// The message that a channel's service calls so. One that was sent in parts has all their names, with blanks between. Of a
+    /// digest, which is several messages in one, none is meant.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -40,9 +41,13 @@ impl Journal {
                 let sql = format!(
                     "SELECT {MESSAGE} FROM message m JOIN delivery d ON d.message = m.number
                      WHERE d.channel = ?1 AND (d.external = ?2 OR instr(' ' || d.external || ' ', ' ' || ?2 || ' ') > 0)
-                     ORDER BY m.number DESC LIMIT 1"
+                     ORDER BY m.number DESC LIMIT 2"
                 );
-                one_message(connection, &sql, params![channel, external])
+                let mut query = connection.prepare_cached(&sql)?;
+                let mut rows = query.query(params![channel, external])?;
+                let found = rows.next()?.map(read_message).transpose()?;
+                let is_digest = rows.next()?.is_some();
+                Ok(found.filter(|_| !is_digest))
             })
             .await
     }

@@ -1,6 +1,7 @@
 //! What background jobs have reported, kept until a turn of the main session has been given it.
 
-use rusqlite::params;
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, params};
 
 use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::ms;
@@ -25,17 +26,7 @@ impl Journal {
     /// [`JournalError::NotGoing`] when its run is not going: then nothing is kept.
     pub async fn report(&self, run: &RunId, text: String) -> Result<(), JournalError> {
         let (id, clock) = (run.clone(), self.clock.clone());
-        self.writer
-            .commit(move |connection| {
-                let now = clock.now();
-                mark(connection, &id, "report", now)?;
-                connection
-                    .prepare_cached("INSERT INTO pending_update (at, run, text) VALUES (?1, ?2, ?3)")?
-                    .execute(params![ms(now), id.as_str(), text])?;
-                let kind = EventKind::Update { text: text.clone() };
-                insert_event(connection, NewEvent { run: Some(id.as_str()), id: None, kind }, now)
-            })
-            .await?;
+        self.writer.commit(move |connection| insert_report(connection, &id, &text, clock.now())).await?;
         self.marked_now(run);
         Ok(())
     }
@@ -71,4 +62,21 @@ impl Journal {
             })
             .await
     }
+}
+
+/// A report of a run's for the main session, and the mark that it is an effect.
+pub(super) fn insert_report(
+    connection: &Connection,
+    run: &RunId,
+    text: &str,
+    now: DateTime<Utc>,
+) -> Result<(), JournalError> {
+    mark(connection, run, "report", now)?;
+    connection.prepare_cached("INSERT INTO pending_update (at, run, text) VALUES (?1, ?2, ?3)")?.execute(params![
+        ms(now),
+        run.as_str(),
+        text
+    ])?;
+    let kind = EventKind::Update { text: text.to_owned() };
+    insert_event(connection, NewEvent { run: Some(run.as_str()), id: None, kind }, now)
 }

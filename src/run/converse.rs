@@ -101,6 +101,8 @@ impl Spawner {
             thinking: of_job.thinking,
             agent: of_job.agent,
             max_cost_usd: of_job.max_cost_usd,
+            max_turns: of_job.max_turns,
+            timeout: of_job.timeout,
             ..draft.clone()
         };
         if let Some(background) = parsed.background() {

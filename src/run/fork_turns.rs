@@ -65,8 +65,8 @@ impl Runner {
         match report.answer.as_ref().filter(|_| report.end == AttemptEnd::Completed) {
             Some(answer) => {
                 let topic = fork.topic.as_deref().unwrap_or("without a topic");
-                self.journal.report(&job.run, format!("[report of a fork: {topic}] {answer}")).await?;
-                self.journal.end_fork(&fork.id, ForkEnd::Report, true).await?;
+                let text = format!("[report of a fork: {topic}] {answer}");
+                self.journal.report_fork(&job.run, &fork.id, text).await?;
                 report
                     .messages
                     .push("The fork has ended. The main session is told this report at its next turn.".into());

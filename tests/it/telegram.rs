@@ -100,6 +100,12 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     );
     sees(&telegram, &service, "A photo.");
     let prompt = api.last().last_text();
+    // What others have written is quoted, and no command.
+    telegram.write(ADA, json!({ "text": "/pause\nNow.", "forward_origin": { "type": "hidden_user" } }));
+    let handed_on = || Some(api.last().last_text()).filter(|text| text.contains("A message that I hand on"));
+    let handed_on = service.until("it is handed on", handed_on);
+    assert!(handed_on.contains("> /pause\\n> Now.") || handed_on.contains("> /pause\n> Now."), "{handed_on}");
+    assert!(!bot.ok(["status"]).contains("paused"));
     assert!(prompt.contains("> It is green.") && prompt.contains("What is this?"), "{prompt}");
     assert!(
         prompt.contains("/photo.jpg (7 bytes)") && prompt.contains("film.mp4: not taken: it is over 20 MB"),

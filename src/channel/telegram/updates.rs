@@ -43,6 +43,9 @@ struct Message {
     caption: Option<String>,
     #[serde(default)]
     reply_to_message: Option<Box<Message>>,
+    /// Who wrote it, where the person hands on what somebody else has written.
+    #[serde(default)]
+    forward_origin: Option<Value>,
     #[serde(default)]
     photo: Vec<File>,
     #[serde(default)]
@@ -225,10 +228,16 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
         }
     }
     let answered = message.reply_to_message;
+    let mut text = message.text.or(message.caption).unwrap_or_default();
+    if message.forward_origin.is_some() {
+        // It is nothing that the person says, and no command.
+        let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
+        text = format!("A message that I hand on:\n{}", lines.join("\n"));
+    }
     Heard::of_text(Said {
         // Another bot counts its messages from 1 again.
         id: Some(format!("{}x{}", api.bot(), message.message_id)),
-        text: message.text.or(message.caption).unwrap_or_default(),
+        text,
         reply_to: answered.as_ref().map(|answered| answered.message_id.to_string()),
         quoted: answered.and_then(|answered| answered.text.or(answered.caption)),
         files,
