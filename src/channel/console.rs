@@ -64,6 +64,7 @@ mod tests {
             text: "Tea\u{7} is ready.\n\nTwo cups.\n".into(),
             urgency: Urgency::Normal,
             buttons: Vec::new(),
+            asks: false,
             rich: None,
         };
         let mut out = Vec::new();

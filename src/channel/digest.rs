@@ -26,6 +26,7 @@ pub(super) fn digest(messages: &[&Message], zone: Tz) -> Option<Outgoing> {
         text,
         urgency: Urgency::Normal,
         buttons: Vec::new(),
+        asks: messages.iter().any(|message| Outgoing::from(*message).asks),
         rich: None,
     })
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
 use super::commands::COMMANDS;
@@ -23,6 +24,13 @@ pub enum Heard {
     Pressed {
         /// Its id, as [`OutgoingButton`](super::OutgoingButton) has it.
         button: String,
+    },
+    /// The same, where whoever has got hold of the button's token may press it: it counts once, whatever it does.
+    PressedOnce {
+        /// Its id.
+        button: String,
+        /// When its message was recorded: another message with the same number is another one.
+        at: DateTime<Utc>,
     },
     /// A command of the [table](super::commands::COMMANDS), with its argument.
     Asked {

@@ -103,6 +103,9 @@ pub struct Outgoing {
     pub urgency: Urgency,
     /// Buttons below it.
     pub buttons: Vec<OutgoingButton>,
+    /// Whether it, or one of those that it is made of, asks the person a question.
+    #[serde(skip)]
+    pub asks: bool,
     /// The same for channels that can show more than text.
     #[serde(skip)]
     pub rich: Option<Rich>,
@@ -134,6 +137,7 @@ impl From<&Message> for Outgoing {
             text: message.text.clone(),
             urgency: message.urgency,
             buttons: buttons.iter().enumerate().map(button).collect(),
+            asks: buttons.iter().any(|button| button.action.starts_with("answer:")),
             rich: message.rich.clone(),
         }
     }

@@ -1,15 +1,25 @@
 //! ntfy: a phone or a desktop by its app, over ntfy.sh or a server of one's own (<https://docs.ntfy.sh/publish/>).
 //!
-//! The topic is a password: who knows it reads what is sent there. So it stands in no log and in no error.
+//! The topic is a password: who knows it reads what is sent there. So it stands in no log and in no error. A button makes the
+//! phone publish a token to a second topic, which is followed here, so that no port is open. What a job asks for is not sent unless
+//! the settings say so.
+
+mod token;
+mod topic;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
-use super::{Channel, NotSent, Outgoing};
+use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::NtfyChannel;
 use crate::journal::Urgency;
+use token::{Pressed, Tokens};
+pub use token::{Secret, SecretError};
+use topic::{Event, Topic};
 
 /// The longest text that the service takes as a message, in bytes. It makes a file of a longer one.
 const LONGEST: usize = 4096;
@@ -17,37 +27,55 @@ const LONGEST: usize = 4096;
 /// What stands at the end of a text that is cut.
 const CUT: &str = "…\n(the rest: `ollim-bot inbox`)";
 
+/// What is sent instead of a question.
+const HIDDEN: &str = "A job asks for permission. `ollim-bot questions` shows what for, and takes every answer.";
+
+/// What is sent instead of several messages of which one is a question.
+const HIDDEN_DIGEST: &str = "Several messages waited, and a job asked for permission: `ollim-bot inbox` shows them.";
+
+/// The most buttons that a notification has.
+const BUTTONS: usize = 3;
+
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The wait before the topic of the answers is followed again, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+const USER_AGENT: &str = concat!("ollim-bot/", env!("CARGO_PKG_VERSION"));
+
+/// Who is heard: whoever has a token.
+const OWNER: &str = "owner";
+
+/// Who publishes something else.
+const STRANGER: &str = "stranger";
 
 /// A topic of a server.
 pub struct Ntfy {
     agent: ureq::Agent,
     settings: NtfyChannel,
+    tokens: Tokens,
     /// An access token of the server's.
     token: Option<String>,
 }
 
 impl Ntfy {
-    /// Nothing is sent before the first message.
+    /// `name`: the channel's; `token`: an access token of the server's. Nothing is sent before the first message.
     #[must_use]
-    pub fn new(settings: NtfyChannel, token: Option<String>) -> Self {
+    pub fn new(name: &str, settings: NtfyChannel, secret: &Secret, token: Option<String>) -> Self {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false)
             // The token is for this server alone.
             .max_redirects(0)
-            .user_agent(concat!("ollim-bot/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .build();
-        Self { agent: config.into(), settings, token }
+        Self { agent: config.into(), settings, tokens: secret.of_channel(name), token }
     }
-}
 
-#[async_trait]
-impl Channel for Ntfy {
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn publish(&self, body: Value) -> Result<Option<String>, NotSent> {
         let (agent, server) = (self.agent.clone(), self.settings.server.clone());
-        let (body, token) = (body(&self.settings.topic, message).to_string(), self.token.clone());
+        let (body, token) = (body.to_string(), self.token.clone());
         let posted = tokio::task::spawn_blocking(move || {
             let mut request = agent.post(&server).header("Content-Type", "application/json");
             if let Some(token) = token {
@@ -62,21 +90,140 @@ impl Channel for Ntfy {
             posted.map_err(|error| NotSent::for_now(format!("the ntfy server cannot be reached: {error}")))?;
         outcome(status, &text)
     }
+
+    /// Follows the topic of the answers, and follows it again when the stream ends. Never returns.
+    async fn follow(&self, topic: &Topic, ear: &Ear) {
+        let mut last = ear.last_heard().await;
+        let mut pause = PAUSES.0;
+        let mut notices = FuturesUnordered::new();
+        loop {
+            let why = match topic.open(last.as_deref()).await {
+                Ok(mut stream) => loop {
+                    let event = tokio::select! {
+                        event = stream.next() => event,
+                        Some(()) = notices.next() => continue,
+                    };
+                    match event {
+                        Ok(Event::Alive) => pause = PAUSES.0,
+                        Ok(Event::Message { id, text }) => {
+                            pause = PAUSES.0;
+                            notices.extend(self.hear(&text, ear).await.map(|notice| self.tell(notice)));
+                            ear.mark(&id).await;
+                            last = Some(id);
+                        }
+                        Err(why) => break why,
+                    }
+                },
+                Err(why) => why,
+            };
+            tracing::warn!(%why, "the buttons of notifications are not heard now; it is tried again");
+            let again = sleep(pause);
+            tokio::pin!(again);
+            while tokio::select! { () = &mut again => false, Some(()) = notices.next() => true } {}
+            pause = PAUSES.1.min(pause * 2);
+        }
+    }
+
+    /// Takes what was published to the topic of the answers. Returns what the person is told of it.
+    async fn hear(&self, text: &str, ear: &Ear) -> Option<String> {
+        let Some(Pressed { button, at, answers }) = self.tokens.read(text) else {
+            // Nobody is told: the person alone reads the other topic.
+            ear.hear(STRANGER, Some(OWNER), Heard::Pressed { button: String::new() }).await;
+            return None;
+        };
+        let response = ear.hear(OWNER, Some(OWNER), Heard::PressedOnce { button, at }).await;
+        let is_hidden = answers && !self.settings.show_text;
+        match response {
+            Response::Turn(_) | Response::Stranger { .. } => None,
+            Response::Done(_) if is_hidden => Some("Your answer was taken.".into()),
+            Response::Text(_) | Response::Refused(_) if is_hidden => {
+                Some("Your answer was not taken: `ollim-bot questions` shows why.".into())
+            }
+            Response::Text(text) | Response::Done(text) | Response::Refused(text) => Some(text),
+        }
+    }
+
+    /// Tells the person what came of a button.
+    async fn tell(&self, text: String) {
+        let body = json!({ "topic": self.settings.topic, "message": fitting(&text), "priority": 2 });
+        if let Err(error) = self.publish(body).await {
+            tracing::warn!(why = %error.why, "what came of a button was not shown");
+        }
+    }
+
+    /// A message as JSON.
+    fn body(&self, message: &Outgoing) -> Value {
+        let settings = &self.settings;
+        let priority = match message.urgency {
+            Urgency::Low => 2,
+            Urgency::Normal => 3,
+            Urgency::Critical => 5,
+        };
+        let is_hidden = message.asks && !settings.show_text;
+        let whole = match (is_hidden, message.buttons.is_empty()) {
+            (true, false) => HIDDEN,
+            (true, true) => HIDDEN_DIGEST,
+            (false, _) => message.text.trim(),
+        };
+        let text = fitting(whole);
+        let is_seen = !is_hidden && text == whole;
+        let mut body = json!({ "topic": settings.topic, "message": text, "priority": priority });
+        // The text begins with the title where there is one.
+        if let Some(job) = message.job.as_ref().filter(|_| !is_hidden) {
+            body["title"] = json!(job);
+        }
+        if let Some(answers) = &settings.answers {
+            let url = format!("{}/{answers}", settings.server);
+            let action = |(button, label): (String, &str)| {
+                let token = self.tokens.token(&Pressed { button, at: message.at, answers: message.asks });
+                // It stays between the phone and the server, and the notification goes when the server has it.
+                json!({
+                    "action": "http", "label": label, "url": url, "method": "POST", "body": token, "clear": true,
+                    "headers": { "Firebase": "no" },
+                })
+            };
+            let actions: Vec<Value> = chosen(message, is_seen).into_iter().map(action).collect();
+            if !actions.is_empty() {
+                body["actions"] = json!(actions);
+            }
+        }
+        body
+    }
 }
 
-/// A message as JSON.
-fn body(topic: &str, message: &Outgoing) -> Value {
-    let priority = match message.urgency {
-        Urgency::Low => 2,
-        Urgency::Normal => 3,
-        Urgency::Critical => 5,
-    };
-    let mut body = json!({ "topic": topic, "message": fitting(&message.text), "priority": priority });
-    // The text begins with the title where there is one.
-    if let Some(job) = &message.job {
-        body["title"] = json!(job);
+#[async_trait]
+impl Channel for Ntfy {
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        self.publish(self.body(message)).await
     }
-    body
+
+    async fn listen(&self, ear: Ear) {
+        let Some(answers) = &self.settings.answers else { return std::future::pending().await };
+        match Topic::new(&self.settings.server, answers, self.token.clone()) {
+            Ok(topic) => self.follow(&topic, &ear).await,
+            Err(error) => tracing::error!(%error, "the buttons of notifications cannot be heard"),
+        }
+    }
+}
+
+/// The buttons that a notification has room for: the id and the label of each. `is_seen`: the person sees the whole text.
+fn chosen(message: &Outgoing, is_seen: bool) -> Vec<(String, &str)> {
+    let action = |place: usize| {
+        let button = message.rich.as_ref().and_then(|rich| rich.buttons.get(place));
+        button.map(|button| button.action.as_str()).unwrap_or_default()
+    };
+    let has_room = |place: &usize| match message.asks {
+        // "Always" is for who sees the file. A yes to more than one call is for who sees what is asked.
+        true => match action(*place).rsplit(':').next() {
+            Some("once" | "deny") => true,
+            Some("run") => is_seen,
+            _ => false,
+        },
+        // A notification can be put away without a button.
+        false => message.buttons.len() <= BUTTONS || action(*place) != "done",
+    };
+    let places = (0..message.buttons.len()).filter(has_room).take(BUTTONS);
+    places.map(|place| (message.buttons[place].id.clone(), message.buttons[place].label.as_str())).collect()
 }
 
 fn fitting(text: &str) -> String {
@@ -103,7 +250,67 @@ fn outcome(status: u16, text: &str) -> Result<Option<String>, NotSent> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
+    use crate::definition::DefinitionId;
+    use crate::journal::{Button, Message, Rich};
+
+    fn message(text: &str, actions: &[&str]) -> Outgoing {
+        let button = |action: &&str| Button { label: (*action).to_owned(), action: (*action).to_owned() };
+        let rich = Rich { buttons: actions.iter().map(button).collect(), ..Rich::default() };
+        Outgoing::from(&Message {
+            number: 17,
+            at: DateTime::from_timestamp_millis(1_790_000_000_123).unwrap(),
+            run: None,
+            id: Some(DefinitionId::new("tea")),
+            text: text.to_owned(),
+            delivered: None,
+            urgency: Urgency::Normal,
+            channel: None,
+            rich: Some(rich),
+            deliveries: Vec::new(),
+        })
+    }
+
+    #[track_caller]
+    fn check(message: &Outgoing, show_text: bool, text: &str, title: Option<&str>, buttons: &[&str]) {
+        let settings = NtfyChannel {
+            server: "https://ntfy.example".into(),
+            topic: "t".into(),
+            answers: Some("a".into()),
+            show_text,
+        };
+        let body = Ntfy::new("phone", settings, &Secret::new(&[7; 32]), None).body(message);
+        assert_eq!((&body["message"], body["title"].as_str()), (&json!(text), title), "{body:#}");
+        let labels: Vec<&str> =
+            body["actions"].as_array().into_iter().flatten().map(|action| action["label"].as_str().unwrap()).collect();
+        assert_eq!(labels, buttons, "{body:#}");
+    }
+
+    #[test]
+    fn three_buttons_have_room_and_a_question_shows_nothing_unless_it_may() {
+        let reminder = message("Tea.", &["done", "snooze:10m", "snooze:1h", "snooze:tomorrow"]);
+        check(&reminder, false, "Tea.", Some("tea"), &["snooze:10m", "snooze:1h", "snooze:tomorrow"]);
+        check(&message("Tea.", &["why", "done"]), false, "Tea.", Some("tea"), &["why", "done"]);
+        check(
+            &message("Tea.", &["agent:a", "agent:b", "agent:c", "agent:d"]),
+            false,
+            "Tea.",
+            Some("tea"),
+            &["agent:a", "agent:b", "agent:c"],
+        );
+        let answers = ["answer:3:once", "answer:3:run", "answer:3:always", "answer:3:deny"];
+        let question = message("tea asks: `git push`", &answers);
+        check(&question, false, HIDDEN, None, &["answer:3:once", "answer:3:deny"]);
+        let three = ["answer:3:once", "answer:3:run", "answer:3:deny"];
+        check(&question, true, "tea asks: `git push`", Some("tea"), &three);
+        // Nobody says yes to more than one call without having seen all of it.
+        let long = message(&"x".repeat(5000), &answers);
+        check(&long, true, &fitting(&long.text), Some("tea"), &["answer:3:once", "answer:3:deny"]);
+        let digest = Outgoing { buttons: Vec::new(), ..question };
+        check(&digest, false, HIDDEN_DIGEST, None, &[]);
+    }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {

@@ -67,6 +67,10 @@ pub struct NtfyChannel {
     pub server: String,
     /// The topic. Who knows it reads what is sent there.
     pub topic: String,
+    /// A second topic of the server, to which buttons publish; `None`: there are no buttons.
+    pub answers: Option<String>,
+    /// Whether the server is sent what a job asks for.
+    pub show_text: bool,
 }
 
 /// A program that is handed each message as JSON.
@@ -187,7 +191,7 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
     };
     let known: &[&str] = match kind {
         ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes", "owner"],
-        ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url"],
+        ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url", "answers", "show_text"],
         ChannelKind::Discord(_) | ChannelKind::Telegram(_) => &["kind", "quiet_hours", "owner", "api"],
     };
     let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
@@ -265,12 +269,16 @@ impl<'a> Fields<'a> {
             _ => return Err(wrong()),
         };
         let (server, topic) = url.rsplit_once('/').ok_or_else(wrong)?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        let is_topic = (1..=64).contains(&topic.len()) && topic.chars().all(plain);
-        if !is_topic || !is_address(server) {
+        if !is_topic(topic) || !is_address(server) {
             return Err(wrong());
         }
-        Ok(NtfyChannel { server: server.to_owned(), topic: topic.to_owned() })
+        let answers = self.text("answers")?.map(str::to_owned);
+        if answers.as_ref().is_some_and(|answers| !is_topic(answers) || answers == topic) {
+            let message = format!("`channels.{}.answers` must be another topic of the same server", self.name);
+            return Err(fault(message, "write `answers: a-second-topic-that-nobody-guesses`"));
+        }
+        let show_text = self.flag("show_text")?;
+        Ok(NtfyChannel { server: server.to_owned(), topic: topic.to_owned(), answers, show_text })
     }
 
     /// Whom the channel's service calls so is the person.
@@ -327,6 +335,12 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Whether it can be a topic of an ntfy server.
+fn is_topic(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    (1..=64).contains(&text.len()) && text.chars().all(plain)
+}
+
 /// Whether it is the address of a server: `https://ntfy.sh`.
 fn is_address(text: &str) -> bool {
     let host = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
@@ -374,6 +388,8 @@ pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
             ChannelKind::Ntfy(ntfy) => {
                 fields.insert("kind".into(), json!("ntfy"));
                 fields.insert("url".into(), json!(format!("{}/{}", ntfy.server, ntfy.topic)));
+                fields.extend(ntfy.answers.as_ref().map(|answers| ("answers".to_owned(), json!(answers))));
+                fields.extend(ntfy.show_text.then(|| ("show_text".to_owned(), json!(true))));
             }
             ChannelKind::Discord(discord) => {
                 fields.insert("kind".into(), json!("discord"));

@@ -9,7 +9,7 @@ use crate::channel::Channel;
 use crate::channel::command::{Command, Surroundings};
 use crate::channel::console::{Console, Silent};
 use crate::channel::discord::Discord;
-use crate::channel::ntfy::Ntfy;
+use crate::channel::ntfy::{self, Ntfy};
 use crate::channel::telegram::Telegram;
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
@@ -25,6 +25,8 @@ pub(super) struct Programs<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
     /// The secrets of services, by their names in `.env`.
     pub(super) secrets: &'a BTreeMap<String, String>,
+    /// What the buttons of notifications are known by.
+    pub(super) buttons: &'a ntfy::Secret,
 }
 
 /// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
@@ -56,7 +58,9 @@ pub(super) fn channels(
                         .collect(),
                 },
             )),
-            ChannelKind::Ntfy(ntfy) => Arc::new(Ntfy::new(ntfy.clone(), secret("NTFY_TOKEN"))),
+            ChannelKind::Ntfy(ntfy) => {
+                Arc::new(Ntfy::new(&settings.name, ntfy.clone(), programs.buttons, secret("NTFY_TOKEN")))
+            }
             ChannelKind::Telegram(telegram) => Arc::new(Telegram::new(telegram, secret("TELEGRAM_TOKEN"))),
             ChannelKind::Discord(discord) => Arc::new(Discord::new(discord.clone(), secret("DISCORD_TOKEN"))),
         };

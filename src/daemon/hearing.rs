@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{broadcast, mpsc};
 
 use super::control::Handler as _;
@@ -52,7 +52,8 @@ impl Hearing for ServiceHearing {
     async fn heard(&self, channel: &str, heard: Heard) -> Response {
         let response = match heard {
             Heard::Said(said) => self.said(channel, said).await,
-            Heard::Pressed { button } => self.pressed(channel, &button).await,
+            Heard::Pressed { button } => self.pressed(channel, &button, None).await,
+            Heard::PressedOnce { button, at } => self.pressed(channel, &button, Some(at)).await,
             Heard::Asked { command, argument } => self.asked(channel, &command, argument.as_deref()).await,
         };
         response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)))
@@ -115,8 +116,8 @@ impl ServiceHearing {
         Ok(Response::Turn(turn))
     }
 
-    /// `17:0`: the first button of message 17.
-    async fn pressed(&self, channel: &str, button: &str) -> Result<Response, Refusal> {
+    /// `17:0`: the first button of message 17. `once`: of the message that was recorded then, and not a second time.
+    async fn pressed(&self, channel: &str, button: &str, once: Option<DateTime<Utc>>) -> Result<Response, Refusal> {
         let journal = &self.handlers.journal;
         let gone = || Refusal::user("this button is of no use any more");
         let (number, place) = button.split_once(':').ok_or_else(gone)?;
@@ -124,6 +125,15 @@ impl ServiceHearing {
         let place: usize = place.parse().map_err(|_| gone())?;
         let message = journal.sent_message(number).await?.ok_or_else(gone)?;
         let action = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?.action.clone();
+        if let Some(at) = once {
+            if message.at != at {
+                return Err(gone());
+            }
+            // An agent's button counts once by itself.
+            if !action.starts_with("agent:") && !journal.press(number, place, channel).await? {
+                return Err(Refusal::user("this was pressed already"));
+            }
+        }
         let response = match action.split_once(':').unwrap_or((&action, "")) {
             ("agent", prompt) => {
                 if self.handlers.clock.now() - message.at > VALID {

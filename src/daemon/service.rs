@@ -28,7 +28,7 @@ use super::supervisor::Supervisor;
 use crate::agents;
 use crate::app::{App, Sandbox, ServiceStatus};
 use crate::bot::{Bot, budget::SharedBudget, fork_turns::ForkTurns, live::LiveTurns, main_session::MainSession};
-use crate::channel::{Deliveries, Ear, OpenChats};
+use crate::channel::{Deliveries, Ear, OpenChats, ntfy};
 use crate::config::secrets::{self, SecretsError};
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::heartbeat::Heartbeats;
@@ -75,6 +75,9 @@ pub enum DaemonError {
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The buttons of notifications cannot be known.
+    #[error(transparent)]
+    Buttons(#[from] ntfy::SecretError),
     /// The definitions cannot be read or followed.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
@@ -154,12 +157,14 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     schedule.alert_after(config.alert_after);
     let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
 
+    let buttons = ntfy::Secret::of(&journal).await?;
     let programs = Programs {
         shell_binary: &shell_binary,
         path: &path,
         user_home: &user_home(&env),
         env: &env,
         secrets: &secrets,
+        buttons: &buttons,
     };
     let channels = channels::channels(&config, &home, &programs, events.is_none().then(|| app.clone()));
     let chats = OpenChats::default();

@@ -52,6 +52,7 @@ mod main_session;
 mod many;
 mod misbehaving;
 mod missed;
+mod ntfy;
 mod plain_jobs;
 mod policy_corpus;
 mod problems;

@@ -161,6 +161,7 @@ fn message(number: i64, job: &str, text: &str) -> Outgoing {
         text: text.into(),
         urgency: Urgency::Normal,
         buttons: Vec::new(),
+        asks: false,
         rich: None,
     }
 }

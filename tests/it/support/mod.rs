@@ -8,6 +8,7 @@ pub mod disk;
 pub mod flags;
 pub mod job_shell;
 pub mod messages_api;
+pub mod ntfy;
 pub mod phone;
 pub mod processes;
 pub mod random;

@@ -1,0 +1,189 @@
+//! The buttons of notifications, against a stub of an ntfy server: what is shown to the server, what a token is worth, and what
+//! happens when the service, the server or the person is late.
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::ntfy::Ntfy;
+use crate::support::wait;
+
+const TOUCH: &str = "background: true\nisolated: true\nretry: 0\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
+
+fn settings(bot: &TestBot, ntfy: &Ntfy, more: &str) {
+    let url = ntfy.url();
+    bot.write(
+        "config.yaml",
+        &format!(
+            "channels:\n  phone: {{ kind: ntfy, url: '{url}/to-me', answers: from-me{more} }}\ndefault_channel: phone\n"
+        ),
+    );
+}
+
+/// The first notification that holds `text`.
+#[track_caller]
+fn sees(ntfy: &Ntfy, service: &Service<'_>, text: &str) -> Value {
+    let holds = |one: &Value| one["message"].as_str().is_some_and(|said| said.contains(text));
+    let shown = || format!("{:#?}\n{}", ntfy.topic("to-me"), service.said());
+    wait::until(&format!("the phone shows {text:?}"), || ntfy.topic("to-me").into_iter().find(holds), shown)
+}
+
+/// Waits until strangers have published so often.
+#[track_caller]
+fn until_strangers(bot: &TestBot, service: &Service<'_>, count: u64) {
+    service.until(&format!("{count} strangers"), || {
+        (bot.json(["channels"])[0]["strangers"].as_u64() == Some(count)).then_some(())
+    });
+}
+
+fn labels(message: &Value) -> Vec<&str> {
+    message["actions"].as_array().unwrap().iter().map(|action| action["label"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_call_is_allowed_from_the_phone_and_a_guess_is_worth_nothing() {
+    let ntfy = Ntfy::start();
+    let api = MessagesApi::script([Reply::bash("touch made"), Reply::bash("touch evil")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &ntfy, "");
+    bot.write(".env", "NTFY_TOKEN=tk_secret\n");
+    std::fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.write("reminders/private-thing.md", &reminder(now(), TOUCH, "Do the thing."));
+    let service = bot.start();
+    let question = sees(&ntfy, &service, "A job asks for permission.");
+    assert_eq!(labels(&question), ["Allow once", "Deny"], "what is not shown is not allowed for a whole run");
+    let seen_by_server = question.to_string();
+    assert!(!seen_by_server.contains("private-thing") && !seen_by_server.contains("touch"), "{question:#}");
+    assert_eq!(ntfy.tokens()[0].as_deref(), Some("Bearer tk_secret"));
+    assert!(!seen_by_server.contains("tk_secret"), "the phone needs no token of the server's: {question:#}");
+
+    let token = question["actions"][0]["body"].as_str().unwrap().to_owned();
+    let deny = question["actions"][1]["body"].as_str().unwrap();
+    let (what, tag) = token.rsplit_once(':').unwrap();
+    let guesses = [
+        "1:0".to_owned(),
+        "allow".to_owned(),
+        what.to_owned(),
+        format!("{what}:{}", "0".repeat(64)),
+        // The tag of another button.
+        format!("{what}:{}", deny.rsplit_once(':').unwrap().1),
+        format!("{token}\n"),
+        format!(" {token}"),
+        format!("{{\"pressed\":\"{token}\"}}"),
+        format!("{what}:{}", tag.to_uppercase()),
+        String::new(),
+    ];
+    guesses.iter().for_each(|guess| ntfy.publish("from-me", guess));
+    until_strangers(&bot, &service, guesses.len() as u64);
+    assert_eq!(bot.read("work/made"), None);
+    assert_eq!(ntfy.topic("to-me").len(), 1, "nobody is told of guesses: {:#?}", ntfy.topic("to-me"));
+
+    ntfy.press(&question, "Allow once");
+    sees(&ntfy, &service, "Your answer was taken.");
+    let second = service.until("the second question", || {
+        let asked: Vec<Value> = ntfy.topic("to-me").into_iter().filter(|one| one["actions"].is_array()).collect();
+        asked.get(1).cloned()
+    });
+    assert!(bot.read("work/made").is_some());
+    // Used up: not for its own question, and not for the next one.
+    ntfy.press(&question, "Allow once");
+    ntfy.press(&question, "Deny");
+    service.until("two refusals", || {
+        let refused =
+            ntfy.topic("to-me").into_iter().filter(|one| one["message"].as_str().unwrap().contains("not taken"));
+        (refused.count() == 2).then_some(())
+    });
+    let questions = bot.json(["questions"]);
+    let open = questions.as_array().unwrap().iter().filter(|question| question["answer"].is_null()).count();
+    assert_eq!(open, 1, "{questions:#}");
+    ntfy.press(&second, "Deny");
+    let run = service.until_ended("private-thing", 1).remove(0);
+    assert_eq!((&run["outcome"], bot.read("work/evil")), (&json!("completed"), None), "{run:#}");
+    let answered: Vec<Value> = bot
+        .json(["questions"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|question| json!([question["number"], question["answer"], question["channel"]]))
+        .collect();
+    assert!(
+        answered.contains(&json!([1, "once", "phone"])) && answered.contains(&json!([2, "deny", "phone"])),
+        "{answered:?}"
+    );
+    assert!(!service.said().contains("to-me") && !service.said().contains("from-me"), "{}", service.said());
+    let (_, said) = service.stop();
+    assert!(!said.contains(tag), "{said}");
+}
+
+#[test]
+fn an_answer_that_comes_too_late_is_none() {
+    let ntfy = Ntfy::start();
+    let api = MessagesApi::script([Reply::bash("touch made")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &ntfy, ", show_text: true");
+    bot.write("reminders/job.md", &reminder(now(), &format!("{TOUCH}ask: {{ deadline: 3s }}\n"), "Do the thing."));
+    let service = bot.start();
+    let question = sees(&ntfy, &service, "touch made");
+    assert_eq!(labels(&question), ["Allow once", "Allow in this run", "Deny"]);
+    assert!(question["message"].as_str().unwrap().contains("ollim-bot questions answer 1"), "{question:#}");
+    service.until_ended("job", 1);
+    ntfy.press(&question, "Allow in this run");
+    sees(&ntfy, &service, "question 1 was already answered: denied, since nobody answered");
+    assert_eq!(bot.read("work/made"), None);
+    service.stop();
+}
+
+#[test]
+fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
+    let ntfy = Ntfy::start();
+    let bot = TestBot::new();
+    settings(&bot, &ntfy, "");
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    let tea = sees(&ntfy, &service, "Tea is ready.");
+    assert_eq!((labels(&tea), &tea["title"]), (vec!["10 min", "1 h", "Tomorrow"], &json!("tea")));
+    service.kill();
+    // Pressed while nobody listens: the server keeps it.
+    ntfy.press(&tea, "10 min");
+    let service = bot.start();
+    service.until("it is snoozed", || bot.path("reminders/tea.md").exists().then_some(()));
+    ntfy.press(&tea, "10 min");
+    sees(&ntfy, &service, "this was pressed already");
+    ntfy.publish("from-me", "hello");
+    until_strangers(&bot, &service, 1);
+    service.kill();
+
+    // What was heard is not heard again, not even from strangers.
+    let told = ntfy.topic("to-me").len();
+    let service = bot.start();
+    service.until("the topic is followed again", || (ntfy.followed().len() == 3).then_some(()));
+    let newest = ntfy.topic("from-me").last().unwrap()["id"].as_str().unwrap().to_owned();
+    assert_eq!(ntfy.followed(), ["all", "all", &newest]);
+
+    // The server is gone, and comes back.
+    ntfy.set_down(true);
+    service.until("it is noticed", || service.said().contains("not heard now").then_some(()));
+    bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
+    service.until_ended("oven", 1);
+    ntfy.set_down(false);
+    let oven = sees(&ntfy, &service, "The oven is hot.");
+    ntfy.press(&oven, "1 h");
+    service.until("it is snoozed", || bot.path("reminders/oven.md").exists().then_some(()));
+    sees(&ntfy, &service, "oven");
+    assert_eq!(bot.json(["channels"])[0]["strangers"], 1);
+    let repeated =
+        ntfy.topic("to-me")[..told].iter().filter(|one| one["message"] == "this was pressed already").count();
+    assert_eq!(repeated, 1);
+    service.stop();
+
+    // A new journal numbers its messages from 1 again; what was sent before is worth nothing there.
+    std::fs::remove_dir_all(bot.path("state")).unwrap();
+    bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
+    let service = bot.start();
+    sees(&ntfy, &service, "Cake is ready.");
+    let before = bot.json(["channels"])[0]["strangers"].as_u64().unwrap();
+    ntfy.press(&tea, "1 h");
+    until_strangers(&bot, &service, before + 1);
+    service.stop();
+}

@@ -1,0 +1,228 @@
+//! An ntfy server on loopback, as its documentation has it: messages are published as JSON or as plain bodies, kept, and streamed
+//! to whoever follows a topic. What the server would not take is refused. A phone is there too: it presses buttons.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+
+/// What a message may have.
+const KEYS: &[&str] =
+    &["topic", "message", "title", "tags", "priority", "click", "actions", "attach", "delay", "markdown"];
+
+/// What a button that sends a request may have.
+const ACTION_KEYS: &[&str] = &["action", "label", "url", "method", "headers", "body", "clear"];
+
+#[derive(Default)]
+struct Server {
+    messages: Vec<Value>,
+    /// It answers nobody, and has cut every stream.
+    is_down: bool,
+    /// How often a topic was followed, and from where.
+    followed: Vec<String>,
+    /// The tokens of all requests that follow a topic.
+    tokens: Vec<Option<String>>,
+}
+
+type Shared = Arc<Mutex<Server>>;
+
+/// The stub.
+pub struct Ntfy {
+    server: Shared,
+    url: String,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Ntfy {
+    pub fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let server = Shared::default();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let app = Router::new()
+            .route("/", post(publish_json))
+            .route("/{topic}", post(publish_plain))
+            .route("/{topic}/json", get(follow))
+            .with_state(Arc::clone(&server));
+        runtime.spawn(async move { axum::serve(listener, app).await });
+        Self { server, url, _runtime: runtime }
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Everything that was published to a topic, oldest first.
+    pub fn topic(&self, topic: &str) -> Vec<Value> {
+        self.server.lock().unwrap().messages.iter().filter(|message| message["topic"] == topic).cloned().collect()
+    }
+
+    /// From where a topic was followed, each time.
+    pub fn followed(&self) -> Vec<String> {
+        self.server.lock().unwrap().followed.clone()
+    }
+
+    /// The token of each request that follows a topic.
+    pub fn tokens(&self) -> Vec<Option<String>> {
+        self.server.lock().unwrap().tokens.clone()
+    }
+
+    /// Cuts every stream and answers nobody, or is there again.
+    pub fn set_down(&self, is_down: bool) {
+        self.server.lock().unwrap().is_down = is_down;
+    }
+
+    /// Somebody publishes to a topic.
+    pub fn publish(&self, topic: &str, text: &str) {
+        let sent = ureq::post(format!("{}/{topic}", self.url)).send(text).unwrap();
+        assert_eq!(sent.status().as_u16(), 200);
+    }
+
+    /// The phone does what a button of a message says.
+    #[track_caller]
+    pub fn press(&self, message: &Value, label: &str) {
+        let mut actions = message["actions"].as_array().into_iter().flatten();
+        let action = actions.find(|action| action["label"] == label).unwrap_or_else(|| panic!("{message:#}"));
+        assert_eq!((&action["action"], &action["method"]), (&json!("http"), &json!("POST")), "{action:#}");
+        let mut request = ureq::post(action["url"].as_str().unwrap());
+        for (name, value) in action["headers"].as_object().unwrap() {
+            request = request.header(name, value.as_str().unwrap());
+        }
+        request.send(action["body"].as_str().unwrap()).unwrap();
+    }
+}
+
+fn refuse(status: u16, error: &str) -> Response {
+    let body = json!({ "code": u64::from(status) * 100, "http": status, "error": error });
+    (StatusCode::from_u16(status).unwrap(), axum::Json(body)).into_response()
+}
+
+fn publish(server: &Shared, mut message: Value) -> Response {
+    let mut server = server.lock().unwrap();
+    if server.is_down {
+        return refuse(502, "bad gateway");
+    }
+    let id = format!("m{:011}", server.messages.len());
+    message["id"] = json!(id);
+    message["event"] = json!("message");
+    message["time"] = json!(1_790_000_000);
+    server.messages.push(message.clone());
+    axum::Json(message).into_response()
+}
+
+/// Why the server would not take a message.
+fn fault(message: &Value) -> Option<&'static str> {
+    let is_known = |value: &Value, keys: &[&str]| {
+        value.as_object().is_some_and(|fields| fields.keys().all(|key| keys.contains(&key.as_str())))
+    };
+    let is_topic = |topic: &str| (1..=64).contains(&topic.len()) && !topic.contains('/');
+    if !is_known(message, KEYS) || !message["topic"].as_str().is_some_and(is_topic) {
+        return Some("invalid request: request body must be message JSON");
+    }
+    if message["message"].as_str().is_none_or(|text| text.len() > 4096) {
+        return Some("invalid request: message too large");
+    }
+    if !message["priority"].is_null() && !(1..=5).contains(&message["priority"].as_i64().unwrap_or(0)) {
+        return Some("invalid priority parameter");
+    }
+    let actions: Vec<&Value> = message["actions"].as_array().into_iter().flatten().collect();
+    if actions.len() > 3 {
+        return Some("invalid request: actions invalid; only 3 actions allowed");
+    }
+    let is_whole = |action: &&Value| {
+        is_known(action, ACTION_KEYS)
+            && ["label", "url", "body"].iter().all(|key| action[key].as_str().is_some_and(|text| !text.is_empty()))
+    };
+    (!actions.iter().all(is_whole)).then_some("invalid request: actions invalid")
+}
+
+async fn publish_json(State(server): State<Shared>, body: Bytes) -> Response {
+    let message: Value = serde_json::from_slice(&body).unwrap();
+    match fault(&message) {
+        Some(why) => refuse(400, why),
+        None => publish(&server, message),
+    }
+}
+
+async fn publish_plain(State(server): State<Shared>, Path(topic): Path<String>, body: Bytes) -> Response {
+    let text = match body.is_empty() {
+        true => "triggered".to_owned(),
+        false => String::from_utf8_lossy(&body).into_owned(),
+    };
+    publish(&server, json!({ "topic": topic, "message": text }))
+}
+
+#[derive(serde::Deserialize)]
+struct Since {
+    since: Option<String>,
+}
+
+/// The place in the stream: the number of messages that it has passed.
+struct Place {
+    server: Shared,
+    topic: String,
+    passed: usize,
+    waited: u32,
+}
+
+async fn follow(
+    State(server): State<Shared>,
+    Path(topic): Path<String>,
+    Query(Since { since }): Query<Since>,
+    headers: HeaderMap,
+) -> Response {
+    let passed = {
+        let mut server = server.lock().unwrap();
+        if server.is_down {
+            return refuse(502, "bad gateway");
+        }
+        server.followed.push(since.clone().unwrap_or_default());
+        server.tokens.push(headers.get("Authorization").map(|token| token.to_str().unwrap().to_owned()));
+        let count = server.messages.len();
+        match since.as_deref() {
+            None | Some("none") => count,
+            Some("all") => 0,
+            // One that is not kept any more is as "all".
+            Some(id) => server.messages.iter().position(|message| message["id"] == id).map_or(0, |at| at + 1),
+        }
+    };
+    let open = json!({ "id": "o", "time": 1_790_000_000, "event": "open", "topic": topic });
+    let first = futures::stream::once(async move { line(&open) });
+    let place = Place { server, topic, passed, waited: 0 };
+    let rest = futures::stream::unfold(place, |mut place| async move {
+        loop {
+            {
+                let server = place.server.lock().unwrap();
+                if server.is_down {
+                    return None;
+                }
+                if let Some(message) = server.messages.get(place.passed).cloned() {
+                    drop(server);
+                    place.passed += 1;
+                    if message["topic"] == place.topic.as_str() {
+                        return Some((line(&message), place));
+                    }
+                    continue;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            place.waited += 1;
+            if place.waited % 20 == 0 {
+                let alive = json!({ "id": "k", "time": 1_790_000_000, "event": "keepalive", "topic": place.topic });
+                return Some((line(&alive), place));
+            }
+        }
+    });
+    Body::from_stream(futures::StreamExt::chain(first, rest)).into_response()
+}
+
+fn line(value: &Value) -> Result<Bytes, Infallible> {
+    Ok(Bytes::from(format!("{value}\n")))
+}
