@@ -10,8 +10,8 @@ pub mod secrets;
 mod values;
 
 pub use channels::{
-    CONSOLE, ChannelKind, ChannelSettings, CommandChannel, DiscordChannel, NtfyChannel, Quiet, QuietHours, TERMINAL,
-    TelegramChannel,
+    CONSOLE, ChannelKind, ChannelSettings, CommandChannel, DiscordChannel, Encryption, MailChannel, NtfyChannel, Quiet,
+    QuietHours, TERMINAL, TelegramChannel,
 };
 pub use keys::{Config, KEYS, Key, Shape};
 

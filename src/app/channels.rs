@@ -49,6 +49,7 @@ fn kind(name: &str, config: &Config) -> &'static str {
         Some(ChannelKind::Ntfy(_)) => "ntfy",
         Some(ChannelKind::Discord(_)) => "discord",
         Some(ChannelKind::Telegram(_)) => "telegram",
+        Some(ChannelKind::Mail(_)) => "mail",
         None => CONSOLE,
     }
 }

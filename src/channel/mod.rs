@@ -11,6 +11,7 @@ mod deliveries;
 mod digest;
 pub mod discord;
 mod hearing;
+pub mod mail;
 pub mod ntfy;
 mod progress;
 mod split;

@@ -1,5 +1,6 @@
 //! `channels`: how messages reach the person, and when they may.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, TimeZone, Utc};
@@ -40,6 +41,38 @@ pub enum ChannelKind {
     Discord(DiscordChannel),
     /// A private chat with a bot of Telegram's.
     Telegram(TelegramChannel),
+    /// Mails to one address.
+    Mail(MailChannel),
+}
+
+/// Mails to one address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailChannel {
+    /// Whom they are for.
+    pub to: String,
+    /// Whom they are from.
+    pub from: String,
+    /// The server's name or address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// How the connection is protected.
+    pub encryption: Encryption,
+    /// The name of an account; `None`: nobody logs in.
+    pub user: Option<String>,
+    /// A file with the authorities that the server's certificate may be from; `None`: the public ones.
+    pub certificate: Option<PathBuf>,
+}
+
+/// How the connection with a mail server is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// Not at all: the server is on this machine.
+    None,
+    /// The connection is encrypted before anything is said; nothing is sent if the server does not offer that.
+    StartTls,
+    /// From the first byte.
+    Tls,
 }
 
 /// A conversation with a Discord application.
@@ -183,9 +216,10 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
         Some("ntfy") => ChannelKind::Ntfy(fields.ntfy()?),
         Some("discord") => ChannelKind::Discord(fields.discord()?),
         Some("telegram") => ChannelKind::Telegram(fields.telegram()?),
+        Some("mail") => ChannelKind::Mail(fields.mail()?),
         Some(other) => {
             let message = format!("there is no channel of the kind {}", quoted(other));
-            return Err(fault(message, "the kinds are: command, discord, ntfy, telegram"));
+            return Err(fault(message, "the kinds are: command, discord, mail, ntfy, telegram"));
         }
         None => return Err(fault(format!("`channels.{name}` has no `kind`"), hint)),
     };
@@ -193,6 +227,7 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
         ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes", "owner"],
         ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url", "answers", "show_text"],
         ChannelKind::Discord(_) | ChannelKind::Telegram(_) => &["kind", "quiet_hours", "owner", "api"],
+        ChannelKind::Mail(_) => &["kind", "quiet_hours", "to", "from", "smtp", "user", "certificate"],
     };
     let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
     if let Some(other) = entries.iter().find(|entry| !known.contains(&&*entry.key)) {
@@ -316,6 +351,52 @@ impl<'a> Fields<'a> {
         Ok(TelegramChannel { owner: owner.transpose()?, api: self.api()? })
     }
 
+    /// `to: me@example.org`, `from: bot@example.org`, `smtp: smtps://mail.example.org`.
+    fn mail(&mut self) -> Result<MailChannel, Fault> {
+        let hint = "write `{ kind: mail, to: me@example.org, from: bot@example.org, smtp: smtps://mail.example.org, user: bot }`";
+        let name = self.name;
+        let mut address = |key: &str| match self.text(key)? {
+            Some(text) if is_mail_address(text) => Ok(text.to_owned()),
+            _ => Err(fault(format!("`channels.{name}.{key}` must be a mail address"), hint)),
+        };
+        let (to, from) = (address("to")?, address("from")?);
+        let wrong = || {
+            fault(
+                format!("`channels.{name}.smtp` must be the address of a mail server"),
+                "write `smtps://mail.example.org`, or `smtp://mail.example.org:587` for STARTTLS",
+            )
+        };
+        let smtp = self.text("smtp")?.ok_or_else(wrong)?.trim_end_matches('/');
+        let (is_tls, rest) = match (smtp.strip_prefix("smtps://"), smtp.strip_prefix("smtp://")) {
+            (Some(rest), _) => (true, rest),
+            (_, Some(rest)) => (false, rest),
+            _ => return Err(wrong()),
+        };
+        let usual = if is_tls { 465 } else { 587 };
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| wrong())?),
+            _ => (rest, usual),
+        };
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let plain = |c: char| c.is_alphanumeric() || "-._:".contains(c);
+        if host.is_empty() || !host.chars().all(plain) || port == 0 {
+            return Err(wrong());
+        }
+        let certificate = match self.text("certificate")?.map(PathBuf::from) {
+            Some(path) if !path.is_absolute() => return Err(self.wrong("certificate", "a file that begins with `/`")),
+            certificate => certificate,
+        };
+        let user = self.text("user")?.filter(|user| !user.is_empty()).map(str::to_owned);
+        let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
+        let encryption = match is_tls {
+            true => Encryption::Tls,
+            // What does not leave the machine needs no protection.
+            false if is_here && certificate.is_none() => Encryption::None,
+            false => Encryption::StartTls,
+        };
+        Ok(MailChannel { to, from, host: host.to_owned(), port, encryption, user, certificate })
+    }
+
     /// The address of another server.
     fn api(&mut self) -> Result<Option<String>, Fault> {
         let api = self.text("api")?.map(|api| api.trim_end_matches('/').to_owned());
@@ -333,6 +414,15 @@ impl<'a> Fields<'a> {
             false => Err(self.wrong(key, "folders that begin with `/` or `~/`")),
         }
     }
+}
+
+/// Whether it looks like the address of one person: `me@example.org`.
+fn is_mail_address(text: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && !part.contains(|c: char| c.is_whitespace() || c.is_control() || "@<>,;:\"()[]\\".contains(c))
+    };
+    text.split_once('@').is_some_and(|(user, domain)| is_part(user) && is_part(domain))
 }
 
 /// Whether it can be a topic of an ntfy server.
@@ -401,6 +491,21 @@ pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
                 fields.insert("kind".into(), json!("telegram"));
                 fields.extend(telegram.owner.map(|owner| ("owner".to_owned(), json!(owner))));
                 fields.extend(telegram.api.as_ref().map(|api| ("api".to_owned(), json!(api))));
+            }
+            ChannelKind::Mail(mail) => {
+                let scheme = if mail.encryption == Encryption::Tls { "smtps" } else { "smtp" };
+                let host = if mail.host.contains(':') { format!("[{}]", mail.host) } else { mail.host.clone() };
+                let set = [
+                    ("kind", json!("mail")),
+                    ("to", json!(mail.to)),
+                    ("from", json!(mail.from)),
+                    ("smtp", json!(format!("{scheme}://{host}:{}", mail.port))),
+                    ("user", json!(mail.user)),
+                    ("certificate", json!(mail.certificate)),
+                ];
+                fields.extend(
+                    set.into_iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.to_owned(), value)),
+                );
             }
             ChannelKind::Command(command) => {
                 fields.insert("kind".into(), json!("command"));

@@ -233,7 +233,7 @@ fn what_is_wrong_is_said_at_once_and_located() {
     hint: write `tools: { subagents: { tools: { allow: [Read], deny: [WebFetch] } } }`; each list may be left out
     error: there is no channel of the kind `pigeon`
       --> config.yaml:3:20
-    hint: the kinds are: command, discord, ntfy, telegram
+    hint: the kinds are: command, discord, mail, ntfy, telegram
 
     error: `timeout` needs a unit, found `30`
       --> config.yaml:1:10

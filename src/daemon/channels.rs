@@ -9,6 +9,7 @@ use crate::channel::Channel;
 use crate::channel::command::{Command, Surroundings};
 use crate::channel::console::{Console, Silent};
 use crate::channel::discord::Discord;
+use crate::channel::mail::Mail;
 use crate::channel::ntfy::{self, Ntfy};
 use crate::channel::telegram::Telegram;
 use crate::config::{CONSOLE, ChannelKind, Config};
@@ -61,6 +62,7 @@ pub(super) fn channels(
             ChannelKind::Ntfy(ntfy) => {
                 Arc::new(Ntfy::new(&settings.name, ntfy.clone(), programs.buttons, secret("NTFY_TOKEN")))
             }
+            ChannelKind::Mail(mail) => Arc::new(Mail::new(mail.clone(), secret("SMTP_PASSWORD"))),
             ChannelKind::Telegram(telegram) => Arc::new(Telegram::new(telegram, secret("TELEGRAM_TOKEN"))),
             ChannelKind::Discord(discord) => Arc::new(Discord::new(discord.clone(), secret("DISCORD_TOKEN"))),
         };

@@ -128,6 +128,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("twilight_model", &["channel/discord/"]),
     ("rustls", &["channel/discord/rest.rs", "channel/ntfy/topic.rs"]),
     ("hyper", &["channel/ntfy/topic.rs"]),
+    ("lettre", &["channel/mail.rs"]),
     ("ring", &["channel/ntfy/token.rs"]),
     ("interim", &["app/when.rs"]),
     ("println!", &["cli/output"]),

@@ -48,6 +48,7 @@ mod isolation;
 mod journal_versions;
 mod login;
 mod lost_login;
+mod mail;
 mod main_session;
 mod many;
 mod misbehaving;
