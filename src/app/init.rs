@@ -35,11 +35,36 @@ pub struct InitOptions {
     pub timezone: Option<String>,
     /// The topic of an ntfy server that messages go to: `https://ntfy.sh/my-topic`; `None`: they go to the terminal.
     pub ntfy: Option<String>,
+    /// A service by which the person talks with the bot; `None`: there is none.
+    pub talk: Option<Talk>,
 }
 
-/// What `config.yaml` says to send messages to a topic.
-fn phone(topic: &str) -> String {
-    format!("channels:\n  phone: {{ kind: ntfy, url: {} }}\ndefault_channel: phone\n", yaml_text(topic))
+/// A service by which the person talks with the bot. Its token is a secret, and stands elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Talk {
+    /// Which one: `discord` or `telegram`, the kind of the channel and its name.
+    pub kind: &'static str,
+    /// The number of the person, where the service does not say whose the bot is.
+    pub owner: Option<i64>,
+    /// The address of a server of one's own; `None`: the service's.
+    pub api: Option<String>,
+}
+
+/// What `config.yaml` says of the channels; `None`: nothing. `answers`: a topic to which buttons of notifications publish.
+fn channels(options: &InitOptions, answers: &str) -> Option<String> {
+    let phone = |topic: &String| {
+        let url = yaml_text(topic);
+        ("phone", format!("phone: {{ kind: ntfy, url: {url}, answers: {answers} }}"))
+    };
+    let talk = |Talk { kind, owner, api }: &Talk| {
+        let owner = owner.map(|owner| format!(", owner: {owner}")).unwrap_or_default();
+        let api = api.as_ref().map(|api| format!(", api: {}", yaml_text(api))).unwrap_or_default();
+        (*kind, format!("{kind}: {{ kind: {kind}{owner}{api} }}"))
+    };
+    let all: Vec<_> = options.ntfy.iter().map(phone).chain(options.talk.iter().map(talk)).collect();
+    let (default, _) = all.last()?;
+    let lines: String = all.iter().map(|(_, line)| format!("  {line}\n")).collect();
+    Some(format!("channels:\n{lines}default_channel: {default}\n"))
 }
 
 /// Whether messages can be sent to such a topic.
@@ -47,7 +72,9 @@ fn phone(topic: &str) -> String {
 /// # Errors
 /// What an address of a topic looks like.
 pub(super) fn check_topic(topic: &str) -> Result<(), Refusal> {
-    match Config::parse(&phone(topic), &BTreeMap::new()) {
+    let options = InitOptions { ntfy: Some(topic.to_owned()), ..InitOptions::default() };
+    let settings = channels(&options, "another").unwrap_or_default();
+    match Config::parse(&settings, &BTreeMap::new()) {
         Ok(_) => Ok(()),
         Err(_) => Err(Refusal::user(format!("{} is no topic of an ntfy server", quoted(topic)))
             .hint("write it like `https://ntfy.sh/a-topic-that-nobody-guesses`")),
@@ -59,8 +86,16 @@ pub(super) fn check_topic(topic: &str) -> Result<(), Refusal> {
 /// # Errors
 /// When the system gives no random numbers.
 pub(super) fn new_topic() -> Result<String, Refusal> {
+    Ok(format!("https://ntfy.sh/ollim-{}", new_word()?))
+}
+
+/// Sixteen letters and digits that nobody guesses.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub(super) fn new_word() -> Result<String, Refusal> {
     let number = getrandom::u64().map_err(|error| Refusal::environment(format!("no random numbers: {error}")))?;
-    Ok(format!("https://ntfy.sh/ollim-{number:016x}"))
+    Ok(format!("{number:016x}"))
 }
 
 /// Makes the data folder and names the files that it made.
@@ -82,7 +117,7 @@ pub(super) fn may_init(options: &InitOptions, app: &App) -> Result<(), Refusal> 
             .hint("`ollim-bot init --force` adds what is missing; what is there stays as it is"));
     }
     options.ntfy.as_deref().map(check_topic).transpose()?;
-    if options.ntfy.is_some() && app.home.config_file().exists() {
+    if (options.ntfy.is_some() || options.talk.is_some()) && app.home.config_file().exists() {
         return Err(Refusal::user(format!("{} is there, and stays as it is", app.home.config_file().display()))
             .hint("set `channels:` in it, and leave out `--ntfy`"));
     }
@@ -115,8 +150,8 @@ fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Res
     if let Some(name) = &options.timezone {
         settings += &format!("\ntimezone: {name}\n");
     }
-    if let Some(topic) = &options.ntfy {
-        settings += &format!("\n{}", phone(topic));
+    if let Some(channels) = channels(options, &format!("ollim-{}", new_word()?)) {
+        settings += &format!("\n{channels}");
     }
     let mut files = vec![(home.config_file(), settings), (home.root().join(".gitignore"), IGNORED.to_owned())];
     for (path, text) in samples().iter().filter(|_| !options.bare) {

@@ -67,7 +67,7 @@ pub use effect::Effect;
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_program};
 pub use events::Watched;
 pub use import::{Imported, Left};
-pub use init::{InitOptions, make_folders, make_home};
+pub use init::{InitOptions, Talk, make_folders, make_home};
 pub use jobs::{Failed, Job, JobList, summary};
 pub use logs::{Log, LogFilter, LogLine};
 pub use outcome::{Outcome, Recorded};
@@ -85,7 +85,7 @@ pub use upcoming::{Each, Occurrence, Upcoming};
 
 use crate::agents::known_agents;
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError, Origin};
+use crate::config::{Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
 use crate::journal::Answer;
@@ -241,6 +241,22 @@ impl App {
     /// When the system gives no random numbers.
     pub fn new_topic(&self) -> Result<String, Refusal> {
         init::new_topic()
+    }
+
+    /// Letters and digits that nobody guesses.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn new_code(&self) -> Result<String, Refusal> {
+        init::new_word()
+    }
+
+    /// Keeps a secret in `.env`, for the person alone.
+    ///
+    /// # Errors
+    /// When others can read that file, or it cannot be written.
+    pub fn keep_secret(&self, name: &str, value: &str) -> Result<(), Refusal> {
+        secrets::keep(&self.home, name, value).map_err(|error| Refusal::user(error.to_string()))
     }
 
     /// Whether messages can be sent to such a topic of an ntfy server.

@@ -1,5 +1,7 @@
 //! `init` on a terminal: a few questions, each with an answer that Enter gives. Nothing costs money that nobody agreed to.
 
+mod talk;
+
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use super::args::{Color, InitArgs};
@@ -34,8 +36,9 @@ struct Guide<'a> {
 
 impl Guide<'_> {
     fn run(&self, args: InitArgs, output: &mut Output) -> Result<(), Refusal> {
-        let InitArgs { force, bare, timezone, ntfy, try_login, service, .. } = args;
-        let mut options = InitOptions { force, bare, timezone, ntfy };
+        let InitArgs { force, bare, timezone, ntfy, api, try_login, service, .. } = args;
+        let mut options = InitOptions { force, bare, timezone, ntfy, talk: None };
+        let mut token = None;
         if self.asks {
             // What would refuse it anyway is said before anything is asked.
             self.app.may_init(&options)?;
@@ -46,12 +49,20 @@ impl Guide<'_> {
             }
             let samples = "Write samples? They cost nothing until you enable them.";
             options.bare = options.bare || !self.yes(samples, true, output)?;
-            if options.ntfy.is_none() {
+            // Settings that are there stay as they are.
+            let is_new = !self.app.home.config_file().exists();
+            if is_new && options.ntfy.is_none() {
                 options.ntfy = self.phone(output)?;
             }
+            if is_new && let Some((talk, its_token)) = self.talk(api, output)? {
+                (options.talk, token) = (Some(talk), Some(its_token));
+            }
         }
-        let phone = options.ntfy.is_some();
+        let (phone, talk) = (options.ntfy.is_some(), options.talk.as_ref().map(|talk| talk.kind));
         let made = self.app.execute(Command::Init { options })?;
+        if let (Some(kind), Some(token)) = (talk, &token) {
+            self.app.keep_secret(talk::variable(kind), token)?;
+        }
         // Only now there are settings: what was asked so far depends on none.
         let app = &self.app.reread();
         render::render(made, self.view, output);
@@ -59,7 +70,7 @@ impl Guide<'_> {
             self.client(try_login, app, output)?;
         }
         if self.asks {
-            reach(phone, output);
+            reach(phone, talk, output);
         }
         let installed = (service || self.wants_service(output)?) && self.install(service, app, output)?;
         if !self.view.json {
@@ -174,7 +185,12 @@ impl Guide<'_> {
 }
 
 /// Where messages reach the person.
-fn reach(phone: bool, output: &mut Output) {
+fn reach(phone: bool, talk: Option<&str>, output: &mut Output) {
+    if let Some(kind) = talk {
+        output.line(format!("Messages go to the channel `{kind}`. The bot answers there as soon as the service runs."));
+        output.line(paint(FAINT, "What you can write and press: docs/chat.md"));
+        return;
+    }
     if phone {
         output.line("Messages go to the channel `phone`: subscribe to its topic in the app.");
         output.line(paint(FAINT, "Once the service runs: `ollim-bot channels test phone`"));

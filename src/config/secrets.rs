@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ pub enum SecretsError {
         /// The file.
         path: PathBuf,
     },
-    /// It cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    /// It cannot be read or written.
+    #[error("cannot read or write {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -68,6 +68,40 @@ pub fn read(home: &Home, own: &BTreeMap<String, String>) -> Result<BTreeMap<Stri
     Ok(variables)
 }
 
+/// Keeps a secret in `.env`, which nobody but the person can read then. Other lines stay as they are.
+///
+/// # Errors
+/// [`SecretsError`]: others can read the file that is there, or it cannot be written.
+pub fn keep(home: &Home, name: &str, value: &str) -> Result<(), SecretsError> {
+    let path = home.env_file();
+    let failed = |source: io::Error| SecretsError::Io { path: path.clone(), source };
+    if !is_name(name) || value.is_empty() || value.trim() != value || value.contains(char::is_control) {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "this cannot be a secret")));
+    }
+    // Also where a link leads.
+    let path = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+    let text = match fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error)),
+        Ok(facts) if facts.permissions().mode() & 0o077 != 0 => return Err(SecretsError::NotPrivate { path }),
+        Ok(_) => fs::read_to_string(&path).map_err(failed)?,
+    };
+    let names = |line: &str| {
+        let line = line.trim();
+        line.strip_prefix("export ").unwrap_or(line).split_once('=').is_some_and(|(known, _)| known.trim() == name)
+    };
+    let mut lines: Vec<&str> = text.lines().filter(|line| !names(line)).collect();
+    let line = format!("{name}={value}");
+    lines.push(&line);
+    // A file of `tempfile` is private from the beginning.
+    let folder = path.parent().unwrap_or(home.root());
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all((lines.join("\n") + "\n").as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(&path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
@@ -96,6 +130,23 @@ mod tests {
         let read = check("# mine\n\nA=1\nexport B = 'two words' \nSET=there\nC=\"x=y\"\nD=\n", 0o600).unwrap();
         let expect = [("A", "1"), ("B", "two words"), ("C", "x=y"), ("D", ""), ("SET", "here")];
         assert_eq!(read, expect.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    }
+
+    #[test]
+    fn a_secret_is_kept_beside_others_and_privately() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        keep(&home, "A", "1").unwrap();
+        assert_eq!(fs::metadata(home.env_file()).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(home.env_file(), "# mine\nexport A=1\nB=2\n").unwrap();
+        keep(&home, "A", "x=y").unwrap();
+        assert_eq!(fs::read_to_string(home.env_file()).unwrap(), "# mine\nB=2\nA=x=y\n");
+        for bad in ["", "a\nB=3", " a"] {
+            assert!(matches!(keep(&home, "A", bad), Err(SecretsError::Io { .. })), "{bad:?}");
+        }
+        fs::set_permissions(home.env_file(), fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(keep(&home, "A", "3"), Err(SecretsError::NotPrivate { .. })));
+        assert_eq!(fs::read_to_string(home.env_file()).unwrap(), "# mine\nB=2\nA=x=y\n");
     }
 
     #[test]

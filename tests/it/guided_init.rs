@@ -2,13 +2,20 @@
 
 use serde_json::json;
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::support::bot::TestBot;
 use crate::support::client;
+use crate::support::discord::{self, Discord};
 use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::telegram::{self, Telegram};
 use crate::support::terminal::Terminal;
+use crate::support::wait;
 
 const SAMPLES: &str = "Write samples? They cost nothing until you enable them.";
 const PHONE: &str = "Messages to your phone? `y`, a topic of your own, or Enter for no:";
+const TALK: &str = "Talk with the bot? `discord`, `telegram`, or Enter for neither:";
+const BOTS_TOKEN: &str = "The bot's token (it is not shown; Enter leaves it out):";
 const CALL: &str = "Try the login with one short call? It costs less than a cent.";
 
 /// Nothing is installed, and a client is there.
@@ -26,6 +33,7 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     terminal.answer(SAMPLES, "");
     terminal.answer(PHONE, "ntfy.sh/mine");
     terminal.answer("is no topic of an ntfy server", "https://ntfy.example/mine");
+    terminal.answer(TALK, "");
     assert_eq!(api.requests().len(), 0, "nothing was called before the person agreed");
     terminal.answer(CALL, "y");
     terminal.answer("the login works (claude ", "");
@@ -47,6 +55,8 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     );
     assert_eq!(bot.json(["runs"]), json!([]), "the trial is no job of the person's");
     assert_eq!(bot.json(["channels"])[0]["kind"], "ntfy");
+    let settings = bot.read("config.yaml").unwrap();
+    assert!(settings.contains("url: https://ntfy.example/mine, answers: ollim-"), "{settings}");
     let costly = |kind: &str| {
         let jobs = bot.json([kind, "list"]).as_array().unwrap().clone();
         jobs.into_iter().filter(|job| job["enabled"] == true && job["client"] != "notify").count()
@@ -63,6 +73,7 @@ fn enter_takes_what_is_usual_and_a_login_that_fails_is_told() {
     terminal.answer("Time zone [UTC]:", "");
     terminal.answer(SAMPLES, "n");
     terminal.answer(PHONE, "");
+    terminal.answer(TALK, "");
     terminal.answer(CALL, "y");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
@@ -78,6 +89,7 @@ fn without_a_client_it_says_how_to_get_one() {
     terminal.answer("Time zone [UTC]:", "");
     terminal.answer(SAMPLES, "");
     terminal.answer(PHONE, "y");
+    terminal.answer(TALK, "no");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
     assert!(
@@ -112,4 +124,97 @@ fn flags_answer_for_scripts() {
     let zone = bot.run(["--home", "other", "init", "--timezone", "Mars/Olympus"]);
     assert!(zone.stderr.contains("there is no time zone `Mars/Olympus`"), "{zone:?}");
     assert!(!bot.person().join("other").exists());
+}
+
+/// The token is in `.env`, for the person alone, and was seen nowhere.
+#[track_caller]
+fn is_secret(bot: &TestBot, variable: &str, token: &str, shown: &str) {
+    assert!(!shown.contains(token), "{shown}");
+    assert_eq!(bot.read(".env"), Some(format!("{variable}={token}\n")));
+    assert_eq!(bot.path(".env").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let settings = bot.read("config.yaml").unwrap();
+    assert!(!settings.contains(token), "{settings}");
+}
+
+#[test]
+fn a_bot_of_telegrams_is_its_owners_who_sends_the_code() {
+    const ADA: i64 = 12_345_678;
+    let server = Telegram::start();
+    let bot = TestBot::bare().env("OLLIM_CLAUDE", "/nowhere/claude");
+    let mut terminal = Terminal::start(bot.command(["init", "--api", server.url()]));
+    terminal.answer("Time zone [UTC]:", "");
+    terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "");
+    terminal.answer(TALK, "signal");
+    terminal.answer("`signal` is neither.", "telegram");
+    terminal.answer(BOTS_TOKEN, "123:wrong");
+    terminal.answer("it does not work: Telegram refused it: Unauthorized", telegram::TOKEN);
+    let code = wait::until(
+        "the code",
+        || Some(terminal.shown().split("https://t.me/my_bot?start=").nth(1)?.split(' ').next()?.to_owned()),
+        || terminal.shown(),
+    );
+    assert!(!bot.home().exists(), "nothing is written before it works");
+    // Others find the bot, too.
+    server.say(99, "/start");
+    server.say(99, "/start 0000000000000000");
+    server.say(ADA, &format!("/start {code}"));
+    let (status, shown) = terminal.end();
+    assert!(status.success(), "{shown}");
+    assert!(shown.contains("A message was sent to you there.") && shown.contains("the channel `telegram`"), "{shown}");
+    let chat = server.chat();
+    assert!(chat.len() == 1 && chat[0]["chat"]["id"] == ADA, "{chat:#?}");
+    is_secret(&bot, "TELEGRAM_TOKEN", telegram::TOKEN, &shown);
+    assert!(!shown.contains("123:wrong"), "{shown}");
+    let channels = bot.json(["channels"]);
+    assert_eq!((&channels[0]["kind"], &channels[0]["default"]), (&json!("telegram"), &json!(true)), "{channels:#}");
+    // The service goes on from there: the code is nothing that the person has said.
+    let service = bot.start();
+    server.say(ADA, "/status");
+    service.until("it answers", || (server.chat().len() == 2).then_some(()));
+    assert!(!service.said().contains(telegram::TOKEN), "{}", service.said());
+    service.stop();
+}
+
+#[test]
+fn a_bot_of_discords_writes_to_its_owner_and_a_token_can_be_left_out() {
+    let server = Discord::start();
+    let bot = TestBot::bare().env("OLLIM_CLAUDE", "/nowhere/claude");
+    let mut terminal = Terminal::start(bot.command(["init", "--api", &server.url()]));
+    terminal.answer("Time zone [UTC]:", "");
+    terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "https://ntfy.example/mine");
+    terminal.answer(TALK, "discord");
+    terminal.answer(BOTS_TOKEN, "wrong");
+    terminal.answer("Discord does not accept `DISCORD_TOKEN` (401)", discord::TOKEN);
+    let (status, shown) = terminal.end();
+    assert!(status.success() && shown.contains("User Install"), "{shown}");
+    assert_eq!(server.texts(), ["ollim-bot can write to you here. It answers as soon as its service runs."]);
+    assert_eq!(server.problems(), [""; 0]);
+    is_secret(&bot, "DISCORD_TOKEN", discord::TOKEN, &shown);
+    let channels = bot.json(["channels"]);
+    let kinds: Vec<&str> = channels.as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    assert_eq!((kinds, &channels[0]["default"]), (vec!["discord", "ntfy", "console"], &json!(true)), "{channels:#}");
+
+    let other = TestBot::bare().env("OLLIM_CLAUDE", "/nowhere/claude");
+    let mut terminal = Terminal::start(other.command(["init", "--api", &server.url()]));
+    terminal.answer("Time zone [UTC]:", "");
+    terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "");
+    terminal.answer(TALK, "discord");
+    terminal.answer(BOTS_TOKEN, "");
+    let (status, shown) = terminal.end();
+    assert!(status.success(), "{shown}");
+    assert_eq!((other.read(".env"), other.json(["channels"])[0]["kind"].as_str()), (None, Some("console")));
+
+    let third = TestBot::bare().env("OLLIM_CLAUDE", "/nowhere/claude");
+    let mut terminal = Terminal::start(third.command(["init"]));
+    terminal.answer("Time zone [UTC]:", "");
+    terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "");
+    terminal.answer(TALK, "telegram");
+    terminal.answer(BOTS_TOKEN, "half of a token\u{3}");
+    let (status, shown) = terminal.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(!third.home().exists() && !shown.contains("half"), "{shown}");
 }

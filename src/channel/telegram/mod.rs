@@ -5,6 +5,7 @@
 
 mod api;
 mod html;
+mod pairing;
 mod updates;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use crate::config::TelegramChannel;
 use crate::definition::DefinitionId;
 use api::{Api, Failure};
 use html::{escaped, html};
+pub use pairing::Pairing;
 
 /// The longest text of a message, in units of UTF-16. A little is left for what HTML adds nothing to, such as a note.
 const LONGEST: usize = 4000;

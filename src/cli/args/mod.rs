@@ -376,6 +376,9 @@ pub struct InitArgs {
     /// Send messages to this topic of an ntfy server, e.g. https://ntfy.sh/my-topic
     #[arg(long, value_name = "URL")]
     pub ntfy: Option<String>,
+    /// A server of your own that speaks Discord's or Telegram's protocol, for the bot that you are asked about
+    #[arg(long, value_name = "URL")]
+    pub api: Option<String>,
     /// Try the agent's login with one short call, which costs less than a cent; exit 1 if it fails
     #[arg(long)]
     pub try_login: bool,

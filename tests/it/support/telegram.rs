@@ -26,6 +26,7 @@ const METHODS: &[(&str, &[&str])] = &[
     ("sendChatAction", &["chat_id", "action"]),
     ("setMyCommands", &["commands"]),
     ("getFile", &["file_id"]),
+    ("getMe", &[]),
 ];
 
 #[derive(Default)]
@@ -260,6 +261,7 @@ async fn called(
             server.lock().unwrap().messages.remove(&body["message_id"].as_i64().unwrap());
             json!(true)
         }
+        "getMe" => json!({ "id": 110_201_543, "is_bot": true, "first_name": "Mine", "username": "my_bot" }),
         "getFile" => json!({ "file_id": body["file_id"], "file_path": "photos/file_0.jpg" }),
         _ => json!(true),
     };
