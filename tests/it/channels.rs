@@ -336,3 +336,90 @@ fn what_an_ntfy_server_refuses_goes_to_the_next_channel() {
         assert!(ran.code != 0 && ran.stderr.contains("must be a server's address and a topic"), "{url}: {ran:#?}");
     }
 }
+
+/// The blocks of this language under a heading of docs/channels.md.
+fn blocks(heading: &str, language: &str) -> Vec<String> {
+    let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/channels.md")).unwrap();
+    let section = document.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
+    let opening = format!("```{language}\n");
+    section.split(&opening).skip(1).map(|block| block.split("\n```").next().unwrap().to_owned() + "\n").collect()
+}
+
+#[test]
+fn the_recipe_for_apprise_works_with_the_real_one() {
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/.cron-reference/bin");
+    assert!(std::path::Path::new(programs).join("apprise").exists(), "./scripts/test installs it");
+    // A service that Apprise sends JSON to.
+    let server = Ntfy::answering(vec![500]);
+    let bot = TestBot::new().env("PATH", &format!("{programs}:{}", std::env::var("PATH").unwrap()));
+    executable(&bot.path("bin/by-apprise"), &blocks("### Recipe: 170 services by Apprise", "python")[0]);
+    bot.write("config.yaml", &blocks("### Recipe: 170 services by Apprise", "yaml")[0]);
+    let settings = bot.person().join(".config/apprise.yml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(settings, format!("urls:\n  - {}/hook\n", server.url.replace("http://", "json://"))).unwrap();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea & \"cake\" --title=x."));
+    let service = bot.start();
+    let delivered = service.until("it is delivered", || {
+        let message = bot.json(["inbox", "-n", "1"])[0].clone();
+        let delivery = message["deliveries"].as_array()?.first()?.clone();
+        (delivery["state"] == "delivered").then_some(delivery)
+    });
+    assert_eq!(delivered["channel"], "everywhere", "{delivered:#}");
+    let got = server.got();
+    assert_eq!(got.len(), 2, "the first try failed: {got:#?}");
+    assert_eq!(got[1].1["message"], "Tea & \"cake\" --title=x.", "{got:#?}");
+    service.stop();
+}
+
+#[test]
+fn the_recipe_for_signal_talks_with_signal_cli() {
+    // Stands for `signal-cli jsonRpc`, as its manual has it: answers requests, and tells of messages.
+    let stub = r#"#!/usr/bin/env python3
+import json, sys
+assert sys.argv[1:] == ["-a", "+491700000000", "jsonRpc"], sys.argv
+tell = lambda value: print(json.dumps({"jsonrpc": "2.0", **value}), flush=True)
+def receive(number, text):
+    envelope = {"sourceNumber": number, "timestamp": 1790000000123, "dataMessage": {"message": text}}
+    tell({"method": "receive", "params": {"envelope": envelope}})
+receive("+491700000009", "/status")
+receive("+491701234567", "/next")
+tell({"method": "receive", "params": {"envelope": {"sourceNumber": "+491701234567", "receiptMessage": {}}}})
+for line in sys.stdin:
+    asked = json.loads(line)
+    assert asked["method"] == "send", asked
+    if asked["params"]["recipient"] == ["+491700000009"]:
+        tell({"id": asked["id"], "result": {"timestamp": 1}})
+        continue
+    assert asked["params"]["recipient"] == ["+491701234567"], asked
+    open("sent", "a").write(json.dumps(asked["params"]["message"]) + "\n")
+    if "cake" in asked["params"]["message"]:
+        tell({"id": asked["id"], "error": {"code": -1, "message": "no network"}})
+    else:
+        tell({"id": asked["id"], "result": {"timestamp": 1790000000000 + len(line)}})
+"#;
+    let bot = TestBot::new();
+    let programs = bot.person().join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    executable(&programs.join("signal-cli"), stub);
+    let bot = bot.env("PATH", &format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()));
+    executable(&bot.path("bin/by-signal"), &blocks("### Recipe: Signal", "python")[0]);
+    bot.write("config.yaml", &blocks("### Recipe: Signal", "yaml")[0]);
+    fs::create_dir_all(bot.person().join(".local/share/signal-cli")).unwrap();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    let sent = || bot.read("state/channels/signal/sent").unwrap_or_default();
+    service.until("the answer to /next and the reminder are sent", || {
+        (sent().contains("Tea is ready.") && sent().lines().count() >= 2).then_some(())
+    });
+    let delivered = service.until("it is delivered", || {
+        let delivery = bot.json(["inbox", "-n", "1"])[0]["deliveries"].as_array()?.first()?.clone();
+        (delivery["state"] == "delivered").then_some(delivery)
+    });
+    assert!(delivered["message"].as_str().unwrap().starts_with("17900000"), "{delivered:#}");
+    assert_eq!(bot.json(["channels"])[0]["strangers"], 1);
+    assert!(sent().contains("\\n2: 10 min"), "{}", sent());
+    bot.write("reminders/cake.md", &reminder(now(), "", "A cake."));
+    let error = service.until("it fails", || bot.json(["channels"])[0]["failing"]["error"].as_str().map(str::to_owned));
+    assert_eq!(error, "no network");
+    service.stop();
+}
