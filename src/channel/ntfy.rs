@@ -13,13 +13,15 @@ use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use ureq::http::Request;
+use ureq::http::request::Builder;
 
 use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::NtfyChannel;
 use crate::journal::Urgency;
 use token::{Pressed, Tokens};
 pub use token::{Secret, SecretError};
-use topic::{Event, Topic};
+use topic::{Event, Topic, is_id};
 
 /// The longest text that the service takes as a message, in bytes. It makes a file of a longer one.
 const LONGEST: usize = 4096;
@@ -74,27 +76,33 @@ impl Ntfy {
     }
 
     async fn publish(&self, body: Value) -> Result<Option<String>, NotSent> {
-        let (agent, server) = (self.agent.clone(), self.settings.server.clone());
-        let (body, token) = (body.to_string(), self.token.clone());
-        let posted = tokio::task::spawn_blocking(move || {
-            let mut request = agent.post(&server).header("Content-Type", "application/json");
-            if let Some(token) = token {
-                request = request.header("Authorization", format!("Bearer {token}"));
-            }
-            let mut answer = request.send(&body)?;
+        let request = Request::post(&self.settings.server).header("Content-Type", "application/json");
+        let (status, text) = self.ask(request, body.to_string()).await?;
+        outcome(status, &text)
+    }
+
+    /// Asks the server. Returns its status and its words. `body`: empty where there is none.
+    async fn ask(&self, mut request: Builder, body: String) -> Result<(u16, String), NotSent> {
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let agent = self.agent.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut answer = match body.is_empty() {
+                true => agent.run(request.body(())?)?,
+                false => agent.run(request.body(body)?)?,
+            };
             let text = answer.body_mut().with_config().limit(64 * 1024).read_to_string()?;
             Ok::<_, ureq::Error>((answer.status().as_u16(), text))
         });
-        let posted = posted.await.map_err(|error| NotSent::for_now(error.to_string()))?;
-        let (status, text) =
-            posted.map_err(|error| NotSent::for_now(format!("the ntfy server cannot be reached: {error}")))?;
-        outcome(status, &text)
+        let asked = asked.await.map_err(|error| NotSent::for_now(error.to_string()))?;
+        asked.map_err(|error| NotSent::for_now(format!("the ntfy server cannot be reached: {error}")))
     }
 
     /// Follows the topic of the answers, and follows it again when the stream ends. Never returns.
     async fn follow(&self, topic: &Topic, ear: &Ear) {
         let mut last = ear.last_heard().await;
-        let mut pause = PAUSES.0;
+        let (mut pause, mut is_told) = (PAUSES.0, false);
         let mut notices = FuturesUnordered::new();
         loop {
             let why = match topic.open(last.as_deref()).await {
@@ -114,12 +122,24 @@ impl Ntfy {
                         Err(why) => break why,
                     }
                 },
-                Err(why) => why,
+                Err(refused) => {
+                    // Whoever presses a button sees nothing of it.
+                    if !refused.again && !std::mem::replace(&mut is_told, true) {
+                        let text = format!("The buttons of these notifications do nothing now: {}.", refused.why);
+                        notices.push(self.tell(text));
+                    }
+                    refused.why
+                }
             };
             tracing::warn!(%why, "the buttons of notifications are not heard now; it is tried again");
             let again = sleep(pause);
             tokio::pin!(again);
-            while tokio::select! { () = &mut again => false, Some(()) = notices.next() => true } {}
+            loop {
+                tokio::select! {
+                    () = &mut again => break,
+                    Some(()) = notices.next() => {}
+                }
+            }
             pause = PAUSES.1.min(pause * 2);
         }
     }
@@ -195,6 +215,19 @@ impl Ntfy {
 impl Channel for Ntfy {
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
         self.publish(self.body(message)).await
+    }
+
+    async fn settle(&self, external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), NotSent> {
+        // The id of a message of another channel's.
+        if self.settings.answers.is_none() || !is_id(external) {
+            return Ok(());
+        }
+        let url = format!("{}/{}/{external}", self.settings.server, self.settings.topic);
+        match self.ask(Request::delete(url), String::new()).await? {
+            // A server before 2.16 cannot take back what it has sent.
+            (404 | 405, _) => Ok(()),
+            (status, text) => outcome(status, &text).map(drop),
+        }
     }
 
     async fn listen(&self, ear: Ear) {

@@ -128,6 +128,11 @@ fn an_answer_that_comes_too_late_is_none() {
     assert_eq!(labels(&question), ["Allow once", "Allow in this run", "Deny"]);
     assert!(question["message"].as_str().unwrap().contains("ollim-bot questions answer 1"), "{question:#}");
     service.until_ended("job", 1);
+    let id = question["id"].as_str().unwrap().to_owned();
+    service.until("the phone shows it no more", || {
+        ntfy.deleted().contains(&("to-me".to_owned(), id.clone())).then_some(())
+    });
+    // One whose phone has not heard of that presses all the same.
     ntfy.press(&question, "Allow in this run");
     sees(&ntfy, &service, "question 1 was already answered: denied, since nobody answered");
     assert_eq!(bot.read("work/made"), None);
@@ -186,4 +191,30 @@ fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
     ntfy.press(&tea, "1 h");
     until_strangers(&bot, &service, before + 1);
     service.stop();
+}
+
+#[test]
+fn a_topic_that_may_not_be_followed_is_told() {
+    let ntfy = Ntfy::start();
+    ntfy.close();
+    let bot = TestBot::new();
+    settings(&bot, &ntfy, "");
+    let service = bot.start();
+    sees(&ntfy, &service, "The buttons of these notifications do nothing now: the ntfy server answered 403.");
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    sees(&ntfy, &service, "Tea is ready.");
+    let told = ntfy.topic("to-me").iter().filter(|one| one["message"].as_str().unwrap().contains("403")).count();
+    assert_eq!(told, 1, "once");
+    service.stop();
+    for (fields, expect) in [
+        ("answers: to-me", "`channels.phone.answers` must be another topic of the same server"),
+        ("answers: 'a/b'", "`channels.phone.answers` must be another topic of the same server"),
+        ("answers: 'https://other.example/x'", "`channels.phone.answers` must be another topic of the same server"),
+        ("show_text: please", "`channels.phone.show_text` must be true or false"),
+    ] {
+        let text = format!("channels: {{ phone: {{ kind: ntfy, url: '{}/to-me', {fields} }} }}\n", ntfy.url());
+        bot.write("config.yaml", &text);
+        let ran = bot.run(["config"]);
+        assert!(ran.code != 0 && ran.stderr.contains(expect), "{fields}: {ran:#?}");
+    }
 }

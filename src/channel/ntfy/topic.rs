@@ -13,6 +13,9 @@ use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use super::USER_AGENT;
+use crate::channel::NotSent;
+
 /// How long the server may take to begin its answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -64,26 +67,36 @@ impl Topic {
 
     /// Follows the topic from behind the message that the server calls `since`; `None`, or one that the server has forgotten:
     /// from the oldest that it keeps.
-    pub(super) async fn open(&self, since: Option<&str>) -> Result<Stream<Incoming>, String> {
-        let is_id = |id: &&str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let since = since.filter(is_id).unwrap_or("all");
+    ///
+    /// # Errors
+    /// Why not, and whether it may work later.
+    pub(super) async fn open(&self, since: Option<&str>) -> Result<Stream<Incoming>, NotSent> {
+        let since = since.filter(|id| is_id(id)).unwrap_or("all");
         let mut request = Request::get(format!("{}?since={since}", self.url));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let request =
-            request.header("User-Agent", super::USER_AGENT).body(Empty::new()).map_err(|why| why.to_string())?;
+        let request = request.header("User-Agent", USER_AGENT).body(Empty::new());
+        let request = request.map_err(|error| NotSent { why: error.to_string(), again: false })?;
         let answer = timeout(PATIENCE, self.client.request(request)).await;
-        let answer = answer.map_err(|_| format!("the ntfy server did not answer within {} s", PATIENCE.as_secs()))?;
-        let answer = answer.map_err(|error| {
+        let late = |_| NotSent::for_now(format!("the ntfy server did not answer within {} s", PATIENCE.as_secs()));
+        let answer = answer.map_err(late)?.map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            format!("the ntfy server cannot be reached: {error}{cause}")
+            NotSent::for_now(format!("the ntfy server cannot be reached: {error}{cause}"))
         })?;
         match answer.status().as_u16() {
             200 => Ok(Stream::new(answer.into_body())),
-            status => Err(format!("the ntfy server answered {status}")),
+            status => {
+                let again = status == 429 || status >= 500;
+                Err(NotSent { why: format!("the ntfy server answered {status}"), again })
+            }
         }
     }
+}
+
+/// Whether it looks like what a server calls a message.
+pub(super) fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Stream<B> {

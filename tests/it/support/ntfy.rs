@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use serde_json::{Value, json};
 
 /// What a message may have.
@@ -25,6 +25,10 @@ struct Server {
     messages: Vec<Value>,
     /// It answers nobody, and has cut every stream.
     is_down: bool,
+    /// Nobody may follow a topic.
+    is_closed: bool,
+    /// What was taken back: the topic and the id of each.
+    deleted: Vec<(String, String)>,
     /// How often a topic was followed, and from where.
     followed: Vec<String>,
     /// The tokens of all requests that follow a topic.
@@ -50,6 +54,7 @@ impl Ntfy {
             .route("/", post(publish_json))
             .route("/{topic}", post(publish_plain))
             .route("/{topic}/json", get(follow))
+            .route("/{topic}/{id}", delete(take_back))
             .with_state(Arc::clone(&server));
         runtime.spawn(async move { axum::serve(listener, app).await });
         Self { server, url, _runtime: runtime }
@@ -77,6 +82,16 @@ impl Ntfy {
     /// Cuts every stream and answers nobody, or is there again.
     pub fn set_down(&self, is_down: bool) {
         self.server.lock().unwrap().is_down = is_down;
+    }
+
+    /// Nobody may follow a topic.
+    pub fn close(&self) {
+        self.server.lock().unwrap().is_closed = true;
+    }
+
+    /// The topic and the id of each message that was taken back.
+    pub fn deleted(&self) -> Vec<(String, String)> {
+        self.server.lock().unwrap().deleted.clone()
     }
 
     /// Somebody publishes to a topic.
@@ -159,6 +174,11 @@ async fn publish_plain(State(server): State<Shared>, Path(topic): Path<String>, 
     publish(&server, json!({ "topic": topic, "message": text }))
 }
 
+async fn take_back(State(server): State<Shared>, Path(message): Path<(String, String)>) -> Response {
+    server.lock().unwrap().deleted.push(message.clone());
+    axum::Json(json!({ "event": "message_delete", "topic": message.0, "sequence_id": message.1 })).into_response()
+}
+
 #[derive(serde::Deserialize)]
 struct Since {
     since: Option<String>,
@@ -182,6 +202,9 @@ async fn follow(
         let mut server = server.lock().unwrap();
         if server.is_down {
             return refuse(502, "bad gateway");
+        }
+        if server.is_closed {
+            return refuse(403, "forbidden");
         }
         server.followed.push(since.clone().unwrap_or_default());
         server.tokens.push(headers.get("Authorization").map(|token| token.to_str().unwrap().to_owned()));
