@@ -28,10 +28,13 @@ pub struct Conversation {
 /// Where the journal keeps the person's [`Choice`].
 const CHOICE: &str = "main_choice";
 
+/// What the settings say, or the client where they say nothing; a client knows this word as well.
+pub const DEFAULT: &str = "default";
+
 /// What the person has chosen for their conversation, which goes before the settings until they take it back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The model.
+    /// The model; [`DEFAULT`]: the settings' again. A client that is told of none goes on with that of the session.
     #[serde(default)]
     pub model: Option<String>,
     /// How it thinks.
@@ -40,10 +43,20 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// The model of a turn, where the settings name this one.
+    #[must_use]
+    pub fn model(&self, settings: Option<String>) -> Option<String> {
+        match &self.model {
+            Some(model) if model == DEFAULT => settings.or_else(|| self.model.clone()),
+            Some(model) => Some(model.clone()),
+            None => settings,
+        }
+    }
+
     /// What holds, in words.
     #[must_use]
     pub fn words(&self) -> String {
-        let model = self.model.as_deref().unwrap_or("as the settings say");
+        let model = self.model.as_deref().filter(|model| *model != DEFAULT).unwrap_or("as the settings say");
         let thinking = match self.thinking {
             None => "as the settings say".to_owned(),
             Some(Thinking::Adaptive) => "on".to_owned(),

@@ -17,7 +17,7 @@ use crate::agent::NOTIFY;
 use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
 use crate::bot::live::{LiveTurns, Seen};
-use crate::bot::main_session::{Choice, MainSession};
+use crate::bot::main_session::{Choice, DEFAULT, MainSession};
 use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
 use crate::config::TERMINAL;
@@ -244,10 +244,9 @@ impl Handlers {
 
     /// What the person wants of the model in their conversation.
     async fn choose(&self, model: Option<String>, thinking: Option<String>) -> Result<Choice, Refusal> {
-        const DEFAULT: &str = "default";
         let mut choice = self.main.choice();
         if let Some(model) = model {
-            choice.model = Some(model).filter(|model| model != DEFAULT);
+            choice.model = Some(model);
         }
         if let Some(name) = choice.model.as_ref().filter(|name| !is_model_name(name)) {
             return Err(Refusal::user(format!("`{name}` is no name of a model")).hint(MODELS_FOR_EXAMPLE));

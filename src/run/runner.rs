@@ -359,7 +359,7 @@ impl Runner {
             self.spawner.setup(&job.definition, None)?;
         if job.definition.id.is_turn() {
             let chosen = self.bot.main.choice();
-            options.model = chosen.model.or(options.model);
+            options.model = chosen.model(options.model);
             options.thinking = chosen.thinking.or(options.thinking);
         }
         let system_prompt = self.system_prompt(&settings, &policy, None);

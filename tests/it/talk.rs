@@ -221,6 +221,7 @@ fn a_question_is_answered_on_the_phone() {
 
 #[test]
 fn the_person_chooses_the_model_of_their_conversation() {
+    // Each client goes on with a session's model unless it is told of another one.
     let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
     let bot = bot_with_phone(&api);
     let service = bot.start();
