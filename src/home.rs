@@ -117,6 +117,11 @@ impl Home {
     pub fn runs(&self) -> PathBuf {
         self.state().join("runs")
     }
+    /// What the gates of jobs keep from one time to the next.
+    #[must_use]
+    pub fn gates(&self) -> PathBuf {
+        self.state().join("gates")
+    }
     /// The main session's own client configuration folder (`CLAUDE_CONFIG_DIR`).
     #[must_use]
     pub fn main_session(&self) -> PathBuf {

@@ -229,6 +229,8 @@ pub enum FailureClass {
     SurfaceMismatch,
     /// The job asks for what only an agent can do, and there is none.
     NeedsClaude,
+    /// The job's gate neither woke its agent nor skipped the occurrence.
+    GateFailed,
     /// Its processes took more than `limits` allows.
     LimitExceeded,
     /// A fault of our own: a panic, a full disk.
@@ -262,6 +264,8 @@ pub enum AttemptEnd {
     TimedOut(String),
     /// `Request::cancel` ended it.
     Cancelled,
+    /// No client was asked, and that is in order; the reason.
+    Skipped(String),
 }
 
 /// Which client did a turn.

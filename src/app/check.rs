@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{App, Caller, jobs};
+use super::{App, Caller, gate, jobs};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
@@ -28,7 +28,9 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let chosen = files.iter().map(|file| relative(file, folder, app, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
-    let problems = loaded.problems.into_iter().chain(unknown_channels(&loaded.definitions, app));
+    let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
+    let gates = gates.filter_map(|definition| gate::problem(definition, app)).collect::<Vec<_>>();
+    let problems = loaded.problems.into_iter().chain(unknown_channels(&loaded.definitions, app)).chain(gates);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }

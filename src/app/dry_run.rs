@@ -1,9 +1,10 @@
 //! The prompt, the policy and the client's command that a run would have, and nothing done.
 
 use super::policy::{self, JobPolicy};
-use super::{App, jobs};
+use super::{App, gate, jobs};
 use crate::definition::{self, Background, Mode};
 use crate::refusal::Refusal;
+use crate::run::gate::GateVerdict;
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 use crate::run::runner::{self, RunSettings};
 use crate::run::system_prompt::{Makes, SystemPrompt};
@@ -13,6 +14,8 @@ use crate::run::system_prompt::{Makes, SystemPrompt};
 pub struct DryRun {
     /// The message of a job that is delivered as it is written: it is given nothing else.
     pub delivered: Option<String>,
+    /// What its gate says now; `None`: it has none.
+    pub gate: Option<GateVerdict>,
     /// The system prompt.
     pub system_prompt: String,
     /// The prompt.
@@ -31,6 +34,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let setup = policy::setup(&definition, app)?;
     let policy = policy::of_job(&definition, &setup);
     let settings = RunSettings::of(&config);
+    let gate = gate::try_now(&definition, &setup, app)?;
     let system_prompt = SystemPrompt {
         bot: settings.bot_name,
         person: settings.person.clone(),
@@ -57,6 +61,10 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
             busy: false,
             budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },
             nearby_jobs: &[],
+            gate: match &gate {
+                Some(GateVerdict::Wake(said)) => Some(said),
+                _ => None,
+            },
         }),
     };
     let prompt = Prompt {
@@ -74,5 +82,5 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     .render();
     let command = std::iter::once(&config.claude_command).chain(&policy.client_args).cloned().collect();
     let delivered = definition.is_delivered_as_written().then(|| definition.body.trim_end().to_owned());
-    Ok(DryRun { delivered, system_prompt, prompt, policy, command })
+    Ok(DryRun { delivered, gate, system_prompt, prompt, policy, command })
 }

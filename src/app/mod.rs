@@ -24,6 +24,7 @@ mod edit;
 mod effect;
 mod environment;
 mod events;
+mod gate;
 mod import;
 mod init;
 mod jobs;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{App, agents, jobs};
 use crate::agent::SessionMode;
-use crate::agent::claude::options::command_line;
+use crate::agent::claude::options::{ClientEnvironment, command_line};
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::policy::{BOT, Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolCall, ToolPattern, Verdict};
 use crate::refusal::Refusal;
@@ -113,42 +113,10 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
     if agent_sandbox::probe() == SandboxStatus::Not {
         return Err(Refusal::user("this kernel has no Landlock, so the line cannot be tried without an effect"));
     }
-    let failed = |what: &str| {
-        let what = what.to_owned();
-        move |error: std::io::Error| Refusal::environment(format!("{what}: {error}"))
-    };
-    let config = app.config()?;
-    let env = app.env.texts();
-    let own = std::env::current_exe().map_err(failed("our own binary cannot be found"))?;
-    let state = app.home.state();
-    std::fs::create_dir_all(&state).map_err(failed("the folder `state/` cannot be made"))?;
-    std::fs::create_dir_all(app.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
-    let folder =
-        tempfile::Builder::new().prefix("explain-").tempdir_in(&state).map_err(failed("no folder to try it in"))?;
-    let plan = SandboxPlan {
-        home: app.home.clone(),
-        user_home: app.places().user_home,
-        run_dir: folder.path().to_owned(),
-        links: folder.path().to_owned(),
-        granted: setup.granted.clone(),
-        path: client::search_path(&env, &own, &app.home),
-        shell_binary: client::shell_binary(&own),
-        required: false,
-        limits: dry_run::LIMITS,
-        network: setup.network == JobNetwork::Internet,
-    };
-    let client_environment = client::client_environment(&config, &app.home, &env, &own);
-    // On a thread of its own: inside a job this is asked of the service, which has a runtime already.
-    let tried = std::thread::scope(|scope| {
-        let tried = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(dry_run(&setup.policy, plan, &rights, &client_environment, line))
-        });
-        tried.join().unwrap_or_else(|_| Err(std::io::Error::other("it failed")))
-    });
-    // The line has written in it what it likes.
-    agent_sandbox::leftovers::remove(&folder.keep()).map_err(failed("what the line has left cannot be removed"))?;
-    let tried = tried.map_err(failed("the line cannot be tried"))?;
+    let tried = Trial::of(setup, app)?.run(|plan, client_environment| {
+        let (policy, rights, line) = (setup.policy.clone(), rights.clone(), line.to_owned());
+        async move { dry_run(&policy, plan, &rights, &client_environment, &line).await }
+    })?;
     let commands: Vec<String> = tried.programs.iter().flat_map(|decision| decision.commands.clone()).collect();
     let read_only = tried.programs.iter().all(|decision| decision.read_only);
     let mut decision = match (tried.refused(), tried.kept_from()) {
@@ -168,6 +136,64 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
         decision.reason.push_str(" (the line was still running after 10 seconds)");
     }
     Ok(Decision { commands, read_only, ..decision })
+}
+
+/// What a line of a job's is tried with, outside of any run.
+pub(super) struct Trial {
+    plan: SandboxPlan,
+    client_environment: ClientEnvironment,
+    folder: tempfile::TempDir,
+}
+
+impl Trial {
+    /// A shell of the job's, in a folder of its own.
+    pub(super) fn of(setup: &Setup, app: &App) -> Result<Self, Refusal> {
+        let config = app.config()?;
+        let env = app.env.texts();
+        let own = std::env::current_exe().map_err(failed("our own binary cannot be found"))?;
+        let state = app.home.state();
+        std::fs::create_dir_all(&state).map_err(failed("the folder `state/` cannot be made"))?;
+        std::fs::create_dir_all(app.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
+        let folder =
+            tempfile::Builder::new().prefix("explain-").tempdir_in(&state).map_err(failed("no folder to try it in"))?;
+        let plan = SandboxPlan {
+            home: app.home.clone(),
+            user_home: app.places().user_home,
+            run_dir: folder.path().to_owned(),
+            links: folder.path().to_owned(),
+            granted: setup.granted.clone(),
+            path: client::search_path(&env, &own, &app.home),
+            shell_binary: client::shell_binary(&own),
+            required: false,
+            limits: dry_run::LIMITS,
+            network: setup.network == JobNetwork::Internet,
+        };
+        let client_environment = client::client_environment(&config, &app.home, &env, &own);
+        Ok(Self { plan, client_environment, folder })
+    }
+
+    /// Runs it, and removes the folder.
+    pub(super) fn run<T: Send, F: Future<Output = std::io::Result<T>>>(
+        self,
+        tries: impl FnOnce(SandboxPlan, ClientEnvironment) -> F + Send,
+    ) -> Result<T, Refusal> {
+        let Self { plan, client_environment, folder } = self;
+        // On a thread of its own: inside a job this is asked of the service, which has a runtime already.
+        let tried = std::thread::scope(|scope| {
+            let tried = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(tries(plan, client_environment))
+            });
+            tried.join().unwrap_or_else(|_| Err(std::io::Error::other("it failed")))
+        });
+        // The line has written in it what it likes.
+        agent_sandbox::leftovers::remove(&folder.keep()).map_err(failed("what the line has left cannot be removed"))?;
+        tried.map_err(failed("the line cannot be tried"))
+    }
+}
+
+fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> Refusal {
+    move |error| Refusal::environment(format!("{what}: {error}"))
 }
 
 /// What a person can do about what the shell says.

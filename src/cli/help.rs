@@ -57,7 +57,7 @@ What happens
   login             ollim-bot login                            (login CODE: the second step)
   budget            ollim-bot budget                           (--set 5: fill it up)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)
-  fire              ollim-bot fire morning-mail --wait         (--dry-run: nothing is run)
+  fire              ollim-bot fire morning-mail --wait         (--dry-run: only its gate runs)
   cancel-run        ollim-bot cancel-run 5a91c0de
 
 The service

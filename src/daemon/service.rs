@@ -138,6 +138,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         );
     }
     let groups = groups.ok();
+    let for_gates = client_environment::client_environment(&config, &home, &env, &own_binary);
     let wish = Wish {
         config: &config,
         home: &home,
@@ -193,6 +194,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         user_home,
         path,
         shell_binary,
+        client_environment: for_gates,
         clock: clock.clone(),
         journal: journal.clone(),
         settings: Arc::clone(&for_runs),

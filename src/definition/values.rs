@@ -20,6 +20,9 @@ use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
 const HIGHEST_COUNT: u32 = 1_000_000;
 
+/// Bytes of a line for a shell.
+const LONGEST_LINE: usize = 16 * 1024;
+
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -99,6 +102,22 @@ impl<'a> Value<'a> {
         let text = self.letters()?;
         let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
         Ok(words.collect::<Vec<_>>().join(" "))
+    }
+
+    /// A line for a shell; may have several lines.
+    pub(crate) fn shell_line(&self) -> Result<String, Fault> {
+        let text = self.letters()?;
+        let text = text.trim();
+        let example = format!("write `{}: 'test -s inbox.txt'`", self.name);
+        match text {
+            "" => Err(self.must_be("a command", example)),
+            _ if text.contains('\0') => Err(Fault::new(format!("`{}` contains a NUL character", self.name), example)),
+            _ if text.len() > LONGEST_LINE => Err(Fault::new(
+                format!("`{}` is over {} KiB", self.name, LONGEST_LINE / 1024),
+                "put the rest into a script in work/, and grant it by a rule",
+            )),
+            _ => Ok(text.to_owned()),
+        }
     }
 
     /// Another definition's identity; `None`: it is blank.

@@ -44,6 +44,12 @@ impl RunState {
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Claimed | Self::Running)
     }
+
+    /// Whether the work was done, or there was none to do.
+    #[must_use]
+    pub fn is_well(self) -> bool {
+        matches!(self, Self::Completed | Self::Skipped)
+    }
 }
 
 impl std::fmt::Display for RunState {

@@ -11,7 +11,7 @@ use super::delays::{Punctuality, begins};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
 use super::outbox::{NewMessage, insert_message};
-use super::rows::{ms, time};
+use super::rows::{ms, state, time};
 use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
@@ -225,6 +225,28 @@ impl Journal {
                     }
                 }
                 Ok(false)
+            })
+            .await
+    }
+
+    /// The states of those of `runs` that are known, in the order in which they were begun.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn ends_of(&self, runs: Vec<RunId>) -> Result<Vec<(RunId, RunState)>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let mut query = connection.prepare_cached("SELECT number, state FROM run WHERE run = ?1")?;
+                let mut found = Vec::new();
+                for run in &runs {
+                    let row = query.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+                    let row: Option<(i64, String)> = row;
+                    if let Some((number, word)) = row {
+                        found.push((number, run.clone(), state(&word)?));
+                    }
+                }
+                found.sort_by_key(|(number, ..)| *number);
+                Ok(found.into_iter().map(|(_, run, state)| (run, state)).collect())
             })
             .await
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::gate;
 use super::runner::RunSettings;
 use crate::definition::fields::{FIELDS, Limit};
 use crate::definition::{Chain, Definition, DefinitionId, Draft, Trigger};
@@ -179,6 +180,11 @@ impl DelegationLimit {
             return Err(self.beyond("--max-chain", &draft.max_chain.to_string(), &format!("{left} left")));
         }
         draft.timeout = self.timeout_of(draft.timeout)?;
+        let most = self.own.gate_timeout.unwrap_or(gate::USUAL_TIMEOUT).max(gate::USUAL_TIMEOUT);
+        if let Some(asked) = draft.gate_timeout.filter(|asked| *asked > most) {
+            let words = |span: Duration| humantime::format_duration(span).to_string();
+            return Err(self.beyond("--gate-timeout", &words(asked), &words(most)));
+        }
         self.limit_fields(draft)
     }
 

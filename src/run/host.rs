@@ -263,7 +263,7 @@ fn line_of(script: &str) -> Option<String> {
 }
 
 /// As the record names it.
-fn layer_name(layer: Layer) -> String {
+pub(super) fn layer_name(layer: Layer) -> String {
     serde_json::to_value(layer).ok().and_then(|value| value.as_str().map(Into::into)).unwrap_or_default()
 }
 

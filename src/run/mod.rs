@@ -10,6 +10,7 @@ pub mod folder;
 pub mod follow_up;
 mod fork_turns;
 pub mod forks;
+pub mod gate;
 mod host;
 pub mod kernel_support;
 pub mod nearby_jobs;

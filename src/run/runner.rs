@@ -20,6 +20,7 @@ use super::events::RunEvents;
 use super::folder;
 use super::follow_up::NextCheck;
 use super::fork_turns::{conversation_is_gone, not_copied};
+use super::gate::Gated;
 use super::host::Host;
 use super::nearby_jobs;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
@@ -31,6 +32,7 @@ use super::spawn::Spawner;
 use super::system_prompt::{Makes, SystemPrompt};
 use super::tokens::{Grant, RunAuthority, Tokens};
 use super::tools::{self, DeliveryState};
+use crate::agent::claude::options::ClientEnvironment;
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, NoAgent, Notify,
     Request, Sandbox, SessionMode, UsedClient,
@@ -109,6 +111,8 @@ pub struct Runner {
     pub path: Vec<PathBuf>,
     /// The program that is the sandbox's stages.
     pub shell_binary: PathBuf,
+    /// What the environment of gates is made of.
+    pub client_environment: ClientEnvironment,
     /// The time.
     pub clock: Clock,
     /// The record.
@@ -176,7 +180,7 @@ impl Launcher for Runner {
 /// failed.
 fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
     match end {
-        AttemptEnd::Completed => Some(Beat::Success),
+        AttemptEnd::Completed | AttemptEnd::Skipped(_) => Some(Beat::Success),
         AttemptEnd::Failed(_) => Some(Beat::Fail(format!("failed, run {}", job.run))),
         AttemptEnd::TimedOut(_) => Some(Beat::Fail(format!("timed out, run {}", job.run))),
         AttemptEnd::Cancelled => None,
@@ -239,6 +243,10 @@ impl Runner {
         if let Some(running) = running {
             running.add(&job.definition.id, &host);
         }
+        let gate = match self.gate(job, &host, &run_dir, &settings).await? {
+            Gated::Woken { said } => said,
+            Gated::Ended(end) => return Ok(AttemptReport::bare(end)),
+        };
         let its_turn = async {
             let Some(fork) = &fork else { return Ok((None, None)) };
             let turn = self.bot.forks.turn(&fork.id).await;
@@ -265,6 +273,7 @@ impl Runner {
             deny_rules,
             spawned_by: spawned.map(|spawned| spawned.caller),
             answers_person: fork.is_some(),
+            gate,
         };
         let knows_main_session = fork.is_none() && matches!(session, SessionMode::ForkOfMain { .. });
         let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
@@ -330,6 +339,7 @@ impl Runner {
             busy: self.bot.main.is_busy(self.clock.now()),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
             nearby_jobs: &nearby_jobs,
+            gate: narrowed.gate.as_deref(),
         };
         self.prompt(job, host, settings, updates, Some(facts))
     }
@@ -616,6 +626,8 @@ struct Facts {
     spawned_by: Option<String>,
     /// It is a turn that the person reads.
     answers_person: bool,
+    /// What the job's gate printed.
+    gate: Option<String>,
 }
 
 /// One client's turn.
@@ -694,6 +706,9 @@ pub fn needs_agent(definition: &Definition) -> Option<String> {
         return Some("it has `skills`".into());
     }
     let background = definition.background()?;
+    if definition.gate.is_some() {
+        return Some("it has a `gate`, which wakes an agent".into());
+    }
     if let Some(agent) = &background.agent {
         return Some(format!("it runs as the agent `{agent}`"));
     }

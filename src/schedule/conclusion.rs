@@ -101,6 +101,7 @@ fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
             finish
         }
         AttemptEnd::Failed(failure) => failed(attempted, &failure),
+        AttemptEnd::Skipped(why) => Finish::closed(RunState::Skipped, Some(why)),
     }
 }
 

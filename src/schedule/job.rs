@@ -11,6 +11,9 @@ use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent};
 use crate::definition::Definition;
 use crate::journal::{Occurrence, RunId};
 
+/// How the reason of an occurrence begins that its job's gate has skipped.
+pub const SKIPPED_BY_GATE: &str = "gate: ";
+
 /// An attempt to make now. It is claimed, and recorded as running.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -86,6 +89,7 @@ pub(super) fn class_word(class: FailureClass) -> &'static str {
         FailureClass::ExitedEarly => "exited_early",
         FailureClass::MainSessionMissing => "main_session_missing",
         FailureClass::SurfaceMismatch => "surface_mismatch",
+        FailureClass::GateFailed => "gate_failed",
         FailureClass::LimitExceeded => "limit_exceeded",
         FailureClass::NeedsClaude => "needs_claude",
         FailureClass::Internal => "internal",

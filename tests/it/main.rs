@@ -39,6 +39,7 @@ mod first_start;
 mod following;
 mod foreground;
 mod fork_isolation;
+mod gates;
 mod guided_init;
 mod hand_over;
 mod heartbeat;

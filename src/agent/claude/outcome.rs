@@ -59,7 +59,7 @@ pub(super) fn name(
         AttemptEnd::Failed(failure) => {
             AttemptEnd::Failed(Failure::new(failure.class, format!("{}; {lost}", failure.message)))
         }
-        AttemptEnd::Cancelled => AttemptEnd::Cancelled,
+        other => other,
     }
 }
 

@@ -6,10 +6,11 @@ use super::{View, policy};
 use crate::app::DryRun;
 use crate::channel::terminal::plain_lines;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
+use crate::run::gate::GateVerdict;
 
 /// The prompts, the policy and the client's command line.
 pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
-    let DryRun { delivered, system_prompt, prompt, policy, command } = dry_run;
+    let DryRun { delivered, gate, system_prompt, prompt, policy, command } = dry_run;
     if let Some(message) = delivered {
         if view.json {
             output.json(&json!({ "id": policy.id, "kind": policy.kind, "delivered": message }));
@@ -24,6 +25,10 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
         output.json(&json!({
             "id": policy.id,
             "kind": policy.kind,
+            "gate": gate.as_ref().map(|gate| {
+                let (verdict, said) = words(gate);
+                json!({ "verdict": verdict, "said": said })
+            }),
             "system_prompt": system_prompt,
             "prompt": prompt,
             "policy": policy.entries,
@@ -31,6 +36,16 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
             "command": command,
         }));
         return;
+    }
+    if let Some(gate) = gate {
+        let (verdict, said) = words(gate);
+        output.line(paint(STRONG, "Gate"));
+        output.line(match verdict {
+            "wake" => "exit 0: the agent would be woken".to_owned(),
+            "skip" => format!("exit 1: this time would be skipped: {}", plain_lines(said)),
+            _ => format!("the run would fail: {}", plain_lines(said)),
+        });
+        output.line("");
     }
     output.line(paint(STRONG, "System prompt"));
     output.line(plain_lines(system_prompt));
@@ -43,7 +58,16 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
     output.line("");
     output.line(paint(STRONG, "Client"));
     output.line(plain_lines(&command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
-    output.note(paint(FAINT, "nothing was run"));
+    output.note(paint(FAINT, if gate.is_some() { "nothing but the gate was run" } else { "nothing was run" }));
+}
+
+/// A gate's verdict in one word, and what it said.
+fn words(gate: &GateVerdict) -> (&'static str, &str) {
+    match gate {
+        GateVerdict::Wake(said) => ("wake", said),
+        GateVerdict::Skip(why) => ("skip", why),
+        GateVerdict::Failed(why) => ("failed", why),
+    }
 }
 
 /// A word as a shell takes it.

@@ -70,7 +70,7 @@ macro_rules! fields {
             }
 
             /// The definition with these fields as members.
-            pub(in super::super) fn into_definition(
+            pub(crate) fn into_definition(
                 self,
                 (id, file, zone): (DefinitionId, PathBuf, Tz),
                 trigger: Trigger,
@@ -241,6 +241,21 @@ fields! {
         agent_only: true, unset: "none", example: "[mail]", flags: &[takes("skills", "NAME")],
         details: "A skill adds no tools.",
         limit: Limit::Other("What a job makes has the job's own skills only."),
+    }
+    /// A command that decides, without a model, whether the agent is woken
+    gate as gate: Option<String> = None, |v: &V| v.shell_line(), {
+        background_only: true, restricts: true, unset: "none",
+        example: "'test -s inbox.txt && cat inbox.txt'",
+        flags: &[takes("gate", "COMMAND").help("Runs first, without a model: exit 0 wakes the agent, 1 skips this time")],
+        details: "Exit 0: the agent is woken, and is given what the command printed. Exit 1: the occurrence is skipped. Anything else: it \
+                  failed, and you are told. The command runs under the job's own tools. See [gates](gates.md).",
+        limit: Limit::Other("What a job makes runs its gate with at most the tools that the job has."),
+    }
+    /// How long the gate may take: `30s`, `2m`
+    gate_timeout as gate_timeout: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {
+        background_only: true, restricts: true, unset: "30 seconds", example: "2m",
+        flags: &[takes("gate-timeout", "SPAN")],
+        limit: Limit::Other("What a job makes has at most the job's own, or 30 seconds."),
     }
     /// Wall clock for the whole run: `10m`, `1h30m`
     timeout as timeout: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {

@@ -14,7 +14,7 @@ impl Reading<'_> {
         let mut warnings = Vec::new();
         for known in self.known.iter().filter(|known| known.field.background_only) {
             match (known.field.name, known.node) {
-                (name @ ("allowed_tools" | "disallowed_tools" | "ask_tools" | "agent" | "network"), _) => {
+                (name @ ("allowed_tools" | "disallowed_tools" | "ask_tools" | "agent" | "network" | "gate"), _) => {
                     errors.push(name)
                 }
                 ("isolated", Node::Bool(false)) | ("thinking" | "allow_ping", Node::Bool(true)) | (_, Node::Null) => {}
@@ -23,7 +23,12 @@ impl Reading<'_> {
         }
         for name in errors {
             let message = format!("`{name}` does not hold on a foreground job");
-            let hint = format!("add `background: true`, or remove `{name}`: the job then has the main session's tools");
+            let then = if name == "gate" {
+                "the agent is then always woken"
+            } else {
+                "the job then has the main session's tools"
+            };
+            let hint = format!("add `background: true`, or remove `{name}`: {then}");
             self.at_field(Severity::Error, name, message, &hint);
         }
         for name in warnings {
@@ -88,6 +93,15 @@ impl Reading<'_> {
                 self.said("allowed_tools", item, said);
             }
             self.unknown_commands(definition.enabled, "allowed_tools", list);
+        }
+        if definition.gate_timeout.is_some() && definition.gate.is_none() {
+            let hint = "write the command: `gate: 'test -s inbox.txt'`";
+            self.at_field(
+                Severity::Warning,
+                "gate_timeout",
+                "`gate_timeout` has no effect without `gate`".into(),
+                hint,
+            );
         }
         let asked = restrictions.asked_tools();
         if restrictions.ask.is_some() && asked.is_empty() {

@@ -114,6 +114,7 @@ fn what_is_more_is_refused_with_its_name() {
     refused(&limit, |draft| draft.allowed_tools = texts(&["Bash(ollim-bot *)"]), "`Bash(ollim-bot *)` is more");
     refused(&limit, |draft| draft.agent = Some("general-purpose".into()), "runs as agent `Plan`");
     refused(&limit, |draft| draft.timeout = Some(Duration::from_secs(61)), "`--timeout 1m 1s` is more");
+    refused(&limit, |draft| draft.gate_timeout = Some(Duration::from_secs(31)), "`--gate-timeout 31s` is more");
     refused(&limit, |draft| draft.max_turns = Some(8), "`--max-turns 8` is more");
     refused(&limit, |draft| draft.max_cost_usd = Some(0.6), "`--max-cost-usd 0.6` is more");
     refused(&limit, |draft| draft.skills = vec!["mail".into(), "money".into()], "no skill `money`");

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::super::definitions::due_at;
 use super::super::files::{Files, Removal};
+use super::super::job::SKIPPED_BY_GATE;
 use super::Dispatcher;
 use crate::definition::DefinitionId;
 use crate::journal::{Recorded, RunState};
@@ -39,7 +40,12 @@ impl Dispatcher {
     pub(super) fn clean_up(&mut self, recorded: Recorded, again: bool) {
         let loaded = self.definitions.get(&recorded.occurrence.id).map(|entry| &entry.loaded);
         let file = loaded.map_or(&recorded.file, |loaded| &loaded.definition.file).clone();
-        let completed = recorded.outcome == RunState::Completed;
+        // A gate that found nothing to do has done what the file says.
+        let by_gate = recorded.error.as_deref().is_some_and(|why| why.starts_with(SKIPPED_BY_GATE));
+        let completed = match recorded.outcome {
+            RunState::Skipped => by_gate,
+            outcome => outcome == RunState::Completed,
+        };
         let action = match loaded {
             None if self.definitions.has_file(&file) => Action::Leave,
             Some(loaded) if due_at(&loaded.definition) != Some(recorded.occurrence.at) => Action::Leave,

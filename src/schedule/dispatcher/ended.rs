@@ -222,7 +222,7 @@ fn login(report: &AttemptReport) -> Option<bool> {
             Overloaded | ErrorResult | Garbage | SurfaceMismatch => Some(true),
             _ => None,
         },
-        AttemptEnd::TimedOut(_) | AttemptEnd::Cancelled => None,
+        AttemptEnd::TimedOut(_) | AttemptEnd::Cancelled | AttemptEnd::Skipped(_) => None,
     }
 }
 

@@ -18,7 +18,7 @@ use super::super::command::Command;
 use super::super::{Activity, AgentNeed, Dispatcher, Files, Job, Launcher, Loaded, Removal, Schedule, ScheduleError};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent, UsedClient};
 use crate::clock::Clock;
-use crate::definition::{Background, Definition, DefinitionId, Mode, OnMissed, OnOverlap, Trigger};
+use crate::definition::{Background, Definition, DefinitionId, Draft, Kind, Mode, OnMissed, OnOverlap, Trigger};
 use crate::journal::{Journal, JournalReader, RunFilter, RunRecord};
 
 pub(in super::super) fn routine(id: &str) -> Definition {
@@ -32,28 +32,10 @@ pub(in super::super) fn reminder(id: &str) -> Definition {
 }
 
 fn with(id: &str, trigger: Trigger) -> Definition {
-    Definition {
-        id: DefinitionId::new(id),
-        file: PathBuf::from(format!("reminders/{id}.md")),
-        description: String::new(),
-        zone: Tz::UTC,
-        own_zone: None,
-        enabled: true,
-        trigger,
-        mode: Mode::Background(Background::default()),
-        skills: Vec::new(),
-        timeout: None,
-        max_turns: None,
-        max_cost_usd: None,
-        on_missed: OnMissed::All,
-        client: None,
-        heartbeat_url: None,
-        retry: None,
-        alert_after: None,
-        channel: None,
-        created_by: None,
-        body: id.to_owned(),
-    }
+    let kind = if matches!(trigger, Trigger::Routine { .. }) { Kind::Routine } else { Kind::Reminder };
+    let draft = Draft { on_missed: OnMissed::All, ..Draft::empty(kind, id.to_owned()) };
+    let whose = (DefinitionId::new(id), PathBuf::from(format!("reminders/{id}.md")), Tz::UTC);
+    draft.into_definition(whose, trigger, Mode::Background(Background::default()))
 }
 
 /// Reads a UTC time of March 2026: `01T13:00:00`.

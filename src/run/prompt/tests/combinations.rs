@@ -103,6 +103,7 @@ fn paragraphs(case: Case) -> Vec<String> {
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
             nearby_jobs: &nearby_jobs,
+            gate: None,
         });
     });
     text.split("\n\n").map(String::from).collect()

@@ -1,0 +1,99 @@
+//! A job's gate outside of a run: whether its tools cover it, and what it says now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_sandbox::{SandboxStatus, Start};
+use serde_json::json;
+
+use super::policy::{self, Trial};
+use super::{App, Caller};
+use crate::agent::claude::options::shell_environment;
+use crate::definition::{Definition, Problem, Severity};
+use crate::journal::{JournalReader, RunId};
+use crate::policy::{ToolCall, Verdict};
+use crate::refusal::Refusal;
+use crate::run::dry_run::dry_run;
+use crate::run::gate::state::KeptState;
+use crate::run::gate::{Gate, GateVerdict, USUAL_TIMEOUT, owner};
+use crate::run::sandbox::JobSandbox;
+use crate::run::setup::Setup;
+
+/// What is wrong with a definition's gate: each program that it starts is judged, and none runs.
+pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
+    let line = definition.gate.as_deref()?;
+    // Where it cannot be tried, its run says what is wrong.
+    let setup = policy::setup(definition, app).ok()?;
+    let why = refused(&setup, line, app)?;
+    let message = format!("the job's tools do not cover its gate, which will fail: {why}");
+    let hint = "grant what it starts: `allowed_tools: ['Bash(PROGRAM ARGUMENTS)']`, or change the gate";
+    let mut problem = Problem::of_file(&definition.file, Severity::Error, message, Some(hint.into()));
+    problem.field = Some("gate".into());
+    problem.id = Some(definition.id.clone());
+    Some(problem)
+}
+
+fn refused(setup: &Setup, line: &str, app: &App) -> Option<String> {
+    let (input, cwd) = (json!({ "command": line }), app.home.work());
+    let early = setup.policy.decide(&ToolCall { tool: "Bash".into(), input, cwd, agent_type: None });
+    if early.verdict == Verdict::Deny || agent_sandbox::probe() == SandboxStatus::Not {
+        return (early.verdict == Verdict::Deny).then_some(early.reason);
+    }
+    let rights = setup.policy.shell(None)?;
+    let (policy, line) = (setup.policy.clone(), line.to_owned());
+    let tries =
+        |plan, client_environment| async move { dry_run(&policy, plan, &rights, &client_environment, &line).await };
+    let tried = Trial::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
+    // What the shell itself says depends on what programs print, and here they print nothing.
+    let program = tried.programs.into_iter().find(|decision| decision.verdict != Verdict::Allow)?;
+    Some(match program.verdict {
+        Verdict::Ask => format!("a gate asks nobody, and {}", program.reason),
+        _ => program.reason,
+    })
+}
+
+/// What a definition's gate says now, run for the person as in a run, but that nothing is kept of it. `None`: it has none.
+///
+/// # Errors
+/// When it cannot be run.
+pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Result<Option<GateVerdict>, Refusal> {
+    let Some(line) = definition.gate.clone() else { return Ok(None) };
+    if !matches!(app.caller, Caller::Person) {
+        return Ok(Some(GateVerdict::Failed("a job runs no gate of another one".into())));
+    }
+    let Some(rights) = setup.policy.shell(None) else {
+        return Ok(Some(GateVerdict::Failed("the job's tools do not cover its gate: it has no shell".into())));
+    };
+    let (policy, home) = (setup.policy.clone(), app.home.clone());
+    let kept = KeptState::of(&app.home, owner(definition));
+    let after = newest_kept(&kept, app);
+    let timeout = definition.gate_timeout.unwrap_or(USUAL_TIMEOUT);
+    Trial::of(setup, app)?.run(|plan, client_environment| async move {
+        let (run_dir, shell_binary, limits) = (plan.run_dir.clone(), plan.shell_binary.clone(), plan.limits);
+        let sandbox = JobSandbox::make(plan, Some(&rights))?;
+        let Some(shell) = sandbox.for_client(false).shell else { return Ok(None) };
+        let gate = Gate {
+            line,
+            timeout,
+            shell,
+            decide: Arc::new(move |start: &Start| sandbox.judge(&policy, start)),
+            work: home.work(),
+            shell_binary,
+            clean: shell_environment(&client_environment, &run_dir.join("tmp")),
+            of_programs: BTreeMap::from([("OLLIM_HOME".to_owned(), client_environment.data_folder)]),
+            limits,
+            run_dir,
+        };
+        kept.copy_into(&gate.state(), after.as_ref())?;
+        let ended = gate.run(std::future::pending()).await?;
+        Ok(ended.map(|ended| ended.verdict))
+    })
+}
+
+/// The run whose copy the next gate would find; `None`: what is kept.
+fn newest_kept(kept: &KeptState, app: &App) -> Option<RunId> {
+    let reader = JournalReader::open(&app.home.journal()).ok()?;
+    let runs = kept.waiting().into_iter().filter_map(|run| reader.run(&run).ok().flatten());
+    let well = runs.filter(|run| run.outcome.is_well());
+    well.max_by_key(|run| run.ended).map(|run| run.run)
+}

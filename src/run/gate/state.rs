@@ -1,0 +1,200 @@
+//! What a gate keeps from one time to the next: `$OLLIM_STATE`.
+//!
+//! A gate works on a copy in its run's folder. The copy becomes what is kept when its occurrence was completed, or skipped by the
+//! gate; after any other end the next gate finds what was there before, so that what was new is new again. A copy waits beside
+//! what is kept, under its run's name, until the journal knows how the run ended. So a crash at any moment loses nothing.
+//!
+//! The gate may have made anything in there. Nothing is followed: only files and folders are kept, few and small.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use agent_sandbox::leftovers;
+
+use crate::definition::DefinitionId;
+use crate::home::Home;
+use crate::journal::RunId;
+
+/// Bytes, and files and folders, that are kept of one job.
+const MOST_BYTES: u64 = 16 << 20;
+const MOST_FILES: u32 = 1000;
+
+/// Folders within folders.
+const DEEPEST: u32 = 16;
+
+/// What is kept, and a copy that waits.
+const KEPT: &str = "kept";
+const WAITING: &str = "after-";
+
+/// What one job's gate keeps.
+#[derive(Debug)]
+pub struct KeptState(PathBuf);
+
+impl KeptState {
+    /// That of a job, by its id; in a chain by that of its first link.
+    pub fn of(home: &Home, id: &DefinitionId) -> Self {
+        // An id is any text, and longer than a name may be.
+        let hex: String = id.as_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut folder = home.gates();
+        folder.extend(hex.as_bytes().chunks(200).map(std::ffi::OsStr::from_bytes));
+        Self(folder)
+    }
+
+    /// The runs whose copies wait.
+    pub fn waiting(&self) -> Vec<RunId> {
+        let names = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| Some(RunId::new(name.to_str()?.strip_prefix(WAITING)?))).collect()
+    }
+
+    /// The copy of a run takes the place of what is kept.
+    pub fn promote(&self, run: &RunId) -> io::Result<()> {
+        // Cut off between the two, the copy still waits.
+        leftovers::remove(&self.0.join(KEPT))?;
+        fs::rename(self.copy_of(run), self.0.join(KEPT))
+    }
+
+    /// The copy of a run is dropped.
+    pub fn discard(&self, run: &RunId) -> io::Result<()> {
+        leftovers::remove(&self.copy_of(run))
+    }
+
+    /// Makes `folder` with what is kept; `after`: with the copy of this run instead.
+    pub fn copy_into(&self, folder: &Path, after: Option<&RunId>) -> io::Result<()> {
+        own_folder(folder)?;
+        let from = after.map_or_else(|| self.0.join(KEPT), |run| self.copy_of(run));
+        match from.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Copy::default().folder(&from, Some(folder), 0),
+        }
+    }
+
+    /// Takes `folder`, which nothing writes into any more, as the copy of this run.
+    ///
+    /// # Errors
+    /// When it holds more than may be kept, or something that is no file; then it is not kept.
+    pub fn take(&self, folder: &Path, run: &RunId) -> io::Result<()> {
+        if !folder.symlink_metadata()?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no folder any more"));
+        }
+        Copy::default().folder(folder, None, 0)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        self.discard(run)?;
+        fs::rename(folder, self.copy_of(run))
+    }
+
+    fn copy_of(&self, run: &RunId) -> PathBuf {
+        self.0.join(format!("{WAITING}{run}"))
+    }
+}
+
+fn own_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(folder)
+}
+
+/// What was copied so far.
+#[derive(Default)]
+struct Copy {
+    bytes: u64,
+    files: u32,
+}
+
+impl Copy {
+    /// Copies what lies in `from`; `to`: `None` to look only.
+    fn folder(&mut self, from: &Path, to: Option<&Path>, depth: u32) -> io::Result<()> {
+        let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        if depth > DEEPEST {
+            return refuse(format!("it has more than {DEEPEST} folders within each other"));
+        }
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            let (path, to) = (entry.path(), to.map(|to| to.join(entry.file_name())));
+            let facts = path.symlink_metadata()?;
+            self.files += 1;
+            self.bytes = self.bytes.saturating_add(facts.len());
+            if self.files > MOST_FILES || self.bytes > MOST_BYTES {
+                return refuse(format!("it holds more than {MOST_FILES} files or {} MiB", MOST_BYTES >> 20));
+            }
+            if facts.is_dir() {
+                to.as_deref().map_or(Ok(()), own_folder)?;
+                self.folder(&path, to.as_deref(), depth + 1)?;
+            } else if facts.is_file() {
+                to.map_or(Ok(0), |to| fs::copy(&path, to))?;
+            } else {
+                return refuse("it holds a link, or something else that is no file".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(state: &KeptState, folder: &Path) -> Option<String> {
+        let _gone = fs::remove_dir_all(folder);
+        state.copy_into(folder, None).unwrap();
+        fs::read_to_string(folder.join("sub/seen")).ok()
+    }
+
+    #[test]
+    fn a_copy_is_kept_when_it_is_promoted() {
+        let root = tempfile::tempdir().unwrap();
+        let home = Home::new(root.path());
+        let state = KeptState::of(&home, &DefinitionId::new("a/../b\u{e9}".repeat(60)));
+        let (copy, first, second) = (root.path().join("copy"), RunId::new("00000001"), RunId::new("00000002"));
+        assert_eq!(read(&state, &copy), None);
+        let write = |text: &str| {
+            fs::create_dir_all(copy.join("sub")).unwrap();
+            fs::write(copy.join("sub/seen"), text).unwrap();
+        };
+        write("one");
+        state.take(&copy, &first).unwrap();
+        assert_eq!((state.waiting(), read(&state, &copy)), (vec![first.clone()], None));
+        state.promote(&first).unwrap();
+        assert_eq!(read(&state, &copy).as_deref(), Some("one"));
+        write("two");
+        state.take(&copy, &second).unwrap();
+        state.discard(&second).unwrap();
+        assert_eq!((state.waiting(), read(&state, &copy).as_deref()), (vec![], Some("one")));
+        // Another job's is another, though its id begins alike.
+        let other = KeptState::of(&home, &DefinitionId::new("a/../b\u{e9}".repeat(59)));
+        assert_eq!(read(&other, &copy), None);
+    }
+
+    #[test]
+    fn what_leads_elsewhere_or_is_too_much_is_not_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let state = KeptState::of(&Home::new(root.path()), &DefinitionId::new("x"));
+        let run = RunId::new("00000001");
+        let refused = |make: &dyn Fn(&Path)| {
+            let folder = root.path().join("copy");
+            let _gone = fs::remove_dir_all(&folder);
+            fs::create_dir(&folder).unwrap();
+            make(&folder);
+            let error = state.take(&folder, &run).unwrap_err().to_string();
+            assert_eq!(state.waiting(), [], "{error}");
+            error
+        };
+        assert!(
+            refused(&|folder| std::os::unix::fs::symlink("/etc/passwd", folder.join("x")).unwrap()).contains("link")
+        );
+        assert!(
+            refused(&|folder| fs::File::create(folder.join("x")).unwrap().set_len(MOST_BYTES + 1).unwrap())
+                .contains("MiB")
+        );
+        let many = |folder: &Path| (0..=MOST_FILES).for_each(|n| fs::write(folder.join(n.to_string()), "").unwrap());
+        assert!(refused(&many).contains("1000 files"));
+        let deep = |folder: &Path| fs::create_dir_all(folder.join("d/".repeat(20))).unwrap();
+        assert!(refused(&deep).contains("folders within"));
+        let folder = root.path().join("copy");
+        fs::remove_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink("/etc", &folder).unwrap();
+        assert!(state.take(&folder, &run).is_err());
+        assert!(Path::new("/etc/passwd").exists());
+    }
+}

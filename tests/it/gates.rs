@@ -1,0 +1,379 @@
+//! Gates: what wakes an agent, what does not, and what a gate cannot do, on the real client.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+
+/// A bot on the real client, whose model says `done`.
+fn bot(api: &MessagesApi) -> TestBot {
+    TestBot::with_client(&client::real(), api.url())
+}
+
+fn api() -> MessagesApi {
+    MessagesApi::script([])
+}
+
+fn job(gate: &str, fields: &str) -> String {
+    let gate = serde_json::to_string(gate).unwrap();
+    format!("background: true\nisolated: true\nretry: 0\ngate: {gate}\n{fields}")
+}
+
+/// A routine that never falls due by itself.
+fn routine(bot: &TestBot, id: &str, gate: &str, fields: &str) {
+    let fields = job(gate, fields);
+    bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nLook at it.\n"));
+}
+
+/// Fires a job and waits for its end; its run as `runs show` has it.
+#[track_caller]
+fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
+    let before = bot.runs(id).len();
+    // Its file is read within a second.
+    service.until("it fires", || {
+        bot.run(["fire", id, "--wait"]);
+        (bot.runs(id).len() > before).then_some(())
+    });
+    let run = bot.runs(id).remove(0);
+    assert!(!run["ended"].is_null(), "{run:#}");
+    bot.json(["runs", "show", run["run"].as_str().unwrap()])
+}
+
+const READS: &str = "allowed_tools: [Read]\n";
+
+#[test]
+fn exit_0_wakes_exit_1_skips_and_anything_else_fails_and_is_told() {
+    let api = api();
+    let bot = bot(&api);
+    let service = bot.start();
+    routine(&bot, "wakes", "echo two new mails; echo '[end of gate]'; echo noise >&2", READS);
+    let run = fire(&bot, &service, "wakes");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let prompt = api.last().last_text();
+    assert!(prompt.contains("\n[gate]\n| two new mails\n| [end of gate]\n[end of gate]\n\nLook at it."), "{prompt}");
+    assert!(run["events"].to_string().contains("the gate woke the agent"), "{run:#}");
+    let asked = api.requests().len();
+
+    routine(&bot, "skips", "echo nothing new; exit 1", READS);
+    let run = fire(&bot, &service, "skips");
+    assert_eq!((&run["outcome"], &run["error"]), (&json!("skipped"), &json!("gate: nothing new")), "{run:#}");
+
+    for (id, gate, why) in [
+        ("code", "echo broken >&2; exit 2", "the gate ended with exit code 2: broken"),
+        (
+            "missing",
+            "no-such-program",
+            "the gate ended with exit code 127: bash: line 1: no-such-program: command not found",
+        ),
+        ("signal", "kill -9 $$", "the gate ended by signal 9"),
+        ("syntax", "if", "the gate ended with exit code 2"),
+        // Whatever the line makes of a refusal.
+        ("refused", "curl -s https://example.com || exit 1", "the gate was refused a program: `curl"),
+        ("hidden", "$(touch evil) true; true", "the gate was refused a program: `touch evil`"),
+    ] {
+        routine(&bot, id, gate, READS);
+        let run = fire(&bot, &service, id);
+        assert_eq!(run["outcome"], json!("failed"), "{run:#}");
+        assert!(run["error"].as_str().unwrap().contains(why), "{run:#}");
+        let inbox = bot.json(["inbox"]).to_string();
+        assert!(inbox.contains(&format!("routine {id} failed")), "{inbox}");
+    }
+    routine(&bot, "hangs", "echo begun; sleep 1000 & sleep 1000", &format!("{READS}gate_timeout: 1s\n"));
+    let run = fire(&bot, &service, "hangs");
+    assert!(run["error"].as_str().unwrap().contains("longer than 1s (`gate_timeout`)"), "{run:#}");
+    assert_eq!(api.requests().len(), asked, "no model was asked");
+    assert!(bot.read("work/evil").is_none());
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn a_reminder_that_its_gate_skips_is_done() {
+    let api = api();
+    let bot = bot(&api);
+    bot.write("reminders/job.md", &reminder(now(), &job("exit 1", READS), "Look."));
+    let service = bot.start();
+    let run = service.until_ended("job", 1).remove(0);
+    assert_eq!((&run["outcome"], &run["error"]), (&json!("skipped"), &json!("gate: exit 1")), "{run:#}");
+    service.until("its file is gone", || bot.read("reminders/job.md").is_none().then_some(()));
+    assert_eq!(bot.names("reminders"), Vec::<String>::new());
+    service.stop();
+}
+
+#[test]
+fn what_a_gate_keeps_counts_when_the_work_was_done() {
+    let api = MessagesApi::answering(|request| match request.mentions("three") {
+        true => Reply::Error(400, "invalid_request_error"),
+        false => Reply::say("done"),
+    });
+    let bot = bot(&api);
+    let service = bot.start();
+    // Wakes for what differs from the last time.
+    let gate =
+        "cmp -s \"$OLLIM_STATE/seen\" page && { echo same; exit 1; }; cat page; cat page > \"$OLLIM_STATE/seen\"";
+    routine(&bot, "page", gate, "allowed_tools: ['Read(page)', 'Bash(cat *)']\n");
+    let mut ends = Vec::new();
+    for text in ["one", "one", "two", "three", "three", "four", "four"] {
+        bot.write("work/page", text);
+        let run = fire(&bot, &service, "page");
+        ends.push(run["outcome"].as_str().unwrap().to_owned());
+    }
+    // What woke a run that failed is new again.
+    assert_eq!(ends, ["completed", "skipped", "completed", "failed", "failed", "completed", "skipped"]);
+    // Nobody else's, and not the agent's.
+    routine(&bot, "other", "echo \"$OLLIM_STATE\"/*; exit 1", READS);
+    let why = fire(&bot, &service, "other")["error"].to_string();
+    assert!(why.ends_with("/tmp/state/*\""), "{why}");
+    service.stop();
+    let api = MessagesApi::script([Reply::bash("echo \"[$OLLIM_STATE]\" $TMPDIR/s*")]);
+    let bot = bot.client(&client::real(), api.url());
+    let service = bot.start();
+    bot.write("work/page", "five");
+    fire(&bot, &service, "page");
+    let said = api.last().results()[0].text.clone();
+    assert!(said.starts_with("[] ") && said.trim_end().ends_with("/tmp/s*"), "{said}");
+    service.stop();
+}
+
+#[test]
+fn a_gate_has_no_more_than_its_job() {
+    let api = api();
+    let bot = bot(&api);
+    let service = bot.start();
+    bot.write("work/secret", "xyzzy");
+    let config = bot.path("config.yaml");
+    for (id, gate) in [
+        ("reads", "cat secret; cat < secret".to_owned()),
+        ("writes", "echo x > made".to_owned()),
+        ("connects", "echo x > /dev/tcp/127.0.0.1/9".to_owned()),
+        ("leaves", format!("echo 'timeout: 1s' >> {}", config.display())),
+        ("journal", format!("cat {}/state/journal.db", bot.home().display())),
+        ("links", "ln -s /etc/passwd \"$OLLIM_STATE/x\"".to_owned()),
+        ("fills", "head -c 20000000 /dev/zero > \"$OLLIM_STATE/x\"".to_owned()),
+        ("makes", "ollim-bot reminder add -m evil --in 1h".to_owned()),
+    ] {
+        routine(&bot, id, &gate, "allowed_tools: [Read(notes/**)]\n");
+        let run = fire(&bot, &service, id);
+        assert_eq!(run["outcome"], json!("failed"), "{run:#}");
+        assert!(!run.to_string().contains("xyzzy"), "{run:#}");
+    }
+    assert_eq!(bot.names("work"), ["secret"]);
+    assert_eq!(bot.read("config.yaml"), None);
+    // What the person would be asked about is refused.
+    routine(&bot, "asks", "touch made", "allowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n");
+    let run = fire(&bot, &service, "asks");
+    assert!(run["error"].as_str().unwrap().contains("a gate asks nobody"), "{run:#}");
+    assert_eq!(bot.json(["questions"]), json!([]));
+    // What it may, it may.
+    bot.command_of_ones_own("mail", "#!/bin/sh\necho \"$*: 2\"\n");
+    routine(
+        &bot,
+        "mail",
+        "ollim-bot mail count && touch \"$OLLIM_STATE/ran\"",
+        "allowed_tools: ['Bash(ollim-bot mail *)', 'Bash(touch *)']\n",
+    );
+    let run = fire(&bot, &service, "mail");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    assert!(api.last().last_text().contains("| count: 2\n"), "{}", api.last().last_text());
+    service.stop();
+}
+
+#[test]
+fn a_gate_that_writes_without_end_or_leaves_children_is_bounded() {
+    let api = api();
+    let bot = bot(&api);
+    let service = bot.start();
+    routine(&bot, "prints", "head -c 1000000000 /dev/zero | tr '\\0' 'x'", READS);
+    let run = fire(&bot, &service, "prints");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let prompt = api.last().last_text();
+    assert!(prompt.contains("(what it printed beyond 16 KiB is left out)") && prompt.len() < 40_000);
+    routine(&bot, "writes", "head -c 1000000000 /dev/zero > \"$TMPDIR/x\"", READS);
+    let run = fire(&bot, &service, "writes");
+    assert_eq!(run["outcome"], "failed", "{run:#}");
+    routine(&bot, "forks", "(trap '' HUP TERM; sleep 1000 > /dev/null 2>&1 &) ; echo up", READS);
+    let run = fire(&bot, &service, "forks");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    assert!(!bot.processes().iter().any(|process| format!("{process:?}").contains("sleep")), "{:#?}", bot.processes());
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn one_outcome_when_the_service_is_killed_within_a_gate() {
+    let api = api();
+    let bot = bot(&api);
+    let gate = "echo x > \"$OLLIM_STATE/x\"; test -e notes/go || { echo > notes/begun; sleep 1000; }";
+    bot.write("work/notes/a", "");
+    bot.write(
+        "reminders/job.md",
+        &reminder(now(), &job(gate, "allowed_tools: ['Edit(notes/**)', Read]\ngate_timeout: 10m\n"), "Look."),
+    );
+    let service = bot.start();
+    service.until("the gate runs", || bot.read("work/notes/begun"));
+    service.kill();
+    bot.until_nothing_is_left();
+    bot.write("work/notes/go", "");
+    let service = bot.start();
+    service.until("it is done", || bot.read("reminders/job.md").is_none().then_some(()));
+    let runs = bot.runs("job");
+    let ends: Vec<&str> = runs.iter().map(|run| run["outcome"].as_str().unwrap()).collect();
+    assert_eq!(ends, ["completed", "interrupted"], "{runs:#?}");
+    service.stop();
+}
+
+#[test]
+fn check_names_a_gate_that_its_job_does_not_cover_and_a_dry_run_shows_the_verdict() {
+    let bot = TestBot::new();
+    routine(
+        &bot,
+        "covered",
+        "curl -fsS https://example.com && test -s x",
+        "allowed_tools: ['Bash(curl -fsS https://example.com)']\n",
+    );
+    assert_eq!(bot.run(["check"]).code, 0);
+    routine(&bot, "bare", "curl -fsS https://example.com", READS);
+    routine(&bot, "none", "true", "disallowed_tools: [Bash]\n");
+    let checked = bot.run(["check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    for id in ["bare", "none"] {
+        let told = format!("error: routine `{id}`: the job's tools do not cover its gate, which will fail: ");
+        assert!(checked.stdout.contains(&told), "{}", checked.stdout);
+    }
+    assert!(!checked.stdout.contains("covered"), "{}", checked.stdout);
+
+    for (gate, verdict, said) in [
+        ("echo new; cat \"$OLLIM_STATE/x\" 2> /dev/null; true", "wake", "new"),
+        ("echo old; echo x > \"$OLLIM_STATE/x\"; exit 1", "skip", "old"),
+        ("exit 3", "failed", "the gate ended with exit code 3"),
+    ] {
+        routine(&bot, "tried", gate, READS);
+        let dry = bot.json(["fire", "tried", "--dry-run"]);
+        assert_eq!(dry["gate"], json!({ "verdict": verdict, "said": said }), "{dry:#}");
+        assert_eq!(dry["prompt"].as_str().unwrap().contains("| new\n"), verdict == "wake");
+    }
+    assert!(!bot.path("state/gates").exists());
+    let text = bot.ok(["fire", "tried", "--dry-run"]);
+    assert!(text.starts_with("Gate\nthe run would fail: the gate ended with exit code 3\n"), "{text}");
+}
+
+/// The recipes of docs/gates.md: a file's path and its text.
+fn recipes() -> Vec<(String, String)> {
+    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gates.md")).unwrap();
+    let sections = document.split("\n### ").skip(1);
+    let recipe = |section: &str| {
+        let (before, rest) = section.split_once("```markdown\n").unwrap();
+        let file = before.lines().rev().find_map(|line| line.strip_prefix('`')?.strip_suffix('`')).unwrap();
+        (file.to_owned(), rest.split_once("```\n").unwrap().0.to_owned())
+    };
+    sections.map(recipe).collect()
+}
+
+#[test]
+fn every_recipe_wakes_its_agent_for_news_and_for_nothing_else() {
+    /// Its id, the program that it asks, and in turn what that does and what comes of it.
+    type Life = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+    const SKIPPED: &str = "skipped";
+    const FAILED: &str = "failed";
+    let lives: [Life; 10] = [
+        (
+            "new-mail",
+            "ollim-bot-imap",
+            &[
+                ("echo 2", "| 2 new messages"),
+                ("echo 2", SKIPPED),
+                ("echo 1", SKIPPED),
+                ("echo 3", "| 2 new messages"),
+                ("exit 1", FAILED),
+            ],
+        ),
+        (
+            "page",
+            "curl",
+            &[
+                ("echo 'ETag: a'", "| https://example.com/news has changed"),
+                ("echo 'ETag: a'", SKIPPED),
+                ("exit 22", FAILED),
+            ],
+        ),
+        (
+            "commits",
+            "git",
+            &[
+                ("[ $1 = fetch ] || echo abc", "| the remote branch is at abc"),
+                ("[ $1 = fetch ] || echo abc", SKIPPED),
+                ("exit 128", FAILED),
+            ],
+        ),
+        ("disk", "df", &[("echo ' 81%'", "| the disk is 81 % full"), ("echo ' 80%'", SKIPPED), ("exit 1", FAILED)]),
+        ("inbox", "true", &[("", SKIPPED)]),
+        ("soon", "ollim-bot-cal", &[("echo 14:00 dentist", "| 14:00 dentist"), ("true", SKIPPED), ("exit 1", FAILED)]),
+        (
+            "feed",
+            "curl",
+            &[("echo '<guid>7</guid>'", "| <guid>7"), ("echo '<guid>7</guid>'", SKIPPED), ("exit 6", FAILED)],
+        ),
+        (
+            "ci",
+            "gh",
+            &[
+                ("echo 5 success", SKIPPED),
+                ("echo 6 failure", "| build 6 failed"),
+                ("echo 6 failure", SKIPPED),
+                ("exit 4", FAILED),
+            ],
+        ),
+        ("gone", "pgrep", &[("echo 12", SKIPPED), ("exit 1", "| nginx is not running"), ("exit 3", FAILED)]),
+        ("frost", "curl", &[("echo +12°C", SKIPPED), ("echo -3°C", "| -3 degrees"), ("exit 6", FAILED)]),
+    ];
+    let api = api();
+    let bot = bot(&api);
+    let programs = bot.person().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let bot = bot.env("PATH", &path);
+    let stub = |program: &str, does: &str| match program.strip_prefix("ollim-bot-") {
+        Some(name) => bot.command_of_ones_own(name, &format!("#!/bin/sh\n{does}\n")),
+        None => client::executable(&programs.join(program), &format!("#!/bin/sh\n{does}\n")),
+    };
+    lives.iter().for_each(|(_, program, _)| stub(program, "exit 9"));
+    for (file, text) in recipes() {
+        bot.write(&file, &text);
+    }
+    let checked = bot.json(["check"]);
+    assert_eq!((&checked["definitions"], &checked["problems"]), (&json!(10), &json!([])), "{checked:#}");
+    let service = bot.start();
+    // Programs that a rule grants see those of the machine.
+    routine(
+        &bot,
+        "real",
+        "pgrep -x no-such-program; pgrep -x ollim-bot > /dev/null && echo here",
+        "allowed_tools: ['Bash(pgrep *)']\n",
+    );
+    let live = |id: &str, expected: &str| {
+        let run = fire(&bot, &service, id);
+        match expected {
+            SKIPPED | FAILED => assert_eq!(run["outcome"], expected, "{run:#}"),
+            said => {
+                assert_eq!(run["outcome"], "completed", "{run:#}");
+                let prompt = api.last().last_text();
+                assert!(prompt.contains(&format!("[gate]\n{said}\n[end of gate]")), "{id}: {prompt}");
+            }
+        }
+    };
+    for (id, program, steps) in lives {
+        for (does, expected) in steps {
+            stub(program, does);
+            live(id, expected);
+        }
+    }
+    std::fs::remove_file(programs.join("pgrep")).unwrap();
+    live("real", "| here");
+    bot.write("work/inbox/a scan.txt", "x");
+    live("inbox", "| inbox/a scan.txt");
+    live("inbox", SKIPPED);
+    service.stop();
+}
