@@ -231,6 +231,8 @@ pub enum FailureClass {
     NeedsClaude,
     /// The job's gate neither woke its agent nor skipped the occurrence.
     GateFailed,
+    /// The run ended well, without what the job's file expects of it.
+    NotDelivered,
     /// Its processes took more than `limits` allows.
     LimitExceeded,
     /// A fault of our own: a panic, a full disk.

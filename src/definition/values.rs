@@ -14,7 +14,7 @@ use super::fields::words;
 use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
-use super::{DefinitionId, Thinking};
+use super::{DefinitionId, Expect, Thinking};
 use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
@@ -118,6 +118,15 @@ impl<'a> Value<'a> {
             )),
             _ => Ok(text.to_owned()),
         }
+    }
+
+    /// What a job must deliver.
+    pub(crate) fn expect(&self) -> Result<Expect, Fault> {
+        let text = self.letters()?;
+        Expect::parse(&text).ok_or_else(|| {
+            let hint = format!("write `{}: file notes/today.md`: a path within work/", self.name);
+            self.must_be("`message`, `report` or `file PATH`", hint)
+        })
     }
 
     /// Another definition's identity; `None`: it is blank.

@@ -21,7 +21,7 @@ use super::tools::{self, DeliveryState};
 use crate::agent::{Observation, RunHost, SessionId, ToolAnswer};
 use crate::bot::{Bot, live::Sight};
 use crate::clock::Clock;
-use crate::definition::{Definition, DefinitionId};
+use crate::definition::{Definition, DefinitionId, Expect};
 use crate::journal::{Denial, EventKind, Journal, JournalError, ProcessIdentity, RunId};
 use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line};
 use crate::refusal::Refusal;
@@ -396,14 +396,30 @@ impl RunHost for Host {
     }
 
     fn may_hold_up(&self) -> bool {
+        if matches!(self.definition.expect, Some(Expect::Message | Expect::Report)) {
+            return true;
+        }
         let sends = [tools::PING_USER, tools::DISCORD_EMBED];
         self.owes_report(self.tools.iter().any(|tool| sends.contains(&tool.as_str()))).is_some()
     }
 
     async fn stop(&self, again: bool) -> Option<String> {
         let delivery = self.delivery.lock().await;
-        if again || delivery.reported {
+        if again {
             return None;
+        }
+        match &self.definition.expect {
+            Some(Expect::Message) if !delivery.sent => {
+                return Some(
+                    "Before you finish, send the message that this run is there for: without it the run has failed."
+                        .into(),
+                );
+            }
+            Some(Expect::Report) if !delivery.reported => {
+                return Some("Before you finish, call report_updates once: without it the run has failed.".into());
+            }
+            _ if delivery.reported => return None,
+            _ => {}
         }
         self.owes_report(delivery.sent).map(Into::into)
     }

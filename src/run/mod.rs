@@ -6,6 +6,7 @@ pub mod converse;
 pub mod delegation;
 pub mod dry_run;
 mod events;
+mod expected;
 pub mod folder;
 pub mod follow_up;
 mod fork_turns;

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use super::restrictions::Restrictions;
-use crate::definition::{Background, Definition, Kind, Skill};
+use crate::definition::{Background, Definition, Expect, Kind, Skill};
 use crate::policy::UpdateMode;
 
 /// What a prompt is made from.
@@ -166,10 +166,11 @@ impl Prompt<'_> {
             out.paragraph(&format!("This job cannot reach {person} directly."));
             return;
         }
-        let mut text = format!(
-            "To reach {person}: {}, one message at most in this run. First ask yourself: would {person} regret missing this? If not, send nothing.",
-            ways.join(" or ")
-        );
+        let when = match self.definition.expect {
+            Some(Expect::Message) => "Send one in any case: without it this run has failed.".to_owned(),
+            _ => format!("First ask yourself: would {person} regret missing this? If not, send nothing."),
+        };
+        let mut text = format!("To reach {person}: {}, one message at most in this run. {when}", ways.join(" or "));
         if fork.busy {
             let _ = write!(
                 text,
@@ -197,6 +198,16 @@ impl Prompt<'_> {
 
     fn reporting(&self, out: &mut Sections, fork: &ForkFacts<'_>, background: &Background) {
         let has = |tool: &str| fork.tools.iter().any(|t| t == tool);
+        match &self.definition.expect {
+            Some(Expect::File(path)) => out.paragraph(&format!(
+                "When you finish, the file {} must be there with what you have written: without it this run has failed.",
+                path.display()
+            )),
+            Some(Expect::Report) => {
+                return out.paragraph("Before you finish you must call `report_updates`: without it this run has failed.");
+            }
+            _ => {}
+        }
         if !has("report_updates") {
             return;
         }

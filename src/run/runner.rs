@@ -17,6 +17,7 @@ use tracing::warn;
 use super::chain::FollowUp;
 use super::delegation::DelegationLimit;
 use super::events::RunEvents;
+use super::expected::Expected;
 use super::folder;
 use super::follow_up::NextCheck;
 use super::fork_turns::{conversation_is_gone, not_copied};
@@ -247,6 +248,7 @@ impl Runner {
             Gated::Woken { said } => said,
             Gated::Ended(end) => return Ok(AttemptReport::bare(end)),
         };
+        let expected = job.definition.expect.clone().map(|expect| Expected::new(expect, self.home.work()));
         let its_turn = async {
             let Some(fork) = &fork else { return Ok((None, None)) };
             let turn = self.bot.forks.turn(&fork.id).await;
@@ -308,8 +310,11 @@ impl Runner {
             let options = system_prompt.given_to(options, &session);
             self.run(Turn { session, options, prompt, ..first }).await
         };
-        let report = report.await;
+        let mut report = report.await;
         host.questions.close().await;
+        if let (Some(expected), Ok(report)) = (expected, &mut report) {
+            expected.hold(report, &*host.delivery.lock().await);
+        }
         report
     }
 

@@ -90,6 +90,7 @@ pub(super) fn class_word(class: FailureClass) -> &'static str {
         FailureClass::MainSessionMissing => "main_session_missing",
         FailureClass::SurfaceMismatch => "surface_mismatch",
         FailureClass::GateFailed => "gate_failed",
+        FailureClass::NotDelivered => "not_delivered",
         FailureClass::LimitExceeded => "limit_exceeded",
         FailureClass::NeedsClaude => "needs_claude",
         FailureClass::Internal => "internal",

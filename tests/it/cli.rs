@@ -122,6 +122,8 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --gate <COMMAND>              Runs first, without a model: exit 0 wakes the agent, 1 skips
                                         this time
           --gate-timeout <SPAN>         How long the gate may take: `30s`, `2m`
+          --expect <WHAT>               What a run must have delivered: `message`, `report`, or `file
+                                        PATH`
           --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
           --max-turns <N>               At most so many turns of the model
           --max-cost-usd <USD>          At most so many US dollars

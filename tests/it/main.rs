@@ -35,6 +35,7 @@ mod docs_policy;
 mod docs_reference;
 mod doctor;
 mod events;
+mod expecting;
 mod first_start;
 mod following;
 mod foreground;

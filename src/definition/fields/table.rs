@@ -17,7 +17,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
-use super::super::{DefinitionId, JobClient, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
+use super::super::{DefinitionId, Expect, JobClient, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
@@ -256,6 +256,13 @@ fields! {
         background_only: true, restricts: true, unset: "30 seconds", example: "2m",
         flags: &[takes("gate-timeout", "SPAN")],
         limit: Limit::Other("What a job makes has at most the job's own, or 30 seconds."),
+    }
+    /// What a run must have delivered: `message`, `report`, or `file PATH`
+    expect as expect: Option<Expect> = None, |v: &V| v.expect(), {
+        background_only: true, restricts: true, unset: "nothing", example: "file notes/today.md",
+        flags: &[takes("expect", "WHAT")],
+        details: "A run that ends without it has failed, and you are told: `nothing was delivered`. `message`: it sent you one. `report`: it \
+                  reported to the main session. `file PATH`: it made or changed this file of `work/`, and something is in it.",
     }
     /// Wall clock for the whole run: `10m`, `1h30m`
     timeout as timeout: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
 use serde::forward_to_deserialize_any;
 
 use super::super::values::span_text;
-use super::super::{DefinitionId, JobClient, OnMissed, OnOverlap, Thinking};
+use super::super::{DefinitionId, Expect, JobClient, OnMissed, OnOverlap, Thinking};
 use super::FieldValue;
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
@@ -63,6 +63,7 @@ field_types! {
     f64, Shape::Amount, |amount| FieldValue::Amount(*amount);
     Duration, Shape::Span, |span| FieldValue::Span(*span);
     String, Shape::Text, |text| FieldValue::Text(text.clone());
+    Expect, Shape::Text, |expect| FieldValue::Text(expect.to_string());
     Tz, Shape::Text, |zone| FieldValue::Text(zone.name().to_owned());
     DefinitionId, Shape::Text, |id| FieldValue::Text(id.to_string());
     DateTime<FixedOffset>, Shape::Text, |at| FieldValue::Text(at.to_rfc3339());

@@ -4,8 +4,8 @@ use super::Reading;
 use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
 use crate::definition::problem::quoted;
-use crate::definition::{Definition, Kind, Severity, Trigger};
-use crate::policy::{BOT, ToolPattern, UpdateMode};
+use crate::definition::{Definition, Expect, Kind, Severity, Trigger};
+use crate::policy::{BOT, BgForkConfig, ToolPattern, UpdateMode};
 
 impl Reading<'_> {
     /// A foreground job is a turn of the main session, with its tools: a list here would look as if it held.
@@ -14,19 +14,21 @@ impl Reading<'_> {
         let mut warnings = Vec::new();
         for known in self.known.iter().filter(|known| known.field.background_only) {
             match (known.field.name, known.node) {
-                (name @ ("allowed_tools" | "disallowed_tools" | "ask_tools" | "agent" | "network" | "gate"), _) => {
-                    errors.push(name)
-                }
+                (
+                    name @ ("allowed_tools" | "disallowed_tools" | "ask_tools" | "agent" | "network" | "gate"
+                    | "expect"),
+                    _,
+                ) => errors.push(name),
                 ("isolated", Node::Bool(false)) | ("thinking" | "allow_ping", Node::Bool(true)) | (_, Node::Null) => {}
                 (name, _) => warnings.push(name),
             }
         }
         for name in errors {
             let message = format!("`{name}` does not hold on a foreground job");
-            let then = if name == "gate" {
-                "the agent is then always woken"
-            } else {
-                "the job then has the main session's tools"
+            let then = match name {
+                "gate" => "the agent is then always woken",
+                "expect" => "nothing is then expected of a run",
+                _ => "the job then has the main session's tools",
             };
             let hint = format!("add `background: true`, or remove `{name}`: {then}");
             self.at_field(Severity::Error, name, message, &hint);
@@ -103,6 +105,7 @@ impl Reading<'_> {
                 hint,
             );
         }
+        self.undeliverable(definition, restrictions);
         let asked = restrictions.asked_tools();
         if restrictions.ask.is_some() && asked.is_empty() {
             let hint = "write what is to be asked: `ask_tools: [Bash(git push *)]`";
@@ -120,6 +123,36 @@ impl Reading<'_> {
         if let Some(list) = restrictions.disallowed_tools() {
             self.said_of("disallowed_tools", list, |pattern| BOT.denylist_warnings(pattern, list));
             self.unknown_commands(definition.enabled, "disallowed_tools", list);
+        }
+    }
+
+    /// What is expected of a run that its tools cannot deliver.
+    fn undeliverable(&mut self, definition: &Definition, restrictions: &BgForkConfig) {
+        let list = restrictions.allowed_tools();
+        let has = |tools: &[&str]| {
+            list.is_none_or(|list| list.iter().any(|pattern| tools.iter().any(|tool| covers(pattern, tool))))
+        };
+        let missing = match &definition.expect {
+            Some(Expect::Message) if !restrictions.allow_ping => Some("`allow_ping`, which is `false`"),
+            Some(Expect::Message) if !has(&["mcp__discord__ping_user", "mcp__discord__discord_embed"]) => {
+                Some("`mcp__discord__ping_user`, which the list lacks")
+            }
+            Some(Expect::Report) if restrictions.update_main_session == UpdateMode::Blocked => {
+                Some("`update_main_session`, which is `blocked`")
+            }
+            Some(Expect::Report) if !has(&["mcp__discord__report_updates"]) => {
+                Some("`mcp__discord__report_updates`, which the list lacks")
+            }
+            Some(Expect::File(_))
+                if list.is_some_and(|list| !list.iter().any(|pattern| BOT.may_change_files(pattern))) =>
+            {
+                Some("a tool that writes files, which the list lacks")
+            }
+            _ => None,
+        };
+        if let Some(missing) = missing {
+            let message = format!("what is expected needs {missing}: every run will fail");
+            self.at_field(Severity::Warning, "expect", message, "grant it, or expect something else");
         }
     }
 

@@ -210,7 +210,7 @@ impl Dispatcher {
 
 /// Whether an end shows that the client is logged in, or that it is not. `None`: it shows nothing.
 fn login(report: &AttemptReport) -> Option<bool> {
-    use FailureClass::{ErrorResult, Garbage, NotLoggedIn, Overloaded, SurfaceMismatch};
+    use FailureClass::{ErrorResult, Garbage, NotDelivered, NotLoggedIn, Overloaded, SurfaceMismatch};
     // A client without a model has no login.
     if report.client.as_ref().is_some_and(|client| !client.is_agent) {
         return None;
@@ -219,7 +219,7 @@ fn login(report: &AttemptReport) -> Option<bool> {
         AttemptEnd::Completed => Some(true),
         AttemptEnd::Failed(failure) => match failure.class {
             NotLoggedIn => Some(false),
-            Overloaded | ErrorResult | Garbage | SurfaceMismatch => Some(true),
+            Overloaded | ErrorResult | Garbage | NotDelivered | SurfaceMismatch => Some(true),
             _ => None,
         },
         AttemptEnd::TimedOut(_) | AttemptEnd::Cancelled | AttemptEnd::Skipped(_) => None,
