@@ -179,7 +179,7 @@ impl App {
             Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),
             Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
             Command::Channels => channels::channels(self).map(Outcome::Channels),
-            Command::Budget => budget::left(self).map(Outcome::Budget),
+            Command::Budget => Ok(Outcome::Budget(budget::left(self)?, budget::spending(self)?)),
             Command::Questions => questions::list(self).map(Outcome::Questions),
             Command::Answer { question, answer, sentence, channel } => {
                 let answered = questions::answer(question, answer, sentence, channel, self)?;

@@ -13,7 +13,7 @@ use crate::bot::budget::PingBudget;
 use crate::config::Setting;
 use crate::definition::{DefinitionId, Problem};
 use crate::heartbeat;
-use crate::journal::{Message, Question, RunFilter, RunRecord};
+use crate::journal::{Message, Question, RunFilter, RunRecord, Spending};
 
 /// What came of a [`Command`](super::Command).
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub enum Outcome {
     /// The channels.
     Channels(Vec<ChannelState>),
     /// The ping budget, as it is now.
-    Budget(PingBudget),
+    Budget(PingBudget, Vec<Spending>),
     /// The settings in force.
     Settings(Vec<Setting>),
     /// All named agents.

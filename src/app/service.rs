@@ -97,6 +97,13 @@ pub enum ServiceCommand {
         /// The channel.
         name: String,
     },
+    /// Set what this day or this month may cost, until it ends.
+    SetCap {
+        /// US cents of today.
+        day: Option<u64>,
+        /// US cents of this month.
+        month: Option<u64>,
+    },
     /// Set how many messages background jobs may still send.
     SetBudget {
         /// At most a full budget.
@@ -175,6 +182,8 @@ pub enum ServiceReply {
         /// The session.
         session: String,
     },
+    /// [`ServiceCommand::SetCap`].
+    CapSet,
     /// [`ServiceCommand::SetBudget`].
     BudgetSet(PingBudget),
 }

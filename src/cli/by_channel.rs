@@ -28,7 +28,11 @@ pub fn execute_words(app: &App, words: &[String]) -> Result<String, String> {
     }
     // What waits, asks or goes on has nobody here.
     match command::typed(cli.command, None) {
-        Ok(Typed::App(_) | Typed::Each(_) | Typed::Own(Own::Fire { wait: false, .. } | Own::SetBudget(_))) => {}
+        Ok(
+            Typed::App(_)
+            | Typed::Each(_)
+            | Typed::Own(Own::Fire { wait: false, .. } | Own::SetBudget(_) | Own::SetCap { .. }),
+        ) => {}
         Ok(Typed::Own(_)) => return Err(here),
         Err(refusal) => return Err(refusal.to_string()),
     }

@@ -37,6 +37,13 @@ pub enum Own {
     Man(Option<PathBuf>),
     /// Sets the budget, and shows it.
     SetBudget(u32),
+    /// Set what today or this month may cost, and show it.
+    SetCap {
+        /// US cents of today.
+        day: Option<u64>,
+        /// US cents of this month.
+        month: Option<u64>,
+    },
     /// Opens an editor.
     Edit {
         /// Its kind; `None`: either.
@@ -110,12 +117,15 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             Command::Service(ServiceCommand::TestChannel { name })
         }
         Some(args::Command::Login { code }) => Command::Service(ServiceCommand::Login { code }),
-        Some(args::Command::Budget { set: Some(left) }) => return Ok(Typed::Own(Own::SetBudget(left))),
+        Some(args::Command::Budget { set: Some(left), .. }) => return Ok(Typed::Own(Own::SetBudget(left))),
+        Some(args::Command::Budget { set: None, day, month }) if day.is_some() || month.is_some() => {
+            return Ok(Typed::Own(Own::SetCap { day, month }));
+        }
         Some(args::Command::Questions { command: None }) => Command::Questions,
         Some(args::Command::Questions { command: Some(args::Questions::Answer { number, answer, sentence }) }) => {
             Command::Answer { question: number, answer: answer.into(), sentence, channel: "terminal".into() }
         }
-        Some(args::Command::Budget { set: None }) => Command::Budget,
+        Some(args::Command::Budget { .. }) => Command::Budget,
         Some(args::Command::Runs(args)) => match args.command {
             Some(Runs::Follow { target }) => return Ok(Typed::Own(Own::Follow(target))),
             Some(Runs::Show { run, transcript }) => Command::Run { run, full: transcript },

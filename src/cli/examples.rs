@@ -174,7 +174,7 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         "",
     ),
     ("login", ["ollim-bot login", "ollim-bot login 'a-code#its-end'"], ""),
-    ("budget", ["ollim-bot budget", "ollim-bot budget --set 5"], ""),
+    ("budget", ["ollim-bot budget", "ollim-bot budget --day 8"], ""),
     ("config", ["ollim-bot config", "ollim-bot config --json"], ""),
     ("routine", ["ollim-bot routine list", "ollim-bot routine show morning-mail"], ""),
     ("reminder", ["ollim-bot reminder list", "ollim-bot reminder add 'Check the oven' --in 20m"], ""),

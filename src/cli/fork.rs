@@ -125,6 +125,7 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
         Typed::Own(
             Own::Chat { .. }
             | Own::SetBudget(_)
+            | Own::SetCap { .. }
             | Own::Fire { .. }
             | Own::Init(_)
             | Own::Run(_)

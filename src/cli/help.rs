@@ -55,7 +55,7 @@ What happens
   questions answer  ollim-bot questions answer 3 allow         (questions: what jobs ask you)
   channels test     ollim-bot channels test phone              (channels: how each is doing)
   login             ollim-bot login                            (login CODE: the second step)
-  budget            ollim-bot budget                           (--set 5: fill it up)
+  budget            ollim-bot budget                           (--day 8: today may cost 8 USD)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)
   fire              ollim-bot fire morning-mail --wait         (--dry-run: only its gate runs)
   cancel-run        ollim-bot cancel-run 5a91c0de

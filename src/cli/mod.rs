@@ -132,6 +132,12 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
             }
         }
         Typed::Own(own) => match own {
+            Own::SetCap { day, month } => {
+                render::render(app.execute(Command::Service(ServiceCommand::SetCap { day, month }))?, &view, output);
+                if output.exit == 0 && !view.json {
+                    render::render(app.execute(Command::Budget)?, &view, output);
+                }
+            }
             Own::SetBudget(left) => {
                 app.execute(Command::Service(ServiceCommand::SetBudget { left }))?;
                 render::render(app.execute(Command::Budget)?, &view, output);

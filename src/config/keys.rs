@@ -17,11 +17,11 @@ use chrono_tz::Tz;
 use serde_json::{Value as Json, json};
 
 use super::channels::{CONSOLE, ChannelSettings, QuietHours, channels, channels_shown, quiet_hours, quiet_hours_shown};
-use super::values::{command, limits, limits_shown, name, optional, spawned_tools, variables};
+use super::values::{budget, budget_shown, command, limits, limits_shown, name, optional, spawned_tools, variables};
 use super::{ClientChoice, Origin, SandboxChoice};
-use crate::definition::Thinking;
 use crate::definition::fields::FieldType;
 use crate::definition::values::{Fault, Value, span_text};
+use crate::definition::{Budget, Thinking};
 use crate::policy::{ToolLists, ToolPattern, default_main_tools};
 
 /// One setting.
@@ -191,6 +191,12 @@ settings! {
         example: "{ memory: 8GiB, processes: 1024, disk: 4GiB }",
         details: "Memory, processes and threads, and bytes in the run's own folder. A run that takes more is ended and says so. \
                   `cpus: 1.5` needs a delegated control group (systemd: `Delegate=yes`).",
+    }
+    /// What everything that the bot runs may cost, the conversation with you included.
+    budget: Budget = Budget::default(), budget, budget_shown, {
+        unset: "no caps", example: "{ day: 5.00, month: 60.00 }",
+        details: "US dollars of a `day` and a `month`; `run`: of a run whose file sets no `max_cost_usd`, else a tenth of `day` or a hundredth \
+                  of `month`. `tokens_day: 2000000` is for subscriptions. At 80 % you are told, at 100 % jobs are skipped. See [costs](costs.md).",
     }
     /// How long ended runs are kept.
     journal_retention: Duration = minutes(90 * 24 * 60), |v: &Value| v.span(minutes(60)), span, { example: "90d", }

@@ -4,6 +4,7 @@ use agent_sandbox::Limits;
 use bytesize::ByteSize;
 use serde_json::{Value as Json, json};
 
+use crate::definition::Budget;
 use crate::definition::frontmatter::Node;
 use crate::definition::values::{Fault, Value};
 use crate::policy::{BOT, ToolLists, ToolPattern};
@@ -96,6 +97,46 @@ pub(super) fn spawned_tools(value: &Value) -> Result<ToolLists, Fault> {
         *list = Some(items.iter().map(pattern).collect::<Result<_, _>>()?);
     }
     Ok(tools)
+}
+
+/// `budget: { day: 5.00, month: 60.00, run: 0.50, tokens_day: 2000000 }`.
+pub(super) fn budget(value: &Value) -> Result<Budget, Fault> {
+    let hint = "write `budget: { day: 5.00, month: 60.00, run: 0.50, tokens_day: 2000000 }`; each may be left out";
+    let Node::Map(entries) = value.node else { return Err(fault("`budget` must name what it caps".into(), hint)) };
+    let mut budget = Budget::default();
+    for (index, entry) in entries.iter().enumerate() {
+        if entries[..index].iter().any(|earlier| earlier.key == entry.key) {
+            return Err(fault(format!("`budget.{}` is set twice", entry.key), "keep one of the two"));
+        }
+        let wrong = |what: &str| fault(format!("`budget.{}` must be {what}", entry.key), hint);
+        let dollars = || {
+            let amount = number(&entry.value).filter(|amount| amount.is_finite() && *amount > 0.0);
+            amount.ok_or_else(|| wrong("an amount of dollars above zero"))
+        };
+        match (&*entry.key, &entry.value) {
+            ("day", _) => budget.day = Some(dollars()?),
+            ("month", _) => budget.month = Some(dollars()?),
+            ("run", _) => budget.run = Some(dollars()?),
+            ("tokens_day", Node::Int(n)) if *n > 0 => {
+                budget.tokens_day = Some(u64::try_from(*n).map_err(|_| wrong("a number of tokens"))?);
+            }
+            ("tokens_day", _) => return Err(wrong("a number of tokens above zero")),
+            (other, _) => {
+                return Err(fault(format!("unknown setting {} of `budget`", crate::definition::quoted(other)), hint));
+            }
+        }
+    }
+    Ok(budget)
+}
+
+/// As it would be written.
+pub(super) fn budget_shown(budget: &Budget) -> Json {
+    let Budget { day, month, run, tokens_day } = *budget;
+    let mut shown = serde_json::Map::new();
+    let dollars = [("day", day), ("month", month), ("run", run)];
+    shown.extend(dollars.into_iter().filter_map(|(name, usd)| Some((name.to_owned(), json!(usd?)))));
+    shown.extend(tokens_day.map(|tokens| ("tokens_day".to_owned(), json!(tokens))));
+    if shown.is_empty() { Json::Null } else { Json::Object(shown) }
 }
 
 /// `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`.

@@ -22,7 +22,7 @@ use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
 use crate::config::TERMINAL;
 use crate::definition::values::{MODELS_FOR_EXAMPLE, is_model_name};
-use crate::definition::{DefinitionId, Thinking};
+use crate::definition::{DefinitionId, Period, Thinking};
 use crate::journal::{Delivery, DeliveryState, Event, EventFilter, ForkRecord, Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
 use crate::run::converse::Word;
@@ -159,6 +159,16 @@ impl Handler for Handlers {
                 Ok(ServiceReply::BegunAnew)
             }
             ServiceCommand::TestChannel { name } => self.test_channel(name).await,
+            ServiceCommand::SetCap { day, month } => {
+                let zone = self.app.get().config()?.timezone;
+                for (period, cents) in [(Period::Day, day), (Period::Month, month)] {
+                    if let Some(cents) = cents {
+                        #[allow(clippy::cast_precision_loss, reason = "at most a hundred million")]
+                        self.journal.set_cap(period, cents as f64 / 100.0, zone).await?;
+                    }
+                }
+                Ok(ServiceReply::CapSet)
+            }
             ServiceCommand::SetBudget { left } => {
                 let set = self.budget.set(left, self.clock.now()).await;
                 set.map(ServiceReply::BudgetSet).map_err(|error| refused(&error))

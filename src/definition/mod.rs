@@ -4,6 +4,7 @@
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
 
 mod agent;
+mod budget;
 mod commands;
 pub mod cron;
 mod draft;
@@ -26,6 +27,7 @@ mod watch;
 mod write;
 
 pub use agent::{AgentWord, KnownAgents};
+pub use budget::{Budget, Period};
 pub use commands::KnownCommands;
 pub use draft::When;
 pub(crate) use durable::write_new;

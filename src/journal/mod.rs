@@ -28,6 +28,7 @@ mod runs;
 mod schema;
 mod sessions;
 mod settings;
+mod spending;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -63,6 +64,7 @@ pub use reader::{Account, JournalReader, OccurrenceRecord, RunCost, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
+pub use spending::{Caps, Spending, Taken};
 pub use updates::PendingUpdates;
 
 /// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called

@@ -317,6 +317,10 @@ impl Journal {
     }
 }
 
+/// Kinds of failure in which no model was asked: the run cost nothing.
+const ASKED_NOBODY: [&str; 6] =
+    ["spawn_failed", "initialize_timeout", "not_logged_in", "main_session_missing", "needs_claude", "gate_failed"];
+
 fn going(changed: usize, run: &RunId) -> Result<(), JournalError> {
     if changed == 1 { Ok(()) } else { Err(JournalError::NotGoing(run.clone())) }
 }
@@ -353,7 +357,8 @@ fn close_attempt(
                error = coalesce(?5, error), answer = coalesce(?6, answer), session = coalesce(?7, session),
                transcript = coalesce(?8, transcript), cost_usd = coalesce(?9, cost_usd), turns = coalesce(?10, turns),
                model = coalesce(?11, model), tokens = coalesce(?12, tokens),
-               client = coalesce(?13, client), client_version = coalesce(?14, client_version)
+               reserved_usd = CASE WHEN ?14 THEN NULL ELSE reserved_usd END,
+               client = coalesce(?13, client), client_version = coalesce(?15, client_version)
              WHERE run = ?1",
         )?
         .execute(params![
@@ -370,6 +375,7 @@ fn close_attempt(
             finish.model,
             finish.tokens.and_then(|tokens| serde_json::to_string(&tokens).ok()),
             finish.client,
+            finish.class.is_some_and(|class| ASKED_NOBODY.contains(&class)),
             finish.client_version,
         ])?;
     let (outcome, retry_at) = match finish.after {

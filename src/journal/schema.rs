@@ -247,6 +247,13 @@ CREATE TABLE question (
 CREATE INDEX question_open ON question (number) WHERE answer IS NULL;
 CREATE INDEX question_run ON question (run);
 ",
+    "
+-- What a run may cost at most, taken before its client began. It counts as long as the client has reported no cost. `payer`: the job
+-- whose day it counts for.
+ALTER TABLE run ADD COLUMN reserved_usd REAL;
+ALTER TABLE run ADD COLUMN payer TEXT;
+CREATE INDEX run_launched ON run (launched) WHERE launched IS NOT NULL;
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use agent_sandbox::{Limits, SandboxStatus};
 use async_trait::async_trait;
+use chrono_tz::Tz;
 use tracing::warn;
 
 use super::chain::FollowUp;
@@ -41,10 +42,10 @@ use crate::agent::{
 use crate::bot::{Bot, budget, live::Sight, main_session};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
-use crate::definition::{self, Background, Definition, JobClient, Kind, Mode, Thinking, Trigger};
+use crate::definition::{self, Background, Budget as Spendable, Definition, JobClient, Kind, Mode, Thinking, Trigger};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
-use crate::journal::{Journal, PendingUpdates};
+use crate::journal::{Caps, Journal, PendingUpdates, Taken};
 use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
 use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
@@ -79,6 +80,8 @@ pub struct RunSettings {
     pub spawned_tools: ToolLists,
     /// What the bot is called in footers.
     pub bot_name: String,
+    /// What everything may cost together, and the zone of its days.
+    pub budget: (Spendable, Tz),
 }
 
 impl RunSettings {
@@ -98,6 +101,7 @@ impl RunSettings {
             spawned_tools: config.tools.clone(),
             person: config.user_name.clone().unwrap_or_else(|| "the user".into()),
             bot_name: config.bot_name.clone(),
+            budget: (config.budget, config.timezone),
         }
     }
 }
@@ -312,6 +316,10 @@ impl Runner {
         };
         let mut report = report.await;
         host.questions.close().await;
+        if report.as_ref().is_ok_and(|report| matches!(report.end, AttemptEnd::Skipped(_))) {
+            // What woke the agent is new again when there is money for it.
+            self.drop_state(job)?;
+        }
         if let (Some(expected), Ok(report)) = (expected, &mut report) {
             expected.hold(report, &*host.delivery.lock().await);
         }
@@ -436,7 +444,14 @@ impl Runner {
     }
 
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
-        let Turn { client, job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings } = turn;
+        let Turn { client, job, host, run_dir, session, mut options, deny_rules, prompt, sandbox, settings } = turn;
+        let caps = caps(&job.definition, settings);
+        if client.starts_processes() {
+            match self.journal.take_cost(&job.run, &job.definition, caps.clone()).await? {
+                Taken::Cap(cap) => options.max_budget_usd = cap,
+                Taken::Spent(why) => return Ok(over_budget(&job.definition, &why)),
+            }
+        }
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), host.clone());
         let grant = |authority| {
             self.tokens
@@ -479,6 +494,9 @@ impl Runner {
             version: None,
             is_agent: client.starts_processes(),
         });
+        if let Some(cost) = report.cost_usd {
+            self.journal.settle_cost(&job.run, job.definition.title(), cost, caps).await?;
+        }
         report.messages.append(&mut *host.delivered.lock().await);
         Ok(report)
     }
@@ -648,6 +666,26 @@ struct Turn<'a> {
     prompt: String,
     sandbox: Sandbox,
     settings: &'a RunSettings,
+}
+
+/// What a definition's run may cost.
+fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
+    let (budget, zone) = settings.budget;
+    Caps { run: definition.max_cost_usd, job_day: definition.max_cost_day_usd, budget, zone }
+}
+
+/// The end of a run for which nothing is left. Who waits for an answer, or for a reminder, is told each time.
+fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
+    let mut report = AttemptReport::bare(AttemptEnd::Skipped(format!("budget: {why}")));
+    match definition.kind() {
+        Kind::Routine => {}
+        Kind::Reminder => report.messages.push(format!(
+            "reminder {0} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {0}` brings it back.",
+            definition.id
+        )),
+        Kind::Session => report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --day USD` raises it.")),
+    }
+    report
 }
 
 /// Whether the session that was to go on could not be resumed. Then the agent was not asked anything.

@@ -127,6 +127,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
           --max-turns <N>               At most so many turns of the model
           --max-cost-usd <USD>          At most so many US dollars
+          --max-cost-day-usd <USD>      At most so many US dollars a day, all its runs together
           --on-missed <WHAT>            What happens to times that were missed: latest, all, skip
           --on-overlap <WHAT>           When the previous run is still going
           --retry <N>                   Extra attempts after a failure that may pass

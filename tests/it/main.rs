@@ -24,6 +24,7 @@ mod cli_waiting;
 mod cli_write;
 mod client_contract;
 mod completions;
+mod costs;
 mod crash;
 mod cron_reference;
 mod default_build;

@@ -310,11 +310,17 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<Channels>,
     },
-    /// How many messages background jobs may still send
+    /// How many messages background jobs may still send, and what may still be spent
     Budget {
-        /// Set what is left
+        /// Set how many messages are left
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(CAPACITY)))]
         set: Option<u32>,
+        /// Today may cost so much, until midnight
+        #[arg(long, value_name = "USD", value_parser = cents, conflicts_with = "set")]
+        day: Option<u64>,
+        /// This month may cost so much, until it ends
+        #[arg(long, value_name = "USD", value_parser = cents, conflicts_with = "set")]
+        month: Option<u64>,
     },
     /// The settings in force and where each came from
     Config,
@@ -479,4 +485,11 @@ pub struct ExplainArgs {
     /// A command line for Bash
     #[arg(long = "command", id = "line", value_name = "LINE")]
     pub line: Option<String>,
+}
+
+/// An amount of US dollars, in cents: at least one, at most a million dollars.
+fn cents(text: &str) -> Result<u64, String> {
+    let amount = text.trim_start_matches('$').parse::<f64>().ok().filter(|amount| (0.01..=1e6).contains(amount));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within these bounds")]
+    amount.map(|amount| (amount * 100.0).round() as u64).ok_or_else(|| "write an amount from 0.01: `5.00`".into())
 }

@@ -39,6 +39,7 @@ use super::output::{GOOD, Output, STRONG, paint};
 use crate::app::{App, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
+use crate::journal::Spending;
 
 /// How outcomes are shown: as what, and by which clock.
 #[derive(Clone, Debug)]
@@ -82,7 +83,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Questions(questions) => questions::list(&questions, view, output),
         Outcome::Answered(answered) => questions::answered(&answered, view, output),
         Outcome::Channels(channels) => channels::list(&channels, view, output),
-        Outcome::Budget(budget) => show_budget(budget, view, output),
+        Outcome::Budget(budget, spending) => show_budget(budget, &spending, view, output),
         Outcome::Settings(settings) => config::config(&settings, view, output),
         Outcome::Agents(agents) => agents::list(&agents, view, output),
         Outcome::Agent(agent) => agents::show(&agent, view, output),
@@ -116,14 +117,30 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
     }
 }
 
-fn show_budget(budget: PingBudget, view: &View, output: &mut Output) {
+fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &mut Output) {
     if view.json {
-        output.json(&budget_json(budget, view.zone));
+        let mut json = budget_json(budget, view.zone);
+        let caps = spending.iter().map(|cap| {
+            let until = times::rfc3339(cap.until, view.zone);
+            json!({ "of": cap.name, "cap": cap.cap, "spent": cap.spent, "left": cap.left(), "until": until })
+        });
+        if !spending.is_empty() {
+            json["caps"] = caps.collect();
+        }
+        output.json(&json);
         return;
     }
     let left = format!("{} of {CAPACITY} pings left", budget.left());
     let refill = budget.next().map_or_else(String::new, |at| format!("; one more at {}", view.moment(at)));
     output.line(format!("{}{refill}", paint(STRONG, &left)));
+    for cap in spending {
+        let (whose, amounts) = match cap.name {
+            "day" => ("today", format!("{} of {} spent", runs::money(cap.spent), runs::money(cap.cap))),
+            "month" => ("this month", format!("{} of {} spent", runs::money(cap.spent), runs::money(cap.cap))),
+            _ => ("today", format!("{:.0} of {:.0} tokens spent", cap.spent, cap.cap)),
+        };
+        output.line(format!("{}; {whose} ends {}", paint(STRONG, &amounts), view.moment(cap.until)));
+    }
 }
 
 fn budget_json(budget: PingBudget, zone: Tz) -> serde_json::Value {

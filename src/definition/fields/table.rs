@@ -278,6 +278,13 @@ fields! {
     max_cost_usd as max_cost_usd: Option<f64> = None, |v: &V| v.dollars(), {
         agent_only: true, restricts: true, unset: "no limit", example: "0.50", flags: &[takes("max-cost-usd", "USD")], limit: Limit::AtMost,
     }
+    /// At most so many US dollars a day, all its runs together
+    max_cost_day_usd as max_cost_day_usd: Option<f64> = None, |v: &V| v.dollars(), {
+        agent_only: true, restricts: true, unset: "no limit", example: "2.00",
+        flags: &[takes("max-cost-day-usd", "USD").help("At most so many US dollars a day, all its runs together")],
+        details: "What it makes and spawns counts, too. Once it is spent, occurrences are skipped until the day ends. See [costs](costs.md).",
+        limit: Limit::AtMost,
+    }
     /// What happens to times that were missed: latest, all, skip
     on_missed as on_missed: OnMissed = OnMissed::All, |v: &V| v.one_of::<OnMissed>(), {
         example: "skip", flags: &[takes("on-missed", "WHAT")],

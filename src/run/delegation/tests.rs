@@ -5,6 +5,7 @@ use crate::run::prompt::tests::reminder;
 
 pub(in crate::run) fn settings() -> RunSettings {
     RunSettings {
+        budget: (crate::definition::Budget::default(), chrono_tz::Tz::UTC),
         main_tools: crate::policy::default_main_tools(),
         model: None,
         thinking: crate::definition::Thinking::Adaptive,

@@ -127,6 +127,15 @@ impl Runner {
         }
     }
 
+    /// Drops what the gate of this run wrote.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(in crate::run) fn drop_state(&self, job: &Job) -> Result<(), Refusal> {
+        let dropped = KeptState::of(&self.home, owner(&job.definition)).discard(&job.run);
+        dropped.map_err(|error| Refusal::environment(format!("what the gate keeps cannot be dropped: {error}")))
+    }
+
     /// Keeps or drops the copies of earlier runs, by how these ended.
     async fn settle(&self, state: &KeptState) -> Result<(), Refusal> {
         let waiting = state.waiting();

@@ -1,0 +1,109 @@
+//! What everything that the bot runs may cost: the setting `budget`, and the periods that it speaks of. Pure.
+
+use chrono::{DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveTime, TimeZone, Utc};
+use chrono_tz::Tz;
+
+/// Caps on what is spent in a period. Each in US dollars, above zero; `None`: no cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Budget {
+    /// Of a day.
+    pub day: Option<f64>,
+    /// Of a month.
+    pub month: Option<f64>,
+    /// Of one run whose file sets no `max_cost_usd`.
+    pub run: Option<f64>,
+    /// Tokens of a day, without those that were read from a cache.
+    pub tokens_day: Option<u64>,
+}
+
+impl Budget {
+    /// The cap of a run whose file sets none, where a cap of a period holds.
+    #[must_use]
+    pub fn of_a_run(&self) -> Option<f64> {
+        let tenth = self.day.map(|day| day / 10.0);
+        let hundredth = self.month.map(|month| month / 100.0);
+        let least = tenth.into_iter().chain(hundredth).reduce(f64::min);
+        self.run.or(least)
+    }
+}
+
+/// A period of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// A day of the calendar.
+    Day,
+    /// A month of the calendar.
+    Month,
+}
+
+impl Period {
+    /// Its name: `day`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Month => "month",
+        }
+    }
+
+    /// Which one `now` is in: `2026-11-23`, `2026-11`.
+    #[must_use]
+    pub fn label(self, now: DateTime<Utc>, zone: Tz) -> String {
+        let format = if self == Self::Day { "%Y-%m-%d" } else { "%Y-%m" };
+        now.with_timezone(&zone).format(format).to_string()
+    }
+
+    /// When the one began that `now` is in, and when it ends.
+    #[must_use]
+    pub fn around(self, now: DateTime<Utc>, zone: Tz) -> (DateTime<Utc>, DateTime<Utc>) {
+        let today = now.with_timezone(&zone).date_naive();
+        let first = if self == Self::Day { today } else { today.with_day(1).unwrap_or(today) };
+        let next = match self {
+            Self::Day => first.checked_add_days(Days::new(1)),
+            Self::Month => first.checked_add_months(Months::new(1)),
+        };
+        (midnight(first, zone), next.map_or(DateTime::<Utc>::MAX_UTC, |next| midnight(next, zone)))
+    }
+}
+
+/// The first moment of a day; where the clocks skip it, the first one after.
+fn midnight(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
+    let quarters = (0..96u32).filter_map(|quarter| NaiveTime::from_hms_opt(quarter / 4, quarter % 4 * 15, 0));
+    let mut moments = quarters.filter_map(|time| match zone.from_local_datetime(&day.and_time(time)) {
+        LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => Some(at.to_utc()),
+        LocalResult::None => None,
+    });
+    moments.next().unwrap_or_else(|| day.and_time(NaiveTime::MIN).and_utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_those_of_the_calendar() {
+        let check = |period: Period, zone: Tz, now: &str, expected: (&str, &str, &str)| {
+            let now: DateTime<Utc> = now.parse().unwrap();
+            let (from, until) = period.around(now, zone);
+            let shown = |at: DateTime<Utc>| at.format("%Y-%m-%dT%H:%MZ").to_string();
+            assert_eq!((&*period.label(now, zone), &*shown(from), &*shown(until)), expected);
+        };
+        let vienna = Tz::Europe__Vienna;
+        check(Period::Day, Tz::UTC, "2026-11-23T23:59:59Z", ("2026-11-23", "2026-11-23T00:00Z", "2026-11-24T00:00Z"));
+        check(Period::Day, vienna, "2026-11-23T23:30:00Z", ("2026-11-24", "2026-11-23T23:00Z", "2026-11-24T23:00Z"));
+        check(Period::Month, vienna, "2026-12-31T22:00:00Z", ("2026-12", "2026-11-30T23:00Z", "2026-12-31T23:00Z"));
+        // 25 hours, and a midnight that there was not.
+        check(Period::Day, vienna, "2026-10-25T12:00:00Z", ("2026-10-25", "2026-10-24T22:00Z", "2026-10-25T23:00Z"));
+        let beirut = Tz::Asia__Beirut;
+        check(Period::Day, beirut, "2026-03-29T12:00:00Z", ("2026-03-29", "2026-03-28T22:00Z", "2026-03-29T21:00Z"));
+    }
+
+    #[test]
+    fn a_run_without_a_cap_has_a_part_of_the_smallest() {
+        let of = |day, month, run| Budget { day, month, run, tokens_day: None }.of_a_run();
+        assert_eq!(of(None, None, None), None);
+        assert_eq!(of(Some(5.0), None, None), Some(0.5));
+        assert_eq!(of(Some(5.0), Some(20.0), None), Some(0.2));
+        assert_eq!(of(Some(5.0), Some(20.0), Some(1.0)), Some(1.0));
+    }
+}

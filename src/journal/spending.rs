@@ -1,0 +1,300 @@
+//! What runs may still cost: a run takes its cap from what is left before it begins, in one commit with the look at what is left.
+//!
+//! A run counts what its client has reported; until then, and where it reports nothing, the cap that it took. So no moment of a
+//! crash, and no number of runs at once, spends more than the caps cover. A run belongs to the period in which it was launched.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::outbox::{NewMessage, insert_message};
+use super::rows::ms;
+use super::{Journal, JournalError, JournalReader, RunId};
+use crate::definition::{Budget, Definition, Period, Trigger};
+
+/// Less than this is nothing: no model answers for it.
+const LEAST: f64 = 0.005;
+
+/// The share of a cap at which the person is told.
+const WARNS_AT: f64 = 0.8;
+
+/// What a run may cost, by its file and the settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Caps {
+    /// `max_cost_usd`.
+    pub run: Option<f64>,
+    /// `max_cost_day_usd`.
+    pub job_day: Option<f64>,
+    /// The setting `budget`.
+    pub budget: Budget,
+    /// The zone of its days and months.
+    pub zone: Tz,
+}
+
+/// What became of the wish to spend.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Taken {
+    /// It may cost so much; `None`: there is no cap.
+    Cap(Option<f64>),
+    /// Nothing is left; why, as a sentence without its full stop.
+    Spent(String),
+}
+
+/// One cap of a period and what of it is spent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spending {
+    /// `day`, `month`, `tokens_day`, or `job_day`.
+    pub name: &'static str,
+    /// The cap in force.
+    pub cap: f64,
+    /// What runs have cost that have ended, and what the others may cost at most.
+    pub spent: f64,
+    /// When it begins anew.
+    pub until: DateTime<Utc>,
+    /// Which period: `2026-11-23`.
+    label: String,
+}
+
+impl Spending {
+    /// What is left; never below zero.
+    #[must_use]
+    pub fn left(&self) -> f64 {
+        (self.cap - self.spent).max(0.0)
+    }
+
+    fn is_spent(&self) -> bool {
+        if self.name == TOKENS { self.left() < 1.0 } else { self.left() < LEAST }
+    }
+
+    fn words(&self, zone: Tz) -> String {
+        let whose = match self.name {
+            "job_day" => "of this job's `max_cost_day_usd`",
+            "month" => "of this month's budget",
+            _ => "of today's budget",
+        };
+        let until = self.until.with_timezone(&zone).format("%Y-%m-%d %H:%M");
+        let (spent, cap) = match self.name {
+            TOKENS => (format!("{:.0}", self.spent), format!("{:.0} tokens", self.cap)),
+            _ => (format!("{:.2}", self.spent), format!("{:.2} USD", self.cap)),
+        };
+        format!("{spent} of {cap} {whose} are spent or taken, until {until}")
+    }
+}
+
+const TOKENS: &str = "tokens_day";
+
+impl Journal {
+    /// Takes a run's cap from what is left of every cap of a period. Called again for the same run it takes anew.
+    ///
+    /// # Errors
+    /// When the commit cannot be made; then nothing is taken.
+    pub async fn take_cost(&self, run: &RunId, definition: &Definition, caps: Caps) -> Result<Taken, JournalError> {
+        let (run, clock) = (run.clone(), self.clock.clone());
+        let (chain, maker) = match &definition.trigger {
+            Trigger::Reminder { chain: Some(chain), .. } => {
+                (Some(chain.parent.to_string()), definition.created_by.clone())
+            }
+            _ => (None, definition.created_by.clone()),
+        };
+        let (id, title) = (definition.id.to_string(), definition.title());
+        let (taken, newest) = self
+            .writer
+            .commit(move |connection| {
+                let now = clock.now();
+                let payer = payer(connection, &id, chain.as_deref(), maker.as_ref().map(|id| id.as_str()))?;
+                connection
+                    .prepare_cached("UPDATE run SET payer = ?2, reserved_usd = NULL WHERE run = ?1")?
+                    .execute(params![run.as_str(), payer])?;
+                let all = spendings(connection, &caps, Some(&payer), now)?;
+                if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
+                    let why = spent.words(caps.zone);
+                    let text = match spent.name {
+                        "job_day" => format!("{title} is skipped: {why}."),
+                        _ => format!(
+                            "Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --day USD` or `--month USD` raises it."
+                        ),
+                    };
+                    let newest = tell_once(connection, spent, &payer, "100", text, now)?;
+                    return Ok((Taken::Spent(why), newest));
+                }
+                let dollars = || all.iter().filter(|spending| spending.name != TOKENS);
+                let own = match caps.run.or_else(|| caps.budget.of_a_run()) {
+                    Some(own) => Some(own),
+                    None => dollars().map(|spending| spending.cap).reduce(f64::min),
+                };
+                let cap = own.map(|own| dollars().map(Spending::left).fold(own, f64::min));
+                connection
+                    .prepare_cached("UPDATE run SET reserved_usd = ?2 WHERE run = ?1")?
+                    .execute(params![run.as_str(), cap])?;
+                let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
+                Ok((Taken::Cap(cap), newest))
+            })
+            .await?;
+        self.announce(newest);
+        Ok(taken)
+    }
+
+    /// A run's client has reported what it cost. The person is told where a cap is nearly spent by that.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn settle_cost(&self, run: &RunId, title: String, cost_usd: f64, caps: Caps) -> Result<(), JournalError> {
+        let (run, clock) = (run.clone(), self.clock.clone());
+        let newest = self
+            .writer
+            .commit(move |connection| {
+                let now = clock.now();
+                connection
+                    .prepare_cached("UPDATE run SET cost_usd = ?2 WHERE run = ?1")?
+                    .execute(params![run.as_str(), cost_usd])?;
+                let payer: Option<String> = connection
+                    .prepare_cached("SELECT payer FROM run WHERE run = ?1")?
+                    .query_row([run.as_str()], |row| row.get(0))
+                    .optional()?
+                    .flatten();
+                let payer = payer.unwrap_or_default();
+                let all = spendings(connection, &caps, Some(&payer), now)?;
+                warn(connection, &all, &payer, &title, caps.zone, now)
+            })
+            .await?;
+        self.announce(newest);
+        Ok(())
+    }
+
+    /// Sets today's or this month's cap to `usd`, until the period ends.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn set_cap(&self, period: Period, usd: f64, zone: Tz) -> Result<(), JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| {
+                let label = period.label(clock.now(), zone);
+                // What was told of the lower cap is told anew.
+                let told = format!("told\\_budget\\_{}\\_%", period.name());
+                connection.prepare_cached("DELETE FROM setting WHERE key LIKE ?1 ESCAPE '\\'")?.execute([told])?;
+                keep(connection, &raised_key(period), &format!("{label} {usd}"))
+            })
+            .await
+    }
+}
+
+impl JournalReader {
+    /// What is spent of the caps of `budget` now.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn spending(&self, budget: Budget, zone: Tz, now: DateTime<Utc>) -> Result<Vec<Spending>, JournalError> {
+        let caps = Caps { run: None, job_day: None, budget, zone };
+        self.connection().map_or(Ok(Vec::new()), |connection| spendings(connection, &caps, None, now))
+    }
+}
+
+fn raised_key(period: Period) -> String {
+    format!("raised_budget_{}", period.name())
+}
+
+/// Every cap of a period that holds. `payer`: whose day counts for `max_cost_day_usd`.
+fn spendings(
+    connection: &Connection,
+    caps: &Caps,
+    payer: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<Vec<Spending>, JournalError> {
+    const COST: &str = "sum(coalesce(cost_usd, reserved_usd, 0))";
+    const TOKENS_OF: &str = "sum(coalesce(json_extract(tokens, '$.input') + json_extract(tokens, '$.output')
+                             + json_extract(tokens, '$.cache_write'), 0))";
+    let sum = |what: &str, from: DateTime<Utc>, payer: Option<&str>| -> Result<f64, JournalError> {
+        let sql =
+            format!("SELECT coalesce({what}, 0.0) + 0.0 FROM run WHERE launched >= ?1 AND (?2 IS NULL OR payer = ?2)");
+        Ok(connection.prepare_cached(&sql)?.query_row(params![ms(from), payer], |row| row.get(0))?)
+    };
+    let mut all = Vec::new();
+    let mut add = |name, cap: Option<f64>, what, period: Period, payer| -> Result<(), JournalError> {
+        let Some(cap) = cap else { return Ok(()) };
+        let (from, until) = period.around(now, caps.zone);
+        let label = period.label(now, caps.zone);
+        all.push(Spending { name, cap, spent: sum(what, from, payer)?, until, label });
+        Ok(())
+    };
+    let budget = caps.budget;
+    let raised = |period: Period, cap: Option<f64>| -> Result<Option<f64>, JournalError> {
+        let kept = kept(connection, &raised_key(period))?;
+        let label = period.label(now, caps.zone);
+        let usd = kept.as_deref().and_then(|kept| kept.split_once(' ')).filter(|(known, _)| *known == label);
+        Ok(cap.map(|cap| usd.and_then(|(_, usd)| usd.parse().ok()).unwrap_or(cap)))
+    };
+    add("day", raised(Period::Day, budget.day)?, COST, Period::Day, None)?;
+    add("month", raised(Period::Month, budget.month)?, COST, Period::Month, None)?;
+    #[allow(clippy::cast_precision_loss, reason = "nobody counts that far")]
+    add(TOKENS, budget.tokens_day.map(|tokens| tokens as f64), TOKENS_OF, Period::Day, None)?;
+    if let Some(payer) = payer {
+        add("job_day", caps.job_day, COST, Period::Day, Some(payer))?;
+    }
+    Ok(all)
+}
+
+/// Whose `max_cost_day_usd` a definition's runs count for: the job that a person wrote, of which it or its maker comes.
+fn payer(connection: &Connection, id: &str, chain: Option<&str>, maker: Option<&str>) -> Result<String, JournalError> {
+    let by_session = "SELECT payer FROM run WHERE run = (SELECT by_run FROM session WHERE id = ?1)";
+    let spawned: Option<Option<String>> =
+        connection.prepare_cached(by_session)?.query_row([id], |row| row.get(0)).optional()?;
+    if let Some(payer) = spawned.flatten() {
+        return Ok(payer);
+    }
+    let Some(maker) = maker else { return Ok(chain.unwrap_or(id).to_owned()) };
+    let of_maker = "SELECT r.payer FROM run r JOIN occurrence o ON o.number = r.occurrence
+                    WHERE o.id = ?1 AND r.payer IS NOT NULL ORDER BY r.number DESC LIMIT 1";
+    let payer: Option<String> = connection.prepare_cached(of_maker)?.query_row([maker], |row| row.get(0)).optional()?;
+    Ok(payer.unwrap_or_else(|| maker.to_owned()))
+}
+
+/// Tells the person of caps of which little is left.
+fn warn(
+    connection: &Connection,
+    all: &[Spending],
+    payer: &str,
+    title: &str,
+    zone: Tz,
+    now: DateTime<Utc>,
+) -> Result<i64, JournalError> {
+    let mut newest = 0;
+    for spending in all.iter().filter(|spending| spending.spent >= spending.cap * WARNS_AT) {
+        let whose = if spending.name == "job_day" { format!(" by {title}") } else { String::new() };
+        let text = format!("{}{whose}. At 100 % jobs are skipped.", spending.words(zone));
+        newest = newest.max(tell_once(connection, spending, payer, "80", text, now)?);
+    }
+    Ok(newest)
+}
+
+/// Tells the person once in a period. The number of the message; 0: they were told before.
+fn tell_once(
+    connection: &Connection,
+    spending: &Spending,
+    payer: &str,
+    share: &str,
+    text: String,
+    now: DateTime<Utc>,
+) -> Result<i64, JournalError> {
+    let whose = if spending.name == "job_day" { payer } else { "" };
+    let key = format!("told_budget_{}_{share}_{whose}", spending.name);
+    if kept(connection, &key)?.as_deref() == Some(&spending.label) {
+        return Ok(0);
+    }
+    keep(connection, &key, &spending.label)?;
+    insert_message(connection, &NewMessage::of_service(text), now)
+}
+
+fn kept(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
+    let mut query = connection.prepare_cached("SELECT value FROM setting WHERE key = ?1")?;
+    Ok(query.query_row([key], |row| row.get(0)).optional()?)
+}
+
+fn keep(connection: &Connection, key: &str, value: &str) -> Result<(), JournalError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        )?
+        .execute([key, value])?;
+    Ok(())
+}

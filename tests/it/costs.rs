@@ -1,0 +1,157 @@
+//! What runs may cost, together and each: caps that stop, on the real client.
+//!
+//! The stub's answer costs what the client makes of its tokens: some tenths of a cent.
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot};
+use crate::support::client;
+use crate::support::messages_api::MessagesApi;
+
+fn bot(api: &MessagesApi, budget: &str) -> TestBot {
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", &format!("timezone: UTC\nmax_concurrent_runs: 20\n{budget}"));
+    bot
+}
+
+fn routine(bot: &TestBot, id: &str, fields: &str) {
+    let fields = format!("background: true\nisolated: true\nretry: 0\nallowed_tools: []\n{fields}");
+    bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nSay it.\n"));
+}
+
+#[track_caller]
+fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
+    let before = bot.runs(id).len();
+    service.until("it fires", || {
+        bot.run(["fire", id, "--wait"]);
+        (bot.runs(id).len() > before).then_some(())
+    });
+    bot.runs(id).remove(0)
+}
+
+fn told(bot: &TestBot) -> Vec<String> {
+    let inbox = bot.json(["inbox", "-n", "100"]);
+    inbox.as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What stands in the journal, beside what the commands say.
+fn in_the_journal(bot: &TestBot, sql: &str) -> f64 {
+    let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+    journal.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
+    let api = MessagesApi::answering(|_| crate::support::messages_api::Reply::Silence);
+    let bot = bot(&api, "budget: { day: 1.00 }\n");
+    let due = crate::support::bot::now();
+    for n in 0..50 {
+        let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: []\nmax_cost_usd: 0.10\n";
+        bot.write(&format!("reminders/job{n}.md"), &crate::support::bot::reminder(due, fields, "Say it."));
+    }
+    let service = bot.start();
+    service.until("the cap is taken and the rest is skipped", || {
+        let skipped = in_the_journal(&bot, "SELECT 0.0 + count(*) FROM run WHERE state = 'skipped'");
+        (skipped >= 40.0).then_some(())
+    });
+    const TAKEN: &str = "SELECT 0.0 + count(*) FROM run WHERE reserved_usd IS NOT NULL";
+    assert_eq!(in_the_journal(&bot, TAKEN), 10.0);
+    assert!(in_the_journal(&bot, "SELECT sum(reserved_usd) FROM run") < 1.001);
+    let spent = &bot.json(["budget"])["caps"][0];
+    assert!((spent["spent"].as_f64().unwrap() - 1.0).abs() < 0.001, "{spent:#}");
+    service.kill();
+    bot.until_nothing_is_left();
+    // What was cut off counts its cap: nobody knows what it has cost.
+    let service = bot.start();
+    service.until("every one has its outcome", || {
+        let open = in_the_journal(&bot, "SELECT 0.0 + count(*) FROM occurrence WHERE outcome IS NULL");
+        (open == 0.0).then_some(())
+    });
+    assert_eq!(in_the_journal(&bot, TAKEN), 10.0);
+    let once = told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count();
+    assert_eq!(once, 1, "{:#?}", told(&bot));
+    service.stop();
+}
+
+#[test]
+fn the_clients_own_figure_counts_and_all_say_the_same() {
+    let api = MessagesApi::script([]);
+    let bot = bot(&api, "budget: { day: 5.00, month: 60.00, run: 0.50 }\n");
+    let service = bot.start();
+    routine(&bot, "mail", "");
+    let run = fire(&bot, &service, "mail");
+    let cost = run["cost_usd"].as_f64().unwrap();
+    assert!(cost > 0.0, "{run:#}");
+    fire(&bot, &service, "mail");
+    let caps = bot.json(["budget"])["caps"].clone();
+    let costs = bot.json(["costs"]);
+    let journal = in_the_journal(&bot, "SELECT sum(cost_usd) FROM run");
+    for spent in [&caps[0]["spent"], &caps[1]["spent"], &costs["cost_usd"]] {
+        assert!((spent.as_f64().unwrap() - journal).abs() < 1e-9, "{spent} {journal} {caps:#}");
+    }
+    assert_eq!((&caps[0]["of"], &caps[0]["cap"], &caps[1]["of"]), (&json!("day"), &json!(5.0), &json!("month")));
+    assert!(told(&bot).is_empty(), "{:#?}", told(&bot));
+    service.stop();
+}
+
+#[test]
+fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
+    let api = MessagesApi::script([]);
+    let bot = bot(&api, "budget: { day: 0.02 }\n");
+    let service = bot.start();
+    // Less than its own cap is left, so it gets that.
+    routine(&bot, "mail", "max_cost_usd: 3.00\n");
+    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
+    assert!(in_the_journal(&bot, "SELECT max(reserved_usd) FROM run") <= 0.02);
+    // As if it had cost nearly all.
+    let spend = |usd: f64| {
+        let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+        journal.execute("UPDATE run SET cost_usd = ?1 WHERE cost_usd IS NOT NULL", [usd]).unwrap();
+    };
+    spend(0.02);
+    let run = fire(&bot, &service, "mail");
+    let why = run["error"].as_str().unwrap();
+    assert_eq!(run["outcome"], "skipped", "{run:#}");
+    assert!(why.starts_with("budget: 0.02 of 0.02 USD of today's budget are spent or taken, until "), "{why}");
+    fire(&bot, &service, "mail");
+    assert_eq!(told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(), 1, "{:#?}", told(&bot));
+    // Who waits for an answer is told.
+    let answer = bot.run(["chat", "Hello?"]);
+    assert!(
+        told(&bot).iter().any(|text| text.starts_with("I was not asked: 0.02 of 0.02 USD")),
+        "{answer:?} {:#?}",
+        told(&bot)
+    );
+    spend(0.042);
+    let shown = bot.ok(["budget", "--day", "0.05"]);
+    assert!(shown.contains("$0.042 of $0.050 spent; today ends "), "{shown}");
+    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
+    assert_eq!(
+        told(&bot).iter().filter(|text| text.contains("At 100 % jobs are skipped")).count(),
+        1,
+        "{:#?}",
+        told(&bot)
+    );
+    assert_eq!(bot.run(["budget", "--day", "0"]).code, 1);
+
+    bot.ok(["budget", "--day", "100"]);
+    routine(&bot, "own", "max_cost_day_usd: 0.01\n");
+    assert_eq!(fire(&bot, &service, "own")["outcome"], "completed");
+    spend(0.01);
+    let run = fire(&bot, &service, "own");
+    assert!(run["error"].as_str().unwrap().contains("of this job's `max_cost_day_usd`"), "{run:#}");
+    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
+    service.stop();
+}
+
+#[test]
+fn tokens_of_a_day_are_for_subscriptions() {
+    let api = MessagesApi::script([]);
+    let bot = bot(&api, "budget: { tokens_day: 100 }\n");
+    let service = bot.start();
+    routine(&bot, "mail", "");
+    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
+    let run = fire(&bot, &service, "mail");
+    assert!(run["error"].as_str().unwrap().contains("of 100 tokens of today's budget"), "{run:#}");
+    service.stop();
+}
