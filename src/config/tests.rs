@@ -87,6 +87,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
             "channels",
             "critical_channel",
             "quiet_hours",
+            "budget",
             "heartbeat_url",
             "user_name",
         ]

@@ -58,7 +58,7 @@ impl Settings {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 22] = [
+const LIVE: [&str; 23] = [
     "timezone",
     "model",
     "thinking",
@@ -77,6 +77,7 @@ const LIVE: [&str; 22] = [
     "require_sandbox",
     "sandbox",
     "limits",
+    "budget",
     "journal_retention",
     "heartbeat_url",
     "user_name",
