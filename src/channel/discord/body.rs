@@ -134,7 +134,11 @@ fn label(text: &str) -> String {
     match split(text, 100).first() {
         None => "…".into(),
         Some(_) if length(text) <= 80 => text.to_owned(),
-        Some(_) => format!("{}…", text.chars().take(39).collect::<String>().trim_end()),
+        Some(_) => {
+            let mut room = 79_usize;
+            let fits = |c: &char| room.checked_sub(c.len_utf16()).inspect(|left| room = *left).is_some();
+            format!("{}…", text.chars().take_while(fits).collect::<String>().trim_end())
+        }
     }
 }
 
@@ -224,6 +228,7 @@ mod tests {
     fn labels_are_never_empty_and_never_too_long() {
         assert_eq!(label(" \u{7}"), "…");
         assert_eq!(label("Snooze"), "Snooze");
-        assert!(length(&label(&"😀".repeat(100))) <= 80);
+        assert_eq!(label(&"😀".repeat(100)), format!("{}…", "😀".repeat(39)));
+        assert_eq!(label(&"a".repeat(100)), format!("{}…", "a".repeat(79)));
     }
 }
