@@ -1,14 +1,16 @@
 //! `kind: discord`: the real program against a stub of Discord.
 
 use std::fs;
+use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::bot::{Ran, Service, TestBot, now, reminder};
 use crate::support::client;
-use crate::support::discord::{Discord, Fault, OWNER, STRANGER, TOKEN};
+use crate::support::discord::{Discord, Fault, OWNER, Request, STRANGER, TOKEN};
 use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::simcord;
 
 /// A bot whose messages go to Discord.
 fn on(discord: &Discord, bot: TestBot) -> TestBot {
@@ -52,6 +54,24 @@ fn delivered(service: &Service<'_>, bot: &TestBot) -> Value {
     })
 }
 
+/// What was sent keeps to Discord's rules, as the stub has them, and to Discord's own OpenAPI document (tests/discord-api).
+#[track_caller]
+fn nothing_is_wrong(discord: &Discord) {
+    assert_eq!(discord.problems(), [""; 0]);
+    let line = |request: Request| {
+        let path = request.path.split('?').next().unwrap_or_default();
+        format!("{}\n", json!({ "method": request.method, "path": format!("/{path}"), "body": request.body }))
+    };
+    let requests: String = discord.requests("", "").into_iter().map(line).collect();
+    let mut check = simcord::python("tests/discord-api/check.py");
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(requests.as_bytes()).unwrap();
+    file.rewind().unwrap();
+    check.stdin(file);
+    let ran = Ran::of(check);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+}
+
 #[test]
 fn a_message_is_delivered_once_and_its_id_is_kept() {
     let discord = Discord::start();
@@ -66,7 +86,7 @@ fn a_message_is_delivered_once_and_its_id_is_kept() {
     let tested = bot.ok(["channels", "test", "discord"]);
     assert!(tested.starts_with("discord works: the test message was delivered"), "{tested}");
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
     let log =
         bot.names("state/log").iter().filter_map(|name| bot.read(&format!("state/log/{name}"))).collect::<String>();
     assert!(!log.contains(TOKEN), "{log}");
@@ -88,7 +108,7 @@ fn a_kill_between_sending_and_recording_sends_nothing_twice() {
     assert_eq!(discord.texts(), ["Tea is ready."]);
     assert_eq!(message["deliveries"][0]["message"], discord.messages()[0]["id"]);
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }
 
 #[test]
@@ -104,7 +124,7 @@ fn ten_thousand_characters_come_as_several_messages() {
     assert_eq!(texts.concat().matches("tea is ready").count(), 400);
     assert_eq!(texts.concat().matches("cake").count(), 600);
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }
 
 #[test]
@@ -138,7 +158,7 @@ fn what_the_owner_writes_is_answered_in_one_message() {
     });
     service.stop();
     assert_eq!(api.requests().len(), 3, "the stranger was not heard");
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }
 
 #[test]
@@ -161,7 +181,7 @@ fn a_message_that_was_written_while_the_service_was_down_is_answered_once() {
     discord.say("three");
     until_texts(&service, &discord, &["answer 1", "answer 2", "answer 3"]);
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }
 
 #[test]
@@ -188,7 +208,7 @@ fn a_connection_that_is_cut_while_a_turn_goes_loses_nothing() {
     assert_eq!(discord.texts().len(), 2, "{:?}", discord.texts());
     assert_eq!(discord.connections().0, 1, "it was resumed");
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }
 
 #[test]
@@ -204,7 +224,7 @@ fn a_command_is_answered_for_the_one_who_asked() {
     let text = answer["content"].as_str().unwrap();
     assert!(text.starts_with("```\n") && text.contains("discord") && !text.contains('\u{1b}'), "{text}");
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }
 
 #[test]
@@ -266,7 +286,7 @@ fn a_reminder_is_snoozed_by_its_button() {
     let answer = service.until("it is answered", || discord.asked(&gone).answers.pop());
     assert!(answer["content"].as_str().unwrap().contains("of no use any more"), "{answer}");
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }
 
 #[test]
@@ -295,5 +315,5 @@ fn a_reply_to_the_message_of_a_job_goes_on_with_that_job() {
     let card = discord.messages().into_iter().find(|message| !message["embeds"].as_array().unwrap().is_empty());
     assert_eq!(card.unwrap()["embeds"][0]["title"], "Fork: your answer to build");
     service.stop();
-    assert_eq!(discord.problems(), [""; 0]);
+    nothing_is_wrong(&discord);
 }

@@ -78,4 +78,5 @@ mod telegram;
 mod troubleshooting;
 mod turn_ends;
 mod unprivileged;
+mod walk;
 mod wrapper;

@@ -145,6 +145,12 @@ class Bot:
         told = (json.dumps(body["messages"], ensure_ascii=False) for body in self.model.requests)
         return any(all(text in one for text in texts) for one in told)
 
+    async def rests(self):
+        """Waits until no run and no answer is going: the last words of an answer are read before it has ended."""
+        async def resting():
+            return all(run["ended"] for run in await self.json("runs"))
+        await self.until("nothing is going any more", resting)
+
     # ---- The conversation.
 
     def messages(self):

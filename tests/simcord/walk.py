@@ -129,6 +129,7 @@ async def reply(bot):
     """Ada answers the morning's message, and that job goes on."""
     await bot.says("How do I get to the dentist?", reply_to=await bot.hears("Good morning, Ada"))
     await bot.hears("twelve minutes on foot")
+    await bot.rests()
     check("the job's conversation went on", bot.model_was_told("Read today.md", "How do I get to the dentist?"))
     card = await bot.hears("Fork: your answer to morning")
     check(f"what a job has read is not saved: {labels(card)}", "Save" not in labels(card))
@@ -141,14 +142,17 @@ async def fork(bot):
     """Ada opens a fork, says a word in it, and saves it. The main session knows it from then on."""
     await bot.asks("fork", topic="where to eat with Ben")
     await bot.hears("noodle place")
+    await bot.rests()
     card = await bot.hears("Fork: where to eat with Ben")
     await bot.says("Yes, and at seven.")
     await bot.hears("Noted: the noodle place")
+    await bot.rests()
     await bot.presses(card, "Save")
     await bot.until("the fork is over", lambda: labels(card) == [])
     await bot.pictures.take("fork")
     await bot.says("Where do I meet Ben?")
     await bot.hears("At the noodle place in Mill Lane, at seven.")
+    await bot.rests()
 
 
 async def why(bot):

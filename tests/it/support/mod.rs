@@ -12,6 +12,7 @@ pub mod ntfy;
 pub mod phone;
 pub mod processes;
 pub mod random;
+pub mod simcord;
 pub mod smtp;
 pub mod telegram;
 pub mod terminal;

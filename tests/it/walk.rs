@@ -1,0 +1,25 @@
+//! The bot on SimCord, which is somebody else's Discord: a day by messages alone, which docs/a-day.md shows, and what else
+//! has to hold. `./scripts/walk` takes the pictures.
+
+use crate::support::bot::Ran;
+use crate::support::{client, simcord};
+
+#[test]
+fn a_day_is_lived_by_messages_alone() {
+    assert_eq!(played("walk.py"), 8);
+}
+
+#[test]
+fn commands_strangers_long_texts_and_faults_are_as_on_the_stub() {
+    assert_eq!(played("scenarios.py"), 4);
+}
+
+/// Runs a program of tests/simcord on the real service and client, to its good end. Returns how many steps there were.
+#[track_caller]
+fn played(name: &str) -> usize {
+    let mut program = simcord::python(&format!("tests/simcord/{name}"));
+    program.arg("--program").arg(env!("CARGO_BIN_EXE_ollim-bot")).arg("--client").arg(client::real());
+    let ran = Ran::of(program);
+    assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
+    ran.stdout.lines().filter(|line| line.starts_with("ok: ")).count()
+}
