@@ -231,11 +231,16 @@ def check(what, holds):
         raise Failed(f"not so: {what}")
 
 
+def absolute(path):
+    """The service is started in a folder of its own."""
+    return str(pathlib.Path(path).absolute())
+
+
 def main(about, script, play):
     """A program that plays something: `play(bot, step)`, where `await step(…, about)` says that a step is done."""
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--program", required=True, help="the binary `ollim-bot`")
-    parser.add_argument("--client", required=True, help="the real agent client")
+    parser.add_argument("--program", required=True, type=absolute, help="the binary `ollim-bot`")
+    parser.add_argument("--client", required=True, type=absolute, help="the real agent client")
     parser.add_argument("--pictures", type=pathlib.Path, help="the folder for pictures; without it there are none")
     given = parser.parse_args()
 
