@@ -19,7 +19,14 @@ const VALID: Duration = Duration::from_secs(15 * 60);
 pub struct SignIns {
     to_log_in: ToLogIn,
     schedule: Schedule,
-    waiting: Arc<Mutex<Option<(u64, SignIn)>>>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// How many links were given.
+    links: u64,
+    sign_in: Option<SignIn>,
 }
 
 impl SignIns {
@@ -33,31 +40,16 @@ impl SignIns {
             part.len() >= 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
         let is_code = text.trim().split_once('#').is_some_and(|(code, state)| part(code) && part(state));
-        is_code && self.waiting.lock().await.is_some()
+        is_code && self.waiting.lock().await.sign_in.is_some()
     }
 
     /// Begins to log in, or ends that with its code. A new link makes the one before it useless.
     pub(super) async fn login(&self, code: Option<String>) -> Result<LoginState, Refusal> {
-        let mut waiting = self.waiting.lock().await;
         match code {
-            None => {
-                let claude = (self.to_log_in)().map_err(Refusal::user)?;
-                if let Some(login) = claude.find_login().filter(|login| login.is_variable()) {
-                    return Err(Refusal::user(format!("the login comes from {}", login.source))
-                        .hint("take it out of .env and start the service again, or put another there"));
-                }
-                let number = waiting.take().map_or(0, |(number, _)| number) + 1;
-                let (sign_in, link) = SignIn::start(&claude).await.map_err(Refusal::environment)?;
-                *waiting = Some((number, sign_in));
-                let this = self.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(VALID).await;
-                    this.waiting.lock().await.take_if(|(of, _)| *of == number);
-                });
-                Ok(LoginState::Waits { link, minutes: VALID.as_secs() / 60 })
-            }
+            None => self.begin().await,
             Some(code) => {
-                let (_, sign_in) = waiting.take().ok_or_else(|| {
+                let waiting = self.waiting.lock().await.sign_in.take();
+                let sign_in = waiting.ok_or_else(|| {
                     Refusal::user("no login waits for a code, or its link has expired")
                         .hint("`/login` gives a new link")
                 })?;
@@ -69,5 +61,27 @@ impl SignIns {
                 Ok(LoginState::Done)
             }
         }
+    }
+
+    async fn begin(&self) -> Result<LoginState, Refusal> {
+        let claude = (self.to_log_in)().map_err(Refusal::user)?;
+        if let Some(login) = claude.find_login().filter(|login| login.is_variable()) {
+            return Err(Refusal::user(format!("the login comes from {}", login.source))
+                .hint("take it out of .env and start the service again, or put another there"));
+        }
+        let (sign_in, link) = SignIn::start(&claude).await.map_err(Refusal::environment)?;
+        let mut waiting = self.waiting.lock().await;
+        waiting.links += 1;
+        waiting.sign_in = Some(sign_in);
+        let (this, number) = (self.clone(), waiting.links);
+        tokio::spawn(async move {
+            tokio::time::sleep(VALID).await;
+            let mut waiting = this.waiting.lock().await;
+            // A later one has its own time.
+            if waiting.links == number {
+                waiting.sign_in = None;
+            }
+        });
+        Ok(LoginState::Waits { link, minutes: VALID.as_secs() / 60 })
     }
 }

@@ -24,6 +24,8 @@ pub struct Login {
     pub(super) secret: String,
     /// It has ended, or does so in a moment: the client has to renew it first.
     pub(super) is_over: bool,
+    /// It has ended.
+    pub(super) has_ended: bool,
 }
 
 /// The two kinds of login that a client takes by descriptor.
@@ -67,8 +69,8 @@ pub struct LoginSources {
     pub variables: BTreeMap<String, String>,
     /// The client's own file of the person: `~/.claude/.credentials.json`.
     pub credentials: Option<PathBuf>,
-    /// Held while the login is renewed.
-    pub(super) renewing: Arc<tokio::sync::Mutex<()>>,
+    /// Held while the login is renewed: when that did not work last.
+    pub(super) renewing: Arc<tokio::sync::Mutex<Option<tokio::time::Instant>>>,
 }
 
 impl LoginSources {
@@ -94,7 +96,13 @@ impl fmt::Debug for LoginSources {
 pub fn find_login(sources: &LoginSources, now: DateTime<Utc>) -> Option<Login> {
     let variable = |name: &str, kind| {
         let secret = sources.variables.get(name)?.trim();
-        (!secret.is_empty()).then(|| Login { source: name.into(), kind, secret: secret.into(), is_over: false })
+        (!secret.is_empty()).then(|| Login {
+            source: name.into(),
+            kind,
+            secret: secret.into(),
+            is_over: false,
+            has_ended: false,
+        })
     };
     variable("ANTHROPIC_API_KEY", LoginKind::ApiKey)
         .or_else(|| variable("CLAUDE_CODE_OAUTH_TOKEN", LoginKind::Token))
@@ -120,11 +128,11 @@ struct Oauth {
 fn from_credentials(file: &Path, now: DateTime<Utc>) -> Option<Login> {
     let oauth = serde_json::from_slice::<Credentials>(&std::fs::read(file).ok()?).ok()?.claude_ai_oauth;
     let may_be_renewed = !oauth.refresh_token.is_empty();
-    let margin = if may_be_renewed { RENEWED_BEFORE } else { TimeDelta::zero() };
-    let is_over = oauth.expires_at.is_some_and(|at| at <= (now + margin).timestamp_millis());
-    let usable = !oauth.access_token.is_empty() && (may_be_renewed || !is_over);
+    let ends_by = |at: DateTime<Utc>| oauth.expires_at.is_some_and(|ends| ends <= at.timestamp_millis());
+    let (has_ended, is_over) = (ends_by(now), may_be_renewed && ends_by(now + RENEWED_BEFORE));
+    let usable = !oauth.access_token.is_empty() && (may_be_renewed || !has_ended);
     let (source, secret) = (file.display().to_string(), oauth.access_token);
-    usable.then_some(Login { source, kind: LoginKind::Token, secret, is_over })
+    usable.then_some(Login { source, kind: LoginKind::Token, secret, is_over, has_ended })
 }
 
 #[cfg(test)]
@@ -177,7 +185,13 @@ mod tests {
 
     #[test]
     fn a_login_is_never_shown() {
-        let login = Login { source: "X".into(), kind: LoginKind::ApiKey, secret: "sk-1".into(), is_over: false };
+        let login = Login {
+            source: "X".into(),
+            kind: LoginKind::ApiKey,
+            secret: "sk-1".into(),
+            is_over: false,
+            has_ended: false,
+        };
         let sources =
             LoginSources { variables: BTreeMap::from([("A".into(), "sk-1".into())]), ..LoginSources::default() };
         assert!(!format!("{login:?} {sources:?}").contains("sk-1"));

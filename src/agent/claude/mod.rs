@@ -260,7 +260,12 @@ impl Claude {
             let message = "the prompt begins with `/`, which the agent client would run as a command of its own";
             return failed(FailureClass::Internal, message.into());
         }
-        let Some(login) = self.login().await else {
+        let login = tokio::select! {
+            biased;
+            () = request.cancel.cancelled() => return AttemptReport::bare(AttemptEnd::Cancelled),
+            login = self.login() => login,
+        };
+        let Some(login) = login else {
             return failed(FailureClass::NotLoggedIn, outcome::not_logged_in("there is no login, or it has ended"));
         };
         let config_dir = self.config_dir(request);

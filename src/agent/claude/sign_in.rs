@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::login::Login;
 use super::options::environment;
@@ -23,8 +23,15 @@ const LINK_WITHIN: Duration = Duration::from_secs(20);
 /// How long it may take with a code.
 const DONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long it may take to renew a login.
+/// How long what it has said may take to come, once it has ended.
+const SAID_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long is waited for a login to be renewed. The client goes on for a while: killed while it renews, it would lose the login.
 const RENEWED_WITHIN: Duration = Duration::from_secs(15);
+const LATE_WITHIN: Duration = Duration::from_secs(60);
+
+/// So long after a renewal that did not work none is tried.
+const NOT_AGAIN: Duration = Duration::from_secs(60);
 
 /// How often its file is looked at meanwhile.
 const LOOKS_EACH: Duration = Duration::from_millis(50);
@@ -54,11 +61,16 @@ impl SignIn {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(code), Some(said), Some(faults)) = pipes else { return Err("it has no pipes".into()) };
         let mut sign_in = Self { child, code, said, faults };
-        let link = timeout(LINK_WITHIN, sign_in.link()).await;
-        match link.map_err(|_| format!("the agent client gave no link within {} seconds", LINK_WITHIN.as_secs()))? {
-            Some(link) => Ok((sign_in, link)),
-            None => Err(format!("the agent client gave no link: {}", sign_in.end("").await)),
-        }
+        let link = async {
+            match sign_in.link().await {
+                Some(link) => Ok(link),
+                None => Err(format!("the agent client gave no link: {}", sign_in.end("").await)),
+            }
+        };
+        let link = timeout(LINK_WITHIN, link).await;
+        let link =
+            link.map_err(|_| format!("the agent client gave no link within {} seconds", LINK_WITHIN.as_secs()))??;
+        Ok((sign_in, link))
     }
 
     /// The first address that it says, once a blank follows it.
@@ -82,12 +94,16 @@ impl SignIn {
         let line = format!("{}\n", code.trim());
         // One that has ended says why.
         let _ended = self.code.write_all(line.as_bytes()).await;
-        let ended = async {
-            let why = self.end("Paste code here if prompted >").await;
-            let worked = self.child.wait().await.is_ok_and(|status| status.success());
-            if worked { Ok(()) } else { Err(why) }
-        };
-        timeout(DONE_WITHIN, ended).await.unwrap_or_else(|_| Err("the agent client did not finish the login".into()))
+        let ended = timeout(DONE_WITHIN, self.child.wait()).await;
+        if ended
+            .map_err(|_| "the agent client did not finish the login".to_owned())?
+            .is_ok_and(|status| status.success())
+        {
+            return Ok(());
+        }
+        // What it has started may hold its output open.
+        let why = timeout(SAID_WITHIN, self.end("Paste code here if prompted >")).await;
+        Err(why.unwrap_or_else(|_| "the agent client did not say why".into()))
     }
 
     /// The last thing that it says before it ends. `prompt` is none of it.
@@ -102,44 +118,51 @@ impl SignIn {
 }
 
 impl Claude {
-    /// The login to start a client with. One that has ended is renewed first, where that is possible.
+    /// The login to start a client with. One that has ended, or does in a moment, is renewed first, where that is possible.
     pub(super) async fn login(&self) -> Option<Login> {
-        if !self.find_login()?.is_over {
-            return self.find_login();
+        let found = self.find_login()?;
+        if !found.is_over {
+            return Some(found);
         }
-        let _one = self.login.renewing.lock().await;
-        if self.find_login()?.is_over {
-            match timeout(RENEWED_WITHIN, self.renew()).await {
-                Ok(true) => tracing::info!("the agent client has renewed its login"),
-                Ok(false) | Err(_) => tracing::warn!("the agent client could not renew its login"),
+        let mut failed = self.login.renewing.lock().await;
+        if self.find_login()?.is_over && failed.is_none_or(|at: Instant| at.elapsed() > NOT_AGAIN) {
+            // In a task of its own: the run that waits may be cancelled.
+            let renewal = tokio::spawn(renew(self.clone()));
+            let is_renewed = || async {
+                while self.find_login().is_some_and(|login| login.is_over) && !renewal.is_finished() {
+                    tokio::time::sleep(LOOKS_EACH).await;
+                }
+            };
+            let _late = timeout(RENEWED_WITHIN, is_renewed()).await;
+            *failed = self.find_login().is_none_or(|login| login.is_over).then(Instant::now);
+            match *failed {
+                None => tracing::info!("the agent client has renewed its login"),
+                Some(_) => tracing::warn!("the agent client could not renew its login"),
             }
         }
-        self.find_login().filter(|login| !login.is_over)
+        self.find_login().filter(|login| !login.has_ended)
     }
+}
 
-    /// Starts the client without a prompt and waits until its file has another login. Whether it has.
-    async fn renew(&self) -> bool {
-        let mut command = of_the_person(self);
-        command.args(["--print", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"]);
-        command.args(["--setting-sources", "", "--strict-mcp-config", "--tools", ""]);
-        let Ok(mut child) = command.spawn() else { return false };
-        let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else { return false };
-        let greeting = protocol::initialize("renew", 1, None, false, &ClientOptions::default());
-        if input.write_all(format!("{greeting}\n").as_bytes()).await.is_err() {
-            return false;
-        }
-        // It renews beside its answer to this, which may come first.
-        let mut said = Vec::with_capacity(MOST);
-        loop {
-            let _some = timeout(LOOKS_EACH, output.read_buf(&mut said)).await;
-            said.clear();
-            match self.find_login() {
-                Some(login) if !login.is_over => return true,
-                _ if !matches!(child.try_wait(), Ok(None)) => return false,
-                _ => tokio::time::sleep(LOOKS_EACH).await,
-            }
+/// Starts the client without a prompt, and lets it go once its file has another login.
+async fn renew(claude: Claude) {
+    let mut command = of_the_person(&claude);
+    command.args(["--print", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"]);
+    command.args(["--setting-sources", "", "--strict-mcp-config", "--tools", ""]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else { return };
+    let Some(mut input) = child.stdin.take() else { return };
+    let greeting = protocol::initialize("renew", 1, None, false, &ClientOptions::default());
+    if input.write_all(format!("{greeting}\n").as_bytes()).await.is_ok() {
+        // It renews beside its answer to this.
+        let is_over = || claude.find_login().is_some_and(|login| login.is_over);
+        let start = Instant::now();
+        while is_over() && start.elapsed() < LATE_WITHIN && matches!(child.try_wait(), Ok(None)) {
+            tokio::time::sleep(LOOKS_EACH).await;
         }
     }
+    drop(input);
+    let _late = timeout(RENEWED_WITHIN, child.wait()).await;
 }
 
 /// The client as the person would start it: with the person's own folder, where its login is.
@@ -152,6 +175,7 @@ fn of_the_person(claude: &Claude) -> Command {
     }
     let mut command = Command::new(&claude.command);
     command.env_clear().envs(env).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.kill_on_drop(true);
+    // No settings of a project: a job may write in the folder that the service was started in.
+    command.current_dir("/").kill_on_drop(true);
     command
 }
