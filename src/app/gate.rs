@@ -15,7 +15,7 @@ use crate::policy::{ToolCall, Verdict};
 use crate::refusal::Refusal;
 use crate::run::dry_run::dry_run;
 use crate::run::gate::state::KeptState;
-use crate::run::gate::{Gate, GateVerdict, USUAL_TIMEOUT, owner};
+use crate::run::gate::{Gate, GateVerdict, USUAL_TIMEOUT};
 use crate::run::sandbox::JobSandbox;
 use crate::run::setup::Setup;
 
@@ -65,7 +65,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
         return Ok(Some(GateVerdict::Failed("the job's tools do not cover its gate: it has no shell".into())));
     };
     let (policy, home) = (setup.policy.clone(), app.home.clone());
-    let kept = KeptState::of(&app.home, owner(definition));
+    let kept = KeptState::of(&app.home, definition);
     let after = newest_kept(&kept, app);
     let timeout = definition.gate_timeout.unwrap_or(USUAL_TIMEOUT);
     Trial::of(setup, app)?.run(|plan, client_environment| async move {

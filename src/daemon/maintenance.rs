@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::home::Home;
 use crate::journal::Journal;
 use crate::run::folder;
+use crate::run::gate::state::KeptState;
 use crate::schedule::{LiveDefinitions, MaintenanceTask, Schedule};
 
 /// Every folder is read again so often, whatever the watch has told.
@@ -40,6 +41,7 @@ impl Maintenance {
     /// All tasks.
     pub(super) fn tasks(self) -> Vec<MaintenanceTask> {
         let Self { home, journal, clock, definitions, schedule, settings } = self;
+        let known = definitions.clone();
         let reread = move || -> BoxFuture<'static, ()> {
             let definitions = definitions.clone();
             async move { definitions.reread().await }.boxed()
@@ -55,12 +57,13 @@ impl Maintenance {
             .boxed()
         };
         let prune = move || -> BoxFuture<'static, ()> {
-            let (home, journal, schedule) = (home.clone(), journal.clone(), asked.clone());
+            let (home, journal, schedule, known) = (home.clone(), journal.clone(), asked.clone(), known.clone());
             let retention = settings.borrow().journal_retention;
             let before = TimeDelta::from_std(retention).ok().and_then(|span| clock.now().checked_sub_signed(span));
             async move {
                 if let Some(before) = before {
                     prune(&home, &journal, before).await;
+                    prune_gates(&home, &known, before).await;
                 }
                 // A run whose folder is listed after this is either among these or has its folder newly made.
                 let active = schedule.snapshot(0).await.active;
@@ -92,6 +95,19 @@ async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
         prune_log(&log, before);
     })
     .await;
+}
+
+/// Drops what the gates of jobs have kept that are gone, and had not run since then.
+async fn prune_gates(home: &Home, known: &LiveDefinitions, before: DateTime<Utc>) {
+    for kept in KeptState::old(home, before.into()) {
+        let (of, home) = (kept.clone(), home.clone());
+        if known.find(move |definition| KeptState::of(&home, definition) == of).await.is_some() {
+            continue;
+        }
+        if let Err(error) = kept.remove() {
+            tracing::warn!(%error, "what the gate of a job kept that is gone could not be removed");
+        }
+    }
 }
 
 /// Removes the files of the log that were written last before then.

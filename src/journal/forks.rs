@@ -259,8 +259,12 @@ impl Journal {
         let (id, fork, clock) = (run.clone(), fork.clone(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                insert_report(connection, &id, &text, clock.now())?;
-                end(connection, &fork, ForkEnd::Report, Some(clock.now())).map(drop)
+                let now = clock.now();
+                // It may have ended otherwise meanwhile.
+                match end(connection, &fork, ForkEnd::Report, Some(now))? {
+                    true => insert_report(connection, &id, &text, now),
+                    false => Ok(()),
+                }
             })
             .await?;
         self.marked_now(run);

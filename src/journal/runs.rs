@@ -355,7 +355,7 @@ fn close_attempt(
         .prepare_cached(
             "UPDATE run SET state = ?2, ended = coalesce(ended, ?3), class = coalesce(?4, class),
                error = coalesce(?5, error), answer = coalesce(?6, answer), session = coalesce(?7, session),
-               transcript = coalesce(?8, transcript), cost_usd = coalesce(?9, cost_usd), turns = coalesce(?10, turns),
+               transcript = coalesce(?8, transcript), cost_usd = coalesce(cost_usd, ?9), turns = coalesce(?10, turns),
                model = coalesce(?11, model), tokens = coalesce(?12, tokens),
                reserved_usd = CASE WHEN ?14 THEN NULL ELSE reserved_usd END,
                client = coalesce(?13, client), client_version = coalesce(?15, client_version)

@@ -15,6 +15,9 @@ use crate::definition::{Budget, Definition, Period, Trigger};
 /// Less than this is nothing: no model answers for it.
 const LEAST: f64 = 0.005;
 
+/// The share of the smallest cap that a run takes which names none of its own.
+const SHARE_OF_A_RUN: f64 = 0.1;
+
 /// The share of a cap at which the person is told.
 const WARNS_AT: f64 = 0.8;
 
@@ -89,22 +92,13 @@ impl Journal {
     /// # Errors
     /// When the commit cannot be made; then nothing is taken.
     pub async fn take_cost(&self, run: &RunId, definition: &Definition, caps: Caps) -> Result<Taken, JournalError> {
-        let (run, clock) = (run.clone(), self.clock.clone());
-        let (chain, maker) = match &definition.trigger {
-            Trigger::Reminder { chain: Some(chain), .. } => {
-                (Some(chain.parent.to_string()), definition.created_by.clone())
-            }
-            _ => (None, definition.created_by.clone()),
-        };
-        let (id, title) = (definition.id.to_string(), definition.title());
+        let (run, clock, origin) = (run.clone(), self.clock.clone(), Origin::of(definition));
+        let title = definition.title();
         let (taken, newest) = self
             .writer
             .commit(move |connection| {
                 let now = clock.now();
-                let payer = payer(connection, &id, chain.as_deref(), maker.as_ref().map(|id| id.as_str()))?;
-                connection
-                    .prepare_cached("UPDATE run SET payer = ?2, reserved_usd = NULL WHERE run = ?1")?
-                    .execute(params![run.as_str(), payer])?;
+                let payer = note(connection, &run, &origin)?;
                 let all = spendings(connection, &caps, Some(&payer), now)?;
                 if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
                     let why = spent.words(caps.zone);
@@ -120,7 +114,8 @@ impl Journal {
                 let dollars = || all.iter().filter(|spending| spending.name != TOKENS);
                 let own = match caps.run.or_else(|| caps.budget.of_a_run()) {
                     Some(own) => Some(own),
-                    None => dollars().map(|spending| spending.cap).reduce(f64::min),
+                    // A run that took a whole day's cap would keep all others from starting.
+                    None => dollars().map(|spending| spending.cap * SHARE_OF_A_RUN).reduce(f64::min),
                 };
                 let cap = own.map(|own| dollars().map(Spending::left).fold(own, f64::min));
                 connection
@@ -134,6 +129,15 @@ impl Journal {
         Ok(taken)
     }
 
+    /// Notes whose `max_cost_day_usd` a run counts for, before it makes or spawns anything.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn note_payer(&self, run: &RunId, definition: &Definition) -> Result<(), JournalError> {
+        let (run, origin) = (run.clone(), Origin::of(definition));
+        self.writer.commit(move |connection| note(connection, &run, &origin).map(drop)).await
+    }
+
     /// A run's client has reported what it cost. The person is told where a cap is nearly spent by that.
     ///
     /// # Errors
@@ -145,7 +149,9 @@ impl Journal {
             .commit(move |connection| {
                 let now = clock.now();
                 connection
-                    .prepare_cached("UPDATE run SET cost_usd = ?2 WHERE run = ?1")?
+                    .prepare_cached(
+                        "UPDATE run SET cost_usd = coalesce(cost_usd, 0) + ?2, reserved_usd = NULL WHERE run = ?1",
+                    )?
                     .execute(params![run.as_str(), cost_usd])?;
                 let payer: Option<String> = connection
                     .prepare_cached("SELECT payer FROM run WHERE run = ?1")?
@@ -201,7 +207,8 @@ fn spendings(
     payer: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<Vec<Spending>, JournalError> {
-    const COST: &str = "sum(coalesce(cost_usd, reserved_usd, 0))";
+    // One client may have ended, and another one be going.
+    const COST: &str = "sum(coalesce(cost_usd, 0) + coalesce(reserved_usd, 0))";
     const TOKENS_OF: &str = "sum(coalesce(json_extract(tokens, '$.input') + json_extract(tokens, '$.output')
                              + json_extract(tokens, '$.cache_write'), 0))";
     let sum = |what: &str, from: DateTime<Utc>, payer: Option<&str>| -> Result<f64, JournalError> {
@@ -234,12 +241,41 @@ fn spendings(
     Ok(all)
 }
 
+/// Where a definition comes from: its id, the chain that it is a link of, and who made it.
+struct Origin {
+    id: String,
+    chain: Option<String>,
+    maker: Option<String>,
+}
+
+impl Origin {
+    fn of(definition: &Definition) -> Self {
+        let chain = match &definition.trigger {
+            Trigger::Reminder { chain: Some(chain), .. } => Some(chain.parent.to_string()),
+            _ => None,
+        };
+        let maker = definition.created_by.as_ref().map(ToString::to_string);
+        Self { id: definition.id.to_string(), chain, maker }
+    }
+}
+
+/// Notes who pays for a run, which has taken nothing yet.
+fn note(connection: &Connection, run: &RunId, origin: &Origin) -> Result<String, JournalError> {
+    let payer = payer(connection, origin)?;
+    connection
+        .prepare_cached("UPDATE run SET payer = ?2, reserved_usd = NULL WHERE run = ?1")?
+        .execute(params![run.as_str(), payer])?;
+    Ok(payer)
+}
+
 /// Whose `max_cost_day_usd` a definition's runs count for: the job that a person wrote, of which it or its maker comes.
-fn payer(connection: &Connection, id: &str, chain: Option<&str>, maker: Option<&str>) -> Result<String, JournalError> {
-    let by_session = "SELECT payer FROM run WHERE run = (SELECT by_run FROM session WHERE id = ?1)";
-    let spawned: Option<Option<String>> =
+fn payer(connection: &Connection, origin: &Origin) -> Result<String, JournalError> {
+    let (id, chain, maker) = (origin.id.as_str(), origin.chain.as_deref(), origin.maker.as_deref());
+    let by_session = "SELECT coalesce(r.payer, o.id) FROM run r JOIN occurrence o ON o.number = r.occurrence
+                      WHERE r.run = (SELECT by_run FROM session WHERE id = ?1)";
+    let spawned: Option<String> =
         connection.prepare_cached(by_session)?.query_row([id], |row| row.get(0)).optional()?;
-    if let Some(payer) = spawned.flatten() {
+    if let Some(payer) = spawned {
         return Ok(payer);
     }
     let Some(maker) = maker else { return Ok(chain.unwrap_or(id).to_owned()) };

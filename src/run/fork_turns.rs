@@ -73,6 +73,11 @@ impl Runner {
             }
             // The service is ending, or the person wants to go on.
             None if report.end == AttemptEnd::Cancelled => self.journal.keep_fork(&fork.id).await?,
+            // Nothing is left to pay the report with: it stays open, and is idle from now on.
+            None if matches!(report.end, AttemptEnd::Skipped(_)) => {
+                self.journal.keep_fork(&fork.id).await?;
+                self.journal.heard_in_fork(&fork.id).await?;
+            }
             None => {
                 self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
                 report

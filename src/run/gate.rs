@@ -20,7 +20,6 @@ use agent_sandbox::{
 use async_trait::async_trait;
 
 pub(super) use self::job::Gated;
-pub use self::job::owner;
 use super::dry_run::as_the_client_does;
 use super::sandbox::Judged;
 use crate::policy::{Decision, Verdict, on_one_line};
@@ -146,8 +145,8 @@ impl Gate {
         let verdict = match (output, refused.first(), exceeded) {
             (_, Some(refused), _) => GateVerdict::Failed(format!(
                 "the gate was refused a program: `{}`: {}",
-                refused.commands.first().map_or("", String::as_str),
-                refused.reason
+                on_one_line(refused.commands.first().map_or("", String::as_str), LONGEST_LINE),
+                on_one_line(&refused.reason, LONGEST_LINE)
             )),
             (_, None, Some(what)) => GateVerdict::Failed(format!("the gate was ended, since {what}")),
             (None, None, None) => {

@@ -48,7 +48,7 @@ use crate::home::Home;
 use crate::journal::{Caps, Journal, PendingUpdates, Taken};
 use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
-use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
+use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, SKIPPED_BY_GATE, Schedule};
 
 /// Reports that a turn is given at most; older ones are counted.
 const UPDATES_SHOWN: usize = 10;
@@ -185,7 +185,9 @@ impl Launcher for Runner {
 /// failed.
 fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
     match end {
-        AttemptEnd::Completed | AttemptEnd::Skipped(_) => Some(Beat::Success),
+        AttemptEnd::Completed => Some(Beat::Success),
+        // A gate that found nothing has worked; where the money is spent, nobody has.
+        AttemptEnd::Skipped(why) => why.starts_with(SKIPPED_BY_GATE).then_some(Beat::Success),
         AttemptEnd::Failed(_) => Some(Beat::Fail(format!("failed, run {}", job.run))),
         AttemptEnd::TimedOut(_) => Some(Beat::Fail(format!("timed out, run {}", job.run))),
         AttemptEnd::Cancelled => None,
@@ -494,8 +496,11 @@ impl Runner {
             version: None,
             is_agent: client.starts_processes(),
         });
-        if let Some(cost) = report.cost_usd {
-            self.journal.settle_cost(&job.run, job.definition.title(), cost, caps).await?;
+        if let Some(cost) = report.cost_usd
+            && let Err(error) = self.journal.settle_cost(&job.run, job.definition.title(), cost, caps).await
+        {
+            // The run's end is recorded all the same; until then its cap counts.
+            warn!(%error, "what a run has cost could not be recorded at once");
         }
         report.messages.append(&mut *host.delivered.lock().await);
         Ok(report)
@@ -683,7 +688,10 @@ fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
             "reminder {0} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {0}` brings it back.",
             definition.id
         )),
-        Kind::Session => report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --day USD` raises it.")),
+        Kind::Session if definition.id.is_turn() => {
+            report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --day USD` raises it."));
+        }
+        Kind::Session => report.messages.push(format!("The spawned agent {} was not started: {why}.", definition.id)),
     }
     report
 }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::active::Cause;
 use super::definitions::occurrences;
 use super::failures::{Alert, Ended, after};
+use super::job::SKIPPED_BY_GATE;
 use super::job::class_word;
 use super::missed::moment;
 use super::retry;
@@ -81,6 +82,14 @@ pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'
     }
 }
 
+/// What stands below the news of a failure.
+fn failure_buttons(kind: Kind) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        Kind::Reminder => &[("Why?", "why"), ("Try again", "retry")],
+        Kind::Routine | Kind::Session => &[("Why?", "why")],
+    }
+}
+
 fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
     match end {
         AttemptEnd::Completed => {
@@ -101,7 +110,15 @@ fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
             finish
         }
         AttemptEnd::Failed(failure) => failed(attempted, &failure),
-        AttemptEnd::Skipped(why) => Finish::closed(RunState::Skipped, Some(why)),
+        AttemptEnd::Skipped(why) => {
+            // A gate that looked, and found nothing, has worked.
+            let has_looked = why.starts_with(SKIPPED_BY_GATE);
+            let mut finish = Finish::closed(RunState::Skipped, Some(why));
+            if has_looked {
+                count(attempted, Ended::Well, &mut finish);
+            }
+            finish
+        }
     }
 }
 
@@ -169,7 +186,7 @@ fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
     };
     let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert);
     finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
-    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(&[("Why?", "why")])));
+    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(failure_buttons(definition.kind()))));
 }
 
 fn message(attempted: &Attempted<'_>, text: String) -> NewMessage {
@@ -257,5 +274,29 @@ mod tests {
         check(&Case { cause: Some(Cause::Person), ..tea() }, fails(ErrorResult), (Failed, "closed", 1));
         check(&Case { stopping: true, ..tea() }, fails(ExitedEarly), (Interrupted, "open", 0));
         check(&Case { stopping: true, ..tea() }, fails(ErrorResult), (Failed, "closed", 1));
+    }
+
+    #[test]
+    fn a_gate_that_skips_ends_a_streak_of_failures_and_a_spent_budget_does_not() {
+        let definition = routine("mail");
+        for (why, expected) in [("gate: no mail", Some((0, 1))), ("budget: nothing is left", None)] {
+            let streak =
+                ConsecutiveFailures { failures: 2, notified: true, ..ConsecutiveFailures::none(definition.id.clone()) };
+            let attempted = Attempted {
+                run: &RunId::new("00000001"),
+                definition: &definition,
+                failures: 0,
+                had_side_effect: false,
+                cause: None,
+                stopping: false,
+                consecutive_failures: streak,
+                alert_after: 1,
+                now: DateTime::UNIX_EPOCH,
+                chance: 0.5,
+            };
+            let finish = conclude(&attempted, AttemptReport::bare(AttemptEnd::Skipped(why.to_owned())));
+            let messages = finish.messages.len();
+            assert_eq!(finish.consecutive_failures.map(|now| (now.failures, messages)), expected, "{why}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::bot::{Service, TestBot};
 use crate::support::client;
-use crate::support::messages_api::MessagesApi;
+use crate::support::messages_api::{MessagesApi, Reply};
 
 fn bot(api: &MessagesApi, budget: &str) -> TestBot {
     let bot = TestBot::with_client(&client::real(), api.url());
@@ -42,7 +42,7 @@ fn in_the_journal(bot: &TestBot, sql: &str) -> f64 {
 
 #[test]
 fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
-    let api = MessagesApi::answering(|_| crate::support::messages_api::Reply::Silence);
+    let api = MessagesApi::answering(|_| Reply::Silence);
     let bot = bot(&api, "budget: { day: 1.00 }\n");
     let due = crate::support::bot::now();
     for n in 0..50 {
@@ -99,10 +99,11 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     let api = MessagesApi::script([]);
     let bot = bot(&api, "budget: { day: 0.02 }\n");
     let service = bot.start();
-    // Less than its own cap is left, so it gets that.
     routine(&bot, "mail", "max_cost_usd: 3.00\n");
     assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
-    assert!(in_the_journal(&bot, "SELECT max(reserved_usd) FROM run") <= 0.02);
+    // The client's figure has taken the place of its cap, of which less was left than its own.
+    assert_eq!(in_the_journal(&bot, "SELECT 0.0 + count(reserved_usd) FROM run"), 0.0);
+    assert!(in_the_journal(&bot, "SELECT sum(cost_usd) FROM run") > 0.0);
     // As if it had cost nearly all.
     let spend = |usd: f64| {
         let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
@@ -153,5 +154,27 @@ fn tokens_of_a_day_are_for_subscriptions() {
     assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
     let run = fire(&bot, &service, "mail");
     assert!(run["error"].as_str().unwrap().contains("of 100 tokens of today's budget"), "{run:#}");
+    service.stop();
+}
+
+#[test]
+fn what_a_gate_spawns_is_paid_for_by_its_job() {
+    let api = MessagesApi::answering(|_| Reply::say("Looked."));
+    let bot = bot(&api, "");
+    let gate = "gate: \"ollim-bot spawn -m 'Look.'; echo spawned; exit 1\"\n";
+    let fields = format!("{gate}max_cost_day_usd: 0.30\nallowed_tools:\n  - Bash(ollim-bot spawn *)\n");
+    bot.write(
+        "routines/looks.md",
+        &format!("---\ncron: '0 0 29 2 *'\nbackground: true\nisolated: true\n{fields}---\nSay it.\n"),
+    );
+    let service = bot.start();
+    let run = fire(&bot, &service, "looks");
+    assert_eq!(run["outcome"], "skipped", "{run:#}");
+    const OF_AGENTS: &str =
+        "SELECT 0.0 + count(*) FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE o.kind = 'session'";
+    service.until("its agent has ended", || {
+        (in_the_journal(&bot, &format!("{OF_AGENTS} AND r.ended IS NOT NULL")) == 1.0).then_some(())
+    });
+    assert_eq!(in_the_journal(&bot, &format!("{OF_AGENTS} AND r.payer = 'looks'")), 1.0);
     service.stop();
 }

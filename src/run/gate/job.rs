@@ -10,7 +10,6 @@ use super::state::KeptState;
 use super::{Gate, GateEnd, GateVerdict, USUAL_TIMEOUT};
 use crate::agent::claude::options::shell_environment;
 use crate::agent::{AttemptEnd, Failure, FailureClass};
-use crate::definition::{Definition, DefinitionId, Trigger};
 use crate::journal::{Denial, EventKind};
 use crate::policy::{Layer, ToolCall, Verdict};
 use crate::refusal::Refusal;
@@ -31,15 +30,6 @@ pub(in crate::run) enum Gated {
     Ended(AttemptEnd),
 }
 
-/// Under which a job's gate keeps things: its own id, in a chain that of the first link.
-#[must_use]
-pub fn owner(definition: &Definition) -> &DefinitionId {
-    match &definition.trigger {
-        Trigger::Reminder { chain: Some(chain), .. } => &chain.parent,
-        _ => &definition.id,
-    }
-}
-
 impl Runner {
     /// Runs a job's gate, where it has one.
     ///
@@ -53,6 +43,11 @@ impl Runner {
         settings: &RunSettings,
     ) -> Result<Gated, Refusal> {
         let Some(line) = &job.definition.gate else { return Ok(Gated::Woken { said: None }) };
+        // What the gate spawns or makes is paid for by whoever pays for this run.
+        self.journal
+            .note_payer(&job.run, &job.definition)
+            .await
+            .map_err(|error| Refusal::environment(error.to_string()))?;
         let failed = |why: String| Ok(Gated::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let call = ToolCall {
             tool: "Bash".into(),
@@ -93,7 +88,7 @@ impl Runner {
             .into(),
             limits: settings.limits,
         };
-        let (state, folder) = (KeptState::of(&self.home, owner(&job.definition)), gate.state());
+        let (state, folder) = (KeptState::of(&self.home, &job.definition), gate.state());
         self.settle(&state).await?;
         state.copy_into(&folder, None).map_err(|error| internal("what the gate keeps cannot be read", error))?;
         let ended = gate.run(job.cancel.cancelled()).await;
@@ -132,7 +127,7 @@ impl Runner {
     /// # Errors
     /// When it cannot be removed.
     pub(in crate::run) fn drop_state(&self, job: &Job) -> Result<(), Refusal> {
-        let dropped = KeptState::of(&self.home, owner(&job.definition)).discard(&job.run);
+        let dropped = KeptState::of(&self.home, &job.definition).discard(&job.run);
         dropped.map_err(|error| Refusal::environment(format!("what the gate keeps cannot be dropped: {error}")))
     }
 

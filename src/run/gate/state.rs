@@ -11,10 +11,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use agent_sandbox::leftovers;
 
-use crate::definition::DefinitionId;
+use crate::definition::{Definition, Trigger};
 use crate::home::Home;
 use crate::journal::RunId;
 
@@ -30,17 +31,67 @@ const KEPT: &str = "kept";
 const WAITING: &str = "after-";
 
 /// What one job's gate keeps.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptState(PathBuf);
 
 impl KeptState {
-    /// That of a job, by its id; in a chain by that of its first link.
-    pub fn of(home: &Home, id: &DefinitionId) -> Self {
+    /// That of a job, by its id and the id of the job that made it; in a chain by the id of its first link. So no job can make one
+    /// that takes over what another's gate has kept.
+    pub fn of(home: &Home, definition: &Definition) -> Self {
+        let id = match &definition.trigger {
+            Trigger::Reminder { chain: Some(chain), .. } => &chain.parent,
+            _ => &definition.id,
+        };
+        match &definition.created_by {
+            None => Self::named(home, id.as_str()),
+            // No id has such a character.
+            Some(maker) => Self::named(home, &format!("{id}\0{maker}")),
+        }
+    }
+
+    fn named(home: &Home, name: &str) -> Self {
         // An id is any text, and longer than a name may be.
-        let hex: String = id.as_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
         let mut folder = home.gates();
         folder.extend(hex.as_bytes().chunks(200).map(std::ffi::OsStr::from_bytes));
         Self(folder)
+    }
+
+    /// What was not written since `before`.
+    pub fn old(home: &Home, before: SystemTime) -> Vec<Self> {
+        let mut found = Vec::new();
+        let mut folders = vec![home.gates()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let is_kept = name == KEPT || name.as_bytes().starts_with(WAITING.as_bytes());
+                let is_old =
+                    || folder.metadata().and_then(|facts| facts.modified()).is_ok_and(|written| written < before);
+                if !is_kept {
+                    folders.push(entry.path());
+                } else if is_old() && !found.contains(&folder) {
+                    found.push(folder.clone());
+                }
+            }
+        }
+        found.into_iter().map(Self).collect()
+    }
+
+    /// All that is kept is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.0)? {
+            let entry = entry?;
+            // What a longer id keeps stands beside it.
+            if entry.file_name() == KEPT || entry.file_name().as_bytes().starts_with(WAITING.as_bytes()) {
+                leftovers::remove(&entry.path())?;
+            }
+        }
+        // It stays where something of another id is in it.
+        let _not_empty = fs::remove_dir(&self.0);
+        Ok(())
     }
 
     /// The runs whose copies wait.
@@ -134,6 +185,7 @@ impl Copy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::{Defaults, Kind, parse};
 
     fn read(state: &KeptState, folder: &Path) -> Option<String> {
         let _gone = fs::remove_dir_all(folder);
@@ -145,7 +197,7 @@ mod tests {
     fn a_copy_is_kept_when_it_is_promoted() {
         let root = tempfile::tempdir().unwrap();
         let home = Home::new(root.path());
-        let state = KeptState::of(&home, &DefinitionId::new("a/../b\u{e9}".repeat(60)));
+        let state = KeptState::named(&home, &"a/../b\u{e9}".repeat(60));
         let (copy, first, second) = (root.path().join("copy"), RunId::new("00000001"), RunId::new("00000002"));
         assert_eq!(read(&state, &copy), None);
         let write = |text: &str| {
@@ -162,14 +214,49 @@ mod tests {
         state.discard(&second).unwrap();
         assert_eq!((state.waiting(), read(&state, &copy).as_deref()), (vec![], Some("one")));
         // Another job's is another, though its id begins alike.
-        let other = KeptState::of(&home, &DefinitionId::new("a/../b\u{e9}".repeat(59)));
+        let other = KeptState::named(&home, &"a/../b\u{e9}".repeat(59));
         assert_eq!(read(&other, &copy), None);
+    }
+
+    #[test]
+    fn a_job_that_a_job_made_does_not_take_over_what_anothers_gate_has_kept() {
+        let home = Home::new("/d");
+        let of = |fields: &str| {
+            let text = format!("---\nid: mail\nrun_at: 2030-01-01T00:00:00Z\n{fields}background: true\n---\nGo.\n");
+            let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+            let parsed = parse(Kind::Reminder, Path::new("reminders/mail.md"), text.as_bytes(), &defaults);
+            KeptState::of(&home, &parsed.definition.unwrap())
+        };
+        assert_eq!(of(""), of("max_chain: 2\n"));
+        assert_ne!(of(""), of("created_by: other\n"));
+        assert_ne!(of("created_by: other\n"), of("created_by: another\n"));
+    }
+
+    #[test]
+    fn what_was_not_written_for_long_is_found_and_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let home = Home::new(root.path());
+        // The folder of the longer id is in that of the shorter one.
+        let (short, long) = (KeptState::named(&home, &"x".repeat(100)), KeptState::named(&home, &"x".repeat(150)));
+        for (state, run) in [(&short, RunId::new("00000001")), (&long, RunId::new("00000002"))] {
+            let copy = root.path().join("copy");
+            fs::create_dir(&copy).unwrap();
+            state.take(&copy, &run).unwrap();
+            state.promote(&run).unwrap();
+        }
+        let now = SystemTime::now();
+        assert_eq!(KeptState::old(&home, now - std::time::Duration::from_secs(3600)), []);
+        assert_eq!(KeptState::old(&home, now + std::time::Duration::from_secs(3600)).len(), 2);
+        short.remove().unwrap();
+        assert_eq!(KeptState::old(&home, now + std::time::Duration::from_secs(3600)), [long.clone()]);
+        long.remove().unwrap();
+        assert_eq!(KeptState::old(&home, now + std::time::Duration::from_secs(3600)), []);
     }
 
     #[test]
     fn what_leads_elsewhere_or_is_too_much_is_not_kept() {
         let root = tempfile::tempdir().unwrap();
-        let state = KeptState::of(&Home::new(root.path()), &DefinitionId::new("x"));
+        let state = KeptState::named(&Home::new(root.path()), "x");
         let run = RunId::new("00000001");
         let refused = |make: &dyn Fn(&Path)| {
             let folder = root.path().join("copy");
