@@ -159,7 +159,9 @@ fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Res
     }
     let mut made = Vec::new();
     for (path, text) in files {
-        if write_new(&path, &text).map_err(|error| cannot("write", &path, &error))? {
+        // Settings may hold what others are not to read: a topic is a password.
+        let mode = if path == home.config_file() { 0o600 } else { 0o644 };
+        if write_new(&path, &text, mode).map_err(|error| cannot("write", &path, &error))? {
             made.push(home.relative(&path).to_owned());
         }
     }
@@ -192,8 +194,8 @@ pub(super) fn folders(home: &Home) -> [PathBuf; 8] {
 }
 
 /// Whether it was written: a file that is there stays.
-fn write_new(path: &Path, text: &str) -> io::Result<bool> {
-    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
+fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<bool> {
+    let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) => return Err(error),

@@ -89,6 +89,12 @@ pub const COMMANDS: &[ChatCommand] = &[
         Some(Argument { name: "reminder", about: "Its id and the time from now: check-the-oven 20m", required: true }),
         Does::Lines(&[&["reminder", "snooze"]]),
     ),
+    command(
+        "retry",
+        "Bring back a reminder that failed",
+        Some(Argument { name: "reminder", about: "Its id", required: true }),
+        Does::Lines(&[&["reminder", "retry"]]),
+    ),
     command("pause", "Start nothing more: no job at all, or not this one", Some(ANY_JOB), Does::Lines(&[&["pause"]])),
     command("resume", "Start jobs again", Some(ANY_JOB), Does::Lines(&[&["resume"]])),
     command("inbox", "What the bot has said", None, Does::Lines(&[&["inbox"]])),

@@ -107,6 +107,7 @@ impl Ntfy {
         loop {
             let why = match topic.open(last.as_deref()).await {
                 Ok(mut stream) => loop {
+                    is_told = false;
                     let event = tokio::select! {
                         event = stream.next() => event,
                         Some(()) = notices.next() => continue,
@@ -202,7 +203,7 @@ impl Ntfy {
                     "headers": { "Firebase": "no" },
                 })
             };
-            let actions: Vec<Value> = chosen(message, is_seen).into_iter().map(action).collect();
+            let actions: Vec<Value> = chosen(message, is_seen, settings.show_text).into_iter().map(action).collect();
             if !actions.is_empty() {
                 body["actions"] = json!(actions);
             }
@@ -240,7 +241,8 @@ impl Channel for Ntfy {
 }
 
 /// The buttons that a notification has room for: the id and the label of each. `is_seen`: the person sees the whole text.
-fn chosen(message: &Outgoing, is_seen: bool) -> Vec<(String, &str)> {
+/// `show_text`: what a button shows, too, may be read by whoever reads the topic.
+fn chosen(message: &Outgoing, is_seen: bool, show_text: bool) -> Vec<(String, &str)> {
     let action = |place: usize| {
         let button = message.rich.as_ref().and_then(|rich| rich.buttons.get(place));
         button.map(|button| button.action.as_str()).unwrap_or_default()
@@ -253,7 +255,11 @@ fn chosen(message: &Outgoing, is_seen: bool) -> Vec<(String, &str)> {
             _ => false,
         },
         // A notification can be put away without a button.
-        false => message.buttons.len() <= BUTTONS || action(*place) != "done",
+        false => match action(*place) {
+            "done" => message.buttons.len() <= BUTTONS,
+            "why" | "login" => show_text,
+            _ => true,
+        },
     };
     let places = (0..message.buttons.len()).filter(has_room).take(BUTTONS);
     places.map(|place| (message.buttons[place].id.clone(), message.buttons[place].label.as_str())).collect()
@@ -325,7 +331,10 @@ mod tests {
     fn three_buttons_have_room_and_a_question_shows_nothing_unless_it_may() {
         let reminder = message("Tea.", &["done", "snooze:10m", "snooze:1h", "snooze:tomorrow"]);
         check(&reminder, false, "Tea.", Some("tea"), &["snooze:10m", "snooze:1h", "snooze:tomorrow"]);
-        check(&message("Tea.", &["why", "done"]), false, "Tea.", Some("tea"), &["why", "done"]);
+        // What these show, whoever knows the topic would read.
+        let failure = message("Tea.", &["why", "login", "done"]);
+        check(&failure, false, "Tea.", Some("tea"), &["done"]);
+        check(&failure, true, "Tea.", Some("tea"), &["why", "login", "done"]);
         check(
             &message("Tea.", &["agent:a", "agent:b", "agent:c", "agent:d"]),
             false,

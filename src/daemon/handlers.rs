@@ -134,6 +134,10 @@ impl Handler for Handlers {
                 Ok(state) => Ok(ServiceReply::RunEnded { run, state }),
                 Err(error) => Err(refused(&error)),
             },
+            ServiceCommand::Say { text, .. } if self.sign_ins.awaits(&text).await => {
+                Err(Refusal::user("this looks like the code of a login, which is nothing for a model")
+                    .hint("`ollim-bot login CODE`, or `/login CODE` here"))
+            }
             ServiceCommand::Say { text, channel } => {
                 let fork = match &channel {
                     Some(channel) => self.forks.of_message(None, channel).await?,
@@ -160,9 +164,17 @@ impl Handler for Handlers {
             }
             ServiceCommand::TestChannel { name } => self.test_channel(name).await,
             ServiceCommand::SetCap { day, month } => {
-                let zone = self.app.get().config()?.timezone;
-                for (period, cents) in [(Period::Day, day), (Period::Month, month)] {
+                let config = self.app.get().config()?;
+                let zone = config.timezone;
+                for (period, cents, cap) in
+                    [(Period::Day, day, config.budget.day), (Period::Month, month, config.budget.month)]
+                {
                     if let Some(cents) = cents {
+                        if cap.is_none() {
+                            let name = period.name();
+                            return Err(Refusal::user(format!("there is no cap for the {name} to raise"))
+                                .hint(format!("`budget: {{ {name}: 5.00 }}` in config.yaml makes one")));
+                        }
                         #[allow(clippy::cast_precision_loss, reason = "at most a hundred million")]
                         self.journal.set_cap(period, cents as f64 / 100.0, zone).await?;
                     }

@@ -13,7 +13,7 @@ use super::control::Handler as _;
 use super::handlers::Handlers;
 use super::received;
 use crate::agent::Observation;
-use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, another_answer};
+use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, another_answer, times};
 use crate::bot::live::{Seen, Sight};
 use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
@@ -93,7 +93,8 @@ impl ServiceHearing {
         }
         // A fork is opened for a word that is answered only.
         self.handlers.require_agent()?;
-        if said.text.trim().is_empty() && said.files.is_empty() {
+        // What is handed on has no text of its own.
+        if said.text.trim().is_empty() && said.files.is_empty() && said.quoted.is_none() {
             return Err(Refusal::user("the message is empty"));
         }
         let journal = &self.handlers.journal;
@@ -125,16 +126,26 @@ impl ServiceHearing {
         let place: usize = place.parse().map_err(|_| gone())?;
         let message = journal.sent_message(number).await?.ok_or_else(gone)?;
         let action = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?.action.clone();
-        if let Some(at) = once {
-            if message.at != at {
-                return Err(gone());
-            }
-            // An agent's button counts once by itself.
-            if !action.starts_with("agent:") && !journal.press(number, place, channel).await? {
-                return Err(Refusal::user("this was pressed already"));
-            }
+        // An agent's button counts once by itself.
+        let counts_once = once.is_some() && !action.starts_with("agent:");
+        if once.is_some_and(|at| message.at != at) {
+            return Err(gone());
         }
-        let response = match action.split_once(':').unwrap_or((&action, "")) {
+        if counts_once && !journal.press(number, place, channel).await? {
+            return Err(Refusal::user("this was pressed already"));
+        }
+        let response = self.act(channel, &message, place, &action).await;
+        if counts_once && response.is_err() {
+            journal.unpress(number, place).await?;
+        }
+        response
+    }
+
+    /// Does what a button of a message says.
+    async fn act(&self, channel: &str, message: &Message, place: usize, action: &str) -> Result<Response, Refusal> {
+        let (journal, number) = (&self.handlers.journal, message.number);
+        let gone = || Refusal::user("this button is of no use any more");
+        let response = match action.split_once(':').unwrap_or((action, "")) {
             ("agent", prompt) => {
                 if self.handlers.clock.now() - message.at > VALID {
                     return Ok(Response::Done("This choice has expired. Ask again to come back to it.".into()));
@@ -142,7 +153,7 @@ impl ServiceHearing {
                 if !journal.press(number, place, channel).await? {
                     return Err(Refusal::user("this was pressed already"));
                 }
-                let chosen = self.chosen(channel, prompt, &message).await;
+                let chosen = self.chosen(channel, prompt, message).await;
                 if chosen.is_err() {
                     journal.unpress(number, place).await?;
                 }
@@ -151,7 +162,12 @@ impl ServiceHearing {
             ("done", _) => Response::Done("Done.".into()),
             ("snooze", span) => {
                 let id = message.id.as_ref().ok_or_else(gone)?.to_string();
-                Response::Done(self.words(&["reminder", "snooze", &id, span]).await?)
+                let span = humantime::parse_duration(span).map_err(|_| gone())?;
+                Response::Done(format!("Comes again {}.", self.comes(Command::Snooze { id, span }).await?))
+            }
+            ("retry", _) => {
+                let id = message.id.as_ref().ok_or_else(gone)?.to_string();
+                Response::Done(format!("Tried again {}.", self.comes(Command::Retry { id }).await?))
             }
             ("why", _) => {
                 let run = message.run.as_ref().ok_or_else(gone)?;
@@ -169,13 +185,13 @@ impl ServiceHearing {
             }
             ("login", _) => return self.login(None).await.map(Response::Text),
             ("fork", _) => {
-                let (action, fork) = fork_action(&action).ok_or_else(gone)?;
+                let (action, fork) = fork_action(action).ok_or_else(gone)?;
                 self.end_fork(Some(&fork), action.how, action.anyway, channel).await?
             }
             _ => return Err(gone()),
         };
         if let Response::Done(outcome) = &response {
-            self.settle(channel, &message, outcome).await;
+            self.settle(channel, message, outcome).await;
         }
         Ok(response)
     }
@@ -320,6 +336,18 @@ impl ServiceHearing {
         let mut words = vec!["login".to_owned()];
         words.extend(code.map(|code| code.trim().to_owned()));
         self.words(&words.iter().map(String::as_str).collect::<Vec<_>>()).await
+    }
+
+    /// Schedules a reminder, and says when it comes: `at 16:23 (in 10m)`.
+    async fn comes(&self, command: Command) -> Result<String, Refusal> {
+        let app = self.app();
+        let (now, zone) = (app.now(), app.zone()?);
+        let Outcome::Scheduled(recorded) = self.execute(command).await? else { return Err(another_answer()) };
+        let at = recorded.job.next.unwrap_or(now).max(now);
+        Ok(match times::relative(at, now).as_str() {
+            "now" => "now".to_owned(),
+            relative => format!("at {} ({relative})", times::local(at, now, zone)),
+        })
     }
 
     /// What a command line says.

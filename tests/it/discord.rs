@@ -281,6 +281,8 @@ fn a_reminder_is_snoozed_by_its_button() {
     };
     let message = service.until("the buttons are gone", settled);
     assert_eq!((&message["content"], discord.asked(&pressed).first), (&json!("Tea is ready."), Some(6)));
+    let shown = message["components"][0]["components"][0]["label"].as_str().unwrap();
+    assert!(shown.starts_with("Comes again at ") && shown.ends_with("(in 10m)."), "{shown}");
     assert!(bot.ok(["next"]).contains("tea"), "{}", bot.ok(["next"]));
     let gone = discord.press(OWNER, id, "999:0");
     let answer = service.until("it is answered", || discord.asked(&gone).answers.pop());

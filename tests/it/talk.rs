@@ -250,3 +250,21 @@ fn the_person_chooses_the_model_of_their_conversation() {
     service.stop();
     bot.until_nothing_is_left();
 }
+
+#[test]
+fn a_reminder_that_failed_is_tried_again_by_a_button() {
+    let api = MessagesApi::answering(|_| Reply::say("I could not."));
+    let bot = bot_with_phone(&api);
+    let fields = "background: true\nisolated: true\nallowed_tools: [Read]\nexpect: file done.txt\n";
+    bot.write("reminders/tidy.md", &reminder(now(), fields, "Tidy up."));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    let told = phone.hears("reminder tidy failed");
+    phone.presses(&told, "Try again");
+    phone.hears("Tried again");
+    service.until_ended("tidy", 2);
+    phone.say("/retry nothing-of-the-kind");
+    phone.hears("nothing-of-the-kind");
+    service.stop();
+    bot.until_nothing_is_left();
+}

@@ -44,7 +44,7 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     // One who has got hold of the message presses in vain, and is told once.
     telegram.press(99, &message, "Done");
     telegram.press(ADA, &message, "10 min");
-    let settled = sees(&telegram, &service, "tea");
+    let settled = sees(&telegram, &service, "Comes again at ");
     assert!(settled["reply_markup"].is_null(), "its buttons are gone: {settled:#}");
     assert!(bot.path("reminders/tea.md").exists(), "{}", service.said());
     telegram.say(ADA, "/next");
