@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(KeptState::old(&home, now - std::time::Duration::from_secs(3600)), []);
         assert_eq!(KeptState::old(&home, now + std::time::Duration::from_secs(3600)).len(), 2);
         short.remove().unwrap();
-        assert_eq!(KeptState::old(&home, now + std::time::Duration::from_secs(3600)), [long.clone()]);
+        assert_eq!(KeptState::old(&home, now + std::time::Duration::from_secs(3600)), std::slice::from_ref(&long));
         long.remove().unwrap();
         assert_eq!(KeptState::old(&home, now + std::time::Duration::from_secs(3600)), []);
     }
