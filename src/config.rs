@@ -28,6 +28,7 @@ use crate::definition::frontmatter::{Block, Entry, Node, Spot, yaml_text};
 use crate::definition::values::Value;
 use crate::definition::{Problem, Severity};
 use crate::home::Home;
+use crate::policy::BOT;
 use keys::Named;
 
 /// Why the settings cannot be used.
@@ -311,7 +312,7 @@ impl Sources {
             let value = given.value();
             match (given.key.read)(&value, config) {
                 Ok(()) => {
-                    if matches!(given.key.name, "default_channel" | "critical_channel") {
+                    if matches!(given.key.name, "default_channel" | "critical_channel" | "main_ask_tools") {
                         let at = if given.place == FILE { value.spot(None) } else { (1, 1) };
                         named.push((given.key.name, given.place.clone(), at));
                     }
@@ -324,12 +325,22 @@ impl Sources {
                 }
             }
         }
-        self.check_channels(named, config);
+        self.check_beside_others(named, config);
     }
 
-    /// Settings that name a channel name one that there is.
-    fn check_channels(&mut self, named: Vec<(&'static str, String, (u32, u32))>, config: &Config) {
+    /// What is right only beside other settings: a channel that is named is there, and what is asked about is not granted anyway.
+    fn check_beside_others(&mut self, named: Vec<(&'static str, String, (u32, u32))>, config: &Config) {
         for (key, place, at) in named {
+            if key == "main_ask_tools" {
+                for pattern in &config.main_ask_tools {
+                    if let Some(grant) = config.main_tools.iter().find(|grant| BOT.covers(grant, pattern)) {
+                        let message = format!("`{pattern}` is never asked about: `{grant}` of `main_tools` grants it");
+                        let hint = format!("say `main_tools` without `{grant}`");
+                        self.problem(&place, at, Some(key), message, hint);
+                    }
+                }
+                continue;
+            }
             let name = match key {
                 "default_channel" => Some(&config.default_channel),
                 _ => config.critical_channel.as_ref(),

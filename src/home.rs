@@ -117,6 +117,13 @@ impl Home {
     pub fn runs(&self) -> PathBuf {
         self.state().join("runs")
     }
+
+    /// The one of the main session, whose client lives longer than a run. No run has its name.
+    #[must_use]
+    pub fn main_run(&self) -> PathBuf {
+        self.runs().join("main")
+    }
+
     /// What the gates of jobs keep from one time to the next.
     #[must_use]
     pub fn gates(&self) -> PathBuf {

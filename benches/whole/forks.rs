@@ -1,25 +1,14 @@
 //! What a fork costs beyond its client: the same client by itself, behind ours, and behind the Python Agent SDK, in turns,
 //! against a stub of the model's API on loopback.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{BufRead, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ollim_bot::agent::claude::options::{ClientEnvironment, command_line, environment};
-use ollim_bot::agent::{ClientOptions, SessionMode};
-use serde_json::json;
-
+use super::bare_client::{KEY, REST, Until, by_itself, client};
 use super::bot::{Bot, now, time};
 use super::messages_api::MessagesApi;
 use super::{Plan, ms, peers, percentile, row};
 
 const ROUNDS: usize = 15;
-/// Before each start, so that all begin on a machine that has come to rest.
-pub const REST: Duration = Duration::from_secs(2);
-pub const KEY: &str = "sk-test-not-a-key";
 
 pub fn measure(_plan: &Plan) {
     let what = "a fork, from its time to its recorded end, beyond its bare client";
@@ -36,7 +25,7 @@ pub fn measure(_plan: &Plan) {
     let (mut bare, mut ours, mut with_tools, mut sdk) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         std::thread::sleep(REST);
-        let alone = by_itself(&client, bot.person(), api.url(), round);
+        let alone = by_itself(&client, bot.person(), api.url(), &format!("bare-{round}"), Until::End);
         bare.push(alone);
         ours.push(fork(&bot, &format!("fork-{round}"), "Read", alone));
         let tools = "Read, mcp__discord__ping_user, mcp__discord__report_updates";
@@ -60,18 +49,6 @@ pub fn measure(_plan: &Plan) {
     row(what, "", &more(with_tools), "");
 }
 
-/// The oldest supported client, if it is installed.
-pub fn client() -> Option<PathBuf> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(".claude-client/node_modules/.bin/claude").canonicalize().ok()
-}
-
-/// What a client by itself has of the environment.
-pub fn person_env(person: &Path) -> BTreeMap<String, String> {
-    [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
-}
-
 /// A background job with these tools, from its time to its recorded end.
 fn fork(bot: &Bot, name: &str, tools: &str, alone: Duration) -> Duration {
     let at = now() + REST;
@@ -88,45 +65,4 @@ fn fork(bot: &Bot, name: &str, tools: &str, alone: Duration) -> Duration {
         std::thread::sleep(Duration::from_millis(100));
     };
     (ended - at).to_std().unwrap()
-}
-
-/// The client alone, spoken to as briefly as it can be, until it has ended.
-fn by_itself(client: &Path, person: &Path, url: &str, round: usize) -> Duration {
-    let folder = |name: &str| -> PathBuf {
-        let path = person.join(format!("bare-{round}")).join(name);
-        fs::create_dir_all(&path).unwrap();
-        path
-    };
-    let (run, config, work) = (folder("run"), folder("config"), folder("work"));
-    let args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
-    let client_environment = ClientEnvironment { own: person_env(person), ..ClientEnvironment::default() };
-    let start = Instant::now();
-    let mut child = Command::new(client)
-        .args(args)
-        .env_clear()
-        .envs(environment(&client_environment, &config, &run, "none"))
-        .env("ANTHROPIC_BASE_URL", url)
-        .env("ANTHROPIC_API_KEY", KEY)
-        .current_dir(work)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut until = |kind: &str| {
-        let wanted = format!("\"type\":\"{kind}\"");
-        lines.find(|line| line.contains(&wanted)).unwrap_or_else(|| panic!("the client wrote no {kind}"))
-    };
-    writeln!(stdin, "{}", json!({"type": "control_request", "request_id": "1", "request": {"subtype": "initialize"}}))
-        .unwrap();
-    until("control_response");
-    let message = json!({"role": "user", "content": "Say that you are done."});
-    writeln!(stdin, "{}", json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""}))
-        .unwrap();
-    until("result");
-    drop(stdin);
-    assert!(child.wait().unwrap().success());
-    start.elapsed()
 }

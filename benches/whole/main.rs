@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that fails has no result")]
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
+mod bare_client;
 mod bot;
 mod commands;
 mod decision;

@@ -1,22 +1,19 @@
 //! Channels and conversations: how soon the person sees something, what waits, and what waiting costs. Against stubs of Discord,
 //! Telegram and the model's API on loopback.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Read as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ollim_bot::agent::claude::options::{ClientEnvironment, command_line, environment};
-use ollim_bot::agent::{ClientOptions, SessionMode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::bare_client::{KEY, REST, Until, by_itself, client};
 use super::bot::{Bot, Service, now};
 use super::discord::Discord;
-use super::forks::{KEY, REST, client, person_env};
 use super::messages_api::{MessagesApi, Reply};
 use super::telegram::Telegram;
 use super::{Plan, ms, percentile, row};
@@ -170,7 +167,7 @@ fn talk(client: &Path) {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         std::thread::sleep(REST);
-        bare.push(first_letter_of_client(client, bot.person(), api.url(), round));
+        bare.push(by_itself(client, bot.person(), api.url(), &format!("alone-{round}"), Until::FirstLetter));
         std::thread::sleep(REST);
         ours.push(first_letter_of_chat(&bot));
     }
@@ -192,47 +189,6 @@ fn first_letter_of_chat(bot: &Bot) -> Duration {
     child.stdout.take().unwrap().read_exact(&mut letter).unwrap();
     let took = start.elapsed();
     assert!(child.wait().is_ok());
-    took
-}
-
-/// The client by itself, from its start to the first letter.
-fn first_letter_of_client(client: &Path, person: &Path, url: &str, round: usize) -> Duration {
-    let folder = |name: &str| {
-        let path = person.join(format!("alone-{round}")).join(name);
-        fs::create_dir_all(&path).unwrap();
-        path
-    };
-    let (run, config, work) = (folder("run"), folder("config"), folder("work"));
-    let mut args = command_line(&SessionMode::Isolated, &ClientOptions::default(), &["Read".into()], &[]);
-    args.push("--include-partial-messages".into());
-    let own: BTreeMap<String, String> = person_env(person);
-    let client_environment = ClientEnvironment { own, ..ClientEnvironment::default() };
-    let start = Instant::now();
-    let mut child = Command::new(client)
-        .args(args)
-        .env_clear()
-        .envs(environment(&client_environment, &config, &run, "none"))
-        .env("ANTHROPIC_BASE_URL", url)
-        .env("ANTHROPIC_API_KEY", KEY)
-        .current_dir(work)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    writeln!(stdin, "{}", json!({"type": "control_request", "request_id": "1", "request": {"subtype": "initialize"}}))
-        .unwrap();
-    assert!(lines.any(|line| line.contains("control_response")));
-    let message = json!({"role": "user", "content": "Say that you are done."});
-    writeln!(stdin, "{}", json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""}))
-        .unwrap();
-    assert!(lines.any(|line| line.contains("text_delta")));
-    let took = start.elapsed();
-    assert!(lines.any(|line| line.contains("\"type\":\"result\"")));
-    drop(stdin);
-    child.wait().unwrap();
     took
 }
 

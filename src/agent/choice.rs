@@ -20,6 +20,10 @@ pub trait Clients: Send + Sync {
     /// # Errors
     /// [`NoAgent`].
     fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent>;
+    /// Whether there is no agent by choice, and none will come.
+    fn are_without_agent(&self) -> bool {
+        false
+    }
     /// A run is about to be asked for: what takes time and depends on none may be made ready.
     fn get_ready(&self);
 }
@@ -31,6 +35,10 @@ pub struct Always(pub Arc<dyn AgentClient>);
 impl Clients for Always {
     fn choose(&self, _needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent> {
         Ok(Arc::clone(&self.0))
+    }
+
+    fn are_without_agent(&self) -> bool {
+        !self.0.starts_processes()
     }
 
     fn get_ready(&self) {

@@ -121,6 +121,8 @@ pub struct Request {
     pub inactivity_timeout: Duration,
     /// How long a call may wait for a person; `None`: it asks nobody.
     pub asks: Option<Duration>,
+    /// What the person's message is called that this turn answers ([`FurtherMessage::id`]); `None`: it answers none.
+    pub answers: Option<String>,
     /// What its processes may take together.
     pub limits: Limits,
     /// Ends the run when cancelled (a person, or the service stopping).
@@ -139,6 +141,15 @@ pub struct Sandbox {
     pub shell: Option<ShellSpec>,
     /// The shells of the agents that it may call, by their names.
     pub agents: BTreeMap<String, ShellSpec>,
+}
+
+/// Something that the person says while a turn goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FurtherMessage {
+    /// Its own name, by which its turn finds out that it was taken up.
+    pub id: String,
+    /// The whole prompt, our tag first.
+    pub prompt: String,
 }
 
 /// What our server answers to a tool call.
@@ -187,6 +198,12 @@ pub trait RunHost: Send + Sync {
     /// A part of what the model says, before [`observe`](Self::observe) has the whole of it. Told in turns of the main session
     /// only; returns at once.
     fn letters(&self, _text: &str) {}
+    /// Waits for what the person says while the turn goes. May be dropped and called again; nothing is lost.
+    async fn said_meanwhile(&self) -> FurtherMessage {
+        std::future::pending().await
+    }
+    /// The client has given the model something that was [said meanwhile](Self::said_meanwhile): this turn answers it.
+    fn taken_up(&self, _id: &str) {}
     /// A call that the client itself refused, without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
     /// The `notify` client delivers the person's own text, and the job's next link is scheduled where it has one.
@@ -231,6 +248,8 @@ pub enum FailureClass {
     NeedsClaude,
     /// The job's gate neither woke its agent nor skipped the occurrence.
     GateFailed,
+    /// The job's command did not end with exit code 0, or was refused a program.
+    CommandFailed,
     /// The run ended well, without what the job's file expects of it.
     NotDelivered,
     /// Its processes took more than `limits` allows.
@@ -266,8 +285,31 @@ pub enum AttemptEnd {
     TimedOut(String),
     /// `Request::cancel` ended it.
     Cancelled,
-    /// No client was asked, and that is in order; the reason.
-    Skipped(String),
+    /// No client was asked, and that is in order.
+    Skipped(Skip),
+}
+
+/// Why no client was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// The job's gate has looked and found nothing to do: what it said.
+    Gate(String),
+    /// Nothing is left to pay with: of what, as a sentence without its full stop.
+    Budget(String),
+}
+
+impl Skip {
+    /// How the reason of a skip by a gate begins in the record.
+    pub const BY_GATE: &str = "gate: ";
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gate(said) => write!(f, "{}{said}", Self::BY_GATE),
+            Self::Budget(why) => write!(f, "budget: {why}"),
+        }
+    }
 }
 
 /// Which client did a turn.

@@ -9,6 +9,7 @@
 mod choice;
 pub mod claude;
 mod client;
+mod current_host;
 mod notify;
 mod observation;
 pub mod sockets;
@@ -18,8 +19,9 @@ pub use self::notify::{NOTIFY, Notify};
 pub use choice::{Always, Clients, NoAgent};
 pub use claude::Claude;
 pub use client::{
-    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, RunHost, Sandbox, SessionId,
-    SessionMode, ToolAnswer, UsedClient,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, FurtherMessage, Request, RunHost,
+    Sandbox, SessionId, SessionMode, Skip, ToolAnswer, UsedClient,
 };
-pub use observation::{Observation, Tokens};
+pub use current_host::CurrentHost;
+pub use observation::{Observation, Tokens, compacted};
 pub use tools::{ServeTools, ToolPipe};

@@ -19,6 +19,11 @@ pub enum Observation {
         /// The text, as it stands in the message.
         text: String,
     },
+    /// A command (`client: exec`) printed something: whole lines, where they are not long.
+    Printed {
+        /// What it printed, on standard output and standard error.
+        text: String,
+    },
     /// The model calls a tool.
     ToolCall {
         /// The client's id of the call.
@@ -46,11 +51,29 @@ pub enum Observation {
         /// Whether it failed.
         failed: bool,
     },
+    /// The client has made the conversation shorter, since it was too long or the person asked for it.
+    Compacted {
+        /// Its length before, in tokens, where the client says it.
+        before: Option<u64>,
+        /// Its length afterwards.
+        after: Option<u64>,
+    },
     /// A request to the model's API failed; the client tries it again by itself.
     ApiRetry {
         /// What the API did: `the API cannot be reached`.
         fault: String,
     },
+}
+
+/// [`Observation::Compacted`] in words.
+#[must_use]
+pub fn compacted(before: Option<u64>, after: Option<u64>) -> String {
+    let tokens = match (before, after) {
+        (Some(before), Some(after)) => format!(": {before} tokens became {after}"),
+        (Some(before), None) => format!("; it had {before} tokens"),
+        _ => String::new(),
+    };
+    format!("The conversation was made shorter{tokens}")
 }
 
 /// What a run took of its model, in tokens.
@@ -75,6 +98,19 @@ impl std::ops::Add for Tokens {
             cache_read: self.cache_read + other.cache_read,
             cache_write: self.cache_write + other.cache_write,
             output: self.output + other.output,
+        }
+    }
+}
+
+impl std::ops::Sub for Tokens {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(other.input),
+            cache_read: self.cache_read.saturating_sub(other.cache_read),
+            cache_write: self.cache_write.saturating_sub(other.cache_write),
+            output: self.output.saturating_sub(other.output),
         }
     }
 }

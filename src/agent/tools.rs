@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use super::RunHost;
+use super::CurrentHost;
 
 /// JSON-RPC with one run's server of tools. Dropping it ends the server; calls that the host is serving go on.
 pub struct ToolPipe {
@@ -22,6 +22,14 @@ pub struct ToolPipe {
 }
 
 impl ToolPipe {
+    /// Waits, at most so long, for the calls that the host is serving. Whether there are none left.
+    pub(super) async fn drain(&self, at_most: Duration) -> bool {
+        self.calls.close();
+        let drained = tokio::time::timeout(at_most, self.calls.wait()).await.is_ok();
+        self.calls.reopen();
+        drained
+    }
+
     /// Takes no more calls, and waits, at most so long, for those that the host is serving.
     pub(super) async fn end(self, at_most: Duration) {
         drop((self.to_server, self.from_server));
@@ -33,4 +41,4 @@ impl ToolPipe {
 }
 
 /// Starts a server that offers exactly the named tools (bare names) and hands their calls to the host.
-pub type ServeTools = fn(tools: &[String], host: Arc<dyn RunHost>) -> ToolPipe;
+pub type ServeTools = fn(tools: &[String], host: Arc<CurrentHost>) -> ToolPipe;

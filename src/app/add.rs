@@ -10,14 +10,16 @@ use chrono_tz::Tz;
 use super::{App, Caller, FieldChange, Job, Outcome, Recorded, When, recurrence, runs, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
-use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Trigger, Written};
+use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Written};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 
 /// Writes what a draft says.
 pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {
     app.require_home()?;
-    require_task(&draft.body)?;
+    if draft.command.is_none() {
+        require_task(&draft.body)?;
+    }
     if draft.kind == Kind::Reminder && draft.run_at.is_none() {
         let zone = draft.timezone.map_or_else(|| app.zone(), Ok)?;
         let when = when.ok_or_else(|| {
@@ -26,7 +28,7 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
         })?;
         draft.run_at = Some(whole_second(time(when, app.now(), zone)?).fixed_offset());
     }
-    if draft.kind == Kind::Routine && draft.cron.is_none() {
+    if draft.kind == Kind::Routine && draft.cron.is_none() && draft.every.is_none() {
         return Err(Refusal::user("a routine needs its times")
             .hint("say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, or `--every 2h`"));
     }
@@ -97,8 +99,7 @@ pub(super) fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<Date
 
 /// A routine's next three times: those that it is made for, or others that were meant.
 pub(super) fn next_times(job: &Job) -> Vec<DateTime<Utc>> {
-    let Trigger::Routine { cron, .. } = &job.definition.trigger else { return Vec::new() };
-    let Some(times) = Times::parse(cron) else { return Vec::new() };
+    let Some(times) = Times::of(&job.definition) else { return Vec::new() };
     std::iter::successors(job.next, |at| times.next(job.definition.zone, *at)).take(3).collect()
 }
 
@@ -146,7 +147,11 @@ impl FieldChange {
     pub fn draft(kind: Kind, message: String, fields: &[Self]) -> Result<Draft, Refusal> {
         not_together(fields)?;
         let mut draft = Draft::empty(kind, message);
-        let background = fields.iter().any(|change| change.field.name == "background");
+        let is = |change: &Self, name: &str| change.field.name == name;
+        let runs_command = |change: &Self| {
+            is(change, "command") || is(change, "client") && change.value == FieldValue::Text("exec".to_owned())
+        };
+        let background = fields.iter().any(|change| is(change, "background") || runs_command(change));
         if let Some(change) = fields.iter().find(|change| change.field.background_only && !background) {
             return Err(Refusal::user(format!("`{}` needs `--background`", change.called))
                 .hint("a foreground job is a turn of the main session and has all that it has"));
@@ -154,6 +159,7 @@ impl FieldChange {
         for change in fields {
             set(&mut draft, change, &value_of(change)?)?;
         }
+        draft.complete();
         Ok(draft)
     }
 }

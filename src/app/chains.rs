@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::{App, Caller, Recorded, add, change, jobs, runs};
 use crate::clock::whole_second;
-use crate::definition::{self, Definition, DefinitionId, Kind, Trigger, parse};
+use crate::definition::{self, Definition, DefinitionId, Kind, parse};
 use crate::journal::{RunFilter, RunRecord};
 use crate::refusal::Refusal;
 use crate::run::chain::FollowUp;
@@ -82,8 +82,5 @@ pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded
 
 /// The first reminder of its chain.
 fn parent(definition: &Definition) -> Option<&DefinitionId> {
-    match &definition.trigger {
-        Trigger::Reminder { chain: Some(chain), .. } => Some(&chain.parent),
-        _ => None,
-    }
+    definition.chain().map(|chain| &chain.parent)
 }

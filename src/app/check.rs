@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{App, Caller, gate, jobs};
+use super::{App, Caller, gate, jobs, runs};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
+use crate::run::memory::is_job;
 
 /// What is wrong with definitions.
 #[derive(Debug)]
@@ -30,7 +31,9 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
     let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
     let gates = gates.filter_map(|definition| gate::problem(definition, app)).collect::<Vec<_>>();
-    let problems = loaded.problems.into_iter().chain(unknown_channels(&loaded.definitions, app)).chain(gates);
+    let unread = unread_jobs(&loaded.definitions, app);
+    let problems =
+        loaded.problems.into_iter().chain(unknown_channels(&loaded.definitions, app)).chain(gates).chain(unread);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }
@@ -49,6 +52,38 @@ fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: 
     };
     let mut problems: Vec<Problem> = definitions.values().filter_map(problem).collect();
     problems.sort_by(|a, b| a.file.cmp(&b.file));
+    problems
+}
+
+/// Jobs that `context_from` names and whose answers are never given: there are none of them, or another job has made them.
+fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
+    let journal = runs::open(app).ok();
+    let has_run = |id: &DefinitionId| journal.as_ref().is_some_and(|journal| journal.knows(id).unwrap_or(true));
+    let why = |definition: &Definition, id: &DefinitionId| {
+        let mut there = definitions.values().filter(|known| is_job(known, id)).peekable();
+        match &definition.created_by {
+            _ if is_job(definition, id) => None,
+            Some(maker) if there.any(|known| known.created_by.as_ref() == Some(maker)) => None,
+            Some(maker) => Some((
+                format!("{maker} has made no job `{id}`: its answers are not given"),
+                "a job that a job has made is given only the answers of others that the same job has made",
+            )),
+            None if there.peek().is_some() || has_run(id) => None,
+            None => Some((
+                format!("there is no job `{id}`"),
+                "write the id of a routine or a reminder; `ollim-bot next` shows what is coming",
+            )),
+        }
+    };
+    let mut problems = Vec::new();
+    for definition in definitions.values() {
+        for (message, hint) in definition.context_from.iter().filter_map(|id| why(definition, id)) {
+            let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint.into()));
+            problem.field = Some("context_from".into());
+            problem.id = Some(definition.id.clone());
+            problems.push(problem);
+        }
+    }
     problems
 }
 

@@ -53,6 +53,22 @@ pub enum Command {
         /// Only say what would be taken over.
         dry_run: bool,
     },
+    /// Take over the lines of a crontab.
+    ImportCrontab {
+        /// `None`: the person's own.
+        file: Option<PathBuf>,
+        /// Whether its lines name their user.
+        of_user: bool,
+        /// Only say what would be taken over.
+        dry_run: bool,
+    },
+    /// Take over timers of systemd.
+    ImportSystemd {
+        /// Files of timers, or folders with some; empty: the person's own.
+        units: Vec<PathBuf>,
+        /// Only say what would be taken over.
+        dry_run: bool,
+    },
     /// Past and present runs, newest first.
     Runs(RunFilter),
     /// One run.

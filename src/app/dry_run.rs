@@ -1,10 +1,11 @@
 //! The prompt, the policy and the client's command that a run would have, and nothing done.
 
 use super::policy::{self, JobPolicy};
-use super::{App, gate, jobs};
-use crate::definition::{self, Background, Mode};
+use super::{App, Caller, gate, jobs, runs};
+use crate::definition::{self, Background, DefinitionId, Mode};
 use crate::refusal::Refusal;
 use crate::run::gate::GateVerdict;
+use crate::run::memory::{self, is_job};
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 use crate::run::runner::{self, RunSettings};
 use crate::run::system_prompt::{Makes, SystemPrompt};
@@ -14,6 +15,8 @@ use crate::run::system_prompt::{Makes, SystemPrompt};
 pub struct DryRun {
     /// The message of a job that is delivered as it is written: it is given nothing else.
     pub delivered: Option<String>,
+    /// The command of a job that runs one, and why it would be refused: no agent is given anything.
+    pub runs: Option<(String, Option<String>)>,
     /// What its gate says now; `None`: it has none.
     pub gate: Option<GateVerdict>,
     /// The system prompt.
@@ -35,6 +38,8 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let policy = policy::of_job(&definition, &setup);
     let settings = RunSettings::of(&config);
     let gate = gate::try_now(&definition, &setup, app)?;
+    let refused = |line: &String| gate::refused(&definition, &setup, line, app);
+    let runs = definition.command.as_ref().map(|line| (line.clone(), refused(line)));
     let system_prompt = SystemPrompt {
         bot: settings.bot_name,
         person: settings.person.clone(),
@@ -50,6 +55,12 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let tools = &policy.mcp_tools;
     let restrictions = setup.restrictions.held_against(&verdicts, tools);
     let skills = definition::load_skills(&app.home, &definition.skills)?;
+    let there = |id: &DefinitionId| loaded.definitions.values().map(|known| &**known).find(|known| is_job(known, id));
+    // What other runs have answered is for the person to see.
+    let memories = match app.caller {
+        Caller::Person => memory::memories(&definition, there, &runs::open(app)?)?,
+        Caller::Run(_) => Vec::new(),
+    };
     let fork = match &definition.mode {
         Mode::Foreground => None,
         Mode::Background(Background { .. }) => Some(ForkFacts {
@@ -61,6 +72,9 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
             busy: false,
             budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },
             nearby_jobs: &[],
+            goes_on: false,
+            begins_anew: None,
+            memories: &memories,
             gate: match &gate {
                 Some(GateVerdict::Wake(said)) => Some(said),
                 _ => None,
@@ -82,5 +96,5 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     .render();
     let command = std::iter::once(&config.claude_command).chain(&policy.client_args).cloned().collect();
     let delivered = definition.is_delivered_as_written().then(|| definition.body.trim_end().to_owned());
-    Ok(DryRun { delivered, gate, system_prompt, prompt, policy, command })
+    Ok(DryRun { delivered, runs, gate, system_prompt, prompt, policy, command })
 }

@@ -22,7 +22,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
         require_task(body)?;
     }
     let body = changes.message.clone();
-    let is_rescheduled = changes.fields.iter().any(|change| change.field.name == "cron");
+    let is_rescheduled = changes.fields.iter().any(|change| ["cron", "every", "jitter"].contains(&change.field.name));
     let fields = fields(changes, &found, app)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
     let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
@@ -35,7 +35,10 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
             Caller::Person => Ok(()),
             // What comes of it is the run's own doing: it is held against the run as if it were made now.
             Caller::Run(run) => {
-                run.limit.may_change(changed).map_err(|why| DefinitionError::Refused { why: why.to_string() })
+                let allowed = run.limit.may_change(changed).map_err(|why| why.to_string());
+                let allowed =
+                    allowed.and_then(|()| app.require_readable(&Draft::from(changed)).map_err(|why| why.to_string()));
+                allowed.map_err(|why| DefinitionError::Refused { why })
             }
         }
     };

@@ -74,6 +74,8 @@ impl Command {
             | Self::Unit(_)
             | Self::Init { .. }
             | Self::Import { .. }
+            | Self::ImportCrontab { .. }
+            | Self::ImportSystemd { .. }
             | Self::Fire { .. }
             | Self::Service(_) => Effect::Controls,
         }

@@ -1,4 +1,4 @@
-//! A job's gate outside of a run: whether its tools cover it, and what it says now.
+//! A job's gate outside of a run: whether its tools cover it, and what it says now. Of a job's command the former.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,22 +18,25 @@ use crate::run::gate::state::KeptState;
 use crate::run::gate::{Gate, GateVerdict, USUAL_TIMEOUT};
 use crate::run::sandbox::JobSandbox;
 use crate::run::setup::Setup;
+use crate::run::shell_line::ShellLine;
 
-/// What is wrong with a definition's gate: each program that it starts is judged, and none runs.
+/// What is wrong with a definition's gate, or with its command: each program that it starts is judged, and none runs.
 pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
-    let line = definition.gate.as_deref()?;
+    let gate = definition.gate.as_deref().map(|line| ("gate", line));
+    let (name, line) = gate.or(definition.command.as_deref().map(|line| ("command", line)))?;
     // Where it cannot be tried, its run says what is wrong.
     let setup = policy::setup(definition, app).ok()?;
-    let why = refused(&setup, line, app)?;
-    let message = format!("the job's tools do not cover its gate, which will fail: {why}");
-    let hint = "grant what it starts: `allowed_tools: ['Bash(PROGRAM ARGUMENTS)']`, or change the gate";
-    let mut problem = Problem::of_file(&definition.file, Severity::Error, message, Some(hint.into()));
-    problem.field = Some("gate".into());
+    let why = refused(definition, &setup, line, app)?;
+    let message = format!("the job's tools do not cover its {name}, which will fail: {why}");
+    let hint = format!("grant what it starts: `allowed_tools: ['Bash(PROGRAM ARGUMENTS)']`, or change the {name}");
+    let mut problem = Problem::of_file(&definition.file, Severity::Error, message, Some(hint));
+    problem.field = Some(name.into());
     problem.id = Some(definition.id.clone());
     Some(problem)
 }
 
-fn refused(setup: &Setup, line: &str, app: &App) -> Option<String> {
+/// Why a line of a definition's file would be refused; `None`: it would not, as far as that can be told.
+pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &App) -> Option<String> {
     let (input, cwd) = (json!({ "command": line }), app.home.work());
     let early = setup.policy.decide(&ToolCall { tool: "Bash".into(), input, cwd, agent_type: None });
     if early.verdict == Verdict::Deny || agent_sandbox::probe() == SandboxStatus::Not {
@@ -45,7 +48,8 @@ fn refused(setup: &Setup, line: &str, app: &App) -> Option<String> {
         |plan, client_environment| async move { dry_run(&policy, plan, &rights, &client_environment, &line).await };
     let tried = Trial::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
     // What the shell itself says depends on what programs print, and here they print nothing.
-    let program = tried.programs.into_iter().find(|decision| decision.verdict != Verdict::Allow)?;
+    let may_run = |verdict| verdict == Verdict::Allow || verdict == Verdict::Ask && definition.command.is_some();
+    let program = tried.programs.into_iter().find(|decision| !may_run(decision.verdict))?;
     Some(match program.verdict {
         Verdict::Ask => format!("a gate asks nobody, and {}", program.reason),
         _ => program.reason,
@@ -72,11 +76,9 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
         let (run_dir, shell_binary, limits) = (plan.run_dir.clone(), plan.shell_binary.clone(), plan.limits);
         let sandbox = JobSandbox::make(plan, Some(&rights))?;
         let Some(shell) = sandbox.for_client(false).shell else { return Ok(None) };
-        let gate = Gate {
+        let line = ShellLine {
             line,
-            timeout,
             shell,
-            decide: Arc::new(move |start: &Start| sandbox.judge(&policy, start)),
             work: home.work(),
             shell_binary,
             clean: shell_environment(&client_environment, &run_dir.join("tmp")),
@@ -84,6 +86,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
             limits,
             run_dir,
         };
+        let gate = Gate { line, timeout, decide: Arc::new(move |start: &Start| sandbox.judge(&policy, start)) };
         kept.copy_into(&gate.state(), after.as_ref())?;
         let ended = gate.run(std::future::pending()).await?;
         Ok(ended.map(|ended| ended.verdict))

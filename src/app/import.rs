@@ -1,5 +1,11 @@
 //! Takes over the data folder of the Python ollim-bot: definitions, skills and agents. Nothing that is there is overwritten, and
-//! what could not be taken over is named with the reason.
+//! what could not be taken over is named with the reason. Jobs of cron and systemd are taken over by [`jobs`].
+
+mod calendar;
+mod crontab;
+pub(super) mod jobs;
+mod systemd;
+mod words;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,7 +23,7 @@ use crate::definition::{
 use crate::home::Home;
 use crate::refusal::Refusal;
 
-/// What became of another bot's folder.
+/// What became of another bot's folder, of a crontab or of timers.
 #[derive(Debug, Default, Serialize)]
 pub struct Imported {
     /// Whether nothing was written.
@@ -30,10 +36,10 @@ pub struct Imported {
     pub look: Vec<Left>,
 }
 
-/// A file of the other bot's, and what is to be said of it.
+/// A file of the other's, and what is to be said of it.
 #[derive(Debug, Serialize)]
 pub struct Left {
-    /// Relative to the other bot's folder.
+    /// Relative to the other bot's folder; of a crontab with the line.
     pub file: PathBuf,
     /// Why, in a sentence without its full stop.
     pub why: String,

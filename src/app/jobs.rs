@@ -185,7 +185,8 @@ pub(super) fn nearest<'a>(name: &str, ids: impl IntoIterator<Item = &'a Definiti
 pub fn summary(definition: &Definition) -> String {
     const LONGEST: usize = 60;
     let text = if definition.description.is_empty() {
-        definition.body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim()
+        let texts = [Some(&definition.body), definition.command.as_ref()].into_iter().flatten();
+        texts.flat_map(|text| text.lines()).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
     } else {
         &definition.description
     };

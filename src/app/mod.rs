@@ -77,7 +77,8 @@ pub use policy::{Explanation, JobPolicy};
 pub use questions::{Answered, Change};
 pub use runs::RunDetails;
 pub use service::{
-    ClientStatus, Events, LoginState, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus, another_answer,
+    ClientStatus, Events, IDLE_CLIENT_WAITS, LoginState, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus,
+    another_answer,
 };
 pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};
@@ -174,6 +175,12 @@ impl App {
             }
             Command::Calendar { days } => upcoming::calendar(days, self).map(Outcome::Calendar),
             Command::Import { from, dry_run } => import::import(&from, dry_run, self).map(Outcome::Imported),
+            Command::ImportCrontab { file, of_user, dry_run } => {
+                import::jobs::crontab(file.as_deref(), of_user, dry_run, self).map(Outcome::Imported)
+            }
+            Command::ImportSystemd { units, dry_run } => {
+                import::jobs::systemd(&units, dry_run, self).map(Outcome::Imported)
+            }
             Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
             Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),
             Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),

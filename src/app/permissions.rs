@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 
 use super::{App, Caller};
-use crate::definition::{Definition, Draft};
+use crate::definition::{Definition, DefinitionId, Draft};
 use crate::refusal::Refusal;
 use crate::run::delegation::MADE_AT_MOST;
+use crate::run::memory::is_job;
 use crate::run::tokens::RunAuthority;
 
 impl App {
@@ -22,9 +23,27 @@ impl App {
                 .hint("`ollim-bot follow-up-chain` makes the next link of a chain"));
         }
         run.limit.narrow(draft)?;
+        self.require_readable(draft)?;
         let making = self.one_more()?;
         begin(run, "makes a job")?;
         Ok(making)
+    }
+
+    /// That a job which a run makes is told the answers only of jobs that the same job has made. The person's own jobs are no
+    /// concern of its, and what it named otherwise its runs would not be given.
+    pub(super) fn require_readable(&self, draft: &Draft) -> Result<(), Refusal> {
+        let Some(maker) = &draft.created_by else { return Ok(()) };
+        let loaded = self.load()?;
+        let is_sibling = |id: &DefinitionId| {
+            loaded.definitions.values().any(|known| is_job(known, id) && known.created_by.as_ref() == Some(maker))
+        };
+        match draft.context_from.iter().find(|id| !is_sibling(id)) {
+            None => Ok(()),
+            Some(id) => Err(Refusal::denied(format!(
+                "`{id}` is no job that {maker} has made, so its answers are not handed on"
+            ))
+            .hint("leave it out of `--context-from`, or name a job that you have made")),
+        }
     }
 
     /// Whether a run may have one more job of those that runs have made. The caller keeps the guard until the file is written: one

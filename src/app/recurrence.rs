@@ -184,7 +184,7 @@ fn every(text: &str) -> Result<String, String> {
         61..1440 if minutes.is_multiple_of(60) && 1440 % minutes == 0 => Ok(format!("0 */{} * * *", minutes / 60)),
         10_080 => Err("it names no day of the week; say `mondays at 9`".into()),
         1441.. => Err("cron does not count days over the end of a month".into()),
-        _ => Err("cron's steps begin anew with each hour and day, and only a span that divides one stays even".into()),
+        _ => Err("cron's steps begin anew with each hour and day, and only a span that divides one stays even; `--every` counts elapsed time".into()),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What only the running service can do or knows, and how an interface in another process asks it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{App, Outcome, jobs, runs};
@@ -92,6 +94,13 @@ pub enum ServiceCommand {
         #[serde(rename = "spawnToolPolicy")]
         spawn_tool_policy: ToolLists,
     },
+    /// Have a job forget its runs so far: its session begins anew.
+    ResetSession {
+        /// The job.
+        id: DefinitionId,
+        /// Under what its runs are known; empty: as its file says.
+        lineage: String,
+    },
     /// Send a message by a channel, and wait for what becomes of it.
     TestChannel {
         /// The channel.
@@ -182,6 +191,13 @@ pub enum ServiceReply {
         /// The session.
         session: String,
     },
+    /// [`ServiceCommand::ResetSession`].
+    SessionReset {
+        /// The job.
+        id: DefinitionId,
+        /// How many runs it has forgotten.
+        runs: usize,
+    },
     /// [`ServiceCommand::SetCap`].
     CapSet,
     /// [`ServiceCommand::SetBudget`].
@@ -223,7 +239,13 @@ pub struct ServiceStatus {
     /// It starts nothing more, and ends when what is going has ended.
     #[serde(default)]
     pub ending: bool,
+    /// For how many seconds the main session's client has waited for a message; `None`: there is none, or it is answering.
+    #[serde(default)]
+    pub idle_client: Option<u64>,
 }
+
+/// So long the main session's client waits for another message.
+pub const IDLE_CLIENT_WAITS: Duration = Duration::from_secs(15 * 60);
 
 /// Which agent client does the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,6 +305,10 @@ pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand
     Ok(match command {
         ServiceCommand::CancelRun { run } => {
             ServiceCommand::CancelRun { run: runs::named(run.as_str(), &runs::open(app)?)?.run }
+        }
+        ServiceCommand::ResetSession { id, .. } => {
+            let job = jobs::find(id.as_str(), None, &app.load()?)?;
+            ServiceCommand::ResetSession { id: job.id.clone(), lineage: job.lineage() }
         }
         other => other,
     })

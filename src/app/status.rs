@@ -100,7 +100,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let missing = service.as_ref().is_some_and(|service| service.client.missing.is_some());
     let ran = if missing { journal.ran_by_other_than(NOTIFY)? } else { HashSet::new() };
     let needs = |definition: &Definition| {
-        !definition.is_delivered_as_written() && (ran.contains(&definition.id) || needs_agent(definition).is_some())
+        !definition.is_without_agent() && (ran.contains(&definition.id) || needs_agent(definition).is_some())
     };
     let all = loaded.definitions.values().filter(|definition| missing && definition.enabled && needs(definition));
     let need_agent = all.map(|definition| definition.id.clone()).collect();

@@ -22,6 +22,12 @@ pub fn local(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     there.format_with_items(form.iter()).to_string()
 }
 
+/// Both: `Sun 22 Nov 09:00 CET (in 19h 4m)`.
+#[must_use]
+pub fn local_and_relative(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
+    format!("{} ({})", local(at, now, zone), relative(at, now))
+}
+
 /// `in 2h 5m`, `3d 4h ago`, `now`.
 #[must_use]
 pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {

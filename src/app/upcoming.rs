@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 use super::suppressed::Suppressed;
 use super::{App, jobs, runs, when};
-use crate::definition::{Definition, DefinitionId, Trigger};
+use crate::definition::{Definition, DefinitionId, Recurrence, Trigger};
 use crate::journal::{JournalReader, RunState};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
@@ -120,7 +120,7 @@ pub(super) fn coming(
             heap.push(Reverse((at, index)));
         }
     }
-    let mut expressions: HashMap<&str, Option<Times>> = HashMap::new();
+    let mut expressions: HashMap<usize, Option<Times>> = HashMap::new();
     let mut found = Vec::new();
     while found.len() < count
         && let Some(Reverse((at, index))) = heap.pop()
@@ -128,8 +128,7 @@ pub(super) fn coming(
         let definition = &definitions[index];
         found.push(Occurrence { at, definition: Arc::clone(definition), last: None });
         if each == Each::All
-            && let Trigger::Routine { cron, .. } = &definition.trigger
-            && let Some(times) = expressions.entry(cron).or_insert_with(|| Times::parse(cron))
+            && let Some(times) = expressions.entry(index).or_insert_with(|| Times::of(definition))
             && let Some(next) = times.next(definition.zone, at).filter(within)
         {
             heap.push(Reverse((next, index)));
@@ -142,7 +141,7 @@ pub(super) fn coming(
 /// expression takes longer than all else.
 pub(super) struct Firsts<'a> {
     after: DateTime<Utc>,
-    known: HashMap<(&'a str, Tz), Option<DateTime<Utc>>>,
+    known: HashMap<(&'a Recurrence, Tz), Option<DateTime<Utc>>>,
 }
 
 impl<'a> Firsts<'a> {
@@ -156,10 +155,14 @@ impl<'a> Firsts<'a> {
             return None;
         }
         match &definition.trigger {
-            Trigger::Routine { cron, .. } => *self
+            // The job decides, too.
+            Trigger::Routine { recurs: Recurrence { jitter: Some(_), .. }, .. } => {
+                Times::of(definition)?.next(definition.zone, self.after)
+            }
+            Trigger::Routine { recurs, .. } => *self
                 .known
-                .entry((cron, definition.zone))
-                .or_insert_with(|| Times::parse(cron)?.next(definition.zone, self.after)),
+                .entry((recurs, definition.zone))
+                .or_insert_with(|| Times::of(definition)?.next(definition.zone, self.after)),
             Trigger::Reminder { run_at, .. } | Trigger::Session { run_at } => Some(run_at.to_utc()),
         }
     }

@@ -1,6 +1,6 @@
 //! The main session: the one long-lived conversation. One turn at a time; its id is kept in the journal.
 //!
-//! Each turn is a client of its own that resumes the session, so nothing of it lives only in memory.
+//! A client resumes the session, and stays for the next turns: nothing of the conversation lives only in its memory.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,9 @@ use crate::journal::{Journal, JournalError};
 
 /// Where the journal keeps it.
 pub const SETTING: &str = "main_session";
+
+/// What the person says by `/compact`: a turn in which the client makes the conversation shorter, and the model answers nothing.
+pub const MAKE_SHORTER: &str = "[make the conversation shorter]";
 
 /// The conversation and its transcript on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

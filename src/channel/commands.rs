@@ -51,6 +51,8 @@ pub enum Does {
     Thinking,
     /// It begins a new conversation.
     Clear,
+    /// It makes the conversation shorter.
+    Compact,
     /// It ends the answer that is going.
     Interrupt,
     /// It opens a fork of the conversation, with its topic.
@@ -124,6 +126,7 @@ pub const COMMANDS: &[ChatCommand] = &[
         }),
         Does::Thinking,
     ),
+    command("compact", "Make the conversation shorter: the model keeps a summary", None, Does::Compact),
     command("clear", "Begin a new conversation", None, Does::Clear),
     command(
         "fork",

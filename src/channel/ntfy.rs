@@ -105,9 +105,11 @@ impl Ntfy {
         let (mut pause, mut is_told) = (PAUSES.0, false);
         let mut notices = FuturesUnordered::new();
         loop {
-            let why = match topic.open(last.as_deref()).await {
+            let opened = topic.open(last.as_deref()).await;
+            // What is refused after it had worked is told anew.
+            is_told &= opened.is_err();
+            let why = match opened {
                 Ok(mut stream) => loop {
-                    is_told = false;
                     let event = tokio::select! {
                         event = stream.next() => event,
                         Some(()) = notices.next() => continue,

@@ -15,6 +15,7 @@ use super::output::{BAD, FAINT, Output, STRONG, paint};
 use super::render::{Chat, View};
 use super::{Cli, execute};
 use crate::app::{App, Command, Events, Outcome, ServiceCommand, ServiceReply, another_answer};
+use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::terminal::plain_lines;
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
@@ -39,6 +40,7 @@ enum Next {
 const HELP: &str = "\
 /help       this help
 /history    what was said before
+/compact    make the conversation shorter: the model keeps a summary
 /clear      begin a new conversation
 /fork TOPIC talk about something beside the conversation
 /save       make the fork the conversation (/save anyway: also if that has gone on)
@@ -198,12 +200,8 @@ impl<'a> Conversation<'a> {
 
     fn typed(&mut self, line: &str) {
         let done = match line.strip_prefix('/') {
-            None => self.app.say(line).map(|turn| {
-                if !self.open.is_empty() {
-                    self.output.line(paint(FAINT, "(it is answered next)"));
-                }
-                self.open.insert(turn);
-            }),
+            None => self.say(line),
+            Some("compact") => self.say(MAKE_SHORTER),
             Some("help" | "?") => {
                 self.output.line(HELP);
                 Ok(())
@@ -227,6 +225,15 @@ impl<'a> Conversation<'a> {
         if let Err(refusal) = done {
             self.output.fail(&refusal);
         }
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Refusal> {
+        let turn = self.app.say(text)?;
+        if !self.open.is_empty() {
+            self.output.line(paint(FAINT, "(it is answered next)"));
+        }
+        self.open.insert(turn);
+        Ok(())
     }
 
     fn choose(&mut self, model: Option<&str>, thinking: Option<&str>) -> Result<(), Refusal> {

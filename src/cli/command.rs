@@ -37,7 +37,7 @@ pub enum Own {
     Man(Option<PathBuf>),
     /// Sets the budget, and shows it.
     SetBudget(u32),
-    /// Set what today or this month may cost, and show it.
+    /// Sets what today or this month may cost, and shows it.
     SetCap {
         /// US cents of today.
         day: Option<u64>,
@@ -153,6 +153,13 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Import(args::Import::OllimBot { path, dry_run })) => {
             Command::Import { from: absolute(path, folder), dry_run }
         }
+        Some(args::Command::Import(args::Import::Crontab { file, user, dry_run })) => {
+            Command::ImportCrontab { file: file.map(|file| absolute(file, folder)), of_user: user, dry_run }
+        }
+        Some(args::Command::Import(args::Import::Systemd { units, dry_run })) => {
+            let units = units.into_iter().map(|unit| absolute(unit, folder)).collect();
+            Command::ImportSystemd { units, dry_run }
+        }
         Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
         Some(args::Command::Config) => Command::Config,
         Some(args::Command::Init(args)) => return Ok(Typed::Own(Own::Init(args))),
@@ -171,6 +178,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
                 Refusal::user("no tools were named").hint("`--allow PATTERN…`, `--deny PATTERN…` or both; '' for none")
             })?;
             Command::Service(ServiceCommand::PatchSession { session, spawn_tool_policy })
+        }
+        Some(args::Command::Sessions(Sessions::Reset { id })) => {
+            Command::Service(ServiceCommand::ResetSession { id: DefinitionId::new(id), lineage: String::new() })
         }
         Some(args::Command::Spawn(args)) => Command::Spawn(spawn(args)?),
         Some(args::Command::Policy(Policy::Show { definition })) => Command::ShowPolicy { definition },
@@ -203,8 +213,10 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Re
         Routine::Add(args) => {
             let RoutineAdd { text, fields } = *args;
             let text = body(text, folder)?;
-            let is_new = text.is_none();
+            let has_text = text.is_some();
             let draft = Box::new(FieldChange::draft(kind, text.unwrap_or_default(), &fields.0)?);
+            // A command says itself what it does.
+            let is_new = !has_text && draft.command.is_none();
             if is_new {
                 return Ok(Typed::Own(Own::New { draft, when: None }));
             }
@@ -227,8 +239,10 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
             let ReminderAdd { text, delay, span, at, fields } = *args;
             let minutes = |minutes: u32| Duration::from_secs(u64::from(minutes) * 60);
             let text = body(text, folder)?;
-            let is_new = text.is_none();
+            let has_text = text.is_some();
             let draft = Box::new(FieldChange::draft(kind, text.unwrap_or_default(), &fields.0)?);
+            // A command says itself what it does.
+            let is_new = !has_text && draft.command.is_none();
             let when = when(span.or(delay.map(minutes)), at);
             if is_new {
                 return Ok(Typed::Own(Own::New { draft, when }));

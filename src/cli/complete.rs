@@ -55,6 +55,7 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("resume", "ids", Names::Jobs),
     ("edit", "id", Names::Jobs),
     ("fire", "ids", Names::Jobs),
+    ("sessions reset", "id", Names::Jobs),
     ("runs", "id", Names::Jobs),
     ("runs show", "run", Names::Runs),
     ("runs follow", "target", Names::Jobs),

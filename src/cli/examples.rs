@@ -51,7 +51,17 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         ["ollim-bot export ics > jobs.ics", "ollim-bot export ics --days 90 > jobs.ics"],
         "Times are in UTC; an occurrence keeps its identity, so that importing again makes no second event.",
     ),
-    ("import", ["ollim-bot import ollim-bot ~/old --dry-run", "ollim-bot import ollim-bot ~/old"], ""),
+    ("import", ["ollim-bot import ollim-bot ~/old --dry-run", "ollim-bot import crontab --dry-run"], ""),
+    (
+        "import crontab",
+        ["ollim-bot import crontab --dry-run", "ollim-bot import crontab /etc/crontab --user"],
+        "Exit code 1 if nothing was taken over. Take a line out of the crontab before you enable its routine: both would run it.",
+    ),
+    (
+        "import systemd",
+        ["ollim-bot import systemd --dry-run", "ollim-bot import systemd ~/.config/systemd/user/backup.timer"],
+        "Exit code 1 if nothing was taken over. Disable a timer before you enable its routine: both would run it.",
+    ),
     (
         "import ollim-bot",
         ["ollim-bot import ollim-bot ~/old --dry-run", "ollim-bot import ollim-bot ~/old"],
@@ -161,6 +171,7 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         ],
         "",
     ),
+    ("sessions reset", ["ollim-bot sessions reset morning-mail", "ollim-bot sessions reset morning-mail --json"], ""),
     ("inbox", ["ollim-bot inbox -n 5", "ollim-bot inbox --follow"], ""),
     ("logs", ["ollim-bot logs morning-mail --since 2h", "ollim-bot logs --follow"], ""),
     ("costs", ["ollim-bot costs --since 30d", "ollim-bot costs --by day"], ""),

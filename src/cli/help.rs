@@ -39,7 +39,7 @@ A job's tools (with --background)
   agents show       ollim-bot agents show Explore              (--agent Explore: a job runs as it)
   spawn             ollim-bot spawn -m 'Read the logs' --agent Explore --deny 'Bash(git *)'
   sessions list     ollim-bot sessions list
-  sessions show     ollim-bot sessions show spawn-1f0c9a2b
+  sessions show     ollim-bot sessions show spawn-1f0c9a2b     (sessions reset JOB: it forgets)
   sessions patch    ollim-bot sessions patch spawn-1f0c9a2b --deny 'WebFetch'
 
 What happens
@@ -67,7 +67,7 @@ The service
   resume            ollim-bot resume
   backup            ollim-bot backup bot.tar                   (--secrets: .env and tools/ too)
   restore           ollim-bot restore bot.tar                  (into an empty folder)
-  import ollim-bot  ollim-bot import ollim-bot ~/old --dry-run   (from the Python ollim-bot)
+  import ollim-bot  ollim-bot import ollim-bot ~/old --dry-run   (import crontab, import systemd)
   service install   ollim-bot service install                  (by systemd; --print: show it)
   service status    ollim-bot service status                   (uninstall, restart, logs -f)
   doctor            ollim-bot doctor                           (--fix repairs what is safe)
@@ -154,7 +154,8 @@ mod tests {
         let listed: Vec<&str> = HELP
             .lines()
             .filter_map(|line| line.strip_prefix("  ")?.split("  ").next())
-            .chain(["routine enable", "service uninstall", "service restart", "service logs"])
+            .chain(["routine enable", "service uninstall", "service restart", "service logs", "sessions reset"])
+            .chain(["import crontab", "import systemd"])
             .collect();
         for command in &commands {
             assert!(listed.contains(&command.as_str()), "`{command}` is not in the help");

@@ -28,7 +28,7 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
 
 /// Whether what will fire may wait for a login.
 pub(super) fn needs_login(outcome: &Outcome) -> bool {
-    !matches!(outcome, Outcome::Scheduled(recorded) if recorded.job.definition.is_delivered_as_written())
+    !matches!(outcome, Outcome::Scheduled(recorded) if recorded.job.definition.is_without_agent())
 }
 
 /// Says beside the data what keeps it from firing, and the command that mends it. `home`: as it was typed.

@@ -136,6 +136,12 @@ settings! {
         shape: Shape::List, unset: "`ollim-bot config` shows it", example: "[Read, WebSearch]",
         details: "See [the patterns](policy.md).",
     }
+    /// What the main session asks you about before it does it, beside what it may do.
+    main_ask_tools: Vec<ToolPattern> = Vec::new(), |v: &Value| v.patterns(), shown, {
+        shape: Shape::List, unset: "it asks about nothing", example: "[mcp__calendar]",
+        details: "What `main_tools` grants is not asked about: to be asked about `Bash(git push *)`, say `main_tools` without `Bash`. \
+            Silence for ten minutes is a no. See [questions](chat.md#questions).",
+    }
     /// What spawned agents have and have not.
     tools: ToolLists = ToolLists::default(), spawned_tools, |tools: &ToolLists| json!({ "subagents": { "tools": tools } }), {
         unset: "what the caller has", example: "{ subagents: { tools: { deny: [WebFetch] } } }",

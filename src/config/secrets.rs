@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::home::Home;
 
@@ -43,13 +43,7 @@ pub enum SecretsError {
 /// [`SecretsError`]; a file that is not there is none.
 pub fn read(home: &Home, own: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, SecretsError> {
     let path = home.env_file();
-    let failed = |source: io::Error| SecretsError::Io { path: path.clone(), source };
-    let text = match fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(failed(error)),
-        Ok(facts) if facts.permissions().mode() & 0o077 != 0 => return Err(SecretsError::NotPrivate { path }),
-        Ok(_) => fs::read_to_string(&path).map_err(failed)?,
-    };
+    let text = text_of(&path)?;
     let mut variables = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -80,12 +74,7 @@ pub fn keep(home: &Home, name: &str, value: &str) -> Result<(), SecretsError> {
     }
     // Also where a link leads.
     let path = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-    let text = match fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(failed(error)),
-        Ok(facts) if facts.permissions().mode() & 0o077 != 0 => return Err(SecretsError::NotPrivate { path }),
-        Ok(_) => fs::read_to_string(&path).map_err(failed)?,
-    };
+    let text = text_of(&path)?;
     let names = |line: &str| {
         let line = line.trim();
         line.strip_prefix("export ").unwrap_or(line).split_once('=').is_some_and(|(known, _)| known.trim() == name)
@@ -100,6 +89,17 @@ pub fn keep(home: &Home, name: &str, value: &str) -> Result<(), SecretsError> {
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&path).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// The text of a file that nobody else can read; empty where there is none.
+fn text_of(path: &Path) -> Result<String, SecretsError> {
+    let failed = |source: io::Error| SecretsError::Io { path: path.to_owned(), source };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(failed(error)),
+        Ok(facts) if facts.permissions().mode() & 0o077 != 0 => Err(SecretsError::NotPrivate { path: path.to_owned() }),
+        Ok(_) => fs::read_to_string(path).map_err(failed),
+    }
 }
 
 fn is_name(name: &str) -> bool {

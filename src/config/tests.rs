@@ -40,6 +40,7 @@ fn nothing_needs_to_be_set() {
     model = null (default)
     thinking = true (default)
     main_tools = ["Bash","Read","Edit","Glob","Grep","WebFetch","WebSearch","Skill","Agent","TaskCreate","TaskGet","TaskList","TaskUpdate","mcp__discord"] (default)
+    main_ask_tools = [] (default)
     tools = {"subagents":{"tools":{}}} (default)
     channels = {} (default)
     default_channel = "console" (default)
@@ -83,6 +84,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
             "timezone",
             "model",
             "main_tools",
+            "main_ask_tools",
             "tools",
             "channels",
             "critical_channel",
@@ -117,6 +119,7 @@ fn the_file_says() {
     model = "haiku" (config.yaml:5)
     thinking = false (config.yaml:6)
     main_tools = ["Read","Bash(git *)"] (config.yaml:7)
+    main_ask_tools = [] (default)
     tools = {"subagents":{"tools":{}}} (default)
     channels = {"phone":{"command":["x"],"keep":true,"kind":"command"}} (config.yaml:10)
     default_channel = "console" (default)
@@ -325,4 +328,17 @@ fn limits_are_sizes_and_numbers() {
         let error = limits(text).unwrap_err().to_string();
         assert!(error.contains(part), "{text}: {error}");
     }
+}
+
+#[test]
+fn what_is_granted_anyway_is_not_asked_about() {
+    let asked = "main_ask_tools: [mcp__home, 'Bash(git push *)']\n";
+    let ConfigError::Invalid { problems } = Config::parse(asked, &BTreeMap::new()).unwrap_err() else { panic!() };
+    insta::assert_snapshot!(problems[0].to_string(), @r"
+    error: `Bash(git push *)` is never asked about: `Bash` of `main_tools` grants it
+      --> config.yaml:1:17
+    hint: say `main_tools` without `Bash`
+    ");
+    let config = Config::parse(&format!("{asked}main_tools: [Read]\n"), &BTreeMap::new()).unwrap();
+    assert_eq!(config.main_ask_tools.len(), 2);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use agent_sandbox::cgroup::Delegated;
 
 use crate::agent::claude::login::LoginSources;
-use crate::agent::claude::{self, Limits, Ready, versions};
+use crate::agent::claude::{self, IdleClient, Limits, Ready, versions};
 use crate::agent::{AgentClient, Always, Claude, Clients, NOTIFY, NoAgent, Notify};
 use crate::app::ClientStatus;
 use crate::clock::Clock;
@@ -32,6 +32,8 @@ pub struct Wish<'a> {
     pub clock: Clock,
     /// The control groups of runs.
     pub groups: Option<Delegated>,
+    /// Where the main session's client waits between two turns.
+    pub idle_client: IdleClient,
 }
 
 /// The clients and what is said of them.
@@ -177,6 +179,7 @@ fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
         login: LoginSources::of(wish.secrets, wish.env.get("HOME").map(Path::new)),
         shell_binary: shell_binary(&wish.own_binary),
         ready: Ready::default(),
+        idle: wish.idle_client,
         serve_tools: crate::mcp::serve,
         clock: wish.clock,
         limits: Limits::default(),

@@ -14,16 +14,19 @@ use super::settings::AppInForce;
 use super::sign_in::SignIns;
 use super::wire::Reply;
 use crate::agent::NOTIFY;
+use crate::agent::claude::IdleClient;
 use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
 use crate::bot::live::{LiveTurns, Seen};
-use crate::bot::main_session::{Choice, DEFAULT, MainSession};
+use crate::bot::main_session::{Choice, DEFAULT, MAKE_SHORTER, MainSession};
 use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
 use crate::config::TERMINAL;
 use crate::definition::values::{MODELS_FOR_EXAMPLE, is_model_name};
 use crate::definition::{DefinitionId, Period, Thinking};
-use crate::journal::{Delivery, DeliveryState, Event, EventFilter, ForkRecord, Journal, JournalError, NewMessage};
+use crate::journal::{
+    Delivery, DeliveryState, Event, EventFilter, ForkRecord, Journal, JournalError, NewMessage, RunId,
+};
 use crate::refusal::Refusal;
 use crate::run::converse::Word;
 use crate::run::forks::{Ended, Forks};
@@ -52,6 +55,8 @@ pub struct Handlers {
     pub questions: Questions,
     /// The main session, which cannot be patched.
     pub main: MainSession,
+    /// Its client, between two turns.
+    pub idle_client: IdleClient,
     /// The time.
     pub clock: Clock,
     /// What does not change while it runs.
@@ -120,6 +125,7 @@ impl Handler for Handlers {
                 let mut status = ServiceStatus { client: (self.client)(), ..self.status.clone() };
                 status.paused = now.paused.map(|at| at.to_rfc3339());
                 status.ending = now.ending;
+                status.idle_client = self.idle_client.waits().await.map(|waited| waited.as_secs());
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
                 Ok(ServiceReply::Status(Box::new(status)))
             }
@@ -130,6 +136,10 @@ impl Handler for Handlers {
                 }
                 Err(error) => Err(refused(&error)),
             },
+            ServiceCommand::CancelRun { run } if !self.withdraw(&run).await => {
+                Err(Refusal::user("the model was given this message already, with the one that is being answered")
+                    .hint("`/interrupt` ends that answer"))
+            }
             ServiceCommand::CancelRun { run } => match self.schedule.cancel_run(run.clone()).await {
                 Ok(state) => Ok(ServiceReply::RunEnded { run, state }),
                 Err(error) => Err(refused(&error)),
@@ -140,8 +150,8 @@ impl Handler for Handlers {
             }
             ServiceCommand::Say { text, channel } => {
                 let fork = match &channel {
-                    Some(channel) => self.forks.of_message(None, channel).await?,
-                    None => None,
+                    Some(channel) if text != MAKE_SHORTER => self.forks.of_message(None, channel).await?,
+                    _ => None,
                 };
                 let turn = self.say_in(fork.as_ref(), text, channel, None).await?;
                 Ok(ServiceReply::Heard { turn })
@@ -152,6 +162,7 @@ impl Handler for Handlers {
             }
             ServiceCommand::EndFork { fork, how, anyway } => {
                 let fork = self.forks.named(fork.as_ref(), TERMINAL).await?;
+                self.spawner.meanwhile.hold_back();
                 Ok(match self.forks.end(&fork, how, anyway).await? {
                     Ended::Told(text) => ServiceReply::ForkEnded(text),
                     Ended::Confirm(question) => ServiceReply::ForkKept(question),
@@ -159,6 +170,8 @@ impl Handler for Handlers {
             }
             ServiceCommand::Choose { model, thinking } => self.choose(model, thinking).await.map(ServiceReply::Chosen),
             ServiceCommand::BeginAnew => {
+                self.spawner.meanwhile.hold_back();
+                self.idle_client.end().await;
                 self.main.begin_anew().await?;
                 Ok(ServiceReply::BegunAnew)
             }
@@ -194,6 +207,10 @@ impl Handler for Handlers {
                 self.spawner.patch(&session, spawn_tool_policy, main.as_deref()).await?;
                 Ok(ServiceReply::SessionPatched { session })
             }
+            ServiceCommand::ResetSession { id, lineage } => {
+                let runs = self.journal.forget_runs(lineage).await?;
+                Ok(ServiceReply::SessionReset { id, runs })
+            }
             ServiceCommand::Answer { question, answer, sentence, channel } => {
                 let question = self.questions.answer(question, answer, sentence, &channel).await?;
                 Ok(ServiceReply::Answered(Box::new(question)))
@@ -223,6 +240,13 @@ impl Handlers {
         let turn = self.spawner.say(word).await?;
         self.main.hear(self.clock.now());
         Ok(turn)
+    }
+
+    /// The person takes back what may be a message. Whether they can.
+    async fn withdraw(&self, run: &RunId) -> bool {
+        let active = self.schedule.snapshot(0).await.active;
+        let message = active.into_iter().find(|active| active.run == *run).map(|active| active.id);
+        message.is_none_or(|message| self.spawner.meanwhile.withdraw(&message))
     }
 
     /// Whether there is somebody to talk with.
@@ -266,6 +290,9 @@ impl Handlers {
 
     /// What the person wants of the model in their conversation.
     async fn choose(&self, model: Option<String>, thinking: Option<String>) -> Result<Choice, Refusal> {
+        if model.is_some() || thinking.is_some() {
+            self.spawner.meanwhile.hold_back();
+        }
         let mut choice = self.main.choice();
         if let Some(model) = model {
             choice.model = Some(model);

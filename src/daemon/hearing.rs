@@ -15,6 +15,7 @@ use super::received;
 use crate::agent::Observation;
 use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, another_answer, times};
 use crate::bot::live::{Seen, Sight};
+use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
 use crate::definition::DefinitionId;
@@ -89,7 +90,7 @@ impl Hearing for ServiceHearing {
 impl ServiceHearing {
     async fn said(&self, channel: &str, said: Said) -> Result<Response, Refusal> {
         if self.handlers.sign_ins.awaits(&said.text).await {
-            return self.login(Some(said.text)).await.map(Response::Text);
+            return self.login(Some(&said.text)).await.map(Response::Text);
         }
         // A fork is opened for a word that is answered only.
         self.handlers.require_agent()?;
@@ -126,15 +127,18 @@ impl ServiceHearing {
         let place: usize = place.parse().map_err(|_| gone())?;
         let message = journal.sent_message(number).await?.ok_or_else(gone)?;
         let action = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?.action.clone();
-        // An agent's button counts once by itself.
-        let counts_once = once.is_some() && !action.starts_with("agent:");
         if once.is_some_and(|at| message.at != at) {
             return Err(gone());
         }
+        let is_agents = action.starts_with("agent:");
+        if is_agents && self.handlers.clock.now() - message.at > VALID {
+            return Ok(Response::Done("This choice has expired. Ask again to come back to it.".into()));
+        }
+        let counts_once = once.is_some() || is_agents;
         if counts_once && !journal.press(number, place, channel).await? {
             return Err(Refusal::user("this was pressed already"));
         }
-        let response = self.act(channel, &message, place, &action).await;
+        let response = self.act(channel, &message, &action).await;
         if counts_once && response.is_err() {
             journal.unpress(number, place).await?;
         }
@@ -142,23 +146,10 @@ impl ServiceHearing {
     }
 
     /// Does what a button of a message says.
-    async fn act(&self, channel: &str, message: &Message, place: usize, action: &str) -> Result<Response, Refusal> {
-        let (journal, number) = (&self.handlers.journal, message.number);
+    async fn act(&self, channel: &str, message: &Message, action: &str) -> Result<Response, Refusal> {
         let gone = || Refusal::user("this button is of no use any more");
         let response = match action.split_once(':').unwrap_or((action, "")) {
-            ("agent", prompt) => {
-                if self.handlers.clock.now() - message.at > VALID {
-                    return Ok(Response::Done("This choice has expired. Ask again to come back to it.".into()));
-                }
-                if !journal.press(number, place, channel).await? {
-                    return Err(Refusal::user("this was pressed already"));
-                }
-                let chosen = self.chosen(channel, prompt, message).await;
-                if chosen.is_err() {
-                    journal.unpress(number, place).await?;
-                }
-                return chosen;
-            }
+            ("agent", prompt) => return self.chosen(channel, prompt, message).await,
             ("done", _) => Response::Done("Done.".into()),
             ("snooze", span) => {
                 let id = message.id.as_ref().ok_or_else(gone)?.to_string();
@@ -219,6 +210,7 @@ impl ServiceHearing {
         channel: &str,
     ) -> Result<Response, Refusal> {
         let fork = self.handlers.forks.named(fork, channel).await?;
+        self.handlers.spawner.meanwhile.hold_back();
         match self.handlers.forks.end(&fork, how, anyway).await? {
             Ended::Told(text) => Ok(Response::Done(text)),
             Ended::Confirm(question) => {
@@ -252,6 +244,10 @@ impl ServiceHearing {
             Does::Clear => {
                 self.handlers.service(ServiceCommand::BeginAnew).await?;
                 Ok(Response::Text("A new conversation begins. `sessions` keeps the old one.".into()))
+            }
+            Does::Compact => {
+                let turn = self.handlers.say_in(None, MAKE_SHORTER.into(), Some(channel.to_owned()), None).await?;
+                Ok(Response::Turn(turn))
             }
             Does::Interrupt => self.interrupt().await.map(Response::Text),
             Does::Fork => {
@@ -332,10 +328,9 @@ impl ServiceHearing {
     }
 
     /// The link, or what came of the code.
-    async fn login(&self, code: Option<String>) -> Result<String, Refusal> {
-        let mut words = vec!["login".to_owned()];
-        words.extend(code.map(|code| code.trim().to_owned()));
-        self.words(&words.iter().map(String::as_str).collect::<Vec<_>>()).await
+    async fn login(&self, code: Option<&str>) -> Result<String, Refusal> {
+        let words: Vec<&str> = std::iter::once("login").chain(code.map(str::trim)).collect();
+        self.words(&words).await
     }
 
     /// Schedules a reminder, and says when it comes: `at 16:23 (in 10m)`.
@@ -344,9 +339,9 @@ impl ServiceHearing {
         let (now, zone) = (app.now(), app.zone()?);
         let Outcome::Scheduled(recorded) = self.execute(command).await? else { return Err(another_answer()) };
         let at = recorded.job.next.unwrap_or(now).max(now);
-        Ok(match times::relative(at, now).as_str() {
-            "now" => "now".to_owned(),
-            relative => format!("at {} ({relative})", times::local(at, now, zone)),
+        Ok(match at > now {
+            true => format!("at {}", times::local_and_relative(at, now, zone)),
+            false => "now".to_owned(),
         })
     }
 

@@ -68,9 +68,8 @@ impl Maintenance {
                 // A run whose folder is listed after this is either among these or has its folder newly made.
                 let active = schedule.snapshot(0).await.active;
                 let running = active.iter().map(|active| active.run.to_string()).collect();
-                let runs = home.runs();
                 // As in `prune`.
-                let _ended = tokio::task::spawn_blocking(move || tidy_folders(&runs, &running)).await;
+                let _ended = tokio::task::spawn_blocking(move || tidy_folders(&home, &running)).await;
             }
             .boxed()
         };
@@ -88,10 +87,10 @@ async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
         Ok(count) => tracing::info!(count, "old runs were taken out of the journal"),
         Err(error) => tracing::warn!(%error, "the journal could not be pruned"),
     }
-    let (runs, log) = (home.runs(), home.log());
+    let (home, log) = (home.clone(), home.log());
     // Its errors are logged there; a panic would be one of the folder's reading.
     let _ended = tokio::task::spawn_blocking(move || {
-        prune_folders(&runs, before);
+        prune_folders(&home, before);
         prune_log(&log, before);
     })
     .await;
@@ -125,10 +124,15 @@ fn prune_log(log: &Path, before: DateTime<Utc>) {
 /// A folder younger than this may be that of a run which has just begun.
 const YOUNG: Duration = Duration::from_secs(10 * 60);
 
+/// Those of all runs but the main session's, which is looked after where its client is.
+fn folders_of_runs(home: &Home) -> impl Iterator<Item = fs::DirEntry> {
+    let main = home.main_run();
+    fs::read_dir(home.runs()).into_iter().flatten().flatten().filter(move |entry| entry.path() != main)
+}
+
 /// Removes what runs have left whose service was killed: every other run has done that at its end.
-fn tidy_folders(runs: &Path, running: &BTreeSet<String>) {
-    let Ok(entries) = fs::read_dir(runs) else { return };
-    for entry in entries.flatten() {
+fn tidy_folders(home: &Home, running: &BTreeSet<String>) {
+    for entry in folders_of_runs(home) {
         let old = entry
             .metadata()
             .and_then(|facts| facts.modified())
@@ -140,9 +144,8 @@ fn tidy_folders(runs: &Path, running: &BTreeSet<String>) {
 }
 
 /// Removes the folders of runs that ended before then: nothing has been written in them since.
-fn prune_folders(runs: &Path, before: DateTime<Utc>) {
-    let Ok(entries) = fs::read_dir(runs) else { return };
-    for entry in entries.flatten() {
+fn prune_folders(home: &Home, before: DateTime<Utc>) {
+    for entry in folders_of_runs(home) {
         let old =
             entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
         if old && let Err(error) = agent_sandbox::leftovers::remove(&entry.path()) {

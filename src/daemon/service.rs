@@ -25,9 +25,12 @@ use super::runtime_files;
 use super::settings::{AppInForce, Current, InForce, Settings};
 use super::sign_in::SignIns;
 use super::supervisor::Supervisor;
+use crate::agent::claude::IdleClient;
 use crate::agents;
 use crate::app::{App, Sandbox, ServiceStatus};
-use crate::bot::{Bot, budget::SharedBudget, fork_turns::ForkTurns, live::LiveTurns, main_session::MainSession};
+use crate::bot::{
+    Bot, budget::SharedBudget, fork_turns::ForkTurns, live::LiveTurns, main_session::MainSession, meanwhile::Meanwhile,
+};
 use crate::channel::{Deliveries, Ear, OpenChats, ntfy};
 use crate::config::secrets::{self, SecretsError};
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
@@ -36,12 +39,13 @@ use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
 use crate::refusal::Refusal;
 use crate::run::client_environment;
+use crate::run::folder;
 use crate::run::forks::Forks;
 use crate::run::kernel_support::kernel_support;
 use crate::run::questions::Questions;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
-use crate::run::tokens::Tokens;
+use crate::run::tokens::{LastingTokens, Tokens};
 use crate::schedule::{
     Dispatcher, FireError, Housekeeping, HousekeepingError, LiveDefinitions, Schedule, ScheduleError, StageView,
 };
@@ -139,6 +143,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     }
     let groups = groups.ok();
     let for_gates = client_environment::client_environment(&config, &home, &env, &own_binary);
+    let idle_client = IdleClient::default();
     let wish = Wish {
         config: &config,
         home: &home,
@@ -147,6 +152,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         own_binary,
         clock: clock.clone(),
         groups,
+        idle_client: idle_client.clone(),
     };
     let Chosen { clients, status: client_status, to_log_in } = client::choose(wish).await;
 
@@ -175,6 +181,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let for_runs = Arc::new(RwLock::new(RunSettings::of(&config)));
     let user_home = user_home(&env);
     let main = MainSession::load(journal.clone()).await?;
+    let meanwhile = Meanwhile::default();
     let spawner = Arc::new(Spawner {
         home: home.clone(),
         user_home: user_home.clone(),
@@ -183,6 +190,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: Arc::clone(&for_runs),
         defaults,
         schedule: schedule.clone(),
+        meanwhile: meanwhile.clone(),
         running: tokio::sync::Mutex::default(),
     });
     let hearts = Heartbeats::default();
@@ -200,7 +208,15 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         settings: Arc::clone(&for_runs),
         clients,
         tokens: tokens.clone(),
-        bot: Bot { main: main.clone(), budget: budget.clone(), live: live.clone(), forks: ForkTurns::default() },
+        idle_client: idle_client.clone(),
+        lasting_tokens: LastingTokens::default(),
+        bot: Bot {
+            main: main.clone(),
+            meanwhile,
+            budget: budget.clone(),
+            live: live.clone(),
+            forks: ForkTurns::default(),
+        },
         definitions: definitions.clone(),
         schedule: schedule.clone(),
         spawner: spawner.clone(),
@@ -219,6 +235,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         paused: None,
         waiting_for_login: None,
         ending: false,
+        idle_client: None,
     };
     let control = Control::open(&home, tokens.clone()).map_err(failed("open the control socket"))?;
     let problems = Problems::load(journal.clone()).await?;
@@ -231,6 +248,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         schedule: schedule.clone(),
         definitions: definitions.clone(),
         journal: journal.clone(),
+        idle_client: idle_client.clone(),
     };
     let current = in_force.current.subscribe();
     let listened = channels.clone();
@@ -266,7 +284,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         budget,
         spawner,
         questions,
-        main,
+        main: main.clone(),
+        idle_client: idle_client.clone(),
         clock: clock.clone(),
         status,
         app,
@@ -293,6 +312,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
             tasks.spawn(async move { channel.listen(ear).await });
         }
         tasks.spawn(look_after_forks(forks));
+        tasks.spawn(super::idle_client::end_when_idle(idle_client.clone(), main, home.clone()));
         tasks.spawn(async move { hearing.show_answers(ended_questions).await });
     }
     let (swept, now) = (home.clone(), clock.now());
@@ -320,6 +340,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     fail_point!(ScheduleEnded);
 
     tasks.shutdown().await;
+    idle_client.end().await;
+    folder::tidy(home.main_run()).await;
     let fault = ended.as_ref().err().map(ToString::to_string);
     heartbeat::last(&hearts, &last_settings, fault, of_service).await;
     housekeeping.stop().await;

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
+use crate::agent::claude::IdleClient;
 use crate::app::App;
 use crate::config::Config;
 use crate::definition::Defaults;
@@ -58,11 +59,12 @@ impl Settings {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 23] = [
+const LIVE: [&str; 24] = [
     "timezone",
     "model",
     "thinking",
     "main_tools",
+    "main_ask_tools",
     "tools",
     "default_channel",
     "critical_channel",
@@ -116,6 +118,7 @@ pub(super) struct InForce {
     pub(super) schedule: Schedule,
     pub(super) definitions: LiveDefinitions,
     pub(super) journal: Journal,
+    pub(super) idle_client: IdleClient,
 }
 
 impl InForce {
@@ -142,6 +145,10 @@ impl InForce {
         let Settings { config, defaults } = settings;
         let Changes { live, at_start } = compare(&self.started, &self.current.borrow(), &config);
         *self.runs.write().unwrap_or_else(PoisonError::into_inner) = RunSettings::of(&config);
+        if !live.is_empty() {
+            // It was started under others.
+            self.idle_client.end().await;
+        }
         self.schedule.limit(config.max_concurrent_runs);
         self.schedule.alert_after(config.alert_after);
         self.current.send_replace(config);

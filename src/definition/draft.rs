@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use super::fields::{FIELDS, Field, FieldValue};
 use super::frontmatter::Block;
 use super::values::{Fault, Value};
-use super::{Background, Chain, Definition, DefinitionId, Draft, Kind, Mode, Trigger};
+use super::{Background, Cadence, Chain, Definition, DefinitionId, Draft, JobClient, Kind, Mode, Trigger};
 use crate::policy::{BgForkConfig, BothLists};
 
 /// When a draft fires.
@@ -26,6 +26,14 @@ impl Draft {
             When::Cron(cron) => Self { cron: Some(cron), ..Self::empty(Kind::Routine, body.into()) },
             When::At(at) => Self { run_at: Some(at), ..Self::empty(Kind::Reminder, body.into()) },
         }
+    }
+
+    /// What a command line or an agent leaves unsaid of a command: what names one runs it, and a command always runs in the background.
+    pub fn complete(&mut self) {
+        if self.command.is_some() {
+            self.client.get_or_insert(JobClient::Exec);
+        }
+        self.background |= self.client == Some(JobClient::Exec);
     }
 
     /// Sets a field to a value, by the same rules as in a file.
@@ -73,8 +81,12 @@ impl From<&Definition> for Draft {
     fn from(definition: &Definition) -> Self {
         let mut draft = Self { id: Some(definition.id.clone()), ..Self::of_members(definition) };
         match &definition.trigger {
-            Trigger::Routine { cron, on_overlap } => {
-                (draft.cron, draft.on_overlap) = (Some(cron.clone()), *on_overlap);
+            Trigger::Routine { recurs, on_overlap } => {
+                match &recurs.cadence {
+                    Cadence::Cron(cron) => draft.cron = Some(cron.clone()),
+                    Cadence::Every(span) => draft.every = Some(*span),
+                }
+                (draft.jitter, draft.on_overlap) = (recurs.jitter, *on_overlap);
             }
             Trigger::Session { run_at } => draft.run_at = Some(*run_at),
             Trigger::Reminder { run_at, chain } => {

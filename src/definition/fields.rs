@@ -9,8 +9,8 @@ pub use types::Shape;
 pub(crate) use types::{FieldType, words};
 pub use value::FieldValue;
 
-use super::Kind;
 use super::values::{Fault, Value};
+use super::{JobClient, Kind};
 
 /// One field.
 pub struct Field {
@@ -32,6 +32,10 @@ pub struct Field {
     pub background_only: bool,
     /// Only an agent heeds it. So it is with each that is `background_only`.
     pub agent_only: bool,
+    /// Of those, one that a command (`client: exec`) heeds, too.
+    pub command_too: bool,
+    /// Only a command (`client: exec`) heeds it.
+    pub command_only: bool,
     /// Whether leaving it out (by a typing error) could let a job do or cost more than its file says: a key close
     /// to its name is an error instead of a warning.
     pub restricts: bool,
@@ -65,6 +69,8 @@ impl Field {
         required: false,
         background_only: false,
         agent_only: false,
+        command_too: false,
+        command_only: false,
         restricts: false,
         may_be_empty: false,
         not_with: None,
@@ -80,6 +86,16 @@ impl Field {
     #[must_use]
     pub fn is_for_agents(&self) -> bool {
         self.agent_only || self.background_only
+    }
+
+    /// Whether a job of this client heeds it.
+    #[must_use]
+    pub fn is_heeded_by(&self, client: Option<JobClient>) -> bool {
+        match client {
+            Some(JobClient::Exec) => self.command_only || self.command_too || !self.is_for_agents(),
+            Some(JobClient::Notify) => !self.command_only && !self.is_for_agents(),
+            Some(JobClient::Claude) | None => !self.command_only,
+        }
     }
 
     /// The value in a draft, where it is not the default.
@@ -134,8 +150,6 @@ pub struct Flag {
     pub alias: Option<&'static str>,
     /// What its argument is called in help.
     pub argument: &'static str,
-    /// What stands before its argument in the value.
-    pub before: &'static str,
     /// The value that it sets; `None`: its argument.
     pub sets: Option<fn() -> FieldValue>,
     /// `None`: the field's.
@@ -148,17 +162,7 @@ pub struct Flag {
 
 /// A flag with an argument.
 const fn takes(long: &'static str, argument: &'static str) -> Flag {
-    Flag {
-        long,
-        short: None,
-        alias: None,
-        argument,
-        before: "",
-        sets: None,
-        help: None,
-        hidden: false,
-        only_edits: false,
-    }
+    Flag { long, short: None, alias: None, argument, sets: None, help: None, hidden: false, only_edits: false }
 }
 
 /// A flag without one.
@@ -180,9 +184,6 @@ impl Flag {
     }
     const fn help(self, help: &'static str) -> Self {
         Self { help: Some(help), ..self }
-    }
-    const fn before(self, before: &'static str) -> Self {
-        Self { before, ..self }
     }
     const fn only_edits(self) -> Self {
         Self { only_edits: true, ..self }

@@ -19,6 +19,7 @@ mod parse;
 mod persona;
 mod problem;
 mod read;
+mod recurrence;
 pub mod samples;
 mod skill;
 mod store;
@@ -39,6 +40,7 @@ pub use persona::load_persona;
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 pub(crate) use read::parsed as parse_file;
+pub use recurrence::{Cadence, Recurrence};
 pub use samples::samples;
 pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load, load_kind};
@@ -46,7 +48,7 @@ pub use watch::{Changed, Watch};
 pub use write::{
     FailedReminder, Written, changed_text, create, create_from, create_link, create_text, failed_reminders,
     move_to_failed, read_text, remove, remove_unchanged, replace_text, require_free, restore_failed, restore_fired,
-    set_field, set_fields, sweep,
+    set_field, set_fields, sweep, would_create,
 };
 
 use std::fmt;
@@ -124,7 +126,7 @@ impl fmt::Display for DefinitionId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Recurs on a cron expression.
+    /// Recurs.
     Routine,
     /// Fires once.
     Reminder,
@@ -170,6 +172,15 @@ impl Definition {
         self.kind() == Kind::Session || self.created_by.is_some()
     }
 
+    /// Its place in a chain; `None`: it is of none.
+    #[must_use]
+    pub fn chain(&self) -> Option<&Chain> {
+        match &self.trigger {
+            Trigger::Reminder { chain, .. } => chain.as_ref(),
+            Trigger::Routine { .. } | Trigger::Session { .. } => None,
+        }
+    }
+
     /// The background settings; `None` for a foreground job.
     #[must_use]
     pub fn background(&self) -> Option<&Background> {
@@ -185,10 +196,69 @@ impl Definition {
         self.client == Some(JobClient::Notify)
     }
 
+    /// What its runs are known by to later ones: its id, in a chain that of the first link, and the job that made it. So no job can
+    /// make one that takes over what belongs to another's.
+    #[must_use]
+    pub fn lineage(&self) -> String {
+        let id = self.chain().map_or(&self.id, |chain| &chain.parent);
+        lineage(id, self.created_by.as_ref())
+    }
+
+    /// Whether it needs no agent, and so waits for no login: its body is delivered as it is written, or it runs a command.
+    #[must_use]
+    pub fn is_without_agent(&self) -> bool {
+        matches!(self.client, Some(JobClient::Notify | JobClient::Exec))
+    }
+
     /// `routine email-triage`: how it is named to people and agents.
     #[must_use]
     pub fn title(&self) -> String {
         format!("{} {}", self.kind(), self.id)
+    }
+}
+
+/// [`Definition::lineage`] of a job with this id that this job made. Quoted, so that no text of one part can be taken for the other.
+#[must_use]
+pub fn lineage(id: &DefinitionId, maker: Option<&DefinitionId>) -> String {
+    match maker {
+        None => format!("{:?}", id.as_str()),
+        Some(maker) => format!("{:?} {:?}", id.as_str(), maker.as_str()),
+    }
+}
+
+/// What a job is told of its earlier runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Remember {
+    /// Nothing.
+    #[default]
+    None,
+    /// The answer of the last completed one.
+    Last,
+    /// Its whole conversation, which the next one goes on with.
+    Thread,
+}
+
+/// What the machine must have before a job starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A default route.
+    Online,
+    /// Mains.
+    Power,
+}
+
+impl Need {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Online, Self::Power];
+
+    /// As a file has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Online => "online",
+            Self::Power => "power",
+        }
     }
 }
 
@@ -200,15 +270,30 @@ pub enum JobClient {
     Notify,
     /// The agent, and nobody in its place.
     Claude,
+    /// Nobody: `command` is run.
+    Exec,
+}
+
+/// What the person is sent of what a command prints (`deliver`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deliver {
+    /// Its last lines, with the news that it failed.
+    #[default]
+    Failure,
+    /// Whatever it printed, each time.
+    Always,
+    /// Nothing.
+    Never,
 }
 
 /// When a definition fires.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {
-    /// On every match of a cron expression in the definition's zone.
+    /// Again and again.
     Routine {
-        /// The expression as written: five fields or `@daily` and the like. Checked on load to have a next occurrence.
-        cron: String,
+        /// When.
+        recurs: Recurrence,
         /// What happens when the previous run is still going.
         on_overlap: OnOverlap,
     },

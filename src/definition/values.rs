@@ -14,7 +14,7 @@ use super::fields::words;
 use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
-use super::{DefinitionId, Expect, Thinking};
+use super::{DefinitionId, Expect, Need, Thinking};
 use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
@@ -22,6 +22,12 @@ const HIGHEST_COUNT: u32 = 1_000_000;
 
 /// Bytes of a line for a shell.
 const LONGEST_LINE: usize = 16 * 1024;
+
+/// Jobs whose answers one is given.
+const MOST_JOBS: usize = 10;
+
+/// How far an occurrence is put off at most.
+const LONGEST_JITTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,6 +236,31 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A time from one occurrence to the next.
+    pub(crate) fn period(&self) -> Result<Duration, Fault> {
+        self.whole_seconds(Duration::from_secs(60))
+    }
+
+    /// The longest that an occurrence is put off.
+    pub(crate) fn jitter(&self) -> Result<Duration, Fault> {
+        let span = self.whole_seconds(Duration::from_secs(1))?;
+        if span > LONGEST_JITTER {
+            return Err(Fault::new(
+                format!("`{}` is longer than a day", self.name),
+                format!("write `{}: 5m`", self.name),
+            ));
+        }
+        Ok(span)
+    }
+
+    fn whole_seconds(&self, least: Duration) -> Result<Duration, Fault> {
+        let span = self.span(least)?;
+        if span.subsec_nanos() != 0 {
+            return Err(self.must_be("a span of whole seconds", format!("write `{}: 90m`", self.name)));
+        }
+        Ok(span)
+    }
+
     /// A word of an enum; `-` and `_` are the same in it.
     pub(crate) fn one_of<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let written = self.scalar().unwrap_or_default();
@@ -403,6 +434,47 @@ impl<'a> Value<'a> {
             }
         }
         Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
+    /// A list of other jobs' ids, each once.
+    pub(crate) fn jobs(&self) -> Result<Vec<DefinitionId>, Fault> {
+        let ids = self.texts()?;
+        let fault = |item: usize, message: String, hint: &str| Fault { item: Some(item), ..Fault::new(message, hint) };
+        for (item, id) in ids.iter().enumerate() {
+            if id.trim() != *id || id.is_empty() || id.contains(char::is_control) {
+                let message = format!("`{}`: {} is no id of a job", self.name, quoted(id));
+                return Err(fault(
+                    item,
+                    message,
+                    "`ollim-bot routine list` and `ollim-bot reminder list` show those there are",
+                ));
+            }
+            if ids[..item].contains(id) {
+                let message = format!("`{}`: {} is named twice", self.name, quoted(id));
+                return Err(fault(item, message, "keep one of the two"));
+            }
+        }
+        if ids.len() > MOST_JOBS {
+            let message = format!("`{}` names {} jobs, and at most {MOST_JOBS} may be", self.name, ids.len());
+            return Err(fault(MOST_JOBS, message, "keep those that matter most"));
+        }
+        Ok(ids.into_iter().map(DefinitionId::new).collect())
+    }
+
+    /// What the machine must have, each once.
+    pub(crate) fn needs(&self) -> Result<Vec<Need>, Fault> {
+        let mut needs = Vec::new();
+        for (item, word) in self.texts()?.into_iter().enumerate() {
+            match Need::ALL.into_iter().find(|need| need.as_str() == word) {
+                Some(need) if needs.contains(&need) => {}
+                Some(need) => needs.push(need),
+                None => {
+                    let message = format!("`{}`: {} is nothing that can be required", self.name, quoted(word));
+                    return Err(Fault { item: Some(item), ..Fault::new(message, "write `online`, `power`, or both") });
+                }
+            }
+        }
+        Ok(needs)
     }
 
     /// A list of tool patterns.

@@ -65,6 +65,23 @@ pub fn create(
     put_free(home, draft.kind, names::numbered(&stem).take(numbers), is_free, &text, defaults)
 }
 
+/// What [`create`] would write now, under the first name that is free.
+///
+/// # Errors
+/// As [`create`].
+pub fn would_create(
+    home: &Home,
+    draft: &Draft,
+    is_known: impl Fn(&DefinitionId) -> bool,
+    defaults: &Defaults,
+) -> Result<Written, DefinitionError> {
+    let used = names::in_use(home, None);
+    let is_free = |name: &String| !used.contains(name) && !is_known(&DefinitionId::new(name.as_str()));
+    let name = names::numbered(&slug_of(draft)).find(is_free).unwrap_or_default();
+    let file = read::folder_of(draft.kind).join(format!("{name}.md"));
+    valid(read::parsed(home, draft.kind, &file, draft.render(None).as_bytes(), defaults))
+}
+
 /// Writes what an editor has made of a [`Draft::template`] into a new file, without the template's comments. It is named as
 /// [`create`] names it; an id that the text has is checked in the same way.
 ///
@@ -497,7 +514,8 @@ fn failed_folder() -> PathBuf {
 
 /// A name for a draft that asks for none.
 fn slug_of(draft: &Draft) -> String {
-    let slugs = [&draft.description, &draft.body].map(|text| names::slug(text));
+    let texts = [Some(&draft.description), Some(&draft.body), draft.command.as_ref()];
+    let slugs = texts.map(|text| text.map(|text| names::slug(text)).unwrap_or_default());
     slugs.into_iter().find(|slug| !slug.is_empty()).unwrap_or_else(|| draft.kind.to_string())
 }
 

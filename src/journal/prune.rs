@@ -8,7 +8,7 @@ use super::{Journal, JournalError};
 impl Journal {
     /// Deletes occurrences that were claimed before `before`, with their attempts, and messages delivered,
     /// questions answered and events recorded before then. Kept in any case: an open occurrence; a reminder's whose file has not been dealt with (it would fire
-    /// again); an undelivered message. Returns how many occurrences went.
+    /// again); an undelivered message; the last completed one of a routine that is there, whose answer may be asked for. Returns how many occurrences went.
     ///
     /// # Errors
     /// When the commit cannot be made.
@@ -23,7 +23,10 @@ impl Journal {
                 )?;
                 let count = connection.execute(
                     "DELETE FROM occurrence
-                     WHERE claimed < ?1 AND outcome IS NOT NULL AND (kind <> 'reminder' OR file_done = 1)",
+                     WHERE claimed < ?1 AND outcome IS NOT NULL AND (kind <> 'reminder' OR file_done = 1)
+                       AND number NOT IN
+                         (SELECT max(number) FROM occurrence WHERE kind = 'routine' AND outcome = 'completed'
+                            AND id IN (SELECT id FROM definition_seen WHERE gone IS NULL) GROUP BY id)",
                     [before],
                 )?;
                 connection.execute(

@@ -187,7 +187,7 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn ran_by_other_than(&self, client: &str) -> Result<HashSet<DefinitionId>, JournalError> {
-        let sql = "SELECT DISTINCT o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.client <> ?1";
+        let sql = "SELECT DISTINCT o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.client NOT IN (?1, 'exec')";
         Ok(self.all(sql, &[&client], |row| row.id("id"))?.into_iter().collect())
     }
 

@@ -87,12 +87,19 @@ impl Finish {
 }
 
 impl Journal {
-    /// The run is about to be launched, with the file's text as it is now. Nothing is spawned before this returns. What the person
+    /// The run is about to be launched, with the file's text as it is now; `lineage`: see
+    /// [its definition's](crate::definition::Definition::lineage). Nothing is spawned before this returns. What the person
     /// is to be told of its punctuality is recorded in the same commit.
     ///
     /// # Errors
     /// [`JournalError::NotGoing`] when the run is not claimed.
-    pub async fn launching(&self, run: &RunId, text: Arc<str>, punctuality: Punctuality) -> Result<(), JournalError> {
+    pub async fn launching(
+        &self,
+        run: &RunId,
+        text: Arc<str>,
+        lineage: String,
+        punctuality: Punctuality,
+    ) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
         let newest = self
             .writer
@@ -100,9 +107,9 @@ impl Journal {
                 let now = clock.now();
                 let changed = connection
                     .prepare_cached(
-                        "UPDATE run SET state = 'running', launched = ?2 WHERE run = ?1 AND state = 'claimed'",
+                        "UPDATE run SET state = 'running', launched = ?2, lineage = ?3, error = NULL WHERE run = ?1 AND state = 'claimed'",
                     )?
-                    .execute(params![run.as_str(), ms(now)])?;
+                    .execute(params![run.as_str(), ms(now), lineage])?;
                 if changed != 1 {
                     return Err(JournalError::NotGoing(run.clone()));
                 }
@@ -123,6 +130,24 @@ impl Journal {
             .await?;
         self.announce(newest);
         Ok(())
+    }
+
+    /// The run is claimed, and waits: why, as a sentence. Forgotten when it is launched.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn note_waiting(&self, run: &RunId, why: &'static str) -> Result<(), JournalError> {
+        let run = run.clone();
+        self.writer
+            .commit(move |connection| {
+                connection
+                    .prepare_cached(
+                        "UPDATE run SET error = ?2 WHERE run = ?1 AND state = 'claimed' AND error IS NOT ?2",
+                    )?
+                    .execute(params![run.as_str(), why])?;
+                Ok(())
+            })
+            .await
     }
 
     /// The run's client is going. `process`: what to end, should the service die; `session`: the client's own id;
@@ -217,7 +242,7 @@ impl Journal {
             .commit(move |connection| {
                 let mut query = connection.prepare_cached(
                     "SELECT 1 FROM occurrence o JOIN run r ON r.occurrence = o.number
-                     WHERE o.id = ?1 AND r.client <> ?2 LIMIT 1",
+                     WHERE o.id = ?1 AND r.client NOT IN (?2, 'exec') LIMIT 1",
                 )?;
                 for id in &ids {
                     if query.exists(params![id.as_str(), client])? {

@@ -254,6 +254,13 @@ ALTER TABLE run ADD COLUMN reserved_usd REAL;
 ALTER TABLE run ADD COLUMN payer TEXT;
 CREATE INDEX run_launched ON run (launched) WHERE launched IS NOT NULL;
 ",
+    "
+-- Whose run it was, as later ones ask for it: the lineage of its definition.
+-- `forgotten`: the person has had the job forget it.
+ALTER TABLE run ADD COLUMN lineage TEXT;
+ALTER TABLE run ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX run_completed ON run (lineage, number) WHERE lineage IS NOT NULL AND state = 'completed';
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

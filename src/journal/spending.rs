@@ -10,13 +10,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::outbox::{NewMessage, insert_message};
 use super::rows::ms;
 use super::{Journal, JournalError, JournalReader, RunId};
-use crate::definition::{Budget, Definition, Period, Trigger};
+use crate::definition::{Budget, Definition, Period};
 
 /// Less than this is nothing: no model answers for it.
 const LEAST: f64 = 0.005;
-
-/// The share of the smallest cap that a run takes which names none of its own.
-const SHARE_OF_A_RUN: f64 = 0.1;
 
 /// The share of a cap at which the person is told.
 const WARNS_AT: f64 = 0.8;
@@ -32,6 +29,13 @@ pub struct Caps {
     pub budget: Budget,
     /// The zone of its days and months.
     pub zone: Tz,
+}
+
+impl Caps {
+    /// What a run takes at most; `None`: there is no cap. One that took a whole day's would keep all others from starting.
+    fn of_a_run(&self) -> Option<f64> {
+        self.run.or_else(|| self.budget.of_a_run()).or_else(|| self.job_day.map(|day| day / 10.0))
+    }
 }
 
 /// What became of the wish to spend.
@@ -112,12 +116,7 @@ impl Journal {
                     return Ok((Taken::Spent(why), newest));
                 }
                 let dollars = || all.iter().filter(|spending| spending.name != TOKENS);
-                let own = match caps.run.or_else(|| caps.budget.of_a_run()) {
-                    Some(own) => Some(own),
-                    // A run that took a whole day's cap would keep all others from starting.
-                    None => dollars().map(|spending| spending.cap * SHARE_OF_A_RUN).reduce(f64::min),
-                };
-                let cap = own.map(|own| dollars().map(Spending::left).fold(own, f64::min));
+                let cap = caps.of_a_run().map(|own| dollars().map(Spending::left).fold(own, f64::min));
                 connection
                     .prepare_cached("UPDATE run SET reserved_usd = ?2 WHERE run = ?1")?
                     .execute(params![run.as_str(), cap])?;
@@ -250,10 +249,7 @@ struct Origin {
 
 impl Origin {
     fn of(definition: &Definition) -> Self {
-        let chain = match &definition.trigger {
-            Trigger::Reminder { chain: Some(chain), .. } => Some(chain.parent.to_string()),
-            _ => None,
-        };
+        let chain = definition.chain().map(|chain| chain.parent.to_string());
         let maker = definition.created_by.as_ref().map(ToString::to_string);
         Self { id: definition.id.to_string(), chain, maker }
     }

@@ -55,7 +55,7 @@ async fn an_occurrence_is_claimed_once_whoever_asks() {
     let answers = journal.claim(vec![due.clone(), due.clone()]).await.unwrap();
     let run = claimed(&answers[0]);
     assert_eq!(answers[1], Claim::AlreadyRecorded(RunState::Claimed));
-    journal.launching(&run, due.text.clone(), Punctuality::Unknown).await.unwrap();
+    journal.launching(&run, due.text.clone(), String::new(), Punctuality::Unknown).await.unwrap();
     journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
     drop(journal);
     let again = desk.open().claim(vec![due]).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_run_is_recorded_from_claim_to_end() {
     let due = desk.due("tea", Kind::Reminder);
     tokio::time::advance(std::time::Duration::from_millis(1500)).await;
     let run = one(&journal, due.clone()).await;
-    journal.launching(&run, "edited".into(), Punctuality::Unknown).await.unwrap();
+    journal.launching(&run, "edited".into(), String::new(), Punctuality::Unknown).await.unwrap();
     journal.started(&run, ProcessIdentity::of(std::process::id()), None, None).await.unwrap();
     let denial = Denial {
         tool: "Bash".to_owned(),
@@ -120,13 +120,13 @@ async fn nothing_has_an_effect_outside_its_run() {
         |result: Result<(), JournalError>| assert!(matches!(result, Err(JournalError::NotGoing(_))), "{result:?}");
 
     refused(journal.mark_effect(&run, "Write").await);
-    journal.launching(&run, "".into(), Punctuality::Unknown).await.unwrap();
+    journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
     journal.mark_effect(&run, "Write").await.unwrap();
     journal.mark_effect(&run, "Bash").await.unwrap();
     journal.finish(&run, Finish::closed(RunState::Cancelled, None)).await.unwrap();
     refused(journal.mark_effect(&run, "Write").await);
     refused(journal.message(ping()).await.map(|_| ()));
-    refused(journal.launching(&run, "".into(), Punctuality::Unknown).await);
+    refused(journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await);
     refused(journal.started(&run, None, None, None).await);
     refused(journal.finish(&run, Finish::closed(RunState::Completed, None)).await);
     refused(journal.attempt_again(&run).await.map(|_| ()));
@@ -142,7 +142,7 @@ async fn what_was_going_is_found_at_the_next_start() {
         runs.push(one(&journal, desk.due(id, Kind::Reminder)).await);
     }
     for run in &runs[1..] {
-        journal.launching(run, "text".into(), Punctuality::Unknown).await.unwrap();
+        journal.launching(run, "text".into(), String::new(), Punctuality::Unknown).await.unwrap();
     }
     journal.started(&runs[1], ProcessIdentity::of(std::process::id()), None, None).await.unwrap();
     journal.mark_effect(&runs[2], "Write").await.unwrap();
@@ -273,6 +273,27 @@ async fn pruning_forgets_only_what_is_settled() {
     assert_eq!(left, [DefinitionId::new("open"), DefinitionId::new("file-left")]);
     assert_eq!(reader.messages(None).unwrap().len(), 1);
     assert_eq!(reader.runs(&RunFilter::default()).unwrap().len(), 2);
+}
+
+/// A job that runs once a year is told what it answered a year ago.
+#[tokio::test(start_paused = true)]
+async fn the_last_answer_of_a_routine_that_is_there_outlives_the_retention() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let generations = ["there", "gone"].map(|id| ObservedGeneration { id: DefinitionId::new(id), trigger: "x".into() });
+    journal.see(generations.into(), desk.clock.now()).await.unwrap();
+    for (n, id) in (0i64..).zip(["there", "there", "gone"]) {
+        let mut due = desk.due(id, Kind::Routine);
+        due.occurrence.at += TimeDelta::seconds(n);
+        let run = one(&journal, due).await;
+        journal.launching(&run, "".into(), id.to_owned(), Punctuality::Unknown).await.unwrap();
+        let end = Finish { answer: Some(format!("answer {n}")), ..Finish::closed(RunState::Completed, None) };
+        journal.finish(&run, end).await.unwrap();
+    }
+    journal.gone(vec![DefinitionId::new("gone")]).await.unwrap();
+    assert_eq!(journal.prune(desk.clock.now() + TimeDelta::seconds(60)).await.unwrap(), 2);
+    let answer = |lineage| desk.reader().remembered(lineage).unwrap().and_then(|found| found.answer);
+    assert_eq!((answer("there").as_deref(), answer("gone")), (Some("answer 1"), None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -551,7 +572,7 @@ async fn a_sessions_policy_is_set_once_and_only_while_it_is_not_over() {
     let run = one(&journal, due.clone()).await;
     let open = |sessions: Vec<SessionRecord>| sessions.iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
     assert_eq!(open(journal.open_sessions().await.unwrap()), ["spawn-1", "spawn-2"]);
-    journal.launching(&run, due.text.clone(), Punctuality::Unknown).await.unwrap();
+    journal.launching(&run, due.text.clone(), String::new(), Punctuality::Unknown).await.unwrap();
     journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
     assert_eq!(open(journal.open_sessions().await.unwrap()), ["spawn-1"]);
     let late = journal.set_spawn_tool_policy(&DefinitionId::new("spawn-2"), "{}".into()).await.unwrap();

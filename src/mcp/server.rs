@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::tools;
 use super::transport::Channel;
-use crate::agent::{RunHost, ToolAnswer, ToolPipe};
+use crate::agent::{CurrentHost, ToolAnswer, ToolPipe};
 
 /// Messages that wait on either side.
 const QUEUE: usize = 256;
@@ -24,7 +24,7 @@ const QUEUE: usize = 256;
 /// Serves the named tools until the pipe is dropped. Names that [`tools::find`] does not know are not offered. A call of
 /// what is not offered, or with arguments that are not its schema's, is refused without asking the host.
 #[must_use]
-pub fn serve(names: &[String], host: Arc<dyn RunHost>) -> ToolPipe {
+pub fn serve(names: &[String], host: Arc<CurrentHost>) -> ToolPipe {
     let (to_server, from_client) = mpsc::channel(QUEUE);
     let (to_client, from_server) = mpsc::channel(QUEUE);
     let calls = TaskTracker::new();
@@ -42,7 +42,7 @@ pub fn serve(names: &[String], host: Arc<dyn RunHost>) -> ToolPipe {
 
 struct Server {
     offered: Vec<tools::Offered>,
-    host: Arc<dyn RunHost>,
+    host: Arc<CurrentHost>,
     calls: TaskTracker,
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agent::SessionId;
+    use crate::agent::{RunHost, SessionId};
     use crate::policy::{Decision, Layer, ToolCall, Verdict};
 
     #[derive(Default)]
@@ -149,7 +149,7 @@ mod tests {
     /// A pipe whose client has greeted the server, as the real one does.
     async fn greeted(names: &[&str], host: Arc<Host>) -> ToolPipe {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let mut pipe = serve(&names, host);
+        let mut pipe = serve(&names, Arc::new(CurrentHost::new(host)));
         let client = json!({"name": "claude-code", "title": "Claude Code", "version": "2.1.197"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         let answer = ask(&mut pipe, 0, "initialize", params).await;

@@ -47,6 +47,7 @@ pub static BOT: Application = Application {
     server_alias: "bot",
     tools: &[
         "mcp__discord__discord_embed",
+        "mcp__discord__enter_fork",
         "mcp__discord__follow_up_chain",
         "mcp__discord__ping_user",
         "mcp__discord__report_updates",
@@ -54,12 +55,12 @@ pub static BOT: Application = Application {
         "mcp__discord__spawn_agent",
     ],
     // Tools of the original bot that this version does not have. Its files load all the same.
-    retired_tools: &["mcp__discord__enter_fork", "mcp__discord__exit_fork", "mcp__discord__save_context"],
+    retired_tools: &["mcp__discord__exit_fork", "mcp__discord__save_context"],
     spawning_tools: &["mcp__discord__follow_up_chain", "mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"],
     reserved_variables: &["OLLIM_"],
     data_folder: "it is in the bot's data folder outside `work/` (definitions are changed with `ollim-bot routine` and `ollim-bot reminder`)",
     temporary: "state/runs/*/tmp",
-    main_session: "the main session has what `main_tools` in config.yaml grants, and nobody can be asked yet",
+    main_session: "the main session has what `main_tools` in config.yaml grants, and you are asked about what `main_ask_tools` names",
     ..Application::new(|path| std::fs::read_link(path))
 };
 
@@ -85,10 +86,10 @@ pub fn background(owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern]
     policy
 }
 
-/// Returns the policy of the main session: what `main_tools` grants, and calls that only read.
+/// Returns the policy of the main session: what `main_tools` grants, and calls that only read. The person is asked about `asked`.
 #[must_use]
-pub fn main_session(main_tools: &[ToolPattern], roots: &PathRoots) -> Policy {
-    Policy::main_session(main_tools, roots, &BOT)
+pub fn main_session(main_tools: &[ToolPattern], asked: &[ToolPattern], roots: &PathRoots) -> Policy {
+    Policy::main_session(main_tools, asked, roots, &BOT)
 }
 
 /// What the main session may do where `main_tools` is not configured: work on the desk, the web, its skills and

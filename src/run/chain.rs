@@ -64,8 +64,7 @@ impl FollowUp {
 
     /// Whether a definition is the next check.
     pub(super) fn is(&self, definition: &Definition) -> bool {
-        let Trigger::Reminder { chain: Some(chain), .. } = &definition.trigger else { return false };
-        chain.parent == self.parent && chain.depth == self.depth + 1
+        definition.chain().is_some_and(|chain| chain.parent == self.parent && chain.depth == self.depth + 1)
     }
 
     /// `check 2 of 3`: the next one.

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use crate::bot::main_session::MAKE_SHORTER;
 use crate::definition::{Definition, DefinitionId, Draft, When, parse};
 use crate::journal::{NewSession, Resumable, RunId, Started};
 use crate::policy::UpdateMode;
@@ -56,6 +57,7 @@ impl Spawner {
         draft.retry = Some(0);
         let definition = draft.render(Some(&id));
         let loaded = self.loaded(&id, &definition)?;
+        let further = (fork.is_none() && text != MAKE_SHORTER).then(|| loaded.definition.clone());
         let new = NewSession {
             id: id.clone(),
             by: None,
@@ -69,7 +71,13 @@ impl Spawner {
         let started = self.journal.start_session(new, 0, MOST_WAITING).await?;
         fail_point!(WordRecorded);
         match started {
-            Started::Recorded => self.schedule.upsert(loaded),
+            Started::Recorded => {
+                // Before its own turn can begin.
+                if let Some(further) = further {
+                    self.meanwhile.say(further);
+                }
+                self.schedule.upsert(loaded);
+            }
             // It has its turn.
             Started::Already => {}
             Started::TooManyByRun(_) | Started::TooManyOpen(_) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::gate;
 use super::runner::RunSettings;
 use crate::definition::fields::{FIELDS, Limit};
-use crate::definition::{Chain, Definition, DefinitionId, Draft, Trigger};
+use crate::definition::{Chain, Definition, DefinitionId, Deliver, Draft, JobClient, Trigger};
 use crate::policy::{
     BOT, BgForkConfig, Granted, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict, attenuate,
 };
@@ -29,6 +29,19 @@ enum Place {
     Fork,
     /// An agent that a run or the person spawned.
     Spawned,
+    /// A command that another job made. Limits of agents do not hold on a command, so it hands nothing on that could lack them.
+    MadeCommand,
+}
+
+impl Place {
+    /// Why it makes, changes and spawns nothing; `None`: it may.
+    fn makes_nothing(self) -> Option<&'static str> {
+        match self {
+            Self::Main | Self::Fork => None,
+            Self::Spawned => Some("was spawned by another agent"),
+            Self::MadeCommand => Some("is a command that another job made"),
+        }
+    }
 }
 
 /// What a run has, as far as it can be handed on.
@@ -61,6 +74,7 @@ impl DelegationLimit {
         let place = match background {
             None => Place::Main,
             Some(_) if policy.is_spawned() => Place::Spawned,
+            Some(_) if definition.command.is_some() && definition.is_made_by_run() => Place::MadeCommand,
             Some(_) => Place::Fork,
         };
         let creator = match &definition.trigger {
@@ -114,8 +128,8 @@ impl DelegationLimit {
     /// # Errors
     /// A sentence for the agent: what is more than it has.
     pub fn narrow(&self, draft: &mut Draft) -> Result<(), Refusal> {
-        if self.place == Place::Spawned {
-            return Err(Refusal::denied(format!("{} was spawned by another agent, and makes no jobs", self.title)));
+        if let Some(why) = self.place.makes_nothing() {
+            return Err(Refusal::denied(format!("{} {why}, and makes no jobs", self.title)));
         }
         if self.place != Place::Main {
             draft.created_by = Some(self.creator.clone());
@@ -133,6 +147,10 @@ impl DelegationLimit {
             return Err(Refusal::denied("only the person chooses whom the service calls; leave `--heartbeat-url` out"));
         }
         self.narrow_tools(draft)?;
+        if draft.client == Some(JobClient::Exec) {
+            self.narrow_command(draft)?;
+            return self.narrow_limits(draft);
+        }
         draft.isolated |= self.isolated;
         if let Some(own) = &self.agent
             && draft.agent.get_or_insert_with(|| own.clone()) != own
@@ -147,6 +165,25 @@ impl DelegationLimit {
             Some(name) => Err(Refusal::denied(format!("{} has no skill `{name}` itself; leave it out", self.title))),
             None => Ok(()),
         }
+    }
+
+    /// What holds of a command besides: no agent's file narrows it, and only the person has its output sent each time. What may send
+    /// no message itself has none of its output sent.
+    fn narrow_command(&self, draft: &mut Draft) -> Result<(), Refusal> {
+        if let Some(own) = &self.agent {
+            return Err(Refusal::denied(format!(
+                "{} runs as agent `{own}`, and a command runs as none; make a job without `--command`",
+                self.title
+            )));
+        }
+        if self.place != Place::Main && draft.deliver == Deliver::Always {
+            return Err(Refusal::denied("only the person has output sent each time; leave `--deliver always` out"));
+        }
+        let sends = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
+        if self.place != Place::Main && !sends.iter().any(|tool| self.policy.names(tool)) {
+            draft.deliver = Deliver::Never;
+        }
+        Ok(())
     }
 
     /// The folders of its sandbox; `None`: a turn of the main session runs in none.
@@ -193,7 +230,9 @@ impl DelegationLimit {
     /// # Errors
     /// A sentence where more is asked for than it has.
     pub fn limit_fields(&self, draft: &mut Draft) -> Result<(), Refusal> {
-        for field in FIELDS.iter().filter(|field| matches!(field.limit, Limit::AtMost)) {
+        let client = draft.client;
+        let heeded = FIELDS.iter().filter(|field| field.is_heeded_by(client));
+        for field in heeded.filter(|field| matches!(field.limit, Limit::AtMost)) {
             let Some(own) = (field.show)(&self.own) else { continue };
             match (field.show)(draft) {
                 Some(asked) if asked > own => {
@@ -252,15 +291,11 @@ impl DelegationLimit {
     /// A sentence: it is not its own, or it has more.
     pub fn may_change(&self, definition: &Definition) -> Result<(), Refusal> {
         let title = definition.title();
-        match self.place {
-            Place::Main => return Ok(()),
-            Place::Spawned => {
-                return Err(Refusal::denied(format!(
-                    "{} was spawned by another agent, and changes no jobs",
-                    self.title
-                )));
-            }
-            Place::Fork => {}
+        if self.place == Place::Main {
+            return Ok(());
+        }
+        if let Some(why) = self.place.makes_nothing() {
+            return Err(Refusal::denied(format!("{} {why}, and changes no jobs", self.title)));
         }
         if definition.created_by.as_ref() != Some(&self.creator) {
             return Err(Refusal::denied(format!("{title} was not made by {}, so it may not change it", self.title)));
@@ -284,8 +319,8 @@ impl DelegationLimit {
     /// # Errors
     /// A sentence with the first pattern that it has not itself.
     pub fn may_spawn(&self, tools: Option<&ToolLists>) -> Result<(), Refusal> {
-        if self.place == Place::Spawned {
-            return Err(Refusal::denied(format!("{} was spawned by another agent, and spawns none", self.title)));
+        if let Some(why) = self.place.makes_nothing() {
+            return Err(Refusal::denied(format!("{} {why}, and spawns none", self.title)));
         }
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
         // What it has to ask about, the child has to ask about, too: its caller's lists hold beside its own.

@@ -53,13 +53,16 @@ impl RunEvents {
     /// What the client is seen to do.
     pub(super) fn observe(&self, mut seen: Observation) {
         match &mut seen {
-            Observation::Said { text } => *text = cut(text),
+            Observation::Said { text } | Observation::Printed { text } => *text = cut(text),
             Observation::ToolCall { tool, input, .. } => {
                 *tool = on_one_line(tool, LONGEST_NAME);
                 cut_all(input);
             }
             Observation::ToolDecided { reason, .. } => *reason = cut(reason),
-            Observation::ClientReady { .. } | Observation::ToolResult { .. } | Observation::ApiRetry { .. } => {}
+            Observation::ClientReady { .. }
+            | Observation::ToolResult { .. }
+            | Observation::ApiRetry { .. }
+            | Observation::Compacted { .. } => {}
         }
         self.add(EventKind::Observed(seen));
     }
@@ -69,7 +72,9 @@ fn size_of(kind: &EventKind) -> usize {
     match kind {
         EventKind::Prompt { text }
         | EventKind::Note { text }
-        | EventKind::Observed(Observation::Said { text } | Observation::ApiRetry { fault: text }) => text.len(),
+        | EventKind::Observed(
+            Observation::Said { text } | Observation::Printed { text } | Observation::ApiRetry { fault: text },
+        ) => text.len(),
         EventKind::Observed(Observation::ToolCall { call, tool, input }) => {
             call.len() + tool.len() + size_of_value(input)
         }
@@ -107,6 +112,7 @@ mod tests {
             EventKind::Note { text: text.clone() },
             EventKind::Prompt { text: text.clone() },
             EventKind::Observed(Observation::Said { text: text.clone() }),
+            EventKind::Observed(Observation::Printed { text: text.clone() }),
             EventKind::Observed(Observation::ToolCall { call: String::new(), tool: text.clone(), input: json!({}) }),
             EventKind::Observed(Observation::ToolCall { call: text.clone(), tool: String::new(), input: json!({}) }),
             EventKind::Observed(Observation::ToolDecided { call: String::new(), allowed: false, reason: text.clone() }),

@@ -13,15 +13,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_sandbox::{
-    Answer, Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, ShellSpec, Start, TOKEN_VARIABLE,
-    capture_until,
-};
+use agent_sandbox::{Answer, Judge, Start, Stream};
 use async_trait::async_trait;
 
 pub(super) use self::job::Gated;
-use super::dry_run::as_the_client_does;
 use super::sandbox::Judged;
+use super::shell_line::{ShellLine, how_it_ended};
 use crate::policy::{Decision, Verdict, on_one_line};
 
 /// How long a gate may take where its file does not say.
@@ -35,6 +32,9 @@ pub const MOST_SHOWN: usize = 16 * 1024;
 
 /// Bytes of files that it writes, in all and each.
 const DISK: u64 = 256 << 20;
+
+/// Bytes of each of its streams that are looked at.
+const MOST_KEPT: usize = 1 << 20;
 
 /// Characters of a line of what it prints, where it stands in the record.
 const LONGEST_LINE: usize = 200;
@@ -58,26 +58,12 @@ pub type Decide = Arc<dyn Fn(&Start) -> Judged + Send + Sync>;
 
 /// A gate that is about to run.
 pub struct Gate {
-    /// The line.
-    pub line: String,
+    /// The line, in the job's shell.
+    pub line: ShellLine,
     /// It is ended after this.
     pub timeout: Duration,
-    /// The job's shell.
-    pub shell: ShellSpec,
     /// The judge of the programs that it starts.
     pub decide: Decide,
-    /// The run's own folder.
-    pub run_dir: PathBuf,
-    /// The folder in which it works.
-    pub work: PathBuf,
-    /// The program that is the sandbox's stages.
-    pub shell_binary: PathBuf,
-    /// The environment of every shell and program.
-    pub clean: BTreeMap<String, String>,
-    /// What programs outside of the shell have besides.
-    pub of_programs: BTreeMap<String, String>,
-    /// What its processes may take.
-    pub limits: Limits,
 }
 
 /// How a gate ended.
@@ -93,7 +79,7 @@ impl Gate {
     /// The folder that `$OLLIM_STATE` names. Made before the gate runs.
     #[must_use]
     pub fn state(&self) -> PathBuf {
-        self.run_dir.join("tmp").join("state")
+        self.line.run_dir.join("tmp").join("state")
     }
 
     /// Runs it to its end; `None`: `cancel` was there first. Nothing of it is left afterwards.
@@ -101,48 +87,30 @@ impl Gate {
     /// # Errors
     /// When its shell cannot be started, or does not end.
     pub async fn run(self, cancel: impl Future<Output = ()>) -> io::Result<Option<GateEnd>> {
-        let state = (STATE_VARIABLE.to_owned(), self.state().display().to_string());
-        let (socket, token) = (self.run_dir.join("shell.sock"), agent_sandbox::token::random()?);
-        let presented = BTreeMap::from([
-            (SOCKET_VARIABLE.to_owned(), socket.display().to_string()),
-            (TOKEN_VARIABLE.to_owned(), token.clone()),
-        ]);
-        let mut spec = self.shell;
-        let limits = Limits { disk: self.limits.disk.min(DISK), ..self.limits };
-        spec.limits = limits;
-        let clean = self.clean.into_iter().chain(presented.clone()).chain([state]);
-        spec.env = clean.chain(spec.env).collect();
-        let judge = Arc::new(GateJudge {
-            decide: self.decide,
-            env: spec.env.clone().into_iter().chain(self.of_programs).collect(),
-            refused: Mutex::default(),
-            exceeded: Mutex::default(),
-        });
-        let launch = Launch {
-            program: self.run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
-            args: vec!["-c".into(), as_the_client_does(&self.line)],
-            env: presented,
-            work_dir: self.work,
-            secret: None,
-            // The shell enters its own before it reads the line.
-            domain: None,
-            shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
-            bounds: Some(Bounds { limits, folder: self.run_dir, group: None }),
-        };
-        let mut cancelled = false;
+        let state = self.state().display().to_string();
+        let Self { mut line, timeout, decide } = self;
+        line.clean.insert(STATE_VARIABLE.to_owned(), state);
+        line.limits.disk = line.limits.disk.min(DISK);
+        let seen = Arc::new(Seen::default());
+        let (judges, mut cancelled) = (Arc::clone(&seen), false);
         let until = async {
             tokio::select! {
-                () = tokio::time::sleep(self.timeout) => {}
+                () = tokio::time::sleep(timeout) => {}
                 () = cancel => cancelled = true,
             }
         };
-        let output = capture_until(&self.shell_binary, &launch, judge.clone(), until).await?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let mut keep = |stream, bytes: &[u8]| {
+            let kept = if stream == Stream::Stdout { &mut stdout } else { &mut stderr };
+            kept.extend_from_slice(&bytes[..bytes.len().min(MOST_KEPT - kept.len())]);
+        };
+        let status = line.run(|env| Arc::new(GateJudge { decide, env, seen: judges }), until, &mut keep).await?;
         if cancelled {
             return Ok(None);
         }
-        let refused = std::mem::take(&mut *judge.refused.lock().unwrap_or_else(PoisonError::into_inner));
-        let exceeded = judge.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let verdict = match (output, refused.first(), exceeded) {
+        let refused = std::mem::take(&mut *seen.refused.lock().unwrap_or_else(PoisonError::into_inner));
+        let exceeded = seen.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let verdict = match (status, refused.first(), exceeded) {
             (_, Some(refused), _) => GateVerdict::Failed(format!(
                 "the gate was refused a program: `{}`: {}",
                 on_one_line(refused.commands.first().map_or("", String::as_str), LONGEST_LINE),
@@ -150,10 +118,10 @@ impl Gate {
             )),
             (_, None, Some(what)) => GateVerdict::Failed(format!("the gate was ended, since {what}")),
             (None, None, None) => {
-                let limit = humantime::format_duration(self.timeout);
+                let limit = humantime::format_duration(timeout);
                 GateVerdict::Failed(format!("the gate took longer than {limit} (`gate_timeout`) and was ended"))
             }
-            (Some(output), None, None) => verdict(output.status.code(), &output.stdout, &output.stderr),
+            (Some(status), None, None) => verdict(status.code(), &stdout, &stderr),
         };
         Ok(Some(GateEnd { verdict, refused }))
     }
@@ -175,13 +143,8 @@ fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
         )),
         Some(1) => GateVerdict::Skip(Some(first(stdout)).filter(|line| !line.is_empty()).unwrap_or("exit 1".into())),
         code => {
-            let how = match code {
-                Some(code) if code > 128 => format!("by signal {}", code - 128),
-                Some(code) => format!("with exit code {code}"),
-                None => "by a signal".to_owned(),
-            };
             let said = Some(first(stderr)).filter(|said| !said.is_empty()).map(|said| format!(": {said}"));
-            GateVerdict::Failed(format!("the gate ended {how}{}", said.unwrap_or_default()))
+            GateVerdict::Failed(format!("the gate ended {}{}", how_it_ended(code), said.unwrap_or_default()))
         }
     }
 }
@@ -199,6 +162,12 @@ fn beginning(bytes: &[u8]) -> String {
 struct GateJudge {
     decide: Decide,
     env: BTreeMap<String, String>,
+    seen: Arc<Seen>,
+}
+
+/// What was seen of a gate while it ran.
+#[derive(Default)]
+struct Seen {
     refused: Mutex<Vec<Decision>>,
     exceeded: Mutex<Option<String>>,
 }
@@ -222,7 +191,7 @@ impl Judge for GateJudge {
                     decision.verdict = Verdict::Deny;
                     decision.reason.clone_from(message);
                 }
-                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut refused = self.seen.refused.lock().unwrap_or_else(PoisonError::into_inner);
                 if refused.len() < MOST_REFUSED {
                     refused.push(decision);
                 }
@@ -237,7 +206,7 @@ impl Judge for GateJudge {
     }
 
     fn exceeded(&self, what: String) {
-        *self.exceeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+        *self.seen.exceeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 }
 

@@ -13,12 +13,13 @@ use tracing::{debug, error, info};
 use super::delegation::DelegationLimit;
 use super::events::RunEvents;
 use super::follow_up::NextCheck;
+use super::prompt;
 use super::questions::{self, RunQuestions};
 use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
 use super::tools::{self, DeliveryState};
-use crate::agent::{Observation, RunHost, SessionId, ToolAnswer};
+use crate::agent::{FurtherMessage, Observation, RunHost, SessionId, ToolAnswer};
 use crate::bot::{Bot, live::Sight};
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Expect};
@@ -452,6 +453,22 @@ impl RunHost for Host {
 
     fn letters(&self, text: &str) {
         self.bot.live.tell(&self.definition.id, Sight::Letters(text.to_owned()));
+    }
+
+    async fn said_meanwhile(&self) -> FurtherMessage {
+        let is_main = self.definition.background().is_none() && !self.is_beside;
+        if !(is_main && self.definition.id.is_turn()) {
+            return std::future::pending().await;
+        }
+        let said = self.bot.meanwhile.next().await;
+        self.events
+            .add(EventKind::Note { text: format!("the client was given what was said meanwhile ({})", said.id) });
+        FurtherMessage { id: said.id.to_string(), prompt: prompt::of_further_message(&said, self.clock.now()) }
+    }
+
+    fn taken_up(&self, id: &str) {
+        self.events.add(EventKind::Note { text: format!("the model was given what was said meanwhile ({id})") });
+        self.bot.meanwhile.taken_up(DefinitionId::new(id));
     }
 
     async fn client_denied(&self, tool: String, input: Value, reason: String) {

@@ -1,11 +1,13 @@
 //! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
 
+mod as_written;
 pub mod chain;
 pub mod client_environment;
 pub mod converse;
 pub mod delegation;
 pub mod dry_run;
 mod events;
+mod exec;
 mod expected;
 pub mod folder;
 pub mod follow_up;
@@ -14,14 +16,18 @@ pub mod forks;
 pub mod gate;
 mod host;
 pub mod kernel_support;
+pub mod memory;
 pub mod nearby_jobs;
+pub mod needs;
 pub mod prompt;
 pub mod questions;
 pub mod restrictions;
 pub mod runner;
 pub mod sandbox;
 pub mod setup;
+pub mod shell_line;
 pub mod spawn;
 pub mod system_prompt;
+mod thread;
 pub mod tokens;
 mod tools;

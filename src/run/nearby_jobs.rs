@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::prompt::NearbyJob;
-use crate::definition::{Definition, Trigger};
+use crate::definition::Definition;
 use crate::schedule::Schedule;
 
 /// All that fall due in this time are named.
@@ -45,11 +45,7 @@ fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]
 
 /// A job's own chain is told of by itself, link by link.
 fn same_chain(one: &Definition, other: &Definition) -> bool {
-    let root = |definition: &Definition| match &definition.trigger {
-        Trigger::Reminder { chain: Some(chain), .. } => Some(chain.parent.clone()),
-        _ => None,
-    };
-    root(one).is_some_and(|of_one| root(other) == Some(of_one))
+    one.chain().is_some_and(|chain| other.chain().is_some_and(|other| other.parent == chain.parent))
 }
 
 #[cfg(test)]

@@ -372,7 +372,12 @@ impl Message {
     fn of(&self, question: &Question) -> NewMessage {
         let Question { number, call, asked_rule, .. } = question;
         let rule = shown::text(asked_rule);
-        let title = format!("{} asks (question {number})", shown::text(&self.definition.title()));
+        let (who, list) = match (self.definition.id.is_turn(), self.definition.background()) {
+            (true, None) => ("Your conversation with the bot".to_owned(), "`main_ask_tools` in config.yaml"),
+            (false, None) => (shown::text(&self.definition.title()), "`main_ask_tools` in config.yaml"),
+            (_, Some(_)) => (shown::text(&self.definition.title()), "its ask_tools"),
+        };
+        let title = format!("{who} asks (question {number})");
         // It holds no backtick, so that nothing of it is taken for the message's own form.
         let call = format!("```\n{}\n```", folded(call, *number));
         let until = question.deadline.with_timezone(&self.definition.zone).format("%H:%M:%S");
@@ -381,7 +386,7 @@ impl Message {
             Silence::Deny => "denied",
             Silence::Allow => "allowed",
         };
-        let why = format!("`{rule}` of its ask_tools asks; \"run\" and \"always\" are for all that it matches.");
+        let why = format!("`{rule}` of {list} asks; \"run\" and \"always\" are for all that it matches.");
         let silence = format!(
             "Without an answer by {until} (in {waits}) it is {default}. Waiting counts against the run's timeout of {}.",
             humantime::format_duration(self.timeout)

@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use chrono_tz::Tz;
 use tracing::warn;
 
+use super::as_written::message;
 use super::chain::FollowUp;
 use super::delegation::DelegationLimit;
 use super::events::RunEvents;
@@ -24,7 +25,9 @@ use super::follow_up::NextCheck;
 use super::fork_turns::{conversation_is_gone, not_copied};
 use super::gate::Gated;
 use super::host::Host;
+use super::memory::Memory;
 use super::nearby_jobs;
+use super::needs;
 use super::prompt::{Budget, FollowUpBy, ForkFacts, Prompt};
 use super::questions::{Questions, RunQuestions};
 use super::restrictions::Restrictions;
@@ -32,23 +35,27 @@ use super::sandbox::{JobSandbox, SandboxPlan};
 use super::setup::Setup;
 use super::spawn::Spawner;
 use super::system_prompt::{Makes, SystemPrompt};
-use super::tokens::{Grant, RunAuthority, Tokens};
+use super::thread::Thread;
+use super::tokens::{Grant, LastingTokens, RunAuthority, Tokens};
 use super::tools::{self, DeliveryState};
 use crate::agent::claude::options::ClientEnvironment;
+use crate::agent::claude::{COMPACT, IdleClient};
 use crate::agent::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Clients, Failure, FailureClass, NOTIFY, NoAgent, Notify,
-    Request, Sandbox, SessionMode, UsedClient,
+    Observation, Request, RunHost as _, Sandbox, SessionMode, Skip, UsedClient,
 };
-use crate::bot::{Bot, budget, live::Sight, main_session};
+use crate::bot::main_session::{self, MAKE_SHORTER};
+use crate::bot::meanwhile::TakenUp;
+use crate::bot::{Bot, budget, live::Sight};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
-use crate::definition::{self, Background, Budget as Spendable, Definition, JobClient, Kind, Mode, Thinking, Trigger};
+use crate::definition::{self, Background, Budget as Spendable, Definition, JobClient, Kind, Mode, Remember, Thinking};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
-use crate::journal::{Caps, Journal, PendingUpdates, Taken};
-use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
+use crate::journal::{Caps, EventKind, Journal, PendingUpdates, Taken};
+use crate::policy::{AskTerms, JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
-use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, SKIPPED_BY_GATE, Schedule};
+use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
 
 /// Reports that a turn is given at most; older ones are counted.
 const UPDATES_SHOWN: usize = 10;
@@ -58,6 +65,8 @@ const UPDATES_SHOWN: usize = 10;
 pub struct RunSettings {
     /// The main session's tools.
     pub main_tools: Vec<ToolPattern>,
+    /// What the main session asks about.
+    pub main_ask_tools: Vec<ToolPattern>,
     /// The model where a definition names none.
     pub model: Option<String>,
     /// How the main session's model thinks.
@@ -90,6 +99,7 @@ impl RunSettings {
     pub fn of(config: &Config) -> Self {
         Self {
             main_tools: config.main_tools.clone(),
+            main_ask_tools: config.main_ask_tools.clone(),
             model: config.model.clone(),
             thinking: config.thinking,
             timeout: config.timeout,
@@ -126,8 +136,12 @@ pub struct Runner {
     pub settings: Arc<RwLock<RunSettings>>,
     /// The clients.
     pub clients: Arc<dyn Clients>,
+    /// The main session's client, between two turns.
+    pub idle_client: IdleClient,
     /// Where forks' tokens are known.
     pub tokens: Tokens,
+    /// The tokens of the main session's client.
+    pub lasting_tokens: LastingTokens,
     /// The main session and the ping budget.
     pub bot: Bot,
     /// What the person is being asked.
@@ -148,11 +162,22 @@ impl Launcher for Runner {
         self.clients.get_ready();
     }
 
+    fn tells_only(&self, definition: &Definition) -> bool {
+        self.tells_only(definition)
+    }
+
     async fn agent_for(&self, definition: &Definition) -> AgentNeed {
+        if definition.is_without_agent() {
+            return AgentNeed::Met;
+        }
         match self.client_for(definition).await {
             Ok(_) => AgentNeed::Met,
             Err(missing) => AgentNeed::Missing(missing),
         }
+    }
+
+    async fn unmet(&self, definition: &Definition) -> Option<&'static str> {
+        needs::unmet(&definition.requires, Path::new("/"))
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {
@@ -160,18 +185,14 @@ impl Launcher for Runner {
         if let Some(heart) = &heart {
             heart.beat(Beat::Start);
         }
-        let failed = |class, why| AttemptReport::bare(AttemptEnd::Failed(Failure::new(class, why)));
-        let report = match self.client_for(&job.definition).await {
-            Ok(client) => {
-                let attempt = match &job.definition.mode {
-                    Mode::Background(background) => self.background(&job, background, &client).await,
-                    Mode::Foreground => self.foreground(&job, &client).await,
-                };
+        let report = match self.as_written(&job) {
+            Some(report) => report,
+            None => {
+                let attempt = self.attempt(&job).await;
                 folder::tidy(self.home.runs().join(job.run.as_str())).await;
-                attempt.unwrap_or_else(|refusal| failed(FailureClass::Internal, refusal.to_string()))
+                let failed = |refusal: Refusal| Failure::new(FailureClass::Internal, refusal.to_string());
+                attempt.unwrap_or_else(|refusal| AttemptReport::bare(AttemptEnd::Failed(failed(refusal))))
             }
-            // It was there a moment ago.
-            Err(missing) => failed(FailureClass::SpawnFailed, missing.why),
         };
         self.bot.live.tell(&job.definition.id, Sight::Ended);
         if let (Some(heart), Some(beat)) = (heart, last_beat(&report.end, &job)) {
@@ -187,7 +208,8 @@ fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
     match end {
         AttemptEnd::Completed => Some(Beat::Success),
         // A gate that found nothing has worked; where the money is spent, nobody has.
-        AttemptEnd::Skipped(why) => why.starts_with(SKIPPED_BY_GATE).then_some(Beat::Success),
+        AttemptEnd::Skipped(Skip::Gate(_)) => Some(Beat::Success),
+        AttemptEnd::Skipped(Skip::Budget(_)) => None,
         AttemptEnd::Failed(_) => Some(Beat::Fail(format!("failed, run {}", job.run))),
         AttemptEnd::TimedOut(_) => Some(Beat::Fail(format!("timed out, run {}", job.run))),
         AttemptEnd::Cancelled => None,
@@ -207,14 +229,30 @@ impl Runner {
             Ok(agent) => return Ok(agent),
             Err(missing) => missing,
         };
-        let chain = match &definition.trigger {
-            Trigger::Reminder { chain: Some(chain), .. } => Some(chain.parent.clone()),
-            _ => None,
-        };
+        let chain = definition.chain().map(|chain| chain.parent.clone());
         let ids = std::iter::once(definition.id.clone()).chain(chain).chain(definition.created_by.clone()).collect();
         let unread = |why: String| NoAgent { why, lacks_login: false };
         let ran = self.journal.ran_by_other_than(NOTIFY, ids).await.map_err(|error| unread(error.to_string()))?;
         if ran || needs_agent(definition).is_some() { Err(missing) } else { self.clients.choose(false) }
+    }
+
+    /// An attempt by whoever does it.
+    async fn attempt(&self, job: &Job) -> Result<AttemptReport, Refusal> {
+        if let (Mode::Background(background), Some(command)) = (&job.definition.mode, &job.definition.command) {
+            return self.exec(job, command, background).await;
+        }
+        let client = match self.client_for(&job.definition).await {
+            Ok(client) => client,
+            // It was there a moment ago.
+            Err(missing) => {
+                let failure = Failure::new(FailureClass::SpawnFailed, missing.why);
+                return Ok(AttemptReport::bare(AttemptEnd::Failed(failure)));
+            }
+        };
+        match &job.definition.mode {
+            Mode::Background(background) => self.background(job, background, &client).await,
+            Mode::Foreground => self.foreground(job, &client).await,
+        }
     }
 
     /// A disposable client: a fork of the main session, or a fresh one.
@@ -225,9 +263,7 @@ impl Runner {
         client: &Arc<dyn AgentClient>,
     ) -> Result<AttemptReport, Refusal> {
         let settings = self.settings();
-        let run_dir = self
-            .run_dir(job)
-            .map_err(|error| Refusal::environment(format!("the run's folder could not be made: {error}")))?;
+        let run_dir = self.run_dir(job)?;
         let fork = self.fork_of(&job.definition.id).await?;
         // Held until the host of a session is known: its policy may be set at any moment.
         let (running, spawned) = match job.definition.kind() {
@@ -265,27 +301,36 @@ impl Runner {
             turn = its_turn => turn?,
             () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
         };
-        let snapshot = match copy {
-            Some(copy) => Some(copy),
-            None if background.isolated => None,
-            None => self.bot.main.snapshot(&run_dir).map_err(not_copied)?,
+        let mut thread = self.thread(&job.definition, &run_dir).await?;
+        let snapshot = match (copy, &thread) {
+            (Some(copy), _) => Some(copy),
+            (None, Thread::On(copy)) => Some(copy.clone()),
+            (None, _) if background.isolated => None,
+            (None, _) => self.bot.main.snapshot(&run_dir).map_err(not_copied)?,
         };
         let (session, updates) = match snapshot {
-            Some(transcript) if fork.is_none() => (SessionMode::ForkOfMain { transcript }, self.updates().await?),
+            Some(transcript) if fork.is_none() && matches!(thread, Thread::None) => {
+                (SessionMode::ForkOfMain { transcript }, self.updates().await?)
+            }
             Some(transcript) => (SessionMode::ForkOfMain { transcript }, PendingUpdates::default()),
             None => (SessionMode::Isolated, PendingUpdates::default()),
         };
         let restrictions = restrictions.held_against(&host.policy, &host.tools);
-        let facts = Facts {
+        let mut facts = Facts {
             restrictions,
             deny_rules,
             spawned_by: spawned.map(|spawned| spawned.caller),
             answers_person: fork.is_some(),
+            memories: self.memories(&job.definition).await?,
+            goes_on: false,
+            begins_anew: None,
             gate,
         };
-        let knows_main_session = fork.is_none() && matches!(session, SessionMode::ForkOfMain { .. });
+        facts.begins(&thread, &host);
+        let resumes = fork.is_none() && matches!(session, SessionMode::ForkOfMain { .. });
+        let knows_main_session = resumes && matches!(thread, Thread::None);
         let prompt = self.fork_prompt(job, &host, &settings, &updates, &facts, knows_main_session).await?;
-        let deny_rules = &facts.deny_rules;
+        let deny_rules = &facts.deny_rules.clone();
         let first = Turn {
             client,
             job,
@@ -306,11 +351,16 @@ impl Runner {
             if let Some(fork) = &fork {
                 return self.reported(fork, job, report).await;
             }
-            if !(knows_main_session && session_is_missing(&report)) {
+            if !(resumes && session_is_missing(&report)) {
                 return Ok(report);
             }
-            // The job is not lost with the conversation, which the main session's next turn begins anew.
-            warn!("the main session cannot be forked; the job starts fresh");
+            if knows_main_session {
+                // The job is not lost with the conversation, which the main session's next turn begins anew.
+                warn!("the main session cannot be forked; the job starts fresh");
+            } else {
+                thread = self.unreadable_thread(&job.definition)?;
+                facts.begins(&thread, &host);
+            }
             let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), &facts, false).await?;
             let session = SessionMode::Isolated;
             let options = system_prompt.given_to(options, &session);
@@ -324,6 +374,10 @@ impl Runner {
         }
         if let (Some(expected), Ok(report)) = (expected, &mut report) {
             expected.hold(report, &*host.delivery.lock().await);
+        }
+        let completed = report.as_ref().is_ok_and(|report| report.end == AttemptEnd::Completed);
+        if completed && job.definition.remember == Remember::Thread {
+            self.drop_older(&job.definition);
         }
         report
     }
@@ -354,6 +408,9 @@ impl Runner {
             busy: self.bot.main.is_busy(self.clock.now()),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
             nearby_jobs: &nearby_jobs,
+            goes_on: narrowed.goes_on,
+            begins_anew: narrowed.begins_anew.as_deref(),
+            memories: &narrowed.memories,
             gate: narrowed.gate.as_deref(),
         };
         self.prompt(job, host, settings, updates, Some(facts))
@@ -376,13 +433,27 @@ impl Runner {
                 () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
             },
         };
+        // The turn before may have answered it.
+        let taken_up = self.bot.meanwhile.became_of(&job.definition.id);
+        if let Some(TakenUp::Answered(run)) = &taken_up {
+            let events = RunEvents::new(job.run.clone(), self.journal.clone());
+            let text = format!("the turn of run {run} answered it: it was said while that went");
+            events.add(EventKind::Note { text });
+            let said = Observation::Said { text: ANSWERED_ABOVE.to_owned() };
+            self.bot.live.tell(&job.definition.id, Sight::Did(said.clone()));
+            events.observe(said);
+            let answer = Some(ANSWERED_ABOVE.to_owned());
+            return Ok(AttemptReport { answer, ..AttemptReport::bare(AttemptEnd::Completed) });
+        }
         let settings = self.settings();
-        let run_dir = self
-            .run_dir(job)
-            .map_err(|error| Refusal::environment(format!("the run's folder could not be made: {error}")))?;
+        let run_dir = match &turn {
+            Some(_) => self.main_run_dir().await?,
+            None => self.run_dir(job)?,
+        };
         let Setup { policy, mut options, deny_rules, granted, granted_to_agents, .. } =
             self.spawner.setup(&job.definition, None)?;
-        if job.definition.id.is_turn() {
+        let is_turn = job.definition.id.is_turn();
+        if is_turn {
             let chosen = self.bot.main.choice();
             options.model = chosen.model(options.model);
             options.thinking = chosen.thinking.or(options.thinking);
@@ -399,8 +470,16 @@ impl Runner {
         };
         let shell_only = sandbox.as_ref().map(|sandbox| sandbox.for_client(false)).unwrap_or_default();
         let host = self.host(job, policy, sandbox, &settings, client.name(), fork.is_some());
-        let updates = if fork.is_some() { PendingUpdates::default() } else { self.updates().await? };
-        let prompt = self.prompt(job, &host, &settings, &updates, None)?;
+        let shortens = fork.is_none() && is_turn && job.definition.body.trim() == MAKE_SHORTER;
+        let updates = if fork.is_some() || shortens { PendingUpdates::default() } else { self.updates().await? };
+        let prompt = match shortens {
+            true => COMPACT.to_owned(),
+            false => {
+                let was_cut_off = taken_up.is_some().then_some(MAY_BE_DONE);
+                let job = Job { late: job.late.clone().or(was_cut_off.map(str::to_owned)), ..job.clone() };
+                self.prompt(&job, &host, &settings, &updates, None)?
+            }
+        };
         let session = match &fork {
             Some(fork) => SessionMode::Beside(self.copy_of_fork(fork, &run_dir).await?),
             None => SessionMode::Main(turn.as_ref().and_then(main_session::Turn::session)),
@@ -417,16 +496,27 @@ impl Runner {
             sandbox: shell_only,
             settings: &settings,
         };
-        let mut report = self.run(first.clone()).await?;
         if let Some(fork) = &fork {
-            return self.reported(fork, job, report).await;
+            let report = self.run(first).await;
+            host.questions.close().await;
+            return self.reported(fork, job, report?).await;
         }
-        if session_is_missing(&report) {
-            warn!("the main session can no longer be resumed; a new one is started");
-            self.bot.main.forget().await.map_err(|error| Refusal::environment(error.to_string()))?;
-            report = self.run(Turn { session: SessionMode::Main(None), ..first }).await?;
-            let told = "The main session could not be resumed, so a new one was started: what was talked about before is not in it.";
-            report.messages.insert(0, told.into());
+        if shortens && first.session == SessionMode::Main(None) {
+            let text = "There is no conversation to make shorter.".to_owned();
+            host.observe(Observation::Said { text: text.clone() });
+            return Ok(AttemptReport { answer: Some(text), ..AttemptReport::bare(AttemptEnd::Completed) });
+        }
+        if is_turn {
+            self.bot.meanwhile.begin(job.run.clone(), job.definition.channel.clone());
+        }
+        let report = self.main_turn(first).await;
+        host.questions.close().await;
+        if is_turn {
+            self.bot.meanwhile.end(report.as_ref().is_ok_and(|report| report.end == AttemptEnd::Completed));
+        }
+        let report = report?;
+        if turn.is_some() && self.idle_client.waits().await.is_none() {
+            folder::tidy(self.home.main_run()).await;
         }
         if let Some(session) = report.session.clone() {
             self.bot
@@ -445,6 +535,20 @@ impl Runner {
         Ok(report)
     }
 
+    /// A turn of the main session: of a new one where the old one cannot be resumed.
+    async fn main_turn(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
+        let report = self.run(turn.clone()).await?;
+        if !session_is_missing(&report) {
+            return Ok(report);
+        }
+        warn!("the main session can no longer be resumed; a new one is started");
+        self.bot.main.forget().await.map_err(|error| Refusal::environment(error.to_string()))?;
+        let mut report = self.run(Turn { session: SessionMode::Main(None), ..turn }).await?;
+        let told = "The main session could not be resumed, so a new one was started: what was talked about before is not in it.";
+        report.messages.insert(0, told.into());
+        Ok(report)
+    }
+
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
         let Turn { client, job, host, run_dir, session, mut options, deny_rules, prompt, sandbox, settings } = turn;
         let caps = caps(&job.definition, settings);
@@ -455,10 +559,19 @@ impl Runner {
             }
         }
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), host.clone());
-        let grant = |authority| {
-            self.tokens
-                .grant(authority)
-                .map_err(|error| Refusal::environment(format!("no token could be made for the run: {error}")))
+        let lasts = matches!(session, SessionMode::Main(_)) && client.starts_processes();
+        if lasts && self.idle_client.waits().await.is_none() {
+            self.lasting_tokens.renew();
+        }
+        let grant = |authority: RunAuthority| {
+            let granted = match lasts {
+                true => self
+                    .lasting_tokens
+                    .of(authority.agent.as_deref())
+                    .map(|token| self.tokens.grant_as(token, authority)),
+                false => self.tokens.grant(authority),
+            };
+            granted.map_err(|error| Refusal::environment(format!("no token could be made for the run: {error}")))
         };
         // What an agent may do is not what the job may do, by whatever way it asks.
         let agents = host.policy.agents().map(|name| Ok((name.to_owned(), grant(authority.of_agent(name))?)));
@@ -469,10 +582,7 @@ impl Runner {
             run_dir,
             work_dir: self.home.work(),
             prompt,
-            message: match &job.late {
-                Some(late) => format!("{late}\n\n{}", job.definition.body.trim_end()),
-                None => job.definition.body.trim_end().to_owned(),
-            },
+            message: message(job),
             needs_agent: needs_agent(&job.definition),
             session,
             options,
@@ -484,7 +594,8 @@ impl Runner {
             agent_tokens: agents.iter().map(|(name, grant)| (name.clone(), grant.token().to_owned())).collect(),
             timeout: job.definition.timeout.unwrap_or(settings.timeout),
             inactivity_timeout: settings.inactivity_timeout,
-            asks: asks(&job.definition),
+            asks: asks(&job.definition, settings),
+            answers: job.definition.id.is_turn().then(|| job.definition.id.to_string()),
             limits: settings.limits,
             cancel: job.cancel.clone(),
             host: host.clone(),
@@ -507,7 +618,7 @@ impl Runner {
     }
 
     /// What the run's processes may reach, and the folders that this needs.
-    fn sandbox(
+    pub(super) fn sandbox(
         &self,
         policy: &Policy,
         granted: Vec<ToolPattern>,
@@ -553,7 +664,7 @@ impl Runner {
         })
     }
 
-    fn host(
+    pub(super) fn host(
         &self,
         job: &Job,
         policy: Policy,
@@ -636,15 +747,37 @@ impl Runner {
         self.journal.pending_updates(UPDATES_SHOWN).await.map_err(|error| Refusal::environment(error.to_string()))
     }
 
-    fn settings(&self) -> RunSettings {
+    pub(super) fn settings(&self) -> RunSettings {
         self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    fn run_dir(&self, job: &Job) -> io::Result<PathBuf> {
-        let make = |path: PathBuf| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map(|()| path);
-        make(self.home.work())?;
-        make(self.home.runs().join(job.run.as_str()))
+    /// The main session's, which it finds as its client has left it; what an earlier client has left is gone.
+    async fn main_run_dir(&self) -> Result<PathBuf, Refusal> {
+        if self.idle_client.waits().await.is_none() {
+            folder::tidy(self.home.main_run()).await;
+        }
+        made_folders([self.home.work(), self.home.main_run()])
     }
+
+    /// The run's own folder, made.
+    pub(super) fn run_dir(&self, job: &Job) -> Result<PathBuf, Refusal> {
+        made_folders([self.home.work(), self.home.runs().join(job.run.as_str())])
+    }
+}
+
+/// What the person reads where they would have read the answer to a message that another turn has taken up.
+const ANSWERED_ABOVE: &str = "(The answer to your message before this one covers it.)";
+
+/// What the prompt says of a message that an earlier turn had taken up when it was cut off.
+const MAY_BE_DONE: &str =
+    "[a turn that was cut off had this message already, and may have acted on it: look before you do it again]";
+
+/// Makes both, which this user alone can look into, and returns the second.
+fn made_folders([first, second]: [PathBuf; 2]) -> Result<PathBuf, Refusal> {
+    let make = |path: &Path| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    let made = make(&first).and_then(|()| make(&second));
+    made.map_err(|error| Refusal::environment(format!("the run's folder could not be made: {error}")))?;
+    Ok(second)
 }
 
 /// What a background job's file does not say and its run has.
@@ -654,8 +787,28 @@ struct Facts {
     spawned_by: Option<String>,
     /// It is a turn that the person reads.
     answers_person: bool,
+    /// What earlier runs have answered.
+    memories: Vec<Memory>,
+    /// It goes on with the job's own session.
+    goes_on: bool,
+    /// Why the job's own session begins anew.
+    begins_anew: Option<String>,
     /// What the job's gate printed.
     gate: Option<String>,
+}
+
+impl Facts {
+    /// Where the job's own session begins is told the agent, and the record.
+    fn begins(&mut self, thread: &Thread, host: &Host) {
+        self.goes_on = matches!(thread, Thread::On(_));
+        self.begins_anew = thread.lost();
+        if let Some(text) = self.begins_anew.clone() {
+            host.events.add(EventKind::Note { text });
+        }
+        if let Thread::Lost(_, last) = thread {
+            self.memories.insert(0, last.clone());
+        }
+    }
 }
 
 /// One client's turn.
@@ -681,7 +834,7 @@ fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
 
 /// The end of a run for which nothing is left. Who waits for an answer, or for a reminder, is told each time.
 fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
-    let mut report = AttemptReport::bare(AttemptEnd::Skipped(format!("budget: {why}")));
+    let mut report = AttemptReport::bare(AttemptEnd::Skipped(Skip::Budget(why.to_owned())));
     match definition.kind() {
         Kind::Routine => {}
         Kind::Reminder => report.messages.push(format!(
@@ -710,6 +863,8 @@ pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
             vec![tools::REPORT_UPDATES]
         }
         Mode::Background(_) => vec![tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES],
+        // The person reads what it says, and can be led beside it.
+        Mode::Foreground if definition.id.is_turn() => vec![tools::DISCORD_EMBED, tools::ENTER_FORK],
         Mode::Foreground => vec![tools::DISCORD_EMBED],
     };
     if !policy.is_spawned() {
@@ -736,10 +891,13 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
     (policy.decide_command(&command, None).verdict != Verdict::Deny).then_some(FollowUpBy::Command)
 }
 
-/// How long a call of a job may wait for the person; `None`: it asks about none.
-fn asks(definition: &Definition) -> Option<Duration> {
-    let restrictions = &definition.background()?.restrictions;
-    (!restrictions.asked_tools().is_empty()).then(|| restrictions.ask_terms().deadline)
+/// How long a call of a run may wait for the person; `None`: it asks about none.
+fn asks(definition: &Definition, settings: &RunSettings) -> Option<Duration> {
+    let (asked, terms) = match definition.background() {
+        Some(background) => (background.restrictions.asked_tools(), background.restrictions.ask_terms()),
+        None => (&settings.main_ask_tools[..], AskTerms::default()),
+    };
+    (!asked.is_empty()).then_some(terms.deadline)
 }
 
 /// Why only a model can do a job; `None`: the `notify` client can deliver its body.
@@ -759,6 +917,9 @@ pub fn needs_agent(definition: &Definition) -> Option<String> {
     let background = definition.background()?;
     if definition.gate.is_some() {
         return Some("it has a `gate`, which wakes an agent".into());
+    }
+    if definition.remember != Remember::None || !definition.context_from.is_empty() {
+        return Some("it is told earlier answers (`remember`, `context_from`), which only an agent reads".into());
     }
     if let Some(agent) = &background.agent {
         return Some(format!("it runs as the agent `{agent}`"));

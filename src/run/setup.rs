@@ -80,10 +80,10 @@ impl Setup {
             ..ClientOptions::default()
         };
         Self {
-            policy: policy::main_session(&settings.main_tools, places),
+            policy: policy::main_session(&settings.main_tools, &settings.main_ask_tools, places),
             options,
             deny_rules: Vec::new(),
-            granted: settings.main_tools.clone(),
+            granted: settings.main_tools.iter().chain(&settings.main_ask_tools).cloned().collect(),
             network: JobNetwork::Internet,
             granted_to_agents: BTreeMap::new(),
             restrictions: Restrictions::default(),

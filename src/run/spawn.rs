@@ -15,6 +15,7 @@ use super::host::Host;
 use super::runner::RunSettings;
 use super::setup::{Setup, Spawned};
 use crate::agents::Agents;
+use crate::bot::meanwhile::Meanwhile;
 use crate::clock::Clock;
 use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
 use crate::home::Home;
@@ -66,6 +67,8 @@ pub struct Spawner {
     pub defaults: Defaults,
     /// Where what is started runs.
     pub schedule: Schedule,
+    /// Told what the person says, which a turn that goes may answer.
+    pub meanwhile: Meanwhile,
     /// The hosts of running sessions.
     pub running: tokio::sync::Mutex<RunningSessions>,
 }
@@ -111,7 +114,7 @@ impl Spawner {
             None => {
                 let allow = tools.as_ref().and_then(|tools| tools.allow.as_deref()).unwrap_or_default();
                 let main_tools = self.settings.read().unwrap_or_else(PoisonError::into_inner).main_tools.clone();
-                let policy = policy::main_session(&main_tools, &self.places());
+                let policy = policy::main_session(&main_tools, &[], &self.places());
                 may_all(&policy, allow, "the main session")?;
             }
         }

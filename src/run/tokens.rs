@@ -92,9 +92,15 @@ impl Tokens {
     /// # Errors
     /// When the system gives no random numbers.
     pub fn grant(&self, authority: RunAuthority) -> io::Result<Grant> {
-        let token = agent_sandbox::token::random()?;
-        self.live().insert(token.clone(), Arc::new(authority));
-        Ok(Grant { token, tokens: self.clone() })
+        Ok(self.grant_as(agent_sandbox::token::random()?, authority))
+    }
+
+    /// The same by a token that the run's client has already: it stands for one run after the other.
+    #[must_use]
+    pub fn grant_as(&self, token: String, authority: RunAuthority) -> Grant {
+        let authority = Arc::new(authority);
+        self.live().insert(token.clone(), authority.clone());
+        Grant { token, authority, tokens: self.clone() }
     }
 
     /// The run that a token stands for.
@@ -108,10 +114,35 @@ impl Tokens {
     }
 }
 
+/// The tokens of a client that stays from one run to the next: its own, and those of the agents that it may call. They stand for
+/// nothing between two runs.
+#[derive(Debug, Default)]
+pub struct LastingTokens(Mutex<HashMap<Option<String>, String>>);
+
+impl LastingTokens {
+    /// There is no such client any more: the next one has others.
+    pub fn renew(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// That of an agent; `None`: the client's own.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn of(&self, agent: Option<&str>) -> io::Result<String> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&agent.map(ToOwned::to_owned)) {
+            Some(token) => Ok(token.clone()),
+            None => Ok(known.entry(agent.map(ToOwned::to_owned)).or_insert(agent_sandbox::token::random()?).clone()),
+        }
+    }
+}
+
 /// A run's token; dropped with the run, which ends what it stands for.
 #[derive(Debug)]
 pub struct Grant {
     token: String,
+    authority: Arc<RunAuthority>,
     tokens: Tokens,
 }
 
@@ -125,6 +156,10 @@ impl Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        self.tokens.live().remove(&self.token);
+        let mut live = self.tokens.live();
+        // It may stand for the next run by now.
+        if live.get(&self.token).is_some_and(|authority| Arc::ptr_eq(authority, &self.authority)) {
+            live.remove(&self.token);
+        }
     }
 }

@@ -104,6 +104,12 @@ pub(super) struct ActiveOccurrence {
     pub(super) had_side_effect: bool,
     /// It waits for an agent, which was missing.
     pub(super) awaits_agent: bool,
+    /// When it was claimed.
+    pub(super) claimed: DateTime<Utc>,
+    /// The machine lacks what it requires; when that is looked at again.
+    pub(super) unmet: Option<Instant>,
+    /// Since when this attempt waits for that.
+    pub(super) unmet_since: Option<DateTime<Utc>>,
     /// The person knows whether it is late.
     pub(super) told_late: bool,
     /// A newer occurrence replaces it (`on_overlap: cancel`), so it gets no further attempt.
@@ -159,6 +165,9 @@ impl ActiveOccurrence {
             had_side_effect: left.effect.is_some(),
             told_late,
             awaits_agent: false,
+            claimed: left.claimed,
+            unmet: None,
+            unmet_since: None,
             superseded: false,
             stage: if claimed { Stage::Waiting { reread: false } } else { Stage::Recording },
             cancellers: Vec::new(),

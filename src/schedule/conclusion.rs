@@ -7,11 +7,10 @@ use chrono::{DateTime, Utc};
 use super::active::Cause;
 use super::definitions::occurrences;
 use super::failures::{Alert, Ended, after};
-use super::job::SKIPPED_BY_GATE;
 use super::job::class_word;
 use super::missed::moment;
 use super::retry;
-use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Skip};
 use crate::definition::{Definition, Kind};
 use crate::journal::{After, ConsecutiveFailures, Finish, NewMessage, RunId, RunState};
 
@@ -110,11 +109,10 @@ fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
             finish
         }
         AttemptEnd::Failed(failure) => failed(attempted, &failure),
-        AttemptEnd::Skipped(why) => {
+        AttemptEnd::Skipped(skip) => {
+            let mut finish = Finish::closed(RunState::Skipped, Some(skip.to_string()));
             // A gate that looked, and found nothing, has worked.
-            let has_looked = why.starts_with(SKIPPED_BY_GATE);
-            let mut finish = Finish::closed(RunState::Skipped, Some(why));
-            if has_looked {
+            if matches!(skip, Skip::Gate(_)) {
                 count(attempted, Ended::Well, &mut finish);
             }
             finish
@@ -138,7 +136,9 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
     let pause = if not_logged_in {
         Some(LOGIN_PROBE).filter(|_| !had_side_effect || definition.retry.is_some())
     } else {
-        let again = failure.class.may_pass() && retry::allowed(definition, failures, had_side_effect);
+        // A command has an effect, so it is tried again only where its file says so.
+        let may_pass = failure.class.may_pass() || failure.class == FailureClass::CommandFailed;
+        let again = may_pass && retry::allowed(definition, failures, had_side_effect);
         again.then(|| retry::pause(failures, attempted.chance))
     };
     match (pause, attempted.cause) {
@@ -279,7 +279,9 @@ mod tests {
     #[test]
     fn a_gate_that_skips_ends_a_streak_of_failures_and_a_spent_budget_does_not() {
         let definition = routine("mail");
-        for (why, expected) in [("gate: no mail", Some((0, 1))), ("budget: nothing is left", None)] {
+        for (skip, expected) in
+            [(Skip::Gate("no mail".to_owned()), Some((0, 1))), (Skip::Budget("nothing is left".to_owned()), None)]
+        {
             let streak =
                 ConsecutiveFailures { failures: 2, notified: true, ..ConsecutiveFailures::none(definition.id.clone()) };
             let attempted = Attempted {
@@ -294,9 +296,9 @@ mod tests {
                 now: DateTime::UNIX_EPOCH,
                 chance: 0.5,
             };
-            let finish = conclude(&attempted, AttemptReport::bare(AttemptEnd::Skipped(why.to_owned())));
+            let finish = conclude(&attempted, AttemptReport::bare(AttemptEnd::Skipped(skip.clone())));
             let messages = finish.messages.len();
-            assert_eq!(finish.consecutive_failures.map(|now| (now.failures, messages)), expected, "{why}");
+            assert_eq!(finish.consecutive_failures.map(|now| (now.failures, messages)), expected, "{skip}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Computes when a cron expression fires in a zone, daylight saving included. Pure.
+//! Computes when a routine fires in a zone, daylight saving included. Pure.
 //!
 //! The rules are those of vixie cron (cron(8), "Daylight Saving Time and other time changes"; docs/cron.md):
 //! - A *fixed-time* expression (neither minute nor hour begins with a `*`) whose time is skipped fires once, at the
@@ -8,21 +8,67 @@
 //! croner computes the second kind. For the first it walks the calendar without a zone, and this module maps the
 //! wall-clock times to instants: with a zone, croner takes `0 1,2 * * *` for the second kind, drops a skipped time whose
 //! gap ends on another day (America/Nuuk, 23:30), and gives up on a gap of a whole day (Pacific/Apia 2011).
+//!
+//! A span (`every`) is counted from a fixed moment, as it elapses: nothing has to be remembered, and nothing drifts. `jitter` puts each
+//! time off by a share of itself that depends on the job and the time alone.
 
-use chrono::{DateTime, LocalResult, NaiveDateTime, TimeDelta, TimeZone, Utc};
+use chrono::{DateTime, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::{GapInfo, Tz};
 use croner::Cron;
 
 use crate::definition::cron::{cron_fields, parse_cron};
+use crate::definition::{Cadence, Definition, DefinitionId, Recurrence, Trigger};
 
-/// A parsed cron expression. It takes about 6 kB, so parse it where its times are needed and drop it afterwards.
+/// A routine's times. With a cron expression it takes about 6 kB, so make it where its times are needed and drop it afterwards.
 #[derive(Clone, Debug)]
 pub struct Times {
-    cron: Cron,
-    fixed_time: bool,
+    cadence: Parsed,
+    jitter: Option<Jitter>,
 }
 
+#[derive(Clone, Debug)]
+enum Parsed {
+    Cron { cron: Box<Cron>, fixed_time: bool },
+    Every(TimeDelta),
+}
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug)]
+struct Jitter {
+    most: TimeDelta,
+    /// The job's.
+    seed: u64,
+}
+
+/// What spans are counted from, by the clocks of their zone: a Monday.
+const COUNTED_FROM: NaiveDateTime = match NaiveDate::from_ymd_opt(2024, 1, 1) {
+    Some(day) => day.and_time(NaiveTime::MIN),
+    None => NaiveDateTime::MIN,
+};
+
 impl Times {
+    /// Those of a routine. `None`: its expression is none, or it is no routine.
+    #[must_use]
+    pub fn of(definition: &Definition) -> Option<Self> {
+        match &definition.trigger {
+            Trigger::Routine { recurs, .. } => Self::new(recurs, &definition.id),
+            Trigger::Reminder { .. } | Trigger::Session { .. } => None,
+        }
+    }
+
+    /// Those of the routine `id`.
+    fn new(recurs: &Recurrence, id: &DefinitionId) -> Option<Self> {
+        let times = match &recurs.cadence {
+            Cadence::Cron(cron) => Self::parse(cron)?,
+            Cadence::Every(span) => {
+                let span = TimeDelta::from_std(*span).ok().filter(|span| *span > TimeDelta::zero())?;
+                Self { cadence: Parsed::Every(span), jitter: None }
+            }
+        };
+        let jitter = |most| Some(Jitter { most: TimeDelta::from_std(most).ok()?, seed: mixed(id.as_str().bytes()) });
+        Some(Self { jitter: recurs.jitter.and_then(jitter), ..times })
+    }
+
     /// Reads five fields, or `@daily` and the like. `None`: it is no such expression.
     #[must_use]
     pub fn parse(expression: &str) -> Option<Self> {
@@ -31,35 +77,83 @@ impl Times {
         let mut cron = parse_cron(expression).ok()?;
         // croner then never takes it for a fixed time.
         cron.pattern.seconds.from_wildcard = true;
-        Some(Self { cron, fixed_time })
+        Some(Self { cadence: Parsed::Cron { cron: Box::new(cron), fixed_time }, jitter: None })
     }
 
     /// The first time after `after`, which it never is itself. `None`: there is none before the year 5000.
     #[must_use]
     pub fn next(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        if self.fixed_time {
-            return self.next_fixed(zone, after);
-        }
-        self.cron.find_next_occurrence(&after.with_timezone(&zone), false).ok().map(|next| next.to_utc())
-    }
-
-    /// Wall-clock times are mapped to instants in their order; several in one gap become one.
-    fn next_fixed(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let mut wall = wall_clock(zone, after);
+        let Some(jitter) = self.jitter else { return self.cadence.next(zone, after) };
+        // Each is put off to before the following one is due: of those before `after` only the last can come after it.
+        let mut back = TimeDelta::minutes(1).min(jitter.most);
+        let mut due = loop {
+            let due = self.cadence.next(zone, after.checked_sub_signed(back)?)?;
+            if due <= after || back >= jitter.most {
+                break due;
+            }
+            back = (back * 2).min(jitter.most);
+        };
         loop {
-            wall = self.next_wall(wall)?;
-            let instant = match zone.from_local_datetime(&wall) {
-                LocalResult::Single(instant) | LocalResult::Ambiguous(instant, _) => instant.to_utc(),
-                LocalResult::None => after_gap(zone, wall)?,
-            };
-            if instant > after {
-                return Some(instant);
+            let following = self.cadence.next(zone, due);
+            let at = due + jitter.of(due, following);
+            if at > after {
+                return Some(at);
+            }
+            due = following?;
+        }
+    }
+}
+
+impl Jitter {
+    /// How long a time is put off: always to before the following one, so that each keeps a time and a place of its own.
+    fn of(self, due: DateTime<Utc>, following: Option<DateTime<Utc>>) -> TimeDelta {
+        let most = following.map_or(self.most, |following| self.most.min(following - due)).num_seconds();
+        let Some(most) = u64::try_from(most).ok().filter(|most| *most > 0) else { return TimeDelta::zero() };
+        let share = mixed(self.seed.to_le_bytes().into_iter().chain(due.timestamp().to_le_bytes())) % most;
+        i64::try_from(share).map_or(TimeDelta::zero(), TimeDelta::seconds)
+    }
+}
+
+/// A number that is the same for the same bytes in every version of this program: FNV-1a, and the end of splitmix64, since few bits of
+/// the first change with the last byte.
+fn mixed(bytes: impl Iterator<Item = u8>) -> u64 {
+    let fnv =
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let mixed = (fnv ^ (fnv >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl Parsed {
+    fn next(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Cron { cron, fixed_time: true } => next_fixed(cron, zone, after),
+            Self::Cron { cron, fixed_time: false } => {
+                cron.find_next_occurrence(&after.with_timezone(&zone), false).ok().map(|next| next.to_utc())
+            }
+            Self::Every(span) => {
+                let from = zone.from_local_datetime(&COUNTED_FROM).earliest()?.to_utc();
+                let passed = (after - from).num_milliseconds().div_euclid(span.num_milliseconds());
+                from.checked_add_signed(TimeDelta::try_milliseconds(
+                    span.num_milliseconds().checked_mul(passed.checked_add(1)?)?,
+                )?)
             }
         }
     }
+}
 
-    fn next_wall(&self, wall: NaiveDateTime) -> Option<NaiveDateTime> {
-        self.cron.find_next_occurrence(&wall, false).ok()
+/// Wall-clock times are mapped to instants in their order; several in one gap become one.
+fn next_fixed(cron: &Cron, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let mut wall = wall_clock(zone, after);
+    loop {
+        wall = cron.find_next_occurrence(&wall, false).ok()?;
+        let instant = match zone.from_local_datetime(&wall) {
+            LocalResult::Single(instant) | LocalResult::Ambiguous(instant, _) => instant.to_utc(),
+            LocalResult::None => after_gap(zone, wall)?,
+        };
+        if instant > after {
+            return Some(instant);
+        }
     }
 }
 
@@ -95,6 +189,62 @@ mod tests {
             found.push(last.with_timezone(&zone).to_rfc3339());
         }
         assert_eq!(found, expected, "{expression} in {zone} after {after}");
+    }
+
+    fn span(every: &str, jitter: Option<&str>, id: &str) -> Times {
+        let duration = |text: &str| humantime::parse_duration(text).unwrap();
+        let recurs = Recurrence { cadence: Cadence::Every(duration(every)), jitter: jitter.map(duration) };
+        Times::new(&recurs, &DefinitionId::new(id)).unwrap()
+    }
+
+    #[test]
+    fn a_span_is_counted_from_a_fixed_moment_as_it_elapses() {
+        let next = |every: &str, zone: Tz, after: &str| {
+            let next = span(every, None, "x").next(zone, at(after)).unwrap();
+            next.with_timezone(&zone).to_rfc3339()
+        };
+        let (berlin, kolkata) = (Tz::Europe__Berlin, Tz::Asia__Kolkata);
+        assert_eq!(next("2h", berlin, "2026-01-10T12:00:00+01:00"), "2026-01-10T14:00:00+01:00");
+        assert_eq!(next("2h", berlin, "2026-01-10T13:59:59.999+01:00"), "2026-01-10T14:00:00+01:00");
+        // An hour later by the clock in summer, and two hours over the change itself.
+        assert_eq!(next("2h", berlin, "2026-07-10T12:00:00+02:00"), "2026-07-10T13:00:00+02:00");
+        assert_eq!(next("2h", berlin, "2026-03-29T00:00:00+01:00"), "2026-03-29T03:00:00+02:00");
+        assert_eq!(next("7days", berlin, "2026-01-09T00:00:00+01:00"), "2026-01-12T00:00:00+01:00");
+        assert_eq!(next("1h", kolkata, "2026-01-10T12:10:00+05:30"), "2026-01-10T13:00:00+05:30");
+        assert_eq!(next("90m", Tz::UTC, "2023-12-31T23:00:00Z"), "2024-01-01T00:00:00+00:00");
+        assert_eq!(next("90m", Tz::UTC, "2023-12-31T22:00:00Z"), "2023-12-31T22:30:00+00:00");
+    }
+
+    proptest! {
+        /// Each occurrence has a time of its own, not before it was due and before the next one, whoever asks from wherever.
+        #[test]
+        fn jitter_keeps_order_and_never_fires_early(
+            every in 60u64..100_000, most in 1u64..86_400, id in "[a-z]{1,8}", start in 1_700_000_000i64..1_900_000_000,
+        ) {
+            let (every, most) = (format!("{every}s"), format!("{most}s"));
+            let (plain, put_off) = (span(&every, None, &id), span(&every, Some(&most), &id));
+            let mut due = plain.next(Tz::UTC, DateTime::from_timestamp(start, 0).unwrap()).unwrap();
+            let mut last = due - TimeDelta::milliseconds(1);
+            for _ in 0..5 {
+                let following = plain.next(Tz::UTC, due).unwrap();
+                let at = put_off.next(Tz::UTC, last).unwrap();
+                prop_assert!(due <= at && at < following, "{due} {at} {following}");
+                // Asked from anywhere in between, the answer is the same.
+                prop_assert_eq!(put_off.next(Tz::UTC, due - TimeDelta::milliseconds(1)).unwrap(), at);
+                (last, due) = (at, following);
+            }
+        }
+    }
+
+    #[test]
+    fn jitter_spreads_jobs_and_is_always_the_same() {
+        let due = at("2026-01-10T12:00:00Z");
+        let of = |id: &str| span("1h", Some("10m"), id).next(Tz::UTC, due - TimeDelta::seconds(1)).unwrap();
+        let seconds = |id: &str| (of(id) - due).num_seconds();
+        // Changed, every job with jitter would move.
+        assert_eq!((seconds("mail"), seconds("news")), (340, 272));
+        let spread: std::collections::BTreeSet<_> = (0..100).map(|n| seconds(&n.to_string()) / 60).collect();
+        assert!(spread.len() >= 9, "{spread:?}");
     }
 
     #[test]
@@ -293,7 +443,8 @@ mod tests {
 
     /// Vixie's rules, minute by minute: slow, and as plain as the manual page.
     fn by_the_book(times: &Times, zone: Tz, after: DateTime<Utc>, hours: i64) -> Vec<DateTime<Utc>> {
-        let matches = |wall: NaiveDateTime| times.cron.is_time_matching(&wall).unwrap();
+        let Parsed::Cron { cron, fixed_time } = &times.cadence else { panic!("no expression") };
+        let matches = |wall: NaiveDateTime| cron.is_time_matching(&wall).unwrap();
         let mut minute = after.trunc_subsecs(0);
         while wall_clock(zone, minute).and_utc().timestamp() % 60 != 0 || minute <= after {
             minute += TimeDelta::seconds(1);
@@ -306,7 +457,7 @@ mod tests {
         let mut found = Vec::new();
         for _ in 0..hours * 60 {
             let wall = wall_clock(zone, minute);
-            let due = if times.fixed_time {
+            let due = if *fixed_time {
                 // Every wall-clock minute that was passed, seen or skipped, for the first time.
                 let mut passed = latest + TimeDelta::minutes(1);
                 let mut due = false;

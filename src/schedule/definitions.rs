@@ -55,10 +55,7 @@ pub(super) struct Definitions {
 
 /// When a definition fires after `after`, whether it is enabled or not. A reminder fires once, at its instant.
 pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
-    let times = match &definition.trigger {
-        Trigger::Routine { cron, .. } => Times::parse(cron),
-        Trigger::Reminder { .. } | Trigger::Session { .. } => None,
-    };
+    let times = Times::of(definition);
     let zone = definition.zone;
     let next = move |last: &DateTime<Utc>| times.as_ref()?.next(zone, *last);
     let first = match due_at(definition) {
@@ -78,7 +75,7 @@ pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
 /// All that a definition's backlog depends on. `None` for an enabled reminder: it fires however long ago it was due.
 pub(super) fn generation(definition: &Definition) -> Option<ObservedGeneration> {
     let trigger = match &definition.trigger {
-        Trigger::Routine { cron, .. } => format!("{cron}\n{}\n{}", definition.zone, definition.enabled),
+        Trigger::Routine { recurs, .. } => format!("{recurs}\n{}\n{}", definition.zone, definition.enabled),
         Trigger::Reminder { .. } if !definition.enabled => ObservedGeneration::DISABLED_REMINDER.to_owned(),
         Trigger::Reminder { .. } | Trigger::Session { .. } => return None,
     };
@@ -212,9 +209,9 @@ impl Definitions {
         let definition = &entry.loaded.definition;
         let due = match &definition.trigger {
             _ if held || !definition.enabled => None,
-            Trigger::Routine { cron, .. } => {
-                entry.watermark.and_then(|watermark| Times::parse(cron)?.next(definition.zone, watermark.fires_after))
-            }
+            Trigger::Routine { .. } => entry
+                .watermark
+                .and_then(|watermark| Times::of(definition)?.next(definition.zone, watermark.fires_after)),
             Trigger::Reminder { .. } | Trigger::Session { .. } => {
                 due_at(definition).filter(|due| entry.claimed != Some(*due))
             }
@@ -226,7 +223,7 @@ impl Definitions {
             }
             if let Some(due) = due {
                 self.queue.insert(due, id.clone());
-                if definition.is_delivered_as_written() {
+                if definition.is_without_agent() {
                     self.plain.insert(due, id.clone());
                 }
             }

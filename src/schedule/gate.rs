@@ -14,6 +14,8 @@ pub(super) struct Gate {
     pub(super) waiting_for_login: Option<DateTime<Utc>>,
     /// Since when jobs that need an agent wait for one, while others go on; and when they look for it again.
     pub(super) agent_missing: Option<(DateTime<Utc>, Instant)>,
+    /// When the first of those that wait for what the machine lacks is looked at again.
+    pub(super) needs_again: Option<Instant>,
     /// The person was notified that there is no login, by this process or a previous one, and not yet that it is back.
     pub(super) login_notified: bool,
     /// Occurrences due before then were missed.
@@ -22,7 +24,14 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(now: DateTime<Utc>) -> Self {
-        Self { paused: None, waiting_for_login: None, agent_missing: None, login_notified: false, eligible_since: now }
+        Self {
+            paused: None,
+            waiting_for_login: None,
+            agent_missing: None,
+            needs_again: None,
+            login_notified: false,
+            eligible_since: now,
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -32,7 +41,7 @@ impl Gate {
     /// Whether an occurrence may start now.
     pub(super) fn admits(&self, active: &ActiveOccurrence) -> bool {
         match active.priority {
-            _ if active.awaits_agent => false,
+            _ if active.awaits_agent || active.unmet.is_some() => false,
             Priority::Scheduled => self.is_open(),
             Priority::LoginProbe => self.paused.is_none(),
             Priority::ByHand => true,

@@ -11,9 +11,6 @@ use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent};
 use crate::definition::Definition;
 use crate::journal::{Occurrence, RunId};
 
-/// How the reason of an occurrence begins that its job's gate has skipped.
-pub const SKIPPED_BY_GATE: &str = "gate: ";
-
 /// An attempt to make now. It is claimed, and recorded as running.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -50,9 +47,18 @@ pub enum AgentNeed {
 pub trait Launcher: Send + Sync {
     /// Called before an attempt is asked for, to prepare what takes time and depends on no job.
     fn get_ready(&self) {}
+    /// Whether a definition's body is the message, and nothing is asked of anybody: then it waits for no other run. Returns at once.
+    fn tells_only(&self, definition: &Definition) -> bool {
+        definition.is_delivered_as_written()
+    }
     /// Asked before each attempt. One whose need is not met waits, and is not recorded as begun.
     async fn agent_for(&self, _definition: &Definition) -> AgentNeed {
         AgentNeed::Met
+    }
+    /// What the machine lacks of what a definition requires, as a sentence without its full stop. Asked before each attempt that no
+    /// person has asked for: it waits then, and is not recorded as begun.
+    async fn unmet(&self, _definition: &Definition) -> Option<&'static str> {
+        None
     }
     /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;
@@ -90,6 +96,7 @@ pub(super) fn class_word(class: FailureClass) -> &'static str {
         FailureClass::MainSessionMissing => "main_session_missing",
         FailureClass::SurfaceMismatch => "surface_mismatch",
         FailureClass::GateFailed => "gate_failed",
+        FailureClass::CommandFailed => "command_failed",
         FailureClass::NotDelivered => "not_delivered",
         FailureClass::LimitExceeded => "limit_exceeded",
         FailureClass::NeedsClaude => "needs_claude",

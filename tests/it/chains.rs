@@ -127,7 +127,8 @@ impl Scene {
         let conversation: Vec<Request> =
             self.api.requests().into_iter().filter(|request| prompt(request).starts_with(&tag)).collect();
         let own = format!("/runs/{run}/");
-        let line = self.lines.lock().unwrap().get(&run).cloned().expect("its command line was seen");
+        let lines = self.lines.lock().unwrap();
+        let line = lines.get(&run).or_else(|| lines.get(processes::MAIN)).cloned().expect("its command line was seen");
         let last = conversation.last().unwrap();
         let blocks = |message: &Value| message["content"].as_array().cloned().unwrap_or_default();
         let own_results =

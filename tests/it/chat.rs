@@ -214,3 +214,27 @@ fn ctrl_c_ends_the_answer_and_not_the_conversation() {
     });
     service.stop();
 }
+
+#[test]
+fn the_conversation_is_made_shorter_and_goes_on() {
+    let api = MessagesApi::answering(|request| match request.last_text() {
+        text if text.contains("<summary>") => Reply::say("<summary>They spoke of tea.</summary>"),
+        text if text.contains("And now?") => Reply::say("Now it is short."),
+        _ => Reply::say(&format!("answer {}", request.answers())),
+    });
+    let bot = bot(&api);
+    let service = bot.start();
+    let nothing = at_terminal(&bot, &[(b"", "Ctrl-D leaves"), (b"/compact\n", "no conversation to make shorter")]);
+    assert_eq!(nothing.code, 0, "{}", nothing.stdout);
+    for n in 0..4 {
+        bot.ok(["chat", &format!("Tea {n}? {}", "word ".repeat(200))]);
+    }
+    let shorter = at_terminal(
+        &bot,
+        &[(b"", "answer 3"), (b"/compact\n", "The conversation was made shorter"), (b"And now?\n", "Now it is short.")],
+    );
+    assert_eq!(shorter.code, 0, "{}", shorter.stdout);
+    let last = api.last().body["messages"].to_string();
+    assert!(last.contains("They spoke of tea.") && !last.contains("Tea 0?") && last.contains("And now?"), "{last}");
+    service.stop();
+}

@@ -94,11 +94,16 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
       -d, --description <TEXT>          One line for lists
           --cron <WHEN>                 When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`,
                                         `monthly on the 1st at 9`
-          --every <SPAN>                The same, as a span that divides an hour or a day: `2h`, `15m`
+          --every <SPAN>                The time from one occurrence to the next: `2h`, `90m`
+          --jitter <SPAN>               Spreads its times: each fires up to so much later
           --timezone <ZONE>             IANA zone of its times, e.g. Europe/Berlin
           --disabled                    It is listed and never fires
           --enabled                     It fires again
-          --client <WHO>                By whom: `notify` delivers it as written, `claude` is an agent
+          --client <WHO>                By whom: `notify` delivers it as written, `exec` runs `command`,
+                                        `claude` is an agent
+          --command <COMMAND>           Runs this command line instead of an agent (`--client exec`)
+          --deliver <WHEN>              What you are sent of what the command prints: failure, always,
+                                        never
           --background                  Run in a fork of its own instead of the main session
           --foreground                  A turn of the main session
           --isolated                    A fresh session without the main session's history
@@ -122,12 +127,16 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --gate <COMMAND>              Runs first, without a model: exit 0 wakes the agent, 1 skips
                                         this time
           --gate-timeout <SPAN>         How long the gate may take: `30s`, `2m`
+          --remember <WHAT>             What it knows of its earlier runs: `last`, `thread`, or `none`
+          --context-from <ID>...        Jobs whose last answers it is given
           --expect <WHAT>               What a run must have delivered: `message`, `report`, or `file
                                         PATH`
           --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
           --max-turns <N>               At most so many turns of the model
           --max-cost-usd <USD>          At most so many US dollars
           --max-cost-day-usd <USD>      At most so many US dollars a day, all its runs together
+          --requires <WHAT>...          What the machine must have before it starts: `online`, `power`
+          --requires-for <SPAN>         How long it waits for that, before it is skipped
           --on-missed <WHAT>            What happens to times that were missed: latest, all, skip
           --on-overlap <WHAT>           When the previous run is still going
           --retry <N>                   Extra attempts after a failure that may pass

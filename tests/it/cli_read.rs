@@ -160,11 +160,15 @@ fn the_keys_that_others_build_on() {
       "background": true,
       "channel": null,
       "client": null,
+      "command": null,
+      "context_from": [],
       "created_by": null,
       "cron": "30 8 * * 1-5",
+      "deliver": "failure",
       "description": "Sort the mail",
       "disallowed_tools": null,
       "enabled": true,
+      "every": null,
       "expect": null,
       "file": "routines/triage.md",
       "gate": null,
@@ -172,6 +176,7 @@ fn the_keys_that_others_build_on() {
       "heartbeat_url": null,
       "id": "triage",
       "isolated": false,
+      "jitter": null,
       "kind": "routine",
       "max_cost_day_usd": null,
       "max_cost_usd": null,
@@ -182,6 +187,9 @@ fn the_keys_that_others_build_on() {
       "next": null,
       "on_missed": "latest",
       "on_overlap": "skip",
+      "remember": "none",
+      "requires": [],
+      "requires_for": null,
       "retry": null,
       "skills": [],
       "thinking": true,
@@ -203,7 +211,10 @@ fn the_keys_that_others_build_on() {
         "chain_parent": "dentist",
         "channel": null,
         "client": null,
+        "command": null,
+        "context_from": [],
         "created_by": null,
+        "deliver": "failure",
         "description": "",
         "disallowed_tools": null,
         "enabled": true,
@@ -224,6 +235,9 @@ fn the_keys_that_others_build_on() {
         "network": "internet",
         "next": "2098-05-04T09:00:00+02:00",
         "on_missed": "all",
+        "remember": "none",
+        "requires": [],
+        "requires_for": null,
         "retry": null,
         "run_at": "2098-05-04T09:00:00+02:00",
         "skills": [],
@@ -430,7 +444,7 @@ pub async fn record(home: &Path) -> String {
         purpose: Purpose::Run,
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
-    journal.launching(&run, "---\ncron: x\n---\nGo.\n".into(), Punctuality::Unknown).await.unwrap();
+    journal.launching(&run, "---\ncron: x\n---\nGo.\n".into(), String::new(), Punctuality::Unknown).await.unwrap();
     for (tool, input) in [
         ("Bash", serde_json::json!({ "command": "cat \u{1b}[2Jsecret" })),
         ("Write", serde_json::json!({ "file_path": "evil" })),
@@ -575,7 +589,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 60] = [
+const COMMANDS: [(&str, Option<&str>); 63] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -598,8 +612,10 @@ const COMMANDS: [(&str, Option<&str>); 60] = [
     ("fire", Some("fire triage --dry-run")),
     ("follow-up-chain", None),
     ("help", Some("help")),
-    // The person's alone, and its JSON is in `import`.
+    // The person's alone, and their JSON is in `import` and `import_jobs`.
+    ("import crontab", None),
     ("import ollim-bot", None),
+    ("import systemd", None),
     ("inbox", Some("inbox")),
     ("init", None),
     ("login", None),
@@ -640,6 +656,7 @@ const COMMANDS: [(&str, Option<&str>); 60] = [
     ("service uninstall", None),
     ("sessions list", Some("sessions list")),
     ("sessions patch", None),
+    ("sessions reset", None),
     ("sessions show", Some("sessions show spawn-1f0c9a2b")),
     ("spawn", None),
     ("status", Some("status")),

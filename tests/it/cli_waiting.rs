@@ -54,7 +54,7 @@ async fn what_failed_and_is_tried_again_says_when() {
     bot.write("routines/mail.md", "---\ncron: \"@yearly\"\nretry: 1\n---\nRead the mail.\n");
     let before = journal(bot.home(), Clock::system());
     let run = claim(&before, "mail", Kind::Routine, whole(now()), Purpose::Run).await;
-    before.launching(&run, "".into(), Punctuality::Unknown).await.unwrap();
+    before.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
     let again = whole(now()) + TimeDelta::minutes(10);
     let failed = Finish {
         after: After::RetryAt(again),

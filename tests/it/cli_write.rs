@@ -110,12 +110,18 @@ fn a_phrase_becomes_a_cron_expression_and_is_shown_back() {
     assert_eq!(times.split(", ").filter(|time| time.contains(" 08:30 ")).count(), 3, "{added}");
     assert!(bot.read("routines/sort-the-mail.md").unwrap().contains("cron: 30 8 * * 1-5\n"));
     let edited = bot.ok(["routine", "edit", "sort-the-mail", "--every", "2h"]);
-    assert!(edited.contains("\n  0 */2 * * *: "), "{edited}");
-    assert!(bot.read("routines/sort-the-mail.md").unwrap().contains("cron: 0 */2 * * *\n"));
-    insta::assert_snapshot!(typed(&bot, &["routine", "edit", "sort-the-mail", "--every", "90m"]), @"
+    assert!(edited.contains("\n  every 2h: "), "{edited}");
+    let text = bot.read("routines/sort-the-mail.md").unwrap();
+    assert!(text.contains("every: 2h\n") && !text.contains("cron"), "{text}");
+    let edited = bot.ok(["routine", "edit", "sort-the-mail", "--cron", "every 2h", "--jitter", "5m"]);
+    assert!(edited.contains("\n  0 */2 * * * + 0-5m: "), "{edited}");
+    let text = bot.read("routines/sort-the-mail.md").unwrap();
+    assert!(text.contains("cron: 0 */2 * * *\n") && text.contains("jitter: 5m\n") && !text.contains("every"), "{text}");
+    assert!(bot.run(["routine", "edit", "sort-the-mail", "--every", "59s"]).stderr.contains("must be at least 1m"));
+    insta::assert_snapshot!(typed(&bot, &["routine", "edit", "sort-the-mail", "--cron", "every 90m"]), @"
     exit: 1
     -- stderr
-    error: cannot make a cron expression of `every 90m`: cron's steps begin anew with each hour and day, and only a span that divides one stays even
+    error: cannot make a cron expression of `every 90m`: cron's steps begin anew with each hour and day, and only a span that divides one stays even; `--every` counts elapsed time
     hint: write `daily at 9`, `weekdays at 8:30`, `monday and friday 18:00`, `monthly on the 1st at 9`, `every 2h`, or a cron expression like `30 8 * * 1-5`
     ");
     insta::assert_snapshot!(typed(&bot, &["routine", "add", "x"]), @"

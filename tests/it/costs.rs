@@ -2,9 +2,9 @@
 //!
 //! The stub's answer costs what the client makes of its tokens: some tenths of a cent.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::bot::{Service, TestBot};
+use crate::support::bot::TestBot;
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
@@ -17,16 +17,6 @@ fn bot(api: &MessagesApi, budget: &str) -> TestBot {
 fn routine(bot: &TestBot, id: &str, fields: &str) {
     let fields = format!("background: true\nisolated: true\nretry: 0\nallowed_tools: []\n{fields}");
     bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nSay it.\n"));
-}
-
-#[track_caller]
-fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
-    let before = bot.runs(id).len();
-    service.until("it fires", || {
-        bot.run(["fire", id, "--wait"]);
-        (bot.runs(id).len() > before).then_some(())
-    });
-    bot.runs(id).remove(0)
 }
 
 fn told(bot: &TestBot) -> Vec<String> {
@@ -79,10 +69,10 @@ fn the_clients_own_figure_counts_and_all_say_the_same() {
     let bot = bot(&api, "budget: { day: 5.00, month: 60.00, run: 0.50 }\n");
     let service = bot.start();
     routine(&bot, "mail", "");
-    let run = fire(&bot, &service, "mail");
+    let run = service.fire("mail");
     let cost = run["cost_usd"].as_f64().unwrap();
     assert!(cost > 0.0, "{run:#}");
-    fire(&bot, &service, "mail");
+    service.fire("mail");
     let caps = bot.json(["budget"])["caps"].clone();
     let costs = bot.json(["costs"]);
     let journal = in_the_journal(&bot, "SELECT sum(cost_usd) FROM run");
@@ -100,7 +90,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     let bot = bot(&api, "budget: { day: 0.02 }\n");
     let service = bot.start();
     routine(&bot, "mail", "max_cost_usd: 3.00\n");
-    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
+    assert_eq!(service.fire("mail")["outcome"], "completed");
     // The client's figure has taken the place of its cap, of which less was left than its own.
     assert_eq!(in_the_journal(&bot, "SELECT 0.0 + count(reserved_usd) FROM run"), 0.0);
     assert!(in_the_journal(&bot, "SELECT sum(cost_usd) FROM run") > 0.0);
@@ -110,11 +100,11 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
         journal.execute("UPDATE run SET cost_usd = ?1 WHERE cost_usd IS NOT NULL", [usd]).unwrap();
     };
     spend(0.02);
-    let run = fire(&bot, &service, "mail");
+    let run = service.fire("mail");
     let why = run["error"].as_str().unwrap();
     assert_eq!(run["outcome"], "skipped", "{run:#}");
     assert!(why.starts_with("budget: 0.02 of 0.02 USD of today's budget are spent or taken, until "), "{why}");
-    fire(&bot, &service, "mail");
+    service.fire("mail");
     assert_eq!(told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(), 1, "{:#?}", told(&bot));
     // Who waits for an answer is told.
     let answer = bot.run(["chat", "Hello?"]);
@@ -126,7 +116,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     spend(0.042);
     let shown = bot.ok(["budget", "--day", "0.05"]);
     assert!(shown.contains("$0.042 of $0.050 spent; today ends "), "{shown}");
-    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
+    assert_eq!(service.fire("mail")["outcome"], "completed");
     assert_eq!(
         told(&bot).iter().filter(|text| text.contains("At 100 % jobs are skipped")).count(),
         1,
@@ -137,11 +127,11 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
 
     bot.ok(["budget", "--day", "100"]);
     routine(&bot, "own", "max_cost_day_usd: 0.01\n");
-    assert_eq!(fire(&bot, &service, "own")["outcome"], "completed");
+    assert_eq!(service.fire("own")["outcome"], "completed");
     spend(0.01);
-    let run = fire(&bot, &service, "own");
+    let run = service.fire("own");
     assert!(run["error"].as_str().unwrap().contains("of this job's `max_cost_day_usd`"), "{run:#}");
-    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
+    assert_eq!(service.fire("mail")["outcome"], "completed");
     service.stop();
 }
 
@@ -151,8 +141,8 @@ fn tokens_of_a_day_are_for_subscriptions() {
     let bot = bot(&api, "budget: { tokens_day: 100 }\n");
     let service = bot.start();
     routine(&bot, "mail", "");
-    assert_eq!(fire(&bot, &service, "mail")["outcome"], "completed");
-    let run = fire(&bot, &service, "mail");
+    assert_eq!(service.fire("mail")["outcome"], "completed");
+    let run = service.fire("mail");
     assert!(run["error"].as_str().unwrap().contains("of 100 tokens of today's budget"), "{run:#}");
     service.stop();
 }
@@ -168,7 +158,7 @@ fn what_a_gate_spawns_is_paid_for_by_its_job() {
         &format!("---\ncron: '0 0 29 2 *'\nbackground: true\nisolated: true\n{fields}---\nSay it.\n"),
     );
     let service = bot.start();
-    let run = fire(&bot, &service, "looks");
+    let run = service.fire("looks");
     assert_eq!(run["outcome"], "skipped", "{run:#}");
     const OF_AGENTS: &str =
         "SELECT 0.0 + count(*) FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE o.kind = 'session'";

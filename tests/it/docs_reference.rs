@@ -30,7 +30,7 @@ fn draft(kind: Kind) -> Draft {
 
 /// The default as a file would have it.
 fn default(field: &Field) -> String {
-    if field.required {
+    if field.required && field.unset.is_empty() {
         return "none; it is required".into();
     }
     let of = |kind| {
@@ -53,7 +53,12 @@ fn section(field: &Field) -> String {
         On::Routine => "routines",
         On::Reminder => "reminders",
     };
-    let only = if field.background_only { ", with `background: true`" } else { "" };
+    let only = match field {
+        Field { command_only: true, .. } => ", with `client: exec`",
+        Field { background_only: true, command_too: true, .. } => ", with `background: true` or `client: exec`",
+        Field { background_only: true, .. } => ", with `background: true`",
+        _ => "",
+    };
     let mut text = format!("\n### `{}`\n\n{}.", field.name, field.help.trim());
     if !field.details.is_empty() {
         text += &format!(" {}", field.details);
@@ -96,8 +101,13 @@ fn every_example_of_a_field_is_valid() {
         let kind = if field.on == On::Reminder { Kind::Reminder } else { Kind::Routine };
         let time = if kind == Kind::Reminder { "run_at: 2027-01-31T18:30:00Z" } else { "cron: '@daily'" };
         let chain = if field.name == "chain_depth" { "max_chain: 2\n" } else { "" };
-        let background = if ["background", "client"].contains(&field.name) { "" } else { "background: true\n" };
-        let time = if field.required { "" } else { time };
+        let background = match field.name {
+            "background" | "client" => "",
+            "command" => "client: exec\n",
+            _ if field.command_only => "client: exec\ncommand: 'true'\n",
+            _ => "background: true\n",
+        };
+        let time = if field.required || field.name == "every" { "" } else { time };
         let text = format!("---\n{time}\n{background}{chain}{}: {}\n---\nDo it.\n", field.name, field.example);
         let file = format!("{kind}s/x.md");
         let parsed = parse(kind, Path::new(&file), text.as_bytes(), &defaults);

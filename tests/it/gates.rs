@@ -31,13 +31,7 @@ fn routine(bot: &TestBot, id: &str, gate: &str, fields: &str) {
 /// Fires a job and waits for its end; its run as `runs show` has it.
 #[track_caller]
 fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
-    let before = bot.runs(id).len();
-    // Its file is read within a second.
-    service.until("it fires", || {
-        bot.run(["fire", id, "--wait"]);
-        (bot.runs(id).len() > before).then_some(())
-    });
-    let run = bot.runs(id).remove(0);
+    let run = service.fire(id);
     assert!(!run["ended"].is_null(), "{run:#}");
     bot.json(["runs", "show", run["run"].as_str().unwrap()])
 }

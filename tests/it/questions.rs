@@ -317,3 +317,28 @@ fn a_job_cannot_flood_the_person_and_cannot_hide_what_runs() {
     assert_eq!(bot.names("work"), [""; 0]);
     service.stop();
 }
+
+#[test]
+fn the_main_session_asks_about_what_the_settings_name() {
+    let api = MessagesApi::script([Reply::bash("touch made && echo touched"), Reply::bash("touch other")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", "main_tools: [Read]\nmain_ask_tools: ['Bash(touch *)']\n");
+    let service = bot.start();
+    let chat = bot.start_with(["chat", "Touch them."]);
+    let first = until_open(&bot, &service, 1).remove(0);
+    assert!(bot.read("work/made").is_none());
+    let message = &bot.json(["inbox"])[0];
+    let text = message["text"].as_str().unwrap();
+    assert!(text.starts_with("Your conversation with the bot asks (question 1)"), "{text}");
+    bot.ok(["questions", "answer", &first, "allow"]);
+    let second = until_open(&bot, &service, 1).remove(0);
+    assert!(bot.read("work/made").is_some());
+    let always = bot.run(["questions", "answer", &second, "always"]);
+    assert_eq!(always.code, 1, "there is no file that it could stand in: {always:?}");
+    bot.ok(["questions", "answer", &second, "deny", "One is enough."]);
+    let (status, said) = chat.wait();
+    assert!(status.success() && said.contains("done"), "{said}");
+    assert!(results(&api)[1].contains("denied by the person: One is enough."), "{:?}", results(&api));
+    assert_eq!((bot.read("work/other"), answers(&bot)), (None, vec!["once".to_owned(), "deny".to_owned()]));
+    service.stop();
+}

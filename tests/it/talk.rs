@@ -155,6 +155,44 @@ fn a_fork_is_saved_reported_or_dropped() {
 }
 
 #[test]
+fn the_agent_leads_the_person_beside_the_conversation() {
+    let api = MessagesApi::answering(|request| match request.last_text() {
+        text if text.contains("we are moving") => {
+            Reply::call("mcp__discord__enter_fork", serde_json::json!({ "topic": "the move" }))
+        }
+        text if text.contains("another one") => {
+            Reply::call("mcp__discord__enter_fork", serde_json::json!({ "topic": "a fork of a fork" }))
+        }
+        text => Reply::say(&format!("({})", text.lines().last().unwrap_or_default())),
+    });
+    let bot = bot_with_phone(&api);
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("we are moving");
+    let card = phone.hears("Fork: the move");
+    phone.hears("()");
+    assert!(api.last().results()[0].text.starts_with("Opened."), "{:?}", api.last().results());
+    phone.say("boxes first");
+    phone.hears("(boxes first)");
+    assert!(told(&api.last()).contains("we are moving"), "a fork knows the conversation: {}", told(&api.last()));
+    phone.say("another one");
+    service.until("it is refused", || {
+        api.last()
+            .results()
+            .iter()
+            .any(|result| result.text == "This is a fork already. Talk about it here.")
+            .then_some(())
+    });
+    phone.presses(&card, "Exit");
+    phone.hears("It was dropped");
+    phone.say("where were we");
+    phone.hears("(where were we)");
+    let last = told(&api.last());
+    assert!(last.contains("we are moving") && !last.contains("boxes first"), "{last}");
+    service.stop();
+}
+
+#[test]
 fn an_agents_button_is_a_turn_once() {
     let api = MessagesApi::answering(|request| match request.answers() {
         0 => Reply::call(

@@ -134,7 +134,8 @@ fn starts(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     let known: BTreeMap<&str, &Occurrence> =
         occurrences.iter().flat_map(|o| o.runs.iter().map(move |run| (run.run.as_str(), o))).collect();
     for name in names(&world.setting.home.join("state/runs")) {
-        if !known.contains_key(name.as_str()) {
+        // The main session's client has one for all its turns.
+        if name != "main" && !known.contains_key(name.as_str()) {
             wrong.push(format!("run {name} has a folder, and no claim"));
         }
     }
@@ -307,16 +308,30 @@ fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
             let (starts, effects) = (lines("starts"), lines("effects"));
             Ok(Run { attempt: row.get(1)?, state: row.get(2)?, effect: row.get(3)?, starts, effects, run })
         });
-        Ok(Occurrence {
-            id: row.get(1)?,
-            kind: row.get(2)?,
-            at: row.get(3)?,
-            outcome: row.get(4)?,
-            text: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
-            runs: runs?.collect::<Result<_, _>>()?,
-        })
+        let text = row.get::<_, Option<String>>(5)?.unwrap_or_default();
+        let mut runs: Vec<Run> = runs?.collect::<Result<_, _>>()?;
+        attribute(&runs_folder.join("main").join(KEPT), &text, &mut runs);
+        Ok(Occurrence { id: row.get(1)?, kind: row.get(2)?, at: row.get(3)?, outcome: row.get(4)?, text, runs })
     });
     rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// What clients of the main session have recorded of a job belongs to its attempts, the last one first; what is too much, to the last.
+fn attribute(main: &Path, text: &str, runs: &mut [Run]) {
+    let word =
+        text.split("token=").nth(1).and_then(|rest| rest.split(|c: char| c != '-' && !c.is_alphanumeric()).next());
+    let Some(folder) = word.map(|word| main.join(word)).filter(|folder| folder.is_dir()) else { return };
+    let lines = |name: &str| fs::read_to_string(folder.join(name)).map_or(0, |text| text.lines().count());
+    let (mut starts, mut effects) = (lines("starts"), lines("effects"));
+    for run in runs.iter_mut().rev().filter(|run| run.state != "skipped") {
+        (run.starts, starts) = (starts.min(1), starts.saturating_sub(1));
+        if run.effect.is_some() {
+            (run.effects, effects) = (effects.min(1), effects.saturating_sub(1));
+        }
+    }
+    if let Some(last) = runs.last_mut() {
+        (last.starts, last.effects) = (last.starts + starts, last.effects + effects);
+    }
 }
 
 fn messages(journal: &Connection) -> Vec<Message> {

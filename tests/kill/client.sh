@@ -8,8 +8,12 @@ if [ "$1" = --version ]; then
 fi
 # Among the transcripts, which stay when the rest of the folder goes with the run.
 kept=$TMPDIR/claude/projects
-mkdir -p "$kept"
-echo started >>"$kept/starts"
+is_main=
+[[ ${TMPDIR##*/} == main ]] && is_main=1
+if [ -z "$is_main" ]; then
+  mkdir -p "$kept"
+  echo started >>"$kept/starts"
+fi
 
 # Between nothing and so many hundredths of a second, without starting a process.
 nap() {
@@ -65,6 +69,12 @@ echo '{"type":"control_response","response":{"subtype":"success","request_id":"o
 IFS= read -r prompt || exit 1
 [[ $prompt =~ kind=([a-z]+)\ token=([a-z0-9-]+) ]] || exit 9
 kind=${BASH_REMATCH[1]} token=${BASH_REMATCH[2]}
+# All turns of the main session have one folder: there the job's word keeps them apart.
+if [ -n "$is_main" ]; then
+  kept=$kept/$token
+  mkdir -p "$kept"
+  echo started >>"$kept/starts"
+fi
 ours=
 if [[ $hello == *sdkMcpServers* ]]; then
   case $kind in

@@ -1,8 +1,8 @@
-//! Runs one command line in a job's shell without a client, and keeps what it prints.
+//! Runs one command line in a job's shell without a client, and keeps what it prints or hands it on as it comes.
 
 use std::io;
 use std::path::Path;
-use std::process::Output;
+use std::process::{ExitStatus, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,10 @@ use crate::launch::{self, Launch};
 use crate::runner::Started;
 
 /// So many bytes of each stream are kept; what comes after is read and dropped.
-const MOST_KEPT: u64 = 1024 * 1024;
+const MOST_KEPT: usize = 1024 * 1024;
+
+/// Bytes that are read at once.
+const AT_ONCE: usize = 16 * 1024;
 
 /// How long a runner may take to kill what is below it. It takes milliseconds.
 const RUNNER_ENDS: Duration = Duration::from_secs(10);
@@ -38,22 +41,53 @@ pub async fn capture_until(
     judge: Arc<dyn Judge>,
     until: impl Future<Output = ()>,
 ) -> io::Result<Option<Output>> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut keep = |stream, bytes: &[u8]| {
+        let kept = match stream {
+            Stream::Stdout => &mut stdout,
+            Stream::Stderr => &mut stderr,
+        };
+        kept.extend_from_slice(&bytes[..bytes.len().min(MOST_KEPT - kept.len())]);
+    };
+    let status = listen_until(runner, launch, judge, until, &mut keep).await?;
+    Ok(status.map(|status| Output { status, stdout, stderr }))
+}
+
+/// Where something was printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error, the runner's own words among it.
+    Stderr,
+}
+
+/// Runs `launch` as [`capture_until`] does, and hands `heard` what it prints, as it comes. `None`: it was ended.
+///
+/// # Errors
+/// As [`capture_until`].
+pub async fn listen_until(
+    runner: &Path,
+    launch: &Launch,
+    judge: Arc<dyn Judge>,
+    until: impl Future<Output = ()>,
+    heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
+) -> io::Result<Option<ExitStatus>> {
     let Started { mut child, mut socket, stdout, stderr } = Started::new(runner)?;
     let empty = std::fs::File::open("/dev/null")?;
     launch::send(&mut socket, launch, empty.into()).await?;
     let (from, to) = socket.into_split();
     let mut answers = Box::pin(answer(from, to, judge));
-    let read = async { tokio::try_join!(beginning(stdout), beginning(stderr)) };
     let ended = async {
-        let (stdout, stderr) = read.await?;
-        Ok::<_, io::Error>(Output { status: child.wait().await?, stdout, stderr })
+        listen(stdout, stderr, heard).await?;
+        child.wait().await
     };
     let mut ended = Box::pin(ended);
     tokio::pin!(until);
     let mut asks = true;
     loop {
         tokio::select! {
-            output = &mut ended => return output.map(Some),
+            status = &mut ended => return status.map(Some),
             _ = &mut answers, if asks => asks = false,
             () = &mut until => break,
         }
@@ -66,12 +100,29 @@ pub async fn capture_until(
     }
 }
 
-/// Reads a stream to its end and keeps its beginning.
-async fn beginning(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
-    let mut kept = Vec::new();
-    (&mut stream).take(MOST_KEPT).read_to_end(&mut kept).await?;
-    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
-    Ok(kept)
+/// Reads both streams to their ends.
+async fn listen(
+    mut stdout: impl AsyncRead + Unpin,
+    mut stderr: impl AsyncRead + Unpin,
+    heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
+) -> io::Result<()> {
+    let (mut of_stdout, mut of_stderr) = (vec![0; AT_ONCE], vec![0; AT_ONCE]);
+    let (mut stdout_goes, mut stderr_goes) = (true, true);
+    while stdout_goes || stderr_goes {
+        tokio::select! {
+            read = stdout.read(&mut of_stdout), if stdout_goes => {
+                let read = read?;
+                heard(Stream::Stdout, &of_stdout[..read]);
+                stdout_goes = read > 0;
+            }
+            read = stderr.read(&mut of_stderr), if stderr_goes => {
+                let read = read?;
+                heard(Stream::Stderr, &of_stderr[..read]);
+                stderr_goes = read > 0;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -79,9 +130,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_printed_without_end_takes_no_memory() {
-        let long = vec![b'x'; 5 << 20];
-        assert_eq!(beginning(&long[..]).await.unwrap().len() as u64, MOST_KEPT);
-        assert_eq!(beginning(&b"short"[..]).await.unwrap(), b"short");
+    async fn both_streams_are_read_to_their_ends() {
+        let (long, short) = (vec![b'x'; 5 << 20], b"short");
+        let (mut from_stdout, mut from_stderr) = (0, Vec::new());
+        let mut heard = |stream, bytes: &[u8]| match stream {
+            Stream::Stdout => from_stdout += bytes.len(),
+            Stream::Stderr => from_stderr.extend_from_slice(bytes),
+        };
+        listen(&long[..], &short[..], &mut heard).await.unwrap();
+        assert_eq!((from_stdout, from_stderr.as_slice()), (5 << 20, &short[..]));
     }
 }

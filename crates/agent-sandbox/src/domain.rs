@@ -6,6 +6,7 @@
 //!
 //! Source: <https://docs.kernel.org/userspace-api/landlock.html>.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,28 @@ pub struct Domain {
     pub attributes: Attributes,
     /// Do not start at all where the kernel cannot hold the whole domain.
     pub required: bool,
+}
+
+impl Domain {
+    /// Whether it reaches nothing that `other` does not, as the files are now: what is listed and gone reaches nothing.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let is_gone = |path: &PathBuf| path.symlink_metadata().is_err();
+        let within = |own: &[PathBuf], others: &[PathBuf]| {
+            let others: BTreeSet<&PathBuf> = others.iter().collect();
+            own.iter().all(|path| others.contains(path) || is_gone(path))
+        };
+        let rest = |of: &Self| (of.network, of.attributes, of.required);
+        let left_out: BTreeSet<&PathBuf> = self.beside.iter().collect();
+        let reads_beside = self.beside.is_empty()
+            || !other.beside.is_empty() && other.beside.iter().all(|path| left_out.contains(path));
+        rest(self) == rest(other)
+            && reads_beside
+            && within(&self.read, &other.read)
+            && within(&self.list, &other.list)
+            && within(&self.write, &other.write)
+            && within(&self.execute, &other.execute)
+    }
 }
 
 /// Which sockets a process may open.
@@ -297,6 +320,31 @@ mod tests {
         let hidden: Vec<PathBuf> = hidden.iter().map(PathBuf::from).collect();
         let expect: Vec<PathBuf> = expect.iter().map(PathBuf::from).collect();
         assert_eq!(beside(&["/".into()], &hidden, &listed), expect);
+    }
+
+    #[test]
+    fn a_domain_is_within_another_that_reaches_all_that_it_does_and_maybe_more() {
+        let paths = |list: &[&str]| -> Vec<PathBuf> { list.iter().map(PathBuf::from).collect() };
+        let reading = |list: &[&str]| Domain { read: paths(list), ..Domain::default() };
+        let beside = |list: &[&str]| Domain { beside: paths(list), ..Domain::default() };
+        let online = Domain { network: Network::Internet, ..Domain::default() };
+        for (own, other, expect) in [
+            (reading(&["/usr"]), reading(&["/etc", "/usr"]), true),
+            (reading(&["/etc", "/usr"]), reading(&["/usr"]), false),
+            // It is not there, so nobody reaches it.
+            (reading(&["/no/such/folder"]), reading(&[]), true),
+            (Domain { write: paths(&["/usr"]), ..Domain::default() }, reading(&["/usr"]), false),
+            (Domain { execute: paths(&["/usr"]), ..Domain::default() }, reading(&["/usr"]), false),
+            (Domain { list: paths(&["/usr"]), ..Domain::default() }, reading(&[]), false),
+            (beside(&["/a", "/b"]), beside(&["/a"]), true),
+            (beside(&["/a"]), beside(&["/a", "/b"]), false),
+            (beside(&["/a"]), reading(&["/usr"]), false),
+            (reading(&[]), beside(&["/a"]), true),
+            (online.clone(), Domain::default(), false),
+            (Domain::default(), online, false),
+        ] {
+            assert_eq!(own.is_within(&other), expect, "{own:?} within {other:?}");
+        }
     }
 
     #[test]

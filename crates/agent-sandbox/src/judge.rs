@@ -81,6 +81,7 @@ pub async fn answer(
         }
     }
 }
+
 /// Decisions that are being made. Dropped, nobody waits for them any more.
 #[derive(Default)]
 struct Judging(HashMap<u64, AbortHandle>);

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use crate::watch::Bounds;
 use crate::wire::{self, LONGEST, ShellSpec};
 
 /// A client to start.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// Its file.
     pub program: PathBuf,
@@ -41,8 +42,31 @@ pub struct Launch {
     pub bounds: Option<Bounds>,
 }
 
+impl Launch {
+    /// Whether a client that was started for this is one for `other` as well: the same in all but its domains, none of which reaches
+    /// more.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let without_domains = |launch: &Self| {
+            let mut launch = launch.clone();
+            launch.domains().into_iter().for_each(|domain| *domain = Domain::default());
+            launch
+        };
+        let (mut own, mut others) = (self.clone(), other.clone());
+        without_domains(self) == without_domains(other)
+            && own.domains().iter().zip(others.domains()).all(|(own, other)| own.is_within(other))
+    }
+
+    fn domains(&mut self) -> Vec<&mut Domain> {
+        let specs =
+            self.shell.iter_mut().flat_map(|shell| iter::once(&mut shell.spec).chain(shell.agents.values_mut()));
+        let of_shells = specs.flat_map(|spec| [&mut spec.domain, &mut spec.every_program]);
+        self.domain.iter_mut().chain(of_shells).collect()
+    }
+}
+
 /// Where a client's shell presents itself, and what it becomes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShellService {
     /// The broker's socket. It is made by the runner, in a folder that is there.
     pub socket: PathBuf,
@@ -55,7 +79,7 @@ pub struct ShellService {
 }
 
 /// A text that the client reads from a descriptor.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Secret {
     /// The variable that tells the client the descriptor's number.
     pub variable: String,

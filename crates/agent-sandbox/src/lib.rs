@@ -47,7 +47,7 @@ mod usage;
 mod watch;
 mod wire;
 
-pub use capture::{capture, capture_until};
+pub use capture::{Stream, capture, capture_until, listen_until};
 pub use domain::{Attributes, Domain, DomainError, Network, SandboxStatus, probe, resolved, without};
 pub use exec_stage::{CANNOT_START, NO_DOMAIN};
 pub use judge::{Judge, answer};

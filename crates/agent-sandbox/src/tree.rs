@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
@@ -50,6 +51,16 @@ pub(crate) fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
 pub(crate) fn numbers_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
     let all = processes()?;
     Ok(below(root, &all).into_iter().map(|process| (process.pid, process.threads.max(1))).collect())
+}
+
+/// The files that the processes below `root` run. One that cannot be read is an empty path.
+///
+/// # Errors
+/// When processes cannot be listed.
+pub fn programs_below(root: u32) -> io::Result<Vec<PathBuf>> {
+    let all = processes()?;
+    let alive = below(root, &all).into_iter().filter(|process| !process.ended);
+    Ok(alive.map(|process| std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default()).collect())
 }
 
 /// When a process started, in clock ticks since boot: with its number that names one process for ever. `None`: it has ended.

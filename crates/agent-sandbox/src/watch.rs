@@ -32,7 +32,7 @@ const MOST_FILES: u64 = 200_000;
 const LONGEST_PATH: usize = 3000;
 
 /// What holds a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
     /// What it may take.
     pub limits: Limits,

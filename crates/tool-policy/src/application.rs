@@ -202,7 +202,6 @@ impl Application {
         near.filter(|(distance, _)| *distance <= 3).min().map(|(_, tool)| tool)
     }
 
-    /// Whether a tool's name is on the application's own server.
     /// The name by which the client knows a tool: that of its own server, where a rule uses the alias.
     #[must_use]
     pub fn client_name<'a>(&self, tool: &'a str) -> Cow<'a, str> {
@@ -213,6 +212,7 @@ impl Application {
         }
     }
 
+    /// Whether a tool's name is on the application's own server.
     pub(crate) fn is_on_server(&self, tool: &str) -> bool {
         let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(self.server));
         !self.server.is_empty() && rest.is_some_and(|rest| rest.starts_with("__"))

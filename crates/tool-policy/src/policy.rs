@@ -67,13 +67,19 @@ impl Policy {
         Self::new(true, lists, roots, application)
     }
 
-    /// Returns the policy of the main session: what `main_tools` grants and calls that only read pass. The rest would
-    /// be put to the person; as long as nobody can be asked, [`Layer::PermissionMode`] denies it.
+    /// Returns the policy of the main session: what `main_tools` grants and calls that only read pass. The person is asked about
+    /// what `asked` matches; [`Layer::PermissionMode`] denies the rest.
     #[must_use]
-    pub fn main_session(main_tools: &[ToolPattern], roots: &PathRoots, application: &'static Application) -> Self {
+    pub fn main_session(
+        main_tools: &[ToolPattern],
+        asked: &[ToolPattern],
+        roots: &PathRoots,
+        application: &'static Application,
+    ) -> Self {
         let allow = compiled(main_tools, &Origin::MainTools, application);
         let owner = "the main session".to_owned();
-        let lists = RuleSet { owner, allow: Some(allow), ask: Vec::new(), deny: Vec::new(), read_only: false };
+        let ask = compiled(asked, &Origin::Asked(owner.clone()), application);
+        let lists = RuleSet { owner, allow: Some(allow), ask, deny: Vec::new(), read_only: false };
         Self::new(false, lists, roots, application)
     }
 

@@ -4,8 +4,11 @@
 //! `outcome` names its end. Everything fails closed: a client that is not understood is ended, and a call that is not approved
 //! does not run.
 
+mod broker;
+mod idle;
 mod ledger;
 mod lines;
+mod live;
 pub mod login;
 pub mod options;
 mod outcome;
@@ -25,26 +28,28 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_sandbox::cgroup::{Delegated, Group};
-use agent_sandbox::{
-    Answer, Bounds, Domain, Judge, Launch, Secret, ShellService, ShellSpec, Start, farm, resolved, system, token,
-};
+use agent_sandbox::{Bounds, Domain, Launch, Secret, ShellService, ShellSpec, farm, resolved, system};
 use async_trait::async_trait;
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use self::broker::Broker;
+pub use self::idle::IdleClient;
+use self::live::{Beginning, Live, Terms};
 use self::login::{Login, LoginSources, find_login};
 use self::options::{ClientEnvironment, command_line, environment, shell_environment, variables};
 use self::outcome::Termination;
-use self::process::Process;
+use self::process::Exit;
 pub use self::ready::Ready;
-use self::session::{ClientState, End, Turn};
+use self::session::ClientState;
 use super::client::{
-    AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request, RunHost, SessionId, SessionMode, UsedClient,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionId, SessionMode,
+    UsedClient,
 };
+use super::observation::{Observation, compacted};
 use super::tools::ServeTools;
 use crate::clock::Clock;
 
@@ -55,12 +60,10 @@ pub struct Limits {
     pub initialize: Duration,
     /// A client that does not answer `initialize` is started again after each of these.
     pub again_after: Vec<Duration>,
-    /// For a verdict in a fork.
+    /// For a verdict, beside the time that the person is given where one is asked.
     pub verdict: Duration,
     /// So long the client waits for a verdict, longer than that takes; then it denies by itself. Whole seconds.
     pub client_waits: Duration,
-    /// For a verdict in the main session, where a person may be asked. The client waits as much longer.
-    pub verdict_of_person: Duration,
     /// For a turn to break off when it is interrupted.
     pub interrupt: Duration,
     /// For a client to leave by itself after its turn.
@@ -77,7 +80,6 @@ impl Default for Limits {
             again_after: vec![seconds(5), seconds(15)],
             verdict: seconds(25),
             client_waits: seconds(30),
-            verdict_of_person: seconds(590),
             interrupt: seconds(3),
             leave: seconds(5),
             host_ends: seconds(5),
@@ -94,6 +96,8 @@ pub struct Claude {
     pub shell_binary: PathBuf,
     /// The next run's runner.
     pub ready: Ready,
+    /// The main session's client, between two turns.
+    pub idle: IdleClient,
     /// The main session's own configuration folder (`CLAUDE_CONFIG_DIR`).
     pub main_config: PathBuf,
     /// What every client's environment is made of.
@@ -109,6 +113,9 @@ pub struct Claude {
     /// The control groups of runs; `None`: none is delegated to the service.
     pub groups: Option<Delegated>,
 }
+
+/// The prompt by which the client makes a conversation shorter: the one command of its own that it is given.
+pub const COMPACT: &str = "/compact";
 
 /// Finds a program as a shell would: a name in `path` (the variable's text), or a path as it is. Gives an absolute path of
 /// an executable file.
@@ -171,16 +178,38 @@ impl Claude {
         }
     }
 
+    /// What a client is started for that is to do this request.
+    fn terms(
+        &self,
+        request: &Request,
+        beginning: &Beginning,
+        login: Login,
+        broker: &Broker,
+        group: Option<&Group>,
+    ) -> Terms {
+        Terms {
+            launch: self.launch(request, beginning, login, broker, group),
+            greeting: session::greeting(request, &self.limits),
+            mcp_tools: request.mcp_tools.clone(),
+        }
+    }
+
     fn launch(
         &self,
         request: &Request,
-        config_dir: &Path,
+        beginning: &Beginning,
         login: Login,
         broker: &Broker,
         group: Option<&Group>,
     ) -> Launch {
-        let mut env = environment(&self.client_environment, config_dir, &request.run_dir, &request.token);
-        env.extend(variables(&request.options));
+        let config_dir = self.config_dir(request);
+        let options = ClientOptions { max_budget_usd: beginning.max_budget_usd, ..request.options.clone() };
+        let mut env = environment(&self.client_environment, &config_dir, &request.run_dir, &request.token);
+        env.extend(variables(&options));
+        if request.session.is_attended() {
+            // What is copied from the transcript when the turn is over is all there, though the client goes on.
+            env.insert("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into());
+        }
         if request.asks.is_some() {
             // A line may wait for a person; the run's own limit holds.
             let most = request.timeout.as_millis().to_string();
@@ -208,11 +237,11 @@ impl Claude {
         });
         Launch {
             program: self.command.clone(),
-            args: command_line(&request.session, &request.options, &request.visible_tools, &request.deny_rules),
+            args: command_line(&beginning.session, &options, &request.visible_tools, &request.deny_rules),
             env,
             work_dir: request.work_dir.clone(),
             secret: Some(Secret { variable: login.kind.variable().into(), value: login.secret }),
-            domain: request.sandbox.client.clone().map(|domain| self.complete(domain, request, config_dir)),
+            domain: request.sandbox.client.clone().map(|domain| self.complete(domain, request, &config_dir)),
             shell,
             bounds: Some(Bounds {
                 limits: request.limits,
@@ -256,7 +285,8 @@ impl Claude {
 
     async fn attempt(&self, request: &Request) -> AttemptReport {
         let failed = |class, message: String| AttemptReport::bare(AttemptEnd::Failed(Failure::new(class, message)));
-        if request.prompt.trim_start().starts_with('/') {
+        let is_command = request.prompt == COMPACT && request.session.is_attended();
+        if request.prompt.trim_start().starts_with('/') && !is_command {
             let message = "the prompt begins with `/`, which the agent client would run as a command of its own";
             return failed(FailureClass::Internal, message.into());
         }
@@ -272,27 +302,27 @@ impl Claude {
         if let Err(error) = make_own(&config_dir) {
             return failed(FailureClass::Internal, format!("cannot make {}: {error}", config_dir.display()));
         }
-        let broker = match Broker::of(request) {
-            Ok(broker) => broker,
-            Err(error) => return failed(FailureClass::Internal, format!("no token could be made: {error}")),
-        };
-        let group = self.groups.as_ref().map(|groups| groups.group(&request.run, &request.limits)).transpose();
-        let group = match group {
-            Ok(group) => group,
-            Err(error) => return failed(FailureClass::Internal, format!("no control group could be made: {error}")),
-        };
-        let launch = self.launch(request, &config_dir, login, &broker, group.as_ref());
         let deadline = Instant::now() + request.timeout;
         let mut again = self.limits.again_after.iter();
+        let mut waiting = self.waiting(request, &login).await;
         loop {
-            let judge = Arc::new(RunJudge {
-                host: request.host.clone(),
-                clean: self.programs_environment(request, &broker),
-                token: request.token.clone(),
-                agent_tokens: request.agent_tokens.clone(),
-                exceeded: Mutex::default(),
-            });
-            let mut report = self.once(request, &launch, &config_dir, deadline, judge.clone()).await;
+            let live = match waiting.take() {
+                Some(live) => live,
+                None => match self.start(request, login.clone()).await {
+                    Ok(live) => live,
+                    Err(failure) => return AttemptReport::bare(AttemptEnd::Failed(failure)),
+                },
+            };
+            let judge = live.judge.clone();
+            let done = live.turn(request, deadline, &self.limits).await;
+            if done.is_unheard {
+                tracing::info!("the conversation's client had ended; another one is started");
+                continue;
+            }
+            let mut report = self.report(request, &config_dir, done.termination, done.client, &done.exit);
+            if let Some(live) = done.live {
+                self.idle.put(live, &self.limits).await;
+            }
             if let (Some(what), false) = (judge.taken_too_much(), report.end == AttemptEnd::Completed) {
                 report.end = AttemptEnd::Failed(outcome::exceeded(&what));
             }
@@ -309,71 +339,64 @@ impl Claude {
         }
     }
 
-    /// One process, from its start until nothing of it is left.
-    async fn once(
-        &self,
-        request: &Request,
-        launch: &Launch,
-        config_dir: &Path,
-        deadline: Instant,
-        judge: Arc<RunJudge>,
-    ) -> AttemptReport {
-        fail_point!(BeforeSpawn);
-        let started = async { Process::start(self.ready.take(&self.shell_binary).await?, launch, judge).await };
-        let mut process = match started.await {
-            Ok(process) => process,
-            Err(error) => {
-                let message = format!("cannot start the runner {}: {error}", self.shell_binary.display());
-                return AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::SpawnFailed, message)));
-            }
-        };
-        fail_point!(Spawned);
-        session::started(&*request.host, process.pid()).await;
-        fail_point!(StartRecorded);
-        let mut pipe = (self.serve_tools)(&request.mcp_tools, request.host.clone());
-        let mut turn = Turn::new(request, &self.limits, &process);
-        let driven = AssertUnwindSafe(turn.drive(&mut process, &mut pipe));
-        let termination = tokio::select! {
-            biased;
-            () = request.cancel.cancelled() => Termination::Cancelled,
-            () = sleep_until(deadline) => Termination::TimedOut(request.timeout),
-            end = driven.catch_unwind() => end.map_or(Termination::Panicked, Termination::Ended),
-        };
-        match &termination {
-            Termination::Cancelled
-            | Termination::TimedOut(_)
-            | Termination::Panicked
-            | Termination::Ended(End::Silent(_)) => {
-                turn.break_off(&mut process).await;
-            }
-            Termination::Ended(End::Result(_)) => {}
-            // It is of no use any more.
-            Termination::Ended(_) => {
-                return self.report(request, config_dir, process, termination, turn.client, Duration::ZERO).await;
-            }
+    /// The client that waits for the main session's next turn, where it would be started in the same way for this one. Another one
+    /// is ended.
+    async fn waiting(&self, request: &Request, login: &Login) -> Option<Live> {
+        if !matches!(request.session, SessionMode::Main(_)) {
+            return None;
         }
-        pipe.end(self.limits.host_ends).await;
-        let killed_at = Instant::now() + self.limits.leave;
-        turn.leave(&mut process, self.limits.leave).await;
-        let grace = killed_at.saturating_duration_since(Instant::now());
-        self.report(request, config_dir, process, termination, turn.client, grace).await
+        let mut live = self.idle.take().await?;
+        let terms = self.terms(request, &live.beginning, login.clone(), &live.broker, live.group.as_ref());
+        let is_same = live.can_go_on(request) && live.can_pay(request) && live.terms.are_within(&terms);
+        if is_same {
+            return Some(live);
+        }
+        live.end(self.limits.leave, &self.limits).await;
+        None
     }
 
-    async fn report(
+    /// Starts a client for a request.
+    async fn start(&self, request: &Request, login: Login) -> Result<Live, Failure> {
+        let internal =
+            |what: &str, error: std::io::Error| Failure::new(FailureClass::Internal, format!("{what}: {error}"));
+        let broker = Broker::of(request).map_err(|error| internal("no token could be made", error))?;
+        let group = self.groups.as_ref().map(|groups| groups.group(&request.run, &request.limits)).transpose();
+        let group = group.map_err(|error| internal("no control group could be made", error))?;
+        let beginning = Beginning { session: request.session.clone(), max_budget_usd: request.options.max_budget_usd };
+        let terms = self.terms(request, &beginning, login, &broker, group.as_ref());
+        fail_point!(BeforeSpawn);
+        let live = Live::start(self, request, terms, (beginning, broker, group)).await.map_err(|error| {
+            let message = format!("cannot start the runner {}: {error}", self.shell_binary.display());
+            Failure::new(FailureClass::SpawnFailed, message)
+        })?;
+        fail_point!(Spawned);
+        Ok(live)
+    }
+
+    fn report(
         &self,
         request: &Request,
         config_dir: &Path,
-        process: Process,
         termination: Termination,
         client: ClientState,
-        grace: Duration,
+        exit: &Exit,
     ) -> AttemptReport {
-        let exit = process.end(grace).await;
         let used = UsedClient { name: self.name(), version: client.version.clone(), is_agent: true };
         let transcript = client.session.as_ref().and_then(|session| transcript(config_dir, session));
+        let shortened = client.compacted.unwrap_or_default();
+        let shortened = format!("{}.", compacted(shortened.pre_tokens, shortened.post_tokens));
+        // By itself: the model goes on with a summary, and the person should know.
+        let by_itself = client.compacted.is_some() && request.session.is_attended() && request.prompt != COMPACT;
+        let told = by_itself.then(|| shortened.clone()).into_iter().collect();
+        let mut answer = client.answer.clone();
+        if request.prompt == COMPACT {
+            answer = client.compacted.map(|_| shortened).or(answer);
+            // No model has said it.
+            answer.iter().for_each(|text| request.host.observe(Observation::Said { text: text.clone() }));
+        }
         AttemptReport {
-            end: outcome::name(termination, &exit, &self.command, request, &client),
-            answer: client.answer,
+            end: outcome::name(termination, exit, &self.command, request, &client),
+            answer,
             session: client.session,
             transcript,
             cost_usd: client.cost_usd,
@@ -381,81 +404,8 @@ impl Claude {
             model: client.model,
             tokens: client.tokens,
             client: Some(used),
-            messages: Vec::new(),
+            messages: told,
         }
-    }
-}
-
-/// The broker of a run: where it listens, and what shells and programs that have lost their descriptors present to it.
-#[derive(Clone)]
-struct Broker {
-    socket: PathBuf,
-    token: String,
-}
-
-impl Broker {
-    fn of(request: &Request) -> std::io::Result<Self> {
-        Ok(Self { socket: request.run_dir.join("shell.sock"), token: token::random()? })
-    }
-
-    /// The variables in which they find it.
-    fn presented(&self) -> [(String, String); 2] {
-        [
-            (agent_sandbox::SOCKET_VARIABLE.into(), self.socket.display().to_string()),
-            (agent_sandbox::TOKEN_VARIABLE.into(), self.token.clone()),
-        ]
-    }
-}
-
-/// Puts the clean environment under what the host's answer adds to it.
-struct RunJudge {
-    host: Arc<dyn RunHost>,
-    clean: BTreeMap<String, String>,
-    /// What stands for the run on the control socket.
-    token: String,
-    /// What stands for an agent that it calls.
-    agent_tokens: BTreeMap<String, String>,
-    /// What the run took more of than it may.
-    exceeded: Mutex<Option<String>>,
-}
-
-impl RunJudge {
-    fn taken_too_much(&self) -> Option<String> {
-        self.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-#[async_trait]
-impl Judge for RunJudge {
-    async fn judge(&self, start: Start) -> Answer {
-        // An agent that is not known presents nothing.
-        let token = match &start.caller {
-            None => Some(&self.token),
-            Some(agent) => self.agent_tokens.get(agent),
-        };
-        let presented = token.map(|token| ("OLLIM_RUN_TOKEN".to_owned(), token.clone()));
-        let (host, runtime) = (self.host.clone(), tokio::runtime::Handle::current());
-        // Off the threads that serve everything else: arguments are as long as an agent likes.
-        let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
-        let failed = |_| Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
-        match judged.unwrap_or_else(failed) {
-            Answer::Outside { program, env, domain, takes_umask } => Answer::Outside {
-                program,
-                env: self.clean.clone().into_iter().chain(presented).chain(env).collect(),
-                domain,
-                takes_umask,
-            },
-            answer => answer,
-        }
-    }
-
-    async fn caller(&self, script: String) -> Result<Option<String>, String> {
-        self.host.caller(script).await
-    }
-
-    fn exceeded(&self, what: String) {
-        tracing::warn!("a run is ended, since {what}");
-        *self.exceeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 }
 

@@ -30,8 +30,9 @@ pub fn command_line(
     if main {
         // Hidden; without it the client never asks for a permission.
         line.option("--permission-prompt-tool", "stdio");
-        // A person reads along.
+        // A person reads along, and may say more meanwhile: it tells when the model is given that.
         line.flag("--include-partial-messages");
+        line.flag("--replay-user-messages");
     }
     line.option("--setting-sources", "");
     // None but ours, which `initialize` names.
@@ -268,7 +269,7 @@ mod tests {
             &["Bash"],
             &[],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode default
---permission-prompt-tool stdio --include-partial-messages --setting-sources '' --strict-mcp-config
+--permission-prompt-tool stdio --include-partial-messages --replay-user-messages --setting-sources '' --strict-mcp-config
 --tools Bash --resume=0f"#,
         );
         assert_eq!(variables(&options)["CLAUDE_CODE_DISABLE_THINKING"], "1");

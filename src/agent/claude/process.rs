@@ -31,6 +31,10 @@ const QUEUE: usize = 1024;
 /// The end of standard error that is kept.
 const TAIL: usize = 4096;
 
+/// How often it is looked whether a client has left something behind, and how long between two looks.
+const LOOKS: usize = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(40);
+
 /// How long a runner may take to kill what is below it. It takes milliseconds; after that we do it ourselves.
 const WRAPPER_ENDS: Duration = Duration::from_secs(10);
 
@@ -73,7 +77,7 @@ impl Sender {
 }
 
 /// How a client ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Exit {
     /// Its exit code, or 128 and the signal; `None`: the runner was killed.
     pub code: Option<i32>,
@@ -131,6 +135,28 @@ impl Process {
     /// The runner's: everything that the client starts is below it.
     pub(super) fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Whether it is still there.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.runner.try_wait(), Ok(None))
+    }
+
+    /// Whether nothing is left of what the client has started: below the runner there is the client alone, beside the runner's own
+    /// processes. Looks for a moment, since a shell that has ended may be seen.
+    pub(super) async fn is_client_alone(&self, shell_binary: &Path) -> bool {
+        let shell_binary = agent_sandbox::resolved(shell_binary);
+        for _ in 0..LOOKS {
+            let (pid, shell_binary) = (self.pid, shell_binary.clone());
+            let others = tokio::task::spawn_blocking(move || {
+                Ok::<_, io::Error>(tree::programs_below(pid)?.into_iter().filter(|file| *file != shell_binary).count())
+            });
+            if matches!(others.await, Ok(Ok(..=1))) {
+                return true;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        false
     }
 
     /// The way to the client.

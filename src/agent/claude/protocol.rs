@@ -35,6 +35,10 @@ pub(super) enum Incoming {
     Assistant(Vec<Block>),
     /// What was said to the model: tool results, mostly.
     User(Vec<Block>),
+    /// One of our own messages, which the client has given the model just now: the id that we gave it.
+    TakenUp { id: String },
+    /// The client has made the conversation shorter.
+    Compacted(Compaction),
     /// The end of a turn.
     Result(Box<TurnResult>),
     /// The client asks us. It waits for an answer with this id.
@@ -56,6 +60,15 @@ pub(super) struct Init {
     pub tools: Vec<String>,
     pub claude_code_version: String,
     pub model: String,
+}
+
+/// What `system/compact_boundary` tells, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Compaction {
+    pub pre_tokens: Option<u64>,
+    /// Said by 2.1.330, not by 2.1.197.
+    pub post_tokens: Option<u64>,
 }
 
 /// A block of a message's content.
@@ -203,9 +216,16 @@ pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
             let status = ["error_status", "status"].iter().find_map(|name| message.get(name)?.as_u64());
             Incoming::ApiRetry { status: status.and_then(|status| u16::try_from(status).ok()) }
         }
+        ("system", "compact_boundary") => {
+            let read = message.get_mut("compact_metadata").map(Value::take).and_then(typed);
+            Incoming::Compacted(read.unwrap_or_default())
+        }
         ("system", subtype) => tasks::read(subtype, &mut message).map_or_else(other, Incoming::Tasks),
         ("stream_event", _) => letters(&message).map_or_else(other, Incoming::Letters),
         ("assistant", _) => Incoming::Assistant(blocks(&mut message)),
+        ("user", _) if message.get("isReplay") == Some(&Value::Bool(true)) => {
+            Incoming::TakenUp { id: text(&message, "uuid") }
+        }
         ("user", _) => Incoming::User(blocks(&mut message)),
         ("result", _) => Incoming::Result(Box::new(typed(message).unwrap_or_else(|| TurnResult {
             is_error: true,
@@ -350,10 +370,14 @@ fn ours(id: &str, request: Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }
 
-/// What a person says.
-pub(super) fn user(prompt: &str) -> Value {
+/// What a person says. `id`, a UUID: the client tells when it gives the message to the model ([`Incoming::TakenUp`]).
+pub(super) fn user(prompt: &str, id: Option<&str>) -> Value {
     let message = json!({"role": "user", "content": prompt});
-    json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""})
+    let mut line = json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""});
+    if let Some(id) = id {
+        line["uuid"] = id.into();
+    }
+    line
 }
 
 fn answer(id: &str, response: Value) -> Value {

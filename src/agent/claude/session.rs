@@ -24,9 +24,9 @@ use super::Limits;
 use super::ledger::{AtServer, Verdicts};
 use super::lines::LineError;
 use super::process::{Process, Sender};
-use super::protocol::{self, Block, Call, Form, Incoming, Init, SERVER, TurnResult};
+use super::protocol::{self, Block, Call, Compaction, Form, Incoming, Init, SERVER, TurnResult};
 use super::tasks::Tasks;
-use crate::agent::{Observation, Request, RunHost, SessionId, Tokens, ToolPipe};
+use crate::agent::{FurtherMessage, Observation, Request, RunHost, SessionId, Tokens, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
 /// Questions that wait for the host at once; more are denied right away.
@@ -54,6 +54,26 @@ pub(super) struct ClientState {
     pub tasks: Tasks,
     /// Calls that it asked for when its input was closed: they did not run.
     pub asked_too_late: u32,
+    /// It has made the conversation shorter.
+    pub compacted: Option<Compaction>,
+}
+
+/// A message that the client was given, and has not given the model yet.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    /// Ours of the message.
+    uuid: String,
+    /// What it is called.
+    pub id: String,
+}
+
+/// How a turn begins.
+#[derive(Debug)]
+pub(super) enum Start {
+    /// With a client that was started for it: this is its first message.
+    Greet(Value),
+    /// With one that waits, and was given these before. The first of them is what the turn answers: it is not said again.
+    GoOn(Vec<Given>),
 }
 
 /// Requests to the API that the client made again by itself.
@@ -98,6 +118,8 @@ pub(super) struct Turn<'a> {
     /// What the client has said.
     pub client: ClientState,
     initialized: bool,
+    /// What it was given and has not taken up.
+    pub given: Vec<Given>,
     /// `system/init` came and showed nothing that it must not.
     checked: bool,
     malformed: u32,
@@ -125,6 +147,7 @@ impl<'a> Turn<'a> {
             pid: process.pid(),
             client: ClientState::default(),
             initialized: false,
+            given: Vec::new(),
             checked: false,
             malformed: 0,
             held: None,
@@ -139,11 +162,18 @@ impl<'a> Turn<'a> {
 
     /// Does the turn. May be dropped at any moment, if [`break_off`](Self::break_off) follows: nothing that was not
     /// allowed before is allowed afterwards.
-    pub(super) async fn drive(&mut self, process: &mut Process, pipe: &mut ToolPipe) -> End {
+    pub(super) async fn drive(&mut self, start: Start, process: &mut Process, pipe: &mut ToolPipe) -> End {
         let initialized_by = Instant::now() + self.limits.initialize;
-        let server = (!self.request.mcp_tools.is_empty()).then_some(SERVER);
-        let (waits, may_hold_up) = (self.client_waits().as_secs(), self.request.host.may_hold_up());
-        self.out.send(&protocol::initialize(INITIALIZE, waits, server, may_hold_up, &self.request.options));
+        let is_resumed = matches!(start, Start::GoOn(_));
+        match start {
+            Start::Greet(greeting) => self.out.send(&greeting),
+            Start::GoOn(given) => {
+                (self.initialized, self.given) = (true, given);
+                if self.given.is_empty() {
+                    self.out.send(&protocol::user(&self.request.prompt, None));
+                }
+            }
+        }
         let mut last_heard = Instant::now();
         let mut parked = self.request.host.parked();
         let end = loop {
@@ -159,7 +189,9 @@ impl<'a> Turn<'a> {
                 }
                 Some(message) = pipe.from_server.recv() => self.pass_on(message),
                 Some(_) = self.asked.join_next() => last_heard = Instant::now(),
-                () = sleep_until(initialized_by), if !self.initialized => break End::NotInitialized,
+                // One that waits says that it begins as soon as it hears.
+                () = sleep_until(initialized_by), if !self.initialized || is_resumed && !self.checked => break End::NotInitialized,
+                message = self.request.host.said_meanwhile(), if self.checked => self.give(message),
                 // What waits for a person has begun to wait, or has its answer.
                 Ok(()) = parked.changed() => last_heard = Instant::now(),
                 () = sleep_until(silent_at), if self.owes_nothing() && *parked.borrow() == 0 => break End::Silent(self.request.inactivity_timeout),
@@ -175,24 +207,39 @@ impl<'a> Turn<'a> {
         end
     }
 
+    /// Whether the client has begun the turn.
+    pub(super) fn is_begun(&self) -> bool {
+        self.checked
+    }
+
+    /// Whether nothing is left to do for it: no call, and nothing that the client started.
+    pub(super) fn is_done(&self) -> bool {
+        self.owes_nothing() && !self.client.tasks.any()
+    }
+
     fn owes_nothing(&self) -> bool {
         self.asked.is_empty() && self.at_server.len() == 0
     }
 
     /// A verdict may need a person.
     fn verdict_within(&self) -> Duration {
-        match self.request.asks {
-            _ if self.is_main() => self.limits.verdict_of_person,
-            asks => self.limits.verdict + asks.unwrap_or_default(),
-        }
+        self.limits.verdict + self.request.asks.unwrap_or_default()
     }
 
-    /// How long the client waits for it.
-    fn client_waits(&self) -> Duration {
-        let limits = self.limits;
-        match self.request.asks {
-            _ if self.is_main() => limits.verdict_of_person + limits.client_waits,
-            asks => limits.client_waits + asks.unwrap_or_default(),
+    /// The client gives it to the model where the model is between two steps, or after the turn: then it is the next turn's.
+    fn give(&mut self, message: FurtherMessage) {
+        // Without an id it would be taken up unnoticed: it has a turn of its own then.
+        let Ok(random) = agent_sandbox::token::random() else { return };
+        let uuid = uuid_of(&random);
+        self.out.send(&protocol::user(&message.prompt, Some(&uuid)));
+        self.given.push(Given { uuid, id: message.id });
+    }
+
+    fn taken_up(&mut self, uuid: &str) {
+        let Some(at) = self.given.iter().position(|given| given.uuid == uuid) else { return };
+        let Given { id, .. } = self.given.remove(at);
+        if self.request.answers.as_ref() != Some(&id) {
+            self.request.host.taken_up(&id);
         }
     }
 
@@ -231,6 +278,8 @@ impl<'a> Turn<'a> {
                 self.said(blocks);
             }
             Incoming::User(blocks) => self.results(blocks),
+            Incoming::TakenUp { id } => self.taken_up(&id),
+            Incoming::Compacted(compaction) => self.compacted(compaction),
             Incoming::Result(result) => return self.ended(result),
             Incoming::Request { id, request } => self.asked(&id, request, pipe),
             Incoming::Cancel { id } => {
@@ -243,7 +292,7 @@ impl<'a> Turn<'a> {
                 Some(error) => return Some(End::Refused(error)),
                 None if !self.initialized => {
                     self.initialized = true;
-                    self.out.send(&protocol::user(&self.request.prompt));
+                    self.out.send(&protocol::user(&self.request.prompt, None));
                 }
                 None => {}
             },
@@ -279,6 +328,12 @@ impl<'a> Turn<'a> {
         self.client.session = Some(session.clone());
         let (host, pid) = (self.request.host.clone(), self.pid);
         self.tell(async move { host.started(pid, Some(session)).await });
+    }
+
+    fn compacted(&mut self, compaction: Compaction) {
+        let (before, after) = (compaction.pre_tokens, compaction.post_tokens);
+        self.client.compacted = Some(compaction);
+        self.request.host.observe(Observation::Compacted { before, after });
     }
 
     fn retries(&mut self, status: Option<u16>) {
@@ -443,6 +498,19 @@ impl<'a> Turn<'a> {
             }
         });
     }
+}
+
+/// The first message to a client that is started for this.
+pub(super) fn greeting(request: &Request, limits: &Limits) -> Value {
+    let server = (!request.mcp_tools.is_empty()).then_some(SERVER);
+    let waits = limits.client_waits + request.asks.unwrap_or_default();
+    protocol::initialize(INITIALIZE, waits.as_secs(), server, request.host.may_hold_up(), &request.options)
+}
+
+/// A UUID of random hex digits (RFC 9562, version 4).
+fn uuid_of(random: &str) -> String {
+    let part = |from: usize, to: usize| random.get(from..to).unwrap_or_default();
+    format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }
 
 fn deny(out: &Sender, id: &str, form: Form, reason: &str) {

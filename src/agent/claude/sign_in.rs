@@ -128,12 +128,12 @@ impl Claude {
         if self.find_login()?.is_over && failed.is_none_or(|at: Instant| at.elapsed() > NOT_AGAIN) {
             // In a task of its own: the run that waits may be cancelled.
             let renewal = tokio::spawn(renew(self.clone()));
-            let is_renewed = || async {
+            let is_renewed = async {
                 while self.find_login().is_some_and(|login| login.is_over) && !renewal.is_finished() {
                     tokio::time::sleep(LOOKS_EACH).await;
                 }
             };
-            let _late = timeout(RENEWED_WITHIN, is_renewed()).await;
+            let _late = timeout(RENEWED_WITHIN, is_renewed).await;
             *failed = self.find_login().is_none_or(|login| login.is_over).then(Instant::now);
             match *failed {
                 None => tracing::info!("the agent client has renewed its login"),

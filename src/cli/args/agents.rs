@@ -64,4 +64,9 @@ pub enum Sessions {
         #[command(flatten)]
         tools: ToolArgs,
     },
+    /// Have a job forget its runs so far: its session begins anew
+    Reset {
+        /// The job's id
+        id: String,
+    },
 }

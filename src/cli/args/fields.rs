@@ -118,15 +118,13 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
 }
 
 /// The argument of a flag as a value of its field.
-fn argument(shape: Shape, Flag { long: flag, before, .. }: &Flag, matches: &ArgMatches) -> Option<FieldValue> {
+fn argument(shape: Shape, Flag { long: flag, .. }: &Flag, matches: &ArgMatches) -> Option<FieldValue> {
     match shape {
         Shape::Flag => matches.get_one::<bool>(flag).copied().map(FieldValue::Flag),
         Shape::Count => matches.get_one::<u32>(flag).copied().map(FieldValue::Count),
         Shape::Amount => matches.get_one::<f64>(flag).copied().map(FieldValue::Amount),
         Shape::Span => matches.get_one::<Duration>(flag).copied().map(FieldValue::Span),
-        Shape::Text | Shape::Word(_) => {
-            matches.get_one::<String>(flag).map(|text| FieldValue::Text(format!("{before}{text}")))
-        }
+        Shape::Text | Shape::Word(_) => matches.get_one::<String>(flag).cloned().map(FieldValue::Text),
         Shape::Texts => Some(FieldValue::Texts(list(matches.get_many::<String>(flag)?.cloned().collect()))),
     }
 }

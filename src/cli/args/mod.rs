@@ -362,6 +362,25 @@ pub enum Import {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Lines of a crontab, as routines that run a command; they are disabled until you enable them
+    Crontab {
+        /// The file; without one what `crontab -l` prints
+        file: Option<PathBuf>,
+        /// Its lines name a user, as those of /etc/crontab do: only yours are taken
+        #[arg(long)]
+        user: bool,
+        /// Only say what would be taken over, and what not
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Timers of systemd with their services, in the same way
+    Systemd {
+        /// Files of timers, or folders with some; without one ~/.config/systemd/user
+        units: Vec<PathBuf>,
+        /// Only say what would be taken over, and what not
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// `init`.

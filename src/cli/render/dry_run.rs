@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::{View, policy};
-use crate::app::DryRun;
+use crate::app::{DryRun, JobPolicy};
 use crate::channel::terminal::plain_lines;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::run::gate::GateVerdict;
 
 /// The prompts, the policy and the client's command line.
 pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
-    let DryRun { delivered, gate, system_prompt, prompt, policy, command } = dry_run;
+    let DryRun { delivered, runs, gate, system_prompt, prompt, policy, command } = dry_run;
     if let Some(message) = delivered {
         if view.json {
             output.json(&json!({ "id": policy.id, "kind": policy.kind, "delivered": message }));
@@ -19,6 +19,10 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
         output.line(paint(STRONG, "Message, delivered as written without a model"));
         output.line(plain_lines(message));
         output.note(paint(FAINT, "nothing was sent"));
+        return;
+    }
+    if let Some((line, refused)) = runs {
+        of_command(line, refused.as_deref(), policy, view, output);
         return;
     }
     if view.json {
@@ -59,6 +63,25 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
     output.line(paint(STRONG, "Client"));
     output.line(plain_lines(&command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
     output.note(paint(FAINT, if gate.is_some() { "nothing but the gate was run" } else { "nothing was run" }));
+}
+
+/// A command, and what it may start.
+fn of_command(line: &str, refused: Option<&str>, policy: &JobPolicy, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&json!({
+            "id": policy.id, "kind": policy.kind, "runs": line, "refused": refused, "policy": policy.entries,
+        }));
+        return;
+    }
+    output.line(paint(STRONG, "Command, run without a model"));
+    output.line(plain_lines(line));
+    if let Some(why) = refused {
+        output.line(format!("the run would fail: {}", plain_lines(why)));
+    }
+    output.line("");
+    output.line(paint(STRONG, "Policy"));
+    policy::table(policy, output);
+    output.note(paint(FAINT, "nothing was run"));
 }
 
 /// A gate's verdict in one word, and what it said.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::runs::{call, money};
 use super::{View, state};
-use crate::agent::Observation;
+use crate::agent::{self, Observation};
 use crate::app::times;
 use crate::channel::terminal::plain_lines;
 use crate::cli::output::{BAD, FAINT, GOOD, Output, STRONG, WARN, paint};
@@ -102,6 +102,7 @@ impl<'a> Events<'a> {
                 ("client", FAINT, format!("claude {version}{model}"))
             }
             Observation::Said { text } => ("said", STRONG, text.clone()),
+            Observation::Printed { text } => ("printed", STRONG, text.clone()),
             Observation::ToolCall { tool, input, .. } if self.full => ("call", STRONG, format!("{tool} {input:#}")),
             Observation::ToolCall { tool, input, .. } => ("call", STRONG, call(tool, input)),
             Observation::ToolDecided { allowed: true, .. } => return None,
@@ -111,6 +112,7 @@ impl<'a> Events<'a> {
                 let text = self.results.get(call).map(|text| format!("\n{text}")).unwrap_or_default();
                 ("result", FAINT, format!("{failed}{}{text}", ByteSize(*bytes as u64)))
             }
+            Observation::Compacted { before, after } => ("compacted", FAINT, agent::compacted(*before, *after)),
             Observation::ApiRetry { fault } => ("retry", WARN, format!("{fault}; the client tries again")),
         })
     }

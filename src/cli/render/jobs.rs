@@ -8,7 +8,7 @@ use crate::app::{Job, JobList, Recorded, summary, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::definition::fields::FIELDS;
-use crate::definition::{Background, Chain, Definition, Draft, Kind, Trigger};
+use crate::definition::{Background, Cadence, Chain, Definition, Draft, Kind, Trigger};
 
 /// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
 pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
@@ -25,14 +25,15 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
         None => "disabled".to_owned(),
     };
     let how = match (job.definition.is_delivered_as_written(), plain_by_default) {
+        (false, _) if job.definition.command.is_some() => ", a command, without a model",
         (false, _) => "",
         (true, false) => ", delivered as written, at no cost",
         (true, true) => ", delivered as written, at no cost (`--client claude`: by the agent)",
     };
     output.line(format!("scheduled {}: {when}{how}", name(job)));
-    if let (Trigger::Routine { cron, .. }, false) = (&job.definition.trigger, times.is_empty()) {
+    if let (Trigger::Routine { recurs, .. }, false) = (&job.definition.trigger, times.is_empty()) {
         let times: Vec<String> = times.iter().map(|at| times::local(*at, view.now, job.definition.zone)).collect();
-        output.line(format!("  {}: {}", plain(cron), times.join(", ")));
+        output.line(format!("  {}: {}", plain(&recurs.to_string()), times.join(", ")));
     }
     if *is_new {
         output.line(format!("  {}", plain(&view.home.join(&job.definition.file).display().to_string())));
@@ -69,7 +70,7 @@ fn name(job: &Job) -> String {
 
 /// In the definition's own zone.
 fn moment(at: DateTime<Utc>, job: &Job, view: &View) -> String {
-    format!("{} ({})", times::local(at, view.now, job.definition.zone), times::relative(at, view.now))
+    times::local_and_relative(at, view.now, job.definition.zone)
 }
 
 /// A definition with the keys that others build on.
@@ -130,14 +131,14 @@ fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
         (None, true) if *paused => "paused".to_owned(),
         (None, true) => "never".to_owned(),
     };
-    let cron = match &definition.trigger {
-        Trigger::Routine { cron, .. } => Some(cron),
+    let recurs = match &definition.trigger {
+        Trigger::Routine { recurs, .. } => Some(recurs.to_string()),
         _ => None,
     };
     let relative = at.map(|at| times::relative(at, now)).unwrap_or_default();
     let before = [Cell::new(definition.id.as_str(), STRONG), when.into(), Cell::new(relative, FAINT)];
     let behind = [Cell::new(place(definition), FAINT), summary(definition).into()];
-    before.into_iter().chain(cron.map(Cell::from)).chain(behind).collect()
+    before.into_iter().chain(recurs.map(Cell::from)).chain(behind).collect()
 }
 
 /// Where it runs, where that is not the main session; its place in its chain; its model.
@@ -146,7 +147,9 @@ fn place(definition: &Definition) -> String {
     if definition.is_delivered_as_written() {
         words.push("as written".to_owned());
     }
-    if let Some(background) = definition.background() {
+    if definition.command.is_some() {
+        words.push("command".to_owned());
+    } else if let Some(background) = definition.background() {
         words.push(if background.isolated { "isolated" } else { "background" }.to_owned());
     }
     if let Trigger::Reminder { chain: Some(Chain { max, depth, .. }), .. } = &definition.trigger {
@@ -173,8 +176,9 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
     fact("file", definition.file.display().to_string());
     fact("description", definition.description.clone());
     match &definition.trigger {
-        Trigger::Routine { cron, .. } => {
-            fact("cron", format!("{cron} in {}", definition.zone));
+        Trigger::Routine { recurs, .. } => {
+            let name = if matches!(recurs.cadence, Cadence::Cron(_)) { "cron" } else { "recurs" };
+            fact(name, format!("{recurs} in {}", definition.zone));
             let never = if *paused && definition.enabled {
                 format!("paused after failures, until `ollim-bot resume {}` or an edit", definition.id)
             } else {
@@ -198,13 +202,14 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
         match definition.background() {
             None if definition.is_delivered_as_written() => "not at all: its text is delivered as written".to_owned(),
             None => "as a turn of the main session".to_owned(),
+            Some(_) if definition.command.is_some() => "a command, without a model".to_owned(),
             Some(Background { isolated: true, .. }) => "in the background, in a fresh session".to_owned(),
             Some(_) => "in the background, in a fork of the main session".to_owned(),
         },
     );
     let draft = Draft::from(&**definition);
     for field in FIELDS.iter().filter(|field| !SHOWN_APART.contains(&field.name)) {
-        let always = field.name == "update_main_session" && draft.background;
+        let always = field.name == "update_main_session" && draft.background && definition.command.is_none();
         let value = if always { (field.show)(&draft) } else { field.not_default(&draft) };
         fact(field.name, value.map(|value| value.to_string()).unwrap_or_default());
     }
@@ -213,10 +218,12 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
 }
 
 /// The fields that `show` puts into words of its own.
-const SHOWN_APART: [&str; 11] = [
+const SHOWN_APART: [&str; 13] = [
     "id",
     "description",
     "cron",
+    "every",
+    "jitter",
     "run_at",
     "timezone",
     "enabled",

@@ -63,7 +63,7 @@ impl View {
 
     /// `Sun 22 Nov 09:00 CET (in 19h 4m)`.
     fn moment(&self, at: DateTime<Utc>) -> String {
-        format!("{} ({})", times::local(at, self.now, self.zone), times::relative(at, self.now))
+        times::local_and_relative(at, self.now, self.zone)
     }
 }
 
@@ -135,9 +135,11 @@ fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &
     output.line(format!("{}{refill}", paint(STRONG, &left)));
     for cap in spending {
         let (whose, amounts) = match cap.name {
-            "day" => ("today", format!("{} of {} spent", runs::money(cap.spent), runs::money(cap.cap))),
-            "month" => ("this month", format!("{} of {} spent", runs::money(cap.spent), runs::money(cap.cap))),
-            _ => ("today", format!("{:.0} of {:.0} tokens spent", cap.spent, cap.cap)),
+            "tokens_day" => ("today", format!("{:.0} of {:.0} tokens spent", cap.spent, cap.cap)),
+            name => {
+                let whose = if name == "month" { "this month" } else { "today" };
+                (whose, format!("{} of {} spent", runs::money(cap.spent), runs::money(cap.cap)))
+            }
         };
         output.line(format!("{}; {whose} ends {}", paint(STRONG, &amounts), view.moment(cap.until)));
     }

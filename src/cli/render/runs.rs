@@ -57,9 +57,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
             output.table(&[vec![Cell::new(format!("{name:<10}"), FAINT), value.into()]]);
         }
     };
-    let moment = |at: Option<DateTime<Utc>>| {
-        at.map(|at| format!("{} ({})", times::local(at, now, zone), times::relative(at, now))).unwrap_or_default()
-    };
+    let moment = |at: Option<DateTime<Utc>>| at.map(|at| times::local_and_relative(at, now, zone)).unwrap_or_default();
     fact("run", run.run.to_string());
     fact("job", format!("{} {}", run.kind, run.id));
     fact("outcome", outcome(run, now));

@@ -56,6 +56,9 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         ServiceReply::SessionPatched { session } => {
             format!("session {session} has its tool policy from now on")
         }
+        ServiceReply::SessionReset { id, runs } => {
+            format!("{id} has forgotten {runs} {}", if *runs == 1 { "run" } else { "runs" })
+        }
         ServiceReply::Heard { turn } => format!("the bot answers in {turn}"),
         ServiceReply::ForkOpened { fork, .. } => format!("{fork} is open"),
         ServiceReply::ForkEnded(text) | ServiceReply::ForkKept(text) => text.clone(),

@@ -1,10 +1,12 @@
 //! How the service is doing, what runs, what comes, what went wrong.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{View, budget_json, run_json, runs, upcoming, waiting};
-use crate::app::{Overview, ServiceState, Status, times};
+use crate::app::{IDLE_CLIENT_WAITS, Overview, ServiceState, Status, times};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
@@ -56,6 +58,7 @@ fn as_json(status: &Status, view: &View) -> Value {
             "paused": service.paused,
             "waiting_for_login": service.waiting_for_login,
             "ending": service.ending,
+            "idle_client_s": service.idle_client,
         })),
         "client": service.map(|service| &service.client),
         "channel": service.map(|service| &service.channel),
@@ -116,6 +119,10 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
             }
             let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
             fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());
+            if let Some(waited) = service.idle_client {
+                let left = IDLE_CLIENT_WAITS.saturating_sub(Duration::from_secs(waited)).as_secs().div_ceil(60);
+                fact("", format!("waits for your next message, for {left} more minutes").into());
+            }
             if !service.client.tested.is_empty() {
                 fact("tested with", service.client.tested.join(" and ").into());
             }

@@ -45,7 +45,10 @@ pub(super) fn rows<'a>(
 
 fn state(run: &RunRecord, now: DateTime<Utc>) -> String {
     match run.outcome {
-        RunState::Claimed if run.scheduled <= now => format!("due {}", times::relative(run.scheduled, now)),
+        RunState::Claimed if run.scheduled <= now => {
+            let waits = run.error.as_ref().map(|why| format!(": it waits, since {why}"));
+            format!("due {}{}", times::relative(run.scheduled, now), waits.unwrap_or_default())
+        }
         // A person has fired it before its time.
         RunState::Claimed => "claimed".to_owned(),
         RunState::Running | RunState::Interrupted => "was cut off".to_owned(),

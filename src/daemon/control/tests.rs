@@ -113,7 +113,7 @@ fn authority() -> RunAuthority {
     let definition = parse(Kind::Routine, file, text.as_bytes(), &defaults).definition.unwrap();
     let settings = crate::run::runner::RunSettings::of(&crate::config::Config::defaults(chrono_tz::UTC));
     let places = PathRoots { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
-    let policy = policy::main_session(&settings.main_tools, &places);
+    let policy = policy::main_session(&settings.main_tools, &[], &places);
     let limit = DelegationLimit::of(&definition, &policy, &settings);
     RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), limit, Arc::new(Nobody))
 }

@@ -17,7 +17,9 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
-use super::super::{DefinitionId, Expect, JobClient, Kind, Mode, OnMissed, OnOverlap, Thinking, Trigger};
+use super::super::{
+    DefinitionId, Deliver, Expect, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, Remember, Thinking, Trigger,
+};
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
@@ -39,7 +41,7 @@ macro_rules! fields {
             pub trigger: Trigger,
             /// Where it runs and, in the background, under what restrictions.
             pub mode: Mode,
-            /// The markdown body: the prompt. Never blank.
+            /// The markdown body: the prompt, or what a command is for. Blank only of a command.
             pub body: String,
             $($(#[doc = $help] pub $member: $type,)?)*
         }
@@ -113,12 +115,23 @@ fields! {
     }
     /// Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
     cron: Option<String> = None, |v: &V| v.cron(), {
-        on: On::Routine, required: true, example: "'30 8 * * 1-5'", may_be_empty: true,
-        flags: &[
-            takes("cron", "WHEN").help("When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`, `monthly on the 1st at 9`"),
-            takes("every", "SPAN").before("every ").help("The same, as a span that divides an hour or a day: `2h`, `15m`"),
-        ],
+        on: On::Routine, required: true, unset: "none; a routine has `cron` or `every`", example: "'30 8 * * 1-5'", may_be_empty: true,
+        not_with: Some("every"),
+        flags: &[takes("cron", "WHEN").help("When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`, `monthly on the 1st at 9`")],
         details: "`add` and `edit` take [phrases](#times) too, and write the expression.",
+    }
+    /// The time from one occurrence to the next: `2h`, `90m`
+    every: Option<Duration> = None, |v: &V| v.period(), {
+        on: On::Routine, unset: "none; a routine has `cron` or `every`", example: "90m", not_with: Some("cron"),
+        flags: &[takes("every", "SPAN")],
+        details: "A minute or more, as it elapses. It is counted from Monday, 1 January 2024, 0:00 in its zone, so that it does not drift, and knows no daylight \
+                  saving: `24h` is an hour later in summer. See [times](cron.md#spans).",
+    }
+    /// Spreads its times: each fires up to so much later
+    jitter: Option<Duration> = None, |v: &V| v.jitter(), {
+        on: On::Routine, unset: "none", example: "5m", flags: &[takes("jitter", "SPAN")],
+        details: "At most a day. How much later is always the same for the same job and time, never before its time, and always before the \
+                  next one.",
     }
     /// When it fires: a time with its offset, or a local time of `timezone`
     run_at: Option<DateTime<FixedOffset>> = None, |v: &V| v.instant(), {
@@ -138,17 +151,34 @@ fields! {
         ],
         details: "`ollim-bot pause ID` and `ollim-bot resume ID` set it, too.",
     }
-    /// By whom: `notify` delivers it as written, `claude` is an agent
+    /// By whom: `notify` delivers it as written, `exec` runs `command`, `claude` is an agent
     client as client: Option<JobClient> = None, |v: &V| v.one_of::<JobClient>(), {
         restricts: true, unset: "`agent_client` of config.yaml; `notify` where a person's `reminder add` sets nothing that an agent needs",
         example: "notify", flags: &[takes("client", "WHO")],
-        details: "What is delivered as written costs nothing, needs no login and waits for no run. Fields that only an agent heeds \
-                  cannot stand beside `notify`. A job with `claude` waits where there is no agent.",
-        limit: Limit::Other("A job makes background jobs only, so none that is delivered as it is written."),
+        details: "What is delivered as written costs nothing, needs no login and waits for no run. A command needs no login, either: see \
+                  [commands](exec.md). Fields that only an agent heeds cannot stand beside `notify` or `exec`. A job with `claude` waits \
+                  where there is no agent.",
+        limit: Limit::Other("A job makes background jobs only, so none that is delivered as it is written. One that runs as an agent makes no command."),
+    }
+    /// The command line that `client: exec` runs, without a model
+    command as command: Option<String> = None, |v: &V| v.shell_line(), {
+        command_only: true, restricts: true, unset: "none; `client: exec` needs it", example: "'tar -cf notes.tar notes'",
+        flags: &[takes("command", "COMMAND").help("Runs this command line instead of an agent (`--client exec`)")],
+        details: "It runs in the job's shell, under the job's own tools, like a [gate](gates.md). Exit 0: the run was completed. Anything \
+                  else, or a program that was refused: it failed. What it prints is kept in the run's record. The text below the \
+                  frontmatter is for people, and may be left out. See [commands](exec.md).",
+        limit: Limit::Other("What a job makes runs its command with at most the tools that the job has, and makes no jobs itself."),
+    }
+    /// What you are sent of what the command prints: failure, always, never
+    deliver as deliver: Deliver = Deliver::Failure, |v: &V| v.one_of::<Deliver>(), {
+        command_only: true, restricts: true, example: "always", flags: &[takes("deliver", "WHEN")],
+        details: "`failure`: its last lines, where it failed. `always`: all that it printed, each time it printed something. `never`: \
+                  nothing of it; that it failed you are told all the same.",
+        limit: Limit::Other("What a job makes is never `always`."),
     }
     /// Run in a fork of its own instead of the main session
     background: bool = false, |v: &V| v.flag(), {
-        agent_only: true, example: "true", restricts: true,
+        agent_only: true, command_too: true, example: "true", restricts: true,
         flags: &[sets("background", TRUE), sets("foreground", FALSE).help("A turn of the main session").only_edits()],
     }
     /// A fresh session without the main session's history
@@ -172,7 +202,7 @@ fields! {
     }
     /// Only these tools exist for it
     allowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
-        background_only: true, restricts: true, unset: "what the main session has",
+        background_only: true, command_too: true, restricts: true, unset: "what the main session has",
         example: "[Read, Bash(ollim-bot gmail *), mcp__discord__ping_user]",
         flags: &[takes("allowed-tools", "PATTERN").help("Only these tools exist for it; '' for none")], not_with: Some("disallowed_tools"),
         details: "See [the patterns](policy.md). `Bash(ollim-bot help)` is always added. An empty list, `[]`, grants nothing else.",
@@ -180,7 +210,7 @@ fields! {
     }
     /// Everything the main session has, except these
     disallowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
-        background_only: true, restricts: true, unset: "none",
+        background_only: true, command_too: true, restricts: true, unset: "none",
         example: "[Bash(ollim-bot cal *), WebFetch, WebSearch]",
         flags: &[takes("blocked-tools", "PATTERN").alias("disallowed-tools")], not_with: Some("allowed_tools"),
         details: "A denylist of Bash patterns is a guard rail, not a boundary.",
@@ -188,7 +218,7 @@ fields! {
     }
     /// What you are asked about before it runs
     ask_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
-        background_only: true, restricts: true, unset: "none",
+        background_only: true, command_too: true, restricts: true, unset: "none",
         example: "[Bash(git push *), mcp__discord__spawn_agent]",
         flags: &[takes("ask-tools", "PATTERN").help("Calls that wait for your answer; '' for none")],
         details: "A call that it matches, and that nothing denies, waits for your answer. Beside an allowlist it adds what may be asked \
@@ -198,7 +228,7 @@ fields! {
     }
     /// How you are asked: `deadline`, `default` (`deny` or `allow`) and `channel`
     ask: Option<AskTerms> = None, |v: &V| v.ask_terms(), {
-        background_only: true, unset: "`{ deadline: 10m, default: deny }`",
+        background_only: true, command_too: true, unset: "`{ deadline: 10m, default: deny }`",
         example: "{ deadline: 10m, default: deny, channel: phone }",
         flags: &[takes("ask", "TERMS").help("How you are asked: 'deadline: 10m, default: deny'")],
         details: "A call waits for `deadline`, 1 second to 24 hours, which counts against `timeout`. Then `default` holds. `channel` is a \
@@ -213,14 +243,14 @@ fields! {
     }
     /// How it reports to the main session
     update_main_session: UpdateMode = UpdateMode::OnPing, |v: &V| v.one_of::<UpdateMode>(), {
-        background_only: true, restricts: true, example: "always",
+        background_only: true, command_too: true, restricts: true, example: "always",
         flags: &[takes("update-main-session", "MODE")],
         details: "`always`: it must report. `on_ping`: it must report if it sent a message. `freely`: it may. `blocked`: it cannot.",
         limit: Limit::Other("What a blocked job makes is blocked."),
     }
     /// Whether it may reach you directly
     allow_ping: bool = true, |v: &V| v.flag(), {
-        background_only: true, restricts: true, example: "false",
+        background_only: true, command_too: true, restricts: true, example: "false",
         flags: &[
             sets("no-ping", FALSE).help("It may not reach you directly"),
             sets("ping", TRUE).help("It may reach you directly").only_edits(),
@@ -229,7 +259,7 @@ fields! {
     }
     /// The network of its programs: `internet` or `none`
     network: JobNetwork = JobNetwork::Internet, |v: &V| v.one_of::<JobNetwork>(), {
-        background_only: true, restricts: true, example: "none",
+        background_only: true, command_too: true, restricts: true, example: "none",
         flags: &[
             sets("no-network", NO_NETWORK).help("Its programs have no network"),
             sets("network", INTERNET).help("Its programs have the internet").only_edits(),
@@ -257,9 +287,25 @@ fields! {
         flags: &[takes("gate-timeout", "SPAN")],
         limit: Limit::Other("What a job makes has at most the job's own, or 30 seconds."),
     }
+    /// What it knows of its earlier runs: `last`, `thread`, or `none`
+    remember as remember: Remember = Remember::None, |v: &V| v.one_of::<Remember>(), {
+        background_only: true, example: "last",
+        flags: &[takes("remember", "WHAT")],
+        details: "`last`: what it answered in its last completed run, and when. `thread`: the conversation of that run, with which it goes on; \
+                  it needs `isolated: true`. A chain's checks remember their chain. `ollim-bot sessions reset ID` makes it forget. See \
+                  [memory](memory.md).",
+    }
+    /// Other jobs whose last answers it is given
+    context_from as context_from: Vec<DefinitionId> = Vec::new(), |v: &V| v.jobs(), {
+        background_only: true, unset: "none", example: "[email-triage, calendar]",
+        flags: &[takes("context-from", "ID").help("Jobs whose last answers it is given")],
+        details: "At most 10 ids. Of each it is given what its last completed run answered, and when. It waits for none of them. \
+                  See [memory](memory.md).",
+        limit: Limit::Other("What a job makes reads only its own chain and jobs that the same job has made."),
+    }
     /// What a run must have delivered: `message`, `report`, or `file PATH`
     expect as expect: Option<Expect> = None, |v: &V| v.expect(), {
-        background_only: true, restricts: true, unset: "nothing", example: "file notes/today.md",
+        background_only: true, command_too: true, restricts: true, unset: "nothing", example: "file notes/today.md",
         flags: &[takes("expect", "WHAT")],
         details: "A run that ends without it has failed, and you are told: `nothing was delivered`. `message`: it sent you one. `report`: it \
                   reported to the main session. `file PATH`: it made or changed this file of `work/`, and something is in it.",
@@ -284,6 +330,16 @@ fields! {
         flags: &[takes("max-cost-day-usd", "USD").help("At most so many US dollars a day, all its runs together")],
         details: "What it makes and spawns counts, too. Once it is spent, occurrences are skipped until the day ends. See [costs](costs.md).",
         limit: Limit::AtMost,
+    }
+    /// What the machine must have before it starts: `online`, `power`
+    requires as requires: Vec<Need> = Vec::new(), |v: &V| v.needs(), {
+        restricts: true, unset: "nothing", example: "[online, power]", flags: &[takes("requires", "WHAT")],
+        details: "`online`: a default route. `power`: mains; a machine without a battery has it. It waits, and is looked at every 30 seconds. \
+                  One that you fire by hand does not wait.",
+    }
+    /// How long it waits for that, before it is skipped
+    requires_for as requires_for: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {
+        restricts: true, unset: "6 hours", example: "2h", flags: &[takes("requires-for", "SPAN")],
     }
     /// What happens to times that were missed: latest, all, skip
     on_missed as on_missed: OnMissed = OnMissed::All, |v: &V| v.one_of::<OnMissed>(), {

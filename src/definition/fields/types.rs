@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
 use serde::forward_to_deserialize_any;
 
 use super::super::values::span_text;
-use super::super::{DefinitionId, Expect, JobClient, OnMissed, OnOverlap, Thinking};
+use super::super::{DefinitionId, Deliver, Expect, JobClient, Need, OnMissed, OnOverlap, Remember, Thinking};
 use super::FieldValue;
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
@@ -68,6 +68,8 @@ field_types! {
     DefinitionId, Shape::Text, |id| FieldValue::Text(id.to_string());
     DateTime<FixedOffset>, Shape::Text, |at| FieldValue::Text(at.to_rfc3339());
     Vec<String>, Shape::Texts, |texts| FieldValue::Texts(texts.clone());
+    Vec<DefinitionId>, Shape::Texts, |ids| FieldValue::Texts(ids.iter().map(ToString::to_string).collect());
+    Vec<Need>, Shape::Texts, |needs| FieldValue::Texts(needs.iter().map(|need| need.as_str().to_owned()).collect());
     Vec<ToolPattern>, Shape::Texts, |patterns| FieldValue::Texts(patterns.iter().map(ToString::to_string).collect());
     AskTerms, Shape::Text, |terms| {
         let AskTerms { deadline, default, channel } = terms;
@@ -81,10 +83,12 @@ field_types! {
         Thinking::Budget(tokens) => FieldValue::Count(*tokens),
     };
     JobClient, Shape::Word(words::<Self>), word;
+    Deliver, Shape::Word(words::<Self>), word;
     UpdateMode, Shape::Word(words::<Self>), word;
     JobNetwork, Shape::Word(words::<Self>), word;
     OnMissed, Shape::Word(words::<Self>), word;
     OnOverlap, Shape::Word(words::<Self>), word;
+    Remember, Shape::Word(words::<Self>), word;
 }
 
 fn word<T: serde::Serialize>(value: &T) -> FieldValue {

@@ -2,7 +2,9 @@
 
 use super::Reading;
 use crate::definition::problem::quoted;
-use crate::definition::{Background, Chain, Definition, DefinitionId, Draft, JobClient, Kind, Mode, Severity, Trigger};
+use crate::definition::{
+    Background, Cadence, Chain, Definition, DefinitionId, Draft, JobClient, Kind, Mode, Recurrence, Severity, Trigger,
+};
 
 /// The longest identity, in bytes: it names files and folders.
 const LONGEST_ID: usize = 120;
@@ -15,7 +17,7 @@ impl Reading<'_> {
         let id = self.id(&draft);
         let trigger = self.trigger(&draft, id.as_ref());
         let mode = self.mode(&draft);
-        if self.document.body.trim().is_empty() {
+        if self.document.body.trim().is_empty() && draft.client != Some(JobClient::Exec) {
             let line = super::frontmatter::closing_line(self.text);
             let hint = Some("write the prompt below the closing `---`".into());
             self.problem(Severity::Error, None, "the body is empty".into(), hint, (line, 1));
@@ -25,6 +27,7 @@ impl Reading<'_> {
             return None;
         }
         let definition = draft.into_definition((id?, self.file.to_owned(), zone), trigger?, mode?);
+        self.waiting_for_nothing(&definition);
         self.warn_of(&definition);
         Some(definition)
     }
@@ -59,14 +62,7 @@ impl Reading<'_> {
 
     fn trigger(&mut self, draft: &Draft, id: Option<&DefinitionId>) -> Option<Trigger> {
         if self.kind == Kind::Routine {
-            if draft.cron.is_none() && !self.is_faulty("cron") {
-                let hint = match self.entry("run_at") {
-                    Some(_) => "`run_at` is a reminder's: move the file to reminders/, or write `cron: '30 8 * * *'`",
-                    None => "write for example `cron: '30 8 * * *'` (minute hour day month weekday)",
-                };
-                self.at_field(Severity::Error, "cron", "a routine needs `cron`".into(), hint);
-            }
-            return Some(Trigger::Routine { cron: draft.cron.clone()?, on_overlap: draft.on_overlap });
+            return self.routine(draft);
         }
         let chain = self.chain(draft, id);
         if draft.run_at.is_none() && !self.is_faulty("run_at") {
@@ -81,6 +77,28 @@ impl Reading<'_> {
             Kind::Session => Trigger::Session { run_at },
             _ => Trigger::Reminder { run_at, chain: chain? },
         })
+    }
+
+    fn routine(&mut self, draft: &Draft) -> Option<Trigger> {
+        let cadence = match (&draft.cron, draft.every) {
+            (Some(cron), None) => Cadence::Cron(cron.clone()),
+            (None, Some(span)) => Cadence::Every(span),
+            (Some(_), Some(_)) => {
+                let hint = "keep one: `cron` follows the clock, `every` counts the time that has passed";
+                self.at_field(Severity::Error, "every", "`cron` and `every` cannot both be set".into(), hint);
+                return None;
+            }
+            (None, None) if self.is_faulty("cron") || self.is_faulty("every") => return None,
+            (None, None) => {
+                let hint = match self.entry("run_at") {
+                    Some(_) => "`run_at` is a reminder's: move the file to reminders/, or write `cron: '30 8 * * *'`",
+                    None => "write for example `cron: '30 8 * * *'` (minute hour day month weekday)",
+                };
+                self.at_field(Severity::Error, "cron", "a routine needs `cron`".into(), hint);
+                return None;
+            }
+        };
+        Some(Trigger::Routine { recurs: Recurrence { cadence, jitter: draft.jitter }, on_overlap: draft.on_overlap })
     }
 
     fn chain(&mut self, draft: &Draft, id: Option<&DefinitionId>) -> Option<Option<Chain>> {
@@ -107,18 +125,21 @@ impl Reading<'_> {
                 "keep one: `allowed_tools` lists the only tools the job has, `disallowed_tools` takes tools away";
             self.at_field(Severity::Error, second, crate::policy::BothLists.to_string(), hint);
         }
-        if draft.client == Some(JobClient::Notify) {
-            self.agent_fields_without_an_agent();
-            return Some(Mode::Foreground);
+        self.fields_of_other_clients(draft.client);
+        match draft.client {
+            Some(JobClient::Notify) => return Some(Mode::Foreground),
+            Some(JobClient::Exec) => self.command(draft),
+            Some(JobClient::Claude) | None => {}
         }
         // Where `background` itself is wrong, nothing is known of what needs it.
         if self.is_faulty("background") {
             return None;
         }
-        if !draft.background {
+        if !draft.background && draft.client != Some(JobClient::Exec) {
             self.restrictions_in_the_foreground();
             return Some(Mode::Foreground);
         }
+        self.thread_beside_the_main_session(draft.remember, draft.isolated);
         Some(Mode::Background(Background {
             isolated: draft.isolated,
             model: draft.model.clone(),

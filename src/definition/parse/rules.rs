@@ -4,7 +4,7 @@ use super::Reading;
 use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
 use crate::definition::problem::quoted;
-use crate::definition::{Definition, Expect, Kind, Severity, Trigger};
+use crate::definition::{Definition, Deliver, Draft, Expect, JobClient, Kind, Remember, Severity, Trigger};
 use crate::policy::{BOT, BgForkConfig, ToolPattern, UpdateMode};
 
 impl Reading<'_> {
@@ -39,14 +39,61 @@ impl Reading<'_> {
         }
     }
 
-    /// What is delivered as it is written has no agent: a restriction beside it would look as if it held.
-    pub(super) fn agent_fields_without_an_agent(&mut self) {
-        let fields = self.known.iter().filter(|known| known.field.is_for_agents());
+    /// A field that the job's client does not heed: a restriction there would look as if it held.
+    pub(super) fn fields_of_other_clients(&mut self, client: Option<JobClient>) {
+        let fields = self.known.iter().filter(|known| !known.field.is_heeded_by(client));
         let set = fields.filter(|known| !matches!(known.node, Node::Null | Node::Bool(false)));
-        for name in set.map(|known| known.field.name).collect::<Vec<_>>() {
-            let message = format!("`{name}` is for an agent, and `client: notify` has none");
-            let hint = format!("remove `{name}`, or write `client: claude`");
+        for field in set.map(|known| known.field).collect::<Vec<_>>() {
+            let name = field.name;
+            let (message, other) = match client {
+                _ if field.command_only => (format!("`{name}` is for a command, and this job runs none"), "exec"),
+                Some(JobClient::Exec) => (format!("`{name}` is for an agent, and `client: exec` has none"), "claude"),
+                _ => (format!("`{name}` is for an agent, and `client: notify` has none"), "claude"),
+            };
+            let hint = format!("remove `{name}`, or write `client: {other}`");
             self.at_field(Severity::Error, name, message, &hint);
+        }
+    }
+
+    /// A limit of waiting where nothing is waited for.
+    pub(super) fn waiting_for_nothing(&mut self, definition: &Definition) {
+        if definition.requires_for.is_some() && definition.requires.is_empty() {
+            let message = "`requires_for` has no effect without `requires`";
+            self.at_field(
+                Severity::Warning,
+                "requires_for",
+                message.into(),
+                "write what it waits for: `requires: [online]`",
+            );
+        }
+    }
+
+    /// A session of a job's own is no copy of the main session.
+    pub(super) fn thread_beside_the_main_session(&mut self, remember: Remember, isolated: bool) {
+        if remember == Remember::Thread && !isolated {
+            let message =
+                "`remember: thread` needs `isolated: true`: a session of its own is no copy of the main session";
+            self.at_field(Severity::Error, "remember", message.into(), "write `isolated: true`, or `remember: last`");
+        }
+    }
+
+    /// What `client: exec` needs, and what contradicts it.
+    pub(super) fn command(&mut self, draft: &Draft) {
+        if draft.command.is_none() && !self.is_faulty("command") {
+            let hint = "write what it runs: `command: 'tar -cf notes.tar notes'`";
+            self.at_field(Severity::Error, "command", "`client: exec` needs `command`".into(), hint);
+        }
+        if self.entry("background").is_some_and(|known| matches!(known.node, Node::Bool(false))) {
+            let message = "a command runs in the background, whatever `background` says";
+            self.at_field(Severity::Error, "background", message.into(), "remove `background`");
+        }
+        if let Some(Expect::Message | Expect::Report) = draft.expect {
+            let message = "a command can be expected to make a file only: it sends and reports nothing itself";
+            self.at_field(Severity::Error, "expect", message.into(), "write `expect: file PATH`, or remove it");
+        }
+        if draft.deliver == Deliver::Always && !draft.allow_ping {
+            let message = "`deliver: always` sends you what it prints, and `allow_ping: false` keeps it from that";
+            self.at_field(Severity::Error, "deliver", message.into(), "keep one of the two");
         }
     }
 
@@ -75,7 +122,8 @@ impl Reading<'_> {
         };
         if let Some(list) = restrictions.allowed_tools() {
             let reports = list.iter().any(|pattern| covers(pattern, "mcp__discord__report_updates"));
-            if restrictions.update_main_session == UpdateMode::Always && !reports {
+            let runs_command = definition.command.is_some();
+            if restrictions.update_main_session == UpdateMode::Always && !reports && !runs_command {
                 let message =
                     "`update_main_session: always` needs `mcp__discord__report_updates`, which the list lacks";
                 let hint = "add `mcp__discord__report_updates` to `allowed_tools`";
@@ -86,9 +134,11 @@ impl Reading<'_> {
                     || is_command(pattern, &["follow-up-chain", "follow_up_chain"])
             };
             if chained && !list.iter().any(follows) {
-                let message = "`max_chain` needs `mcp__discord__follow_up_chain`, which the list lacks";
-                let hint = "add `mcp__discord__follow_up_chain` to `allowed_tools`";
-                self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
+                let tool =
+                    if runs_command { "Bash(ollim-bot follow-up-chain *)" } else { "mcp__discord__follow_up_chain" };
+                let message = format!("`max_chain` needs `{tool}`, which the list lacks");
+                let hint = format!("add `{tool}` to `allowed_tools`");
+                self.at_field(Severity::Warning, "allowed_tools", message, &hint);
             }
             self.said_of("allowed_tools", list, |pattern| BOT.warnings(pattern));
             for (item, said) in BOT.together(list) {

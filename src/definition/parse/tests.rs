@@ -51,7 +51,7 @@ fn a_routine_with_every_field() {
     let d = valid("routines/mail.md", text);
     assert_eq!((d.id.as_str(), d.description.as_str(), d.enabled), ("007", "Morning mail", false));
     assert_eq!((d.zone, d.own_zone), (chrono_tz::America::New_York, Some(chrono_tz::America::New_York)));
-    assert_eq!(d.trigger, Trigger::Routine { cron: "30 8 * * 1-5".into(), on_overlap: OnOverlap::Queue });
+    assert_eq!(d.trigger, Trigger::Routine { recurs: "30 8 * * 1-5".into(), on_overlap: OnOverlap::Queue });
     let background = d.background().unwrap();
     assert_eq!((background.isolated, background.model.as_deref()), (true, Some("haiku")));
     assert_eq!(background.thinking, Thinking::Budget(4000));

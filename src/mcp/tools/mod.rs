@@ -1,6 +1,7 @@
 //! The tools that agents may be given: name, words and arguments of each. What they do is the host's.
 
 pub mod discord_embed;
+pub mod enter_fork;
 pub mod follow_up_chain;
 pub mod ping_user;
 pub mod report_updates;
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub use discord_embed::DiscordEmbed;
+pub use enter_fork::EnterFork;
 pub use follow_up_chain::FollowUpChain;
 pub use ping_user::PingUser;
 pub use report_updates::ReportUpdates;
@@ -43,6 +45,7 @@ const OFFERED: &[Offered] = &[
     offered::<DiscordEmbed>(),
     offered::<ReportUpdates>(),
     offered::<FollowUpChain>(),
+    offered::<EnterFork>(),
     offered::<SpawnAgent>(),
     Offered { name: spawn_agent::OTHER_NAME, ..offered::<SpawnAgent>() },
 ];
@@ -85,6 +88,7 @@ mod tests {
         discord_embed ["buttons", "color", "critical", "description", "fields", "title"] required ["title"]
         report_updates ["message"] required ["message"]
         follow_up_chain ["minutes_from_now"] required ["minutes_from_now"]
+        enter_fork ["topic"] required ["topic"]
         spawn_agent ["agent", "prompt", "timeout_minutes", "tools"] required ["prompt"]
         sessions_spawn ["agent", "prompt", "timeout_minutes", "tools"] required ["prompt"]
         "#);

@@ -5,6 +5,7 @@ use crate::run::prompt::tests::reminder;
 
 pub(in crate::run) fn settings() -> RunSettings {
     RunSettings {
+        main_ask_tools: Vec::new(),
         budget: (crate::definition::Budget::default(), chrono_tz::Tz::UTC),
         main_tools: crate::policy::default_main_tools(),
         model: None,
@@ -45,7 +46,7 @@ fn of(definition: &Definition) -> DelegationLimit {
             let tools = crate::policy::default_main_tools();
             policy::background(&definition.title(), &background.restrictions, &tools, &places())
         }
-        None => policy::main_session(&settings().main_tools, &places()),
+        None => policy::main_session(&settings().main_tools, &[], &places()),
     };
     DelegationLimit::of(definition, &policy, &settings())
 }
@@ -185,7 +186,7 @@ fn a_chain_is_not_begun_anew_by_its_own_links() {
     shorter.max_chain = 2;
     link(1).narrow(&mut shorter).unwrap();
     let routine = job(&["Read"], |own| {
-        own.trigger = Trigger::Routine { cron: "@daily".into(), on_overlap: crate::definition::OnOverlap::Skip };
+        own.trigger = Trigger::Routine { recurs: "@daily".into(), on_overlap: crate::definition::OnOverlap::Skip };
     });
     let mut any = draft();
     any.max_chain = 9;

@@ -8,16 +8,14 @@ use serde_json::json;
 
 use super::state::KeptState;
 use super::{Gate, GateEnd, GateVerdict, USUAL_TIMEOUT};
-use crate::agent::claude::options::shell_environment;
-use crate::agent::{AttemptEnd, Failure, FailureClass};
+use crate::agent::{AttemptEnd, Failure, FailureClass, Skip};
 use crate::journal::{Denial, EventKind};
-use crate::policy::{Layer, ToolCall, Verdict};
 use crate::refusal::Refusal;
 use crate::run::host::{Host, layer_name};
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::sandbox::Judged;
-use crate::run::tokens::RunAuthority;
-use crate::schedule::{Job, SKIPPED_BY_GATE};
+use crate::run::shell_line::OfJob;
+use crate::schedule::Job;
 
 /// What becomes of a run by its gate.
 pub(in crate::run) enum Gated {
@@ -43,50 +41,20 @@ impl Runner {
         settings: &RunSettings,
     ) -> Result<Gated, Refusal> {
         let Some(line) = &job.definition.gate else { return Ok(Gated::Woken { said: None }) };
-        // What the gate spawns or makes is paid for by whoever pays for this run.
-        self.journal
-            .note_payer(&job.run, &job.definition)
-            .await
-            .map_err(|error| Refusal::environment(error.to_string()))?;
         let failed = |why: String| Ok(Gated::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
-        let call = ToolCall {
-            tool: "Bash".into(),
-            input: json!({ "command": line }),
-            cwd: self.home.work(),
-            agent_type: None,
-        };
-        let early = host.policy().decide(&call);
-        let shell = host.sandbox.as_ref().and_then(|sandbox| sandbox.for_client(false).shell);
-        let Some(shell) = shell.filter(|_| early.verdict != Verdict::Deny) else {
-            let (layer, reason) = (layer_name(early.layer), early.reason.clone());
-            host.record(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }).await;
-            return failed(format!("the job's tools do not cover its gate: {}", early.reason));
-        };
         let internal = |what: &str, error: std::io::Error| Refusal::environment(format!("{what}: {error}"));
-        let authority =
-            RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), Arc::clone(host) as _);
-        let own =
-            self.tokens.grant(authority).map_err(|error| internal("no token could be made for the gate", error))?;
+        let OfJob { line, own } = match self.shell_line(line, job, host, run_dir, settings).await? {
+            Ok(line) => line,
+            Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
+        };
         let decides = Arc::clone(host);
         let gate = Gate {
-            line: line.clone(),
+            line,
             timeout: job.definition.gate_timeout.unwrap_or(USUAL_TIMEOUT),
-            shell,
             decide: Arc::new(move |start: &Start| match &decides.sandbox {
                 Some(sandbox) => sandbox.judge(decides.policy(), start),
-                None => Judged::nothing(start),
+                None => Judged::denied("denied: this session has no sandbox".into(), start),
             }),
-            run_dir: run_dir.to_owned(),
-            work: self.home.work(),
-            shell_binary: self.shell_binary.clone(),
-            clean: shell_environment(&self.client_environment, &run_dir.join("tmp")),
-            of_programs: [
-                ("OLLIM_HOME", self.client_environment.data_folder.as_str()),
-                ("OLLIM_RUN_TOKEN", own.token()),
-            ]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
-            limits: settings.limits,
         };
         let (state, folder) = (KeptState::of(&self.home, &job.definition), gate.state());
         self.settle(&state).await?;
@@ -117,7 +85,7 @@ impl Runner {
                 note("the gate woke the agent".into());
                 Ok(Gated::Woken { said: Some(said) })
             }
-            GateVerdict::Skip(why) => Ok(Gated::Ended(AttemptEnd::Skipped(format!("{SKIPPED_BY_GATE}{why}")))),
+            GateVerdict::Skip(why) => Ok(Gated::Ended(AttemptEnd::Skipped(Skip::Gate(why)))),
             GateVerdict::Failed(why) => failed(why),
         }
     }
@@ -153,21 +121,5 @@ impl Runner {
             }
         }
         Ok(())
-    }
-}
-
-impl Judged {
-    /// For a run without a sandbox, which starts nothing.
-    fn nothing(start: &Start) -> Self {
-        let message = "denied: this session has no sandbox".to_owned();
-        let decision = crate::policy::Decision {
-            verdict: Verdict::Deny,
-            layer: Layer::System,
-            rule: None,
-            reason: message.clone(),
-            commands: vec![start.argv.join(" ")],
-            read_only: false,
-        };
-        Self { decision, answer: agent_sandbox::Answer::Deny { code: 126, message } }
     }
 }

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use agent_sandbox::leftovers;
 
-use crate::definition::{Definition, Trigger};
+use crate::definition::Definition;
 use crate::home::Home;
 use crate::journal::RunId;
 
@@ -38,15 +38,7 @@ impl KeptState {
     /// That of a job, by its id and the id of the job that made it; in a chain by the id of its first link. So no job can make one
     /// that takes over what another's gate has kept.
     pub fn of(home: &Home, definition: &Definition) -> Self {
-        let id = match &definition.trigger {
-            Trigger::Reminder { chain: Some(chain), .. } => &chain.parent,
-            _ => &definition.id,
-        };
-        match &definition.created_by {
-            None => Self::named(home, id.as_str()),
-            // No id has such a character.
-            Some(maker) => Self::named(home, &format!("{id}\0{maker}")),
-        }
+        Self::named(home, &definition.lineage())
     }
 
     fn named(home: &Home, name: &str) -> Self {

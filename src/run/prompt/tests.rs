@@ -56,6 +56,9 @@ fn facts<'a>(restrictions: &'a Restrictions, tools: &'a [String], nearby_jobs: &
         busy: false,
         budget,
         nearby_jobs,
+        goes_on: false,
+        begins_anew: None,
+        memories: &[],
         gate: None,
     }
 }

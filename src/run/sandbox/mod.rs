@@ -63,6 +63,21 @@ pub struct Judged {
     pub answer: Answer,
 }
 
+impl Judged {
+    /// It may not start, and that is no matter of rules.
+    pub fn denied(message: String, start: &Start) -> Self {
+        let decision = Decision {
+            verdict: Verdict::Deny,
+            layer: Layer::System,
+            rule: None,
+            reason: message.clone(),
+            commands: vec![start.argv.join(" ")],
+            read_only: false,
+        };
+        Self { decision, answer: Answer::Deny { code: 126, message } }
+    }
+}
+
 impl JobSandbox {
     /// Makes the folders that it needs. `rights`: what the job's shell may do; `None`: it has none.
     ///
@@ -121,24 +136,11 @@ impl JobSandbox {
             None => &self.own,
             Some(name) => match self.agents.get(name) {
                 Some(agent) => agent,
-                None => return no_shell(name, start),
+                None => return Judged::denied(format!("denied: the agent `{name}` has no shell here"), start),
             },
         };
         caller.judge(policy, start)
     }
-}
-
-fn no_shell(agent: &str, start: &Start) -> Judged {
-    let message = format!("denied: the agent `{agent}` has no shell here");
-    let decision = Decision {
-        verdict: Verdict::Deny,
-        layer: Layer::System,
-        rule: None,
-        reason: message.clone(),
-        commands: vec![start.argv.join(" ")],
-        read_only: false,
-    };
-    Judged { decision, answer: Answer::Deny { code: 126, message } }
 }
 
 fn resolved(path: impl AsRef<Path>) -> PathBuf {

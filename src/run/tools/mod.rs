@@ -9,10 +9,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::forks::Forks;
 use super::host::Host;
 use crate::agent::ToolAnswer;
 use crate::journal::{Denial, EventKind, NewMessage, Urgency};
-use crate::mcp::tools::{DiscordEmbed, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
+use crate::mcp::tools::{DiscordEmbed, EnterFork, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
 use crate::policy::{BOT, ToolLists};
 use crate::run::spawn::SpawnRequest;
 
@@ -24,6 +25,8 @@ pub const DISCORD_EMBED: &str = "discord_embed";
 pub const REPORT_UPDATES: &str = "report_updates";
 /// See [`PING_USER`].
 pub const FOLLOW_UP_CHAIN: &str = "follow_up_chain";
+/// See [`PING_USER`].
+pub const ENTER_FORK: &str = "enter_fork";
 /// See [`PING_USER`].
 pub const SPAWN_AGENT: &str = "spawn_agent";
 /// The same tool under another name.
@@ -46,6 +49,7 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
         DISCORD_EMBED => embed(host, arguments).await,
         REPORT_UPDATES => report(host, arguments).await,
         FOLLOW_UP_CHAIN => follow_up(host, arguments).await,
+        ENTER_FORK => enter_fork(host, arguments).await,
         SPAWN_AGENT | SESSIONS_SPAWN => spawn(host, arguments).await,
         _ => Err(format!("there is no tool {name}.")),
     };
@@ -134,6 +138,21 @@ async fn follow_up(host: &Host, arguments: Value) -> Result<String, String> {
     host.schedule_check(Duration::from_secs(60 * u64::from(minutes_from_now))).await
 }
 
+async fn enter_fork(host: &Host, arguments: Value) -> Result<String, String> {
+    let EnterFork { topic } = read(ENTER_FORK, arguments)?;
+    let topic = topic.trim();
+    if topic.is_empty() {
+        return Err(format!("{ENTER_FORK}: `topic` is empty."));
+    }
+    if host.is_beside {
+        return Err("This is a fork already. Talk about it here.".into());
+    }
+    let channel = host.definition.channel.clone();
+    let fork = host.forks().open(Some(topic.to_owned()), None, channel).await;
+    fork.map_err(|refusal| format!("No fork was opened: {refusal}."))?;
+    Ok("Opened. What the user says next is said there, and you do not see it: end your turn now.".into())
+}
+
 async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
     let SpawnAgent { prompt, agent, tools, timeout_minutes } = read(SPAWN_AGENT, arguments.clone())?;
     let tools = tools.map(|tools| ToolLists::parse(tools.allow.as_deref(), tools.deny.as_deref(), &BOT)).transpose();
@@ -174,6 +193,11 @@ impl Host {
         let scheduled = self.next_check.schedule(delay, self.clock.now(), &self.definitions).await?;
         self.events.add(EventKind::Note { text: scheduled.clone() });
         Ok(scheduled)
+    }
+
+    fn forks(&self) -> Forks {
+        let (journal, spawner) = (self.journal.clone(), self.spawner.clone());
+        Forks { journal, spawner, main: self.bot.main.clone(), clock: self.clock.clone() }
     }
 
     /// A message from this run.

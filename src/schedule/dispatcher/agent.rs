@@ -44,8 +44,8 @@ impl Dispatcher {
         }
     }
 
-    /// The person has logged in, as they say: whatever waits for a login or an agent looks for it at once.
-    pub(super) fn on_login(&mut self) {
+    /// Whatever waits for a login or an agent looks for it at once.
+    pub(super) fn look_for_login(&mut self) {
         self.gate.stop_waiting_for_login(self.clock.now());
         self.retry_login_probes();
         self.release_for_agent();

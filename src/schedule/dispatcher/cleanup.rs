@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::super::definitions::due_at;
 use super::super::files::{Files, Removal};
-use super::super::job::SKIPPED_BY_GATE;
 use super::Dispatcher;
+use crate::agent::Skip;
 use crate::definition::DefinitionId;
 use crate::journal::{Recorded, RunState};
 
@@ -41,7 +41,7 @@ impl Dispatcher {
         let loaded = self.definitions.get(&recorded.occurrence.id).map(|entry| &entry.loaded);
         let file = loaded.map_or(&recorded.file, |loaded| &loaded.definition.file).clone();
         // A gate that found nothing to do has done what the file says.
-        let by_gate = recorded.error.as_deref().is_some_and(|why| why.starts_with(SKIPPED_BY_GATE));
+        let by_gate = recorded.error.as_deref().is_some_and(|why| why.starts_with(Skip::BY_GATE));
         let completed = match recorded.outcome {
             RunState::Skipped => by_gate,
             outcome => outcome == RunState::Completed,

@@ -30,7 +30,7 @@ impl Dispatcher {
         let (mut claims, mut delays) = (Vec::new(), Vec::new());
         for definition in self.definitions.take_due(now, !self.gate.is_open()) {
             let claimed = match &definition.trigger {
-                Trigger::Routine { cron, on_overlap } => self.routine_claims(&definition, cron, *on_overlap, now),
+                Trigger::Routine { on_overlap, .. } => self.routine_claims(&definition, *on_overlap, now),
                 Trigger::Reminder { .. } | Trigger::Session { .. } => self.reminder_claims(&definition, now),
             };
             if claimed.is_empty() {
@@ -63,17 +63,11 @@ impl Dispatcher {
         self.new_claim(&definition.id, at, purpose).into_iter().collect()
     }
 
-    fn routine_claims(
-        &mut self,
-        definition: &Definition,
-        cron: &str,
-        on_overlap: OnOverlap,
-        now: DateTime<Utc>,
-    ) -> Vec<NewClaim> {
+    fn routine_claims(&mut self, definition: &Definition, on_overlap: OnOverlap, now: DateTime<Utc>) -> Vec<NewClaim> {
         let id = &definition.id;
         let eligible_since = self.gate.eligible_since;
         let watermark = self.definitions.get(id).and_then(|entry| entry.watermark);
-        let (Some(watermark), Some(times)) = (watermark, Times::parse(cron)) else { return Vec::new() };
+        let (Some(watermark), Some(times)) = (watermark, Times::of(definition)) else { return Vec::new() };
         // What was due while the clock was behind was not missed.
         let missed_until = now.min(eligible_since - TimeDelta::milliseconds(1));
         let after = watermark.not_missed_until.min(missed_until).max(watermark.fires_after);

@@ -193,7 +193,7 @@ impl Dispatcher {
     }
 
     /// If no occurrence is left that probes for a login, the next that is due does.
-    fn ensure_login_probe(&mut self) {
+    pub(super) fn ensure_login_probe(&mut self) {
         if self.gate.waiting_for_login.is_some()
             && !self.active.iter().any(|(_, active)| active.priority != Priority::Scheduled)
         {

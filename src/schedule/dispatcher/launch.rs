@@ -24,6 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 /// Why an attempt was not begun.
 enum NotBegun {
     FileChanged,
+    Unmet(&'static str),
     AgentMissing(NoAgent),
 }
 
@@ -49,7 +50,8 @@ impl Dispatcher {
         let next = self.active.waiting().find(|(number, active)| {
             let id = &active.occurrence.id;
             let definition = self.definitions.definition(id);
-            let plain = definition.is_some_and(|definition| definition.is_delivered_as_written());
+            let plain = definition.is_some_and(|definition| self.launcher.tells_only(definition));
+            let waits_for_no_login = definition.is_some_and(|definition| definition.is_without_agent());
             let has_slot = match definition {
                 // It takes no time.
                 _ if plain => true,
@@ -60,7 +62,8 @@ impl Dispatcher {
                 _ => background,
             };
             has_slot
-                && (self.gate.admits(active) || plain && self.gate.paused.is_none())
+                && (self.gate.admits(active)
+                    || waits_for_no_login && self.gate.paused.is_none() && active.unmet.is_none())
                 && !self.active.is_behind(*number, id)
                 // A newer occurrence may supersede this one.
                 && !self.definitions.claiming.contains(id)
@@ -90,13 +93,18 @@ impl Dispatcher {
         active.file.clone_from(&definition.file);
         active.text = Arc::clone(&text);
         self.recent.push(now, Arc::clone(&definition));
-        let foreground = definition.mode == Mode::Foreground && !definition.is_delivered_as_written();
+        let foreground = definition.mode == Mode::Foreground && !self.launcher.tells_only(&definition);
         self.active
             .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
         let task = async move {
             if !check.await {
                 return Err(NotBegun::FileChanged);
+            }
+            if !job.by_hand
+                && let Some(why) = launcher.unmet(&job.definition).await
+            {
+                return Err(NotBegun::Unmet(why));
             }
             if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
                 return Err(NotBegun::AgentMissing(missing));
@@ -116,6 +124,7 @@ impl Dispatcher {
         self.spawn(task, move |this, made| {
             match made {
                 Err(NotBegun::FileChanged) => this.on_file_changed(number),
+                Err(NotBegun::Unmet(why)) => this.on_unmet(number, why),
                 Err(NotBegun::AgentMissing(missing)) => this.on_agent_missing(number, &missing),
                 Ok(made) => {
                     if let Some((report, had_side_effect)) = this.unless_lost(number, made)? {
@@ -157,6 +166,7 @@ impl Dispatcher {
                 // The caller may have gone away.
                 let _gone = firing.map(|firing| firing.send(Ok(active.run.clone())));
                 active.attempt += 1;
+                active.unmet_since = None;
                 active.told_late = true;
                 this.active.set_stage(number, Stage::Waiting { reread: false });
                 this.close_superseded(number);
@@ -191,7 +201,7 @@ async fn record_launch(
 ) -> Result<(), JournalError> {
     let Job { run, definition, attempt, late, .. } = job;
     fail_point!(BeforeLaunch);
-    journal.launching(run, text, punctuality).await?;
+    journal.launching(run, text, definition.lineage(), punctuality).await?;
     tracing::info!(%run, kind = %definition.kind(), id = %definition.id, attempt, late = late.is_some(), "started");
     fail_point!(Launched);
     Ok(())

@@ -7,6 +7,7 @@ mod due;
 mod ended;
 mod following;
 mod launch;
+mod needs;
 mod phase;
 mod pre_launch;
 mod recovery;
@@ -130,6 +131,7 @@ impl Dispatcher {
             }
             self.begin_due_retries();
             self.look_for_agent();
+            self.look_for_needs();
             self.clean_up_due();
             self.launch_waiting();
             self.announce();
@@ -205,7 +207,8 @@ impl Dispatcher {
         let retries = self.active.retries().next().filter(|_| self.phase.is_running()).map(|(at, _)| at);
         let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);
         let agents = self.gate.agent_missing.filter(|_| self.phase.is_running()).map(|(_, again)| again);
-        retries.into_iter().chain(cleanups).chain(agents).chain(self.phase.deadline()).min()
+        let needs = self.gate.needs_again.filter(|_| self.phase.is_running());
+        retries.into_iter().chain(cleanups).chain(agents).chain(needs).chain(self.phase.deadline()).min()
     }
 
     fn announce(&self) {

@@ -45,10 +45,9 @@ impl Dispatcher {
             Command::Resume(reply) => {
                 self.gate.resume(self.clock.now());
                 self.record_pause(reply);
-                self.retry_login_probes();
-                self.release_for_agent();
+                self.look_for_login();
             }
-            Command::LoggedIn => self.on_login(),
+            Command::LoggedIn => self.look_for_login(),
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
             Command::AlertAfter(failures) => self.alert_after = failures.max(1),
@@ -93,7 +92,7 @@ impl Dispatcher {
             && let Some(number) = self.held_back(id)
             && let Some(active) = self.active.get_mut(number)
         {
-            (active.priority, active.awaits_agent) = (Priority::ByHand, false);
+            (active.priority, active.awaits_agent, active.unmet) = (Priority::ByHand, false, None);
             if matches!(active.stage, Stage::RetryAt(_)) {
                 self.begin_next_attempt(number, Some(firing));
             } else {

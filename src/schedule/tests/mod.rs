@@ -7,5 +7,6 @@ mod following;
 mod on_time;
 mod overlap;
 mod requests;
+mod requiring;
 mod restart;
 pub(super) mod support;

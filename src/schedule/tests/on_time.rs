@@ -6,8 +6,9 @@ use std::time::Duration;
 use chrono::{TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
+use super::super::occurrences;
 use super::support::*;
-use crate::definition::{Definition, DefinitionId, Mode, OnMissed, OnOverlap};
+use crate::definition::{Cadence, Definition, DefinitionId, Mode, OnMissed, OnOverlap, Recurrence, Trigger};
 
 #[tokio::test(start_paused = true)]
 async fn a_reminder_fires_at_its_time_and_its_file_goes() {
@@ -36,6 +37,30 @@ async fn half_past_eight_in_new_york_all_year() {
     assert!(local.iter().all(|at| at.format("%H:%M:%S").to_string() == "08:30:00"), "{local:?}");
     let offsets: BTreeSet<_> = local.iter().map(|at| at.format("%z").to_string()).collect();
     assert_eq!(offsets, BTreeSet::from(["-0400".to_owned(), "-0500".to_owned()]));
+    life.stop(Duration::ZERO).await;
+}
+
+/// What is shown as coming is what fires, over a change of the clock and a restart.
+#[tokio::test(start_paused = true)]
+async fn a_span_with_jitter_fires_when_it_is_shown_to() {
+    let zone = Tz::Europe__Berlin;
+    let start = Utc.with_ymd_and_hms(2026, 3, 28, 0, 0, 0).unwrap();
+    let world = World::at(start);
+    let span = Duration::from_secs(90 * 60);
+    let recurs = Recurrence { cadence: Cadence::Every(span), jitter: Some(Duration::from_secs(20 * 60)) };
+    let mut mail = routine("mail");
+    (mail.zone, mail.trigger) = (zone, Trigger::Routine { recurs, on_overlap: OnOverlap::Skip });
+    let shown: Vec<_> = occurrences(&mail, start).take(32).collect();
+    let life = world.begin(std::slice::from_ref(&mail));
+    minutes(24 * 60).await;
+    life.stop(Duration::ZERO).await;
+    let life = world.begin(&[mail]);
+    minutes(24 * 60).await;
+    let started: Vec<_> = world.starts().iter().map(|start| (start.at, start.due)).collect();
+    assert_eq!(started, shown.iter().map(|at| (*at, *at)).take(started.len()).collect::<Vec<_>>());
+    assert!(started.len() >= 31, "{started:?}");
+    let nominal = shown.iter().map(|at| at.timestamp().rem_euclid(90 * 60)).collect::<BTreeSet<_>>();
+    assert!(nominal.len() > 25, "{nominal:?}");
     life.stop(Duration::ZERO).await;
 }
 

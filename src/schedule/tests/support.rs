@@ -22,7 +22,7 @@ use crate::definition::{Background, Definition, DefinitionId, Draft, Kind, Mode,
 use crate::journal::{Journal, JournalReader, RunFilter, RunRecord};
 
 pub(in super::super) fn routine(id: &str) -> Definition {
-    let trigger = Trigger::Routine { cron: "0 * * * *".to_owned(), on_overlap: OnOverlap::Skip };
+    let trigger = Trigger::Routine { recurs: "0 * * * *".into(), on_overlap: OnOverlap::Skip };
     Definition { on_missed: OnMissed::Latest, file: PathBuf::from(format!("routines/{id}.md")), ..with(id, trigger) }
 }
 
@@ -49,7 +49,7 @@ pub(in super::super) fn at_time(mut definition: Definition, at: DateTime<Utc>) -
 }
 
 pub(in super::super) fn with_cron(mut definition: Definition, expression: &str, overlap: OnOverlap) -> Definition {
-    definition.trigger = Trigger::Routine { cron: expression.to_owned(), on_overlap: overlap };
+    definition.trigger = Trigger::Routine { recurs: expression.into(), on_overlap: overlap };
     definition
 }
 
@@ -103,6 +103,8 @@ pub(super) struct World {
     pub(super) slots: usize,
     /// There is no agent for what needs one: jobs whose id begins with `agent`.
     pub(super) agent_is_missing: Arc<AtomicBool>,
+    /// The machine lacks what any job requires.
+    pub(super) is_offline: Arc<AtomicBool>,
 }
 
 /// One life of the service.
@@ -119,6 +121,7 @@ struct Hand {
     effects: Effects,
     script: Arc<Mutex<Script>>,
     agent_is_missing: Arc<AtomicBool>,
+    is_offline: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -128,6 +131,10 @@ impl Launcher for Hand {
             true => AgentNeed::Missing(NoAgent { why: "no login".to_owned(), lacks_login: true }),
             false => AgentNeed::Met,
         }
+    }
+
+    async fn unmet(&self, definition: &Definition) -> Option<&'static str> {
+        (!definition.requires.is_empty() && self.is_offline.load(Ordering::SeqCst)).then_some("it is offline")
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {
@@ -327,6 +334,7 @@ impl World {
             files: Arc::new(files),
             slots: 4,
             agent_is_missing: Arc::default(),
+            is_offline: Arc::default(),
         }
     }
 
@@ -349,6 +357,7 @@ impl World {
             effects: Arc::clone(&self.effects),
             script: Arc::clone(&self.script),
             agent_is_missing: Arc::clone(&self.agent_is_missing),
+            is_offline: Arc::clone(&self.is_offline),
         };
         let files: Arc<dyn Files> = Arc::clone(&self.files) as _;
         let (schedule, inbox) = Schedule::channel(self.slots);

@@ -327,6 +327,17 @@ impl Service<'_> {
         })
     }
 
+    /// Fires a job by hand, also one whose file was written just now, and waits for its end; its run as `runs` lists it.
+    #[track_caller]
+    pub fn fire(&self, id: &str) -> Value {
+        let before = self.bot.runs(id).len();
+        self.until("it fires", || {
+            self.bot.run(["fire", id, "--wait"]);
+            (self.bot.runs(id).len() > before).then_some(())
+        });
+        self.bot.runs(id).remove(0)
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();

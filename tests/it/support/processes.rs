@@ -51,6 +51,9 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
+/// What [`clients`] calls the run of the main session's client.
+pub const MAIN: &str = "main";
+
 /// The agent clients that are alive in the data folder `home`: the run of each, and its command line in words.
 /// A client is what has a run's folder as its `TMPDIR` and was started with `--print`; what wraps it is not one.
 pub fn clients(home: &Path) -> Vec<(String, Vec<String>)> {

@@ -9,7 +9,7 @@ use agent_sandbox::{Answer, Domain, Network, SandboxStatus, Start, system};
 use async_trait::async_trait;
 use ollim_bot::agent::claude::login::LoginSources;
 use ollim_bot::agent::claude::options::ClientEnvironment;
-use ollim_bot::agent::claude::{Claude, Limits, Ready};
+use ollim_bot::agent::claude::{Claude, IdleClient, Limits, Ready};
 use ollim_bot::agent::{
     AgentClient, AttemptReport, ClientOptions, Request, RunHost, Sandbox, SessionId, SessionMode, ToolAnswer,
 };
@@ -151,6 +151,7 @@ impl Desk {
             command: command.to_path_buf(),
             shell_binary,
             ready: Ready::default(),
+            idle: IdleClient::default(),
             main_config: root.join("state/main"),
             client_environment: ClientEnvironment {
                 own,
@@ -203,6 +204,7 @@ impl Desk {
             timeout: Duration::from_secs(120),
             inactivity_timeout: Duration::from_secs(60),
             asks: None,
+            answers: None,
             limits: agent_sandbox::Limits::default(),
             cancel: CancellationToken::new(),
             host: host.clone(),

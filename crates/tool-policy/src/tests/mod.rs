@@ -63,7 +63,7 @@ fn background(allowed: Option<&[ToolPattern]>, disallowed: &[ToolPattern], roots
 }
 
 fn main_session(tools: &[ToolPattern]) -> Policy {
-    Policy::main_session(tools, &roots(), &BOT)
+    Policy::main_session(tools, &[], &roots(), &BOT)
 }
 
 fn main_tools() -> Vec<ToolPattern> {

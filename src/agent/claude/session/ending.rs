@@ -53,6 +53,7 @@ impl Turn<'_> {
         match protocol::read(line) {
             Ok(Incoming::Assistant(blocks)) => self.said(blocks),
             Ok(Incoming::User(blocks)) => self.results(blocks),
+            Ok(Incoming::TakenUp { id }) => self.taken_up(&id),
             Ok(Incoming::Tasks(news)) => self.client.tasks.hear(news),
             Ok(Incoming::Request { request: BeforeTool(_) | Permission(_) | UnreadableCall(_), .. }) => {
                 self.client.asked_too_late += 1;

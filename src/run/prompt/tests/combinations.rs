@@ -103,6 +103,9 @@ fn paragraphs(case: Case) -> Vec<String> {
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
             nearby_jobs: &nearby_jobs,
+            goes_on: false,
+            begins_anew: None,
+            memories: &[],
             gate: None,
         });
     });
@@ -238,7 +241,7 @@ fn skills() {
 
 #[test]
 fn tags() {
-    let routine = Trigger::Routine { cron: "0 8 * * *".into(), on_overlap: crate::definition::OnOverlap::default() };
+    let routine = Trigger::Routine { recurs: "0 8 * * *".into(), on_overlap: crate::definition::OnOverlap::default() };
     let at_hand = reminder(Mode::Foreground, None);
     let check = |trigger: &Trigger, mode: Mode, expect: &str| {
         let definition = Definition { trigger: trigger.clone(), mode, ..at_hand.clone() };

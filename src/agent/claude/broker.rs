@@ -1,0 +1,83 @@
+//! The broker of a client: where its shell and programs present themselves, and who decides what they may start.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_sandbox::{Answer, Judge, Start, token};
+use async_trait::async_trait;
+
+use crate::agent::{CurrentHost, Request};
+
+/// The broker of a run: where it listens, and what shells and programs that have lost their descriptors present to it.
+#[derive(Clone)]
+pub(super) struct Broker {
+    pub socket: PathBuf,
+    pub token: String,
+}
+
+impl Broker {
+    pub(super) fn of(request: &Request) -> std::io::Result<Self> {
+        Ok(Self { socket: request.run_dir.join("shell.sock"), token: token::random()? })
+    }
+
+    /// The variables in which they find it.
+    pub(super) fn presented(&self) -> [(String, String); 2] {
+        [
+            (agent_sandbox::SOCKET_VARIABLE.into(), self.socket.display().to_string()),
+            (agent_sandbox::TOKEN_VARIABLE.into(), self.token.clone()),
+        ]
+    }
+}
+
+/// Puts the clean environment under what the host's answer adds to it.
+pub(super) struct RunJudge {
+    pub host: Arc<CurrentHost>,
+    pub clean: BTreeMap<String, String>,
+    /// What stands for the run on the control socket.
+    pub token: String,
+    /// What stands for an agent that it calls.
+    pub agent_tokens: BTreeMap<String, String>,
+    /// What the run took more of than it may.
+    pub exceeded: Mutex<Option<String>>,
+}
+
+impl RunJudge {
+    pub(super) fn taken_too_much(&self) -> Option<String> {
+        self.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[async_trait]
+impl Judge for RunJudge {
+    async fn judge(&self, start: Start) -> Answer {
+        // An agent that is not known presents nothing.
+        let token = match &start.caller {
+            None => Some(&self.token),
+            Some(agent) => self.agent_tokens.get(agent),
+        };
+        let presented = token.map(|token| ("OLLIM_RUN_TOKEN".to_owned(), token.clone()));
+        let (host, runtime) = (self.host.clone(), tokio::runtime::Handle::current());
+        // Off the threads that serve everything else: arguments are as long as an agent likes.
+        let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
+        let failed = |_| Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
+        match judged.unwrap_or_else(failed) {
+            Answer::Outside { program, env, domain, takes_umask } => Answer::Outside {
+                program,
+                env: self.clean.clone().into_iter().chain(presented).chain(env).collect(),
+                domain,
+                takes_umask,
+            },
+            answer => answer,
+        }
+    }
+
+    async fn caller(&self, script: String) -> Result<Option<String>, String> {
+        self.host.caller(script).await
+    }
+
+    fn exceeded(&self, what: String) {
+        tracing::warn!("a run is ended, since {what}");
+        *self.exceeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+}

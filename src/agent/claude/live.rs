@@ -1,0 +1,227 @@
+//! A client that is started, with all that serves it: for one turn, or, in the main session, for as many as come.
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent_sandbox::Launch;
+use agent_sandbox::cgroup::Group;
+use futures::FutureExt as _;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use super::broker::{Broker, RunJudge};
+use super::outcome::Termination;
+use super::process::{Exit, Process};
+use super::session::{self, ClientState, End, Given, Start, Turn};
+use super::{Claude, Limits};
+use crate::agent::client::{Request, SessionId, SessionMode};
+use crate::agent::{CurrentHost, Tokens, ToolPipe};
+
+/// What a client was started for.
+pub(super) struct Terms {
+    pub launch: Launch,
+    pub greeting: Value,
+    pub mcp_tools: Vec<String>,
+}
+
+impl Terms {
+    /// Whether a client that was started for these can do a turn under others: it may have no more.
+    pub(super) fn are_within(&self, others: &Self) -> bool {
+        self.launch.is_within(&others.launch) && self.greeting == others.greeting && self.mcp_tools == others.mcp_tools
+    }
+}
+
+/// What of a client's command line differs from turn to turn.
+#[derive(Clone)]
+pub(super) struct Beginning {
+    pub session: SessionMode,
+    /// What it may cost, all its turns together.
+    pub max_budget_usd: Option<f64>,
+}
+
+pub(super) struct Live {
+    process: Process,
+    pipe: ToolPipe,
+    host: Arc<CurrentHost>,
+    pub judge: Arc<RunJudge>,
+    pub terms: Terms,
+    pub beginning: Beginning,
+    pub broker: Broker,
+    /// Removed with it.
+    pub group: Option<Group>,
+    /// The conversation that it has.
+    session: Option<SessionId>,
+    /// What its turns have cost and taken so far: it sums up.
+    cost_usd: f64,
+    tokens: Tokens,
+    /// What it was given and has not taken up.
+    given: Vec<Given>,
+    /// Whether it has not done a turn yet.
+    is_new: bool,
+    /// [`IdleClient::now`](super::IdleClient) at its start.
+    pub started_at: u64,
+    /// What the runner itself is.
+    shell_binary: PathBuf,
+}
+
+/// How a turn went.
+pub(super) struct Done {
+    pub termination: Termination,
+    pub client: ClientState,
+    pub exit: Exit,
+    /// The client, where it can go on.
+    pub live: Option<Live>,
+    /// It had waited for this turn, and ended before it heard of it.
+    pub is_unheard: bool,
+}
+
+impl Live {
+    /// # Errors
+    /// Our own binary cannot be started, as a sentence.
+    pub(super) async fn start(
+        claude: &Claude,
+        request: &Request,
+        terms: Terms,
+        (beginning, broker, group): (Beginning, Broker, Option<Group>),
+    ) -> std::io::Result<Self> {
+        let host = Arc::new(CurrentHost::new(request.host.clone()));
+        let judge = Arc::new(RunJudge {
+            host: host.clone(),
+            clean: claude.programs_environment(request, &broker),
+            token: request.token.clone(),
+            agent_tokens: request.agent_tokens.clone(),
+            exceeded: Mutex::default(),
+        });
+        // That of the one before, where the folder is the same.
+        if let Err(error) = std::fs::remove_file(&broker.socket)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let process =
+            Process::start(claude.ready.take(&claude.shell_binary).await?, &terms.launch, judge.clone()).await?;
+        let pipe = (claude.serve_tools)(&request.mcp_tools, host.clone());
+        Ok(Self {
+            process,
+            pipe,
+            host,
+            judge,
+            terms,
+            beginning,
+            broker,
+            group,
+            session: None,
+            cost_usd: 0.0,
+            tokens: Tokens::default(),
+            given: Vec::new(),
+            is_new: true,
+            started_at: claude.idle.now().await,
+            shell_binary: claude.shell_binary.clone(),
+        })
+    }
+
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.process.is_alive()
+    }
+
+    /// Whether it is there, has the conversation that the request goes on with, and has nothing else to do before.
+    pub(super) fn can_go_on(&mut self, request: &Request) -> bool {
+        let SessionMode::Main(Some(session)) = &request.session else { return false };
+        self.is_alive()
+            && self.session.as_ref() == Some(session)
+            && self.given.first().is_none_or(|given| request.answers.as_ref() == Some(&given.id))
+    }
+
+    /// Whether what it may still cost is about what the request may: not more, and not much less.
+    pub(super) fn can_pay(&self, request: &Request) -> bool {
+        match (self.beginning.max_budget_usd, request.options.max_budget_usd) {
+            (None, None) => true,
+            (Some(whole), Some(wanted)) => {
+                let left = whole - self.cost_usd;
+                // Sums of costs are not exact to the last digit.
+                left < wanted * 1.001 && left > wanted * 0.9
+            }
+            _ => false,
+        }
+    }
+
+    /// Does a turn.
+    pub(super) async fn turn(mut self, request: &Request, deadline: Instant, limits: &Limits) -> Done {
+        self.host.set(Some(request.host.clone()));
+        session::started(&*request.host, self.process.pid()).await;
+        fail_point!(StartRecorded);
+        let start = match self.is_new {
+            true => Start::Greet(self.terms.greeting.clone()),
+            false => Start::GoOn(std::mem::take(&mut self.given)),
+        };
+        let mut turn = Turn::new(request, limits, &self.process);
+        let driven = AssertUnwindSafe(turn.drive(start, &mut self.process, &mut self.pipe));
+        let termination = tokio::select! {
+            biased;
+            () = request.cancel.cancelled() => Termination::Cancelled,
+            () = sleep_until(deadline) => Termination::TimedOut(request.timeout),
+            end = driven.catch_unwind() => end.map_or(Termination::Panicked, Termination::Ended),
+        };
+        let is_unheard = !self.is_new
+            && !turn.is_begun()
+            && matches!(termination, Termination::Ended(End::Exited | End::NotInitialized));
+        match &termination {
+            Termination::Cancelled
+            | Termination::TimedOut(_)
+            | Termination::Panicked
+            | Termination::Ended(End::Silent(_)) => turn.break_off(&mut self.process).await,
+            Termination::Ended(End::Result(result)) => {
+                if !result.is_error
+                    && matches!(request.session, SessionMode::Main(_))
+                    && turn.is_done()
+                    && self.pipe.drain(limits.host_ends).await
+                    && self.process.is_client_alone(&self.shell_binary).await
+                {
+                    self.given = std::mem::take(&mut turn.given);
+                    let client = self.less_the_turns_before(turn.client);
+                    self.host.set(None);
+                    (self.is_new, self.session) = (false, client.session.clone());
+                    return Done { termination, client, exit: Exit::default(), live: Some(self), is_unheard };
+                }
+            }
+            // It is of no use any more.
+            Termination::Ended(_) => {
+                let client = less(turn.client, (self.cost_usd, self.tokens));
+                let exit = self.process.end(Duration::ZERO).await;
+                return Done { termination, client, exit, live: None, is_unheard };
+            }
+        }
+        self.pipe.end(limits.host_ends).await;
+        let killed_at = Instant::now() + limits.leave;
+        turn.leave(&mut self.process, limits.leave).await;
+        let (before, client) = ((self.cost_usd, self.tokens), turn.client);
+        let exit = self.process.end(killed_at.saturating_duration_since(Instant::now())).await;
+        Done { termination, client: less(client, before), exit, live: None, is_unheard }
+    }
+
+    /// Ends it, and waits until nothing of it is left. `grace`: for it to leave by itself; one that was given a message already has none.
+    pub(super) async fn end(self, grace: Duration, limits: &Limits) {
+        let grace = if self.given.is_empty() { grace } else { Duration::ZERO };
+        self.host.set(None);
+        self.pipe.end(limits.host_ends).await;
+        self.process.end(grace).await;
+    }
+
+    fn less_the_turns_before(&mut self, client: ClientState) -> ClientState {
+        let before = (self.cost_usd, self.tokens);
+        self.cost_usd = client.cost_usd.unwrap_or(self.cost_usd);
+        self.tokens = client.tokens.unwrap_or(self.tokens);
+        less(client, before)
+    }
+}
+
+/// The figures of one turn, of a client that sums up those of all.
+fn less(client: ClientState, (cost_usd, tokens): (f64, Tokens)) -> ClientState {
+    ClientState {
+        cost_usd: client.cost_usd.map(|sum| (sum - cost_usd).max(0.0)),
+        tokens: client.tokens.map(|sum| sum - tokens),
+        ..client
+    }
+}

@@ -1,0 +1,46 @@
+//! Words as a shell takes them.
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Whether what follows this beginning of a line stands between a shell's quotes.
+pub(super) fn is_within_quotes(beginning: &str) -> bool {
+    let mut open = None;
+    let mut letters = beginning.chars();
+    while let Some(letter) = letters.next() {
+        match (open, letter) {
+            (Some('\''), '\'') | (Some('"'), '"') => open = None,
+            (None, '\'' | '"') => open = Some(letter),
+            (None | Some('"'), '\\') => drop(letters.next()),
+            _ => {}
+        }
+    }
+    open.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_seen_as_a_shell_sees_them() {
+        for (beginning, within) in [
+            ("", false),
+            ("date '+", true),
+            ("date '' \"", true),
+            ("echo it\\'s ", false),
+            ("echo '\\' ", false),
+            ("echo \"\\\" ", true),
+            ("echo '\"' ", false),
+        ] {
+            assert_eq!(is_within_quotes(beginning), within, "{beginning}");
+        }
+    }
+}

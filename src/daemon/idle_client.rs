@@ -1,0 +1,32 @@
+//! Ends the main session's client when nobody has said anything for a while.
+
+use std::time::Duration;
+
+use crate::agent::claude::IdleClient;
+use crate::app::IDLE_CLIENT_WAITS;
+use crate::bot::main_session::MainSession;
+use crate::home::Home;
+use crate::run::folder;
+
+/// How often it is looked at.
+const LOOKS: Duration = Duration::from_secs(30);
+
+/// Never returns.
+pub(super) async fn end_when_idle(idle: IdleClient, main: MainSession, home: Home) {
+    loop {
+        tokio::time::sleep(LOOKS).await;
+        if idle.waits().await.is_none_or(|waited| waited < IDLE_CLIENT_WAITS) {
+            continue;
+        }
+        // No turn begins with what is being ended.
+        let _turn = main.turn().await;
+        if idle.waits().await.is_some_and(|waited| waited >= IDLE_CLIENT_WAITS) {
+            idle.end().await;
+            folder::tidy(home.main_run()).await;
+            tracing::info!(
+                "the conversation's client was ended: nobody has said anything for {} minutes",
+                IDLE_CLIENT_WAITS.as_secs() / 60
+            );
+        }
+    }
+}

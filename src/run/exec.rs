@@ -1,0 +1,270 @@
+//! A job's command (`client: exec`): a line in the job's shell, and no agent.
+//!
+//! It runs behind what a gate runs behind ([`super::shell_line`]), but its programs are judged by the run's host: they are recorded,
+//! marked and asked about as those of an agent are. The run counts as one with an effect before the shell starts, since nobody can
+//! tell what a line has done when it is cut off.
+
+mod output;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_sandbox::{Answer, Judge, Start, Stream};
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+use self::output::Output;
+use super::expected::Expected;
+use super::host::Host;
+use super::runner::{RunSettings, Runner};
+use super::setup::Setup;
+use super::shell_line::{OfJob, how_it_ended};
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Observation, RunHost as _, UsedClient};
+use crate::definition::{Background, Definition, Deliver};
+use crate::policy::on_one_line;
+use crate::refusal::Refusal;
+use crate::schedule::Job;
+
+/// Its name in the record.
+pub const EXEC: &str = "exec";
+
+/// What is printed is recorded so soon, together with what follows at once.
+const TOGETHER: Duration = Duration::from_millis(250);
+
+/// So many pieces are recorded while the command goes; the rest at its end.
+const MOST_PIECES: usize = 400;
+
+/// Bytes of one recorded piece.
+const PIECE: usize = 16 * 1024;
+
+/// Characters of a line of the output, where it stands in an error.
+const LONGEST_LINE: usize = 200;
+
+/// Characters of the output that the person is sent.
+const MOST_SENT: usize = 4000;
+
+/// What is seen of a command while it goes.
+#[derive(Default)]
+struct Seen {
+    /// The first program that was refused: its words, and why.
+    refused: Mutex<Option<(String, String)>>,
+    /// What it took more of than it may.
+    exceeded: Mutex<Option<String>>,
+}
+
+/// How the line ended.
+enum End {
+    /// By itself, with this exit code.
+    Code(Option<i32>),
+    /// After `timeout`.
+    TimedOut(Duration),
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl Runner {
+    /// Runs a job's command to its end.
+    ///
+    /// # Errors
+    /// When something of ours failed.
+    pub(super) async fn exec(
+        &self,
+        job: &Job,
+        command: &str,
+        background: &Background,
+    ) -> Result<AttemptReport, Refusal> {
+        let settings = self.settings();
+        let run_dir = self.run_dir(job)?;
+        let Setup { policy, granted, granted_to_agents, .. } = self.spawner.setup(&job.definition, None)?;
+        let network = background.restrictions.network;
+        let sandbox = self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, network)?;
+        let host = self.host(job, policy, Some(sandbox), &settings, EXEC, false);
+        let expected = job.definition.expect.clone().map(|expect| Expected::new(expect, self.home.work()));
+        let mut report = match self.shell_line(command, job, &host, &run_dir, &settings).await? {
+            Ok(line) => self.run_line(line, job, &host, &settings).await?,
+            Err(why) => failed(format!("the job's tools do not cover its command: {why}")),
+        };
+        host.questions.close().await;
+        if let Some(expected) = expected {
+            expected.hold(&mut report, &*host.delivery.lock().await);
+        }
+        report.client = Some(UsedClient { name: EXEC, version: None, is_agent: false });
+        Ok(report)
+    }
+
+    async fn run_line(
+        &self,
+        OfJob { line, own }: OfJob,
+        job: &Job,
+        host: &Arc<Host>,
+        settings: &RunSettings,
+    ) -> Result<AttemptReport, Refusal> {
+        if job.cancel.is_cancelled() {
+            return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
+        }
+        let marked = host.mark("command").await;
+        marked.map_err(|error| Refusal::environment(format!("the command was not run: {error}")))?;
+        let (seen, output, printed) = (Arc::new(Seen::default()), Mutex::new(Output::default()), Notify::new());
+        let timeout = job.definition.timeout.unwrap_or(settings.timeout);
+        let mut stopped = None;
+        let until = async {
+            stopped = tokio::select! {
+                () = tokio::time::sleep(timeout) => Some(End::TimedOut(timeout)),
+                () = job.cancel.cancelled() => Some(End::Cancelled),
+                () = record_as_it_comes(host, &output, &printed) => None,
+            };
+        };
+        let mut heard = |_: Stream, bytes: &[u8]| {
+            lock(&output).push(bytes);
+            printed.notify_one();
+        };
+        let judges = Arc::clone(&seen);
+        let judge = |env| Arc::new(CommandJudge { host: Arc::clone(host), env, seen: judges }) as Arc<dyn Judge>;
+        let ended = line.run(judge, until, &mut heard).await;
+        // What it has started is gone, and so is what stood for it.
+        drop(own);
+        let ended = ended.map_err(|error| Refusal::environment(format!("the command cannot be run: {error}")))?;
+        let mut output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let report = report_of(
+            ended.map_or_else(|| stopped.unwrap_or(End::Cancelled), |s| End::Code(s.code())),
+            &seen,
+            &output,
+            job,
+        );
+        record(host, &output.take_rest());
+        Ok(report)
+    }
+}
+
+/// Records the beginning of what is printed while it is printed. Ends never.
+async fn record_as_it_comes(host: &Host, output: &Mutex<Output>, printed: &Notify) {
+    for _ in 0..MOST_PIECES {
+        printed.notified().await;
+        tokio::time::sleep(TOGETHER).await;
+        let lines = lock(output).take_lines();
+        record(host, &lines);
+    }
+    std::future::pending().await
+}
+
+/// Records what was printed, in pieces.
+fn record(host: &Host, mut text: &str) {
+    while !text.trim().is_empty() {
+        let mut end = text.len().min(PIECE);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, rest) = text.split_at(end);
+        host.observe(Observation::Printed { text: piece.to_owned() });
+        text = rest;
+    }
+}
+
+/// What is reported of a command that has ended so.
+fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport {
+    let definition = &*job.definition;
+    let refused = seen.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let exceeded = seen.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let said =
+        Some(output.last_lines(LONGEST_LINE)).filter(|said| !said.is_empty() && deliver(definition) != Deliver::Never);
+    match (end, refused, exceeded) {
+        (End::Cancelled, ..) => AttemptReport::bare(AttemptEnd::Cancelled),
+        (_, _, Some(what)) => AttemptReport::bare(AttemptEnd::Failed(Failure::new(
+            FailureClass::LimitExceeded,
+            format!("the command was ended, since {what}"),
+        ))),
+        (End::TimedOut(limit), ..) => AttemptReport::bare(AttemptEnd::TimedOut(format!(
+            "the command took longer than {} (`timeout`) and was ended",
+            humantime::format_duration(limit)
+        ))),
+        // Whatever the line makes of a refusal.
+        (_, Some(_), _) if deliver(definition) == Deliver::Never => {
+            failed(format!("the command was refused a program; `ollim-bot runs show {}` names it", job.run))
+        }
+        (_, Some((words, why)), _) => failed(format!(
+            "the command was refused a program: `{}`: {}",
+            on_one_line(&words, LONGEST_LINE),
+            on_one_line(&why, LONGEST_LINE)
+        )),
+        (End::Code(Some(0)), ..) => {
+            let mut report = AttemptReport::bare(AttemptEnd::Completed);
+            report.messages.extend(sent(output, job));
+            report
+        }
+        (End::Code(code), ..) => {
+            let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+            failed(format!("the command ended {}{said}", how_it_ended(code)))
+        }
+    }
+}
+
+/// What the person is sent of a command that was completed.
+fn sent(output: &Output, job: &Job) -> Option<String> {
+    let text = output.text();
+    if deliver(&job.definition) != Deliver::Always || text.trim().is_empty() {
+        return None;
+    }
+    let text = match text.char_indices().nth(MOST_SENT) {
+        Some((end, _)) => {
+            format!("{}\n… `ollim-bot runs show {} --full` shows all of it.", text[..end].trim_end(), job.run)
+        }
+        None => text,
+    };
+    Some(match &job.late {
+        Some(late) => format!("{late}\n\n{text}"),
+        None => text,
+    })
+}
+
+/// What the person is sent of the output: nothing where the job may not reach them.
+fn deliver(definition: &Definition) -> Deliver {
+    let may_ping = definition.background().is_some_and(|background| background.restrictions.allow_ping);
+    if may_ping { definition.deliver } else { Deliver::Never }
+}
+
+fn failed(why: String) -> AttemptReport {
+    AttemptReport::bare(AttemptEnd::Failed(Failure::new(FailureClass::CommandFailed, why)))
+}
+
+fn lock(output: &Mutex<Output>) -> std::sync::MutexGuard<'_, Output> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has the run's host judge its programs, and keeps the first that was refused.
+struct CommandJudge {
+    host: Arc<Host>,
+    /// What programs outside of the shell have.
+    env: BTreeMap<String, String>,
+    seen: Arc<Seen>,
+}
+
+#[async_trait]
+impl Judge for CommandJudge {
+    async fn judge(&self, start: Start) -> Answer {
+        let words = start.argv.join(" ");
+        let (host, runtime) = (Arc::clone(&self.host), tokio::runtime::Handle::current());
+        // Off the threads that serve everything else: arguments are as long as a line likes.
+        let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
+        match judged {
+            Ok(Answer::Outside { program, env, domain, takes_umask }) => {
+                let env = self.env.clone().into_iter().chain(env).collect();
+                Answer::Outside { program, env, domain, takes_umask }
+            }
+            Ok(answer @ Answer::Here { .. }) => answer,
+            refused => {
+                let failed = |_| Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
+                let answer = refused.unwrap_or_else(failed);
+                if let Answer::Deny { message, .. } = &answer {
+                    let mut first = self.seen.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                    first.get_or_insert_with(|| (words, message.clone()));
+                }
+                answer
+            }
+        }
+    }
+
+    fn exceeded(&self, what: String) {
+        *self.seen.exceeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+}

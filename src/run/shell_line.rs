@@ -1,0 +1,146 @@
+//! A command line in a job's shell, without an agent: each program that it starts is judged as in a run, and has what the job's
+//! rules give it. What decides about them is handed in; a gate ([`super::gate`]) and a job's command ([`super::exec`]) differ in that.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use agent_sandbox::{
+    Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, ShellSpec, Stream, TOKEN_VARIABLE, listen_until,
+};
+use serde_json::json;
+
+use super::dry_run::as_the_client_does;
+use super::host::{Host, layer_name};
+use super::runner::{RunSettings, Runner};
+use super::tokens::{Grant, RunAuthority};
+use crate::agent::claude::options::shell_environment;
+use crate::journal::Denial;
+use crate::policy::{ToolCall, Verdict};
+use crate::refusal::Refusal;
+use crate::schedule::Job;
+
+/// A line that is about to run.
+pub struct ShellLine {
+    /// The line.
+    pub line: String,
+    /// The job's shell.
+    pub shell: ShellSpec,
+    /// The run's own folder.
+    pub run_dir: PathBuf,
+    /// The folder in which it works.
+    pub work: PathBuf,
+    /// The program that is the sandbox's stages.
+    pub shell_binary: PathBuf,
+    /// The environment of every shell and program.
+    pub clean: BTreeMap<String, String>,
+    /// What programs outside of the shell have besides.
+    pub of_programs: BTreeMap<String, String>,
+    /// What its processes may take.
+    pub limits: Limits,
+}
+
+impl ShellLine {
+    /// Runs it until it ends or `until` is there, which is `None`. Nothing of it is left afterwards. `judge` is made of the
+    /// environment that programs outside of the shell have; `heard` is handed what is printed.
+    ///
+    /// # Errors
+    /// When its shell cannot be started, or does not end.
+    pub async fn run(
+        self,
+        judge: impl FnOnce(BTreeMap<String, String>) -> Arc<dyn Judge>,
+        until: impl Future<Output = ()>,
+        heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
+    ) -> io::Result<Option<ExitStatus>> {
+        let (socket, token) = (self.run_dir.join("shell.sock"), agent_sandbox::token::random()?);
+        let presented = BTreeMap::from([
+            (SOCKET_VARIABLE.to_owned(), socket.display().to_string()),
+            (TOKEN_VARIABLE.to_owned(), token.clone()),
+        ]);
+        let mut spec = self.shell;
+        spec.limits = self.limits;
+        spec.env = self.clean.into_iter().chain(presented.clone()).chain(spec.env).collect();
+        let of_programs = spec.env.clone().into_iter().chain(self.of_programs).collect();
+        let launch = Launch {
+            program: self.run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
+            args: vec!["-c".into(), as_the_client_does(&self.line)],
+            env: presented,
+            work_dir: self.work,
+            secret: None,
+            // The shell enters its own before it reads the line.
+            domain: None,
+            shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
+            bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: None }),
+        };
+        listen_until(&self.shell_binary, &launch, judge(of_programs), until, heard).await
+    }
+}
+
+/// How a shell ended, in words.
+pub(super) fn how_it_ended(code: Option<i32>) -> String {
+    match code {
+        // As a shell tells of a program's signal.
+        Some(code @ 129..=192) => format!("by signal {}", code - 128),
+        Some(code) => format!("with exit code {code}"),
+        None => "by a signal".to_owned(),
+    }
+}
+
+/// A line of a job's run, and what stands for the run while it goes.
+pub(super) struct OfJob {
+    /// The line.
+    pub line: ShellLine,
+    /// Dropped, it stands for nothing.
+    pub own: Grant,
+}
+
+impl Runner {
+    /// A line of a job's file in the job's shell. `Ok(Err(why))`: its tools do not cover it, which is recorded.
+    ///
+    /// # Errors
+    /// When something of ours failed.
+    pub(super) async fn shell_line(
+        &self,
+        line: &str,
+        job: &Job,
+        host: &Arc<Host>,
+        run_dir: &Path,
+        settings: &RunSettings,
+    ) -> Result<Result<OfJob, String>, Refusal> {
+        let environment = |error: String| Refusal::environment(error);
+        // What it spawns or makes is paid for by whoever pays for this run.
+        self.journal.note_payer(&job.run, &job.definition).await.map_err(|error| environment(error.to_string()))?;
+        let call = ToolCall {
+            tool: "Bash".into(),
+            input: json!({ "command": line }),
+            cwd: self.home.work(),
+            agent_type: None,
+        };
+        let early = host.policy().decide(&call);
+        let shell = host.sandbox.as_ref().and_then(|sandbox| sandbox.for_client(false).shell);
+        let Some(shell) = shell.filter(|_| early.verdict != Verdict::Deny) else {
+            let (layer, reason) = (layer_name(early.layer), early.reason.clone());
+            host.record(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }).await;
+            return Ok(Err(early.reason));
+        };
+        let authority =
+            RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), Arc::clone(host) as _);
+        let granted = self.tokens.grant(authority);
+        let own = granted.map_err(|error| environment(format!("no token could be made for the run: {error}")))?;
+        let of_programs =
+            [("OLLIM_HOME", self.client_environment.data_folder.as_str()), ("OLLIM_RUN_TOKEN", own.token())];
+        let line = ShellLine {
+            line: line.to_owned(),
+            shell,
+            run_dir: run_dir.to_owned(),
+            work: self.home.work(),
+            shell_binary: self.shell_binary.clone(),
+            clean: shell_environment(&self.client_environment, &run_dir.join("tmp")),
+            of_programs: of_programs.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            limits: settings.limits,
+        };
+        Ok(Ok(OfJob { line, own }))
+    }
+}

@@ -1,0 +1,77 @@
+//! Jobs that require what the machine does not have now: they wait, claimed, and are skipped when that takes too long.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::time::Instant;
+
+use super::super::active::Priority;
+use super::Dispatcher;
+use crate::definition::Kind;
+use crate::journal::{Finish, NewMessage, RunState};
+
+/// How often it is looked whether the machine has what is required.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long a job waits where its file does not say.
+const USUAL_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
+
+impl Dispatcher {
+    /// The machine lacks what it requires: it waits, which is recorded, or has waited long enough. That counts from its claim, so a
+    /// restart changes nothing; of a further attempt, from when that was to begin.
+    pub(super) fn on_unmet(&mut self, number: u64, why: &'static str) {
+        let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
+        let (cause, definition) = (running.cause, running.definition.clone());
+        self.recent.retract(&definition);
+        self.waits_again(number, cause, false);
+        let now = self.clock.now();
+        let Some(active) = self.active.get_mut(number).filter(|active| active.is_idle()) else { return };
+        if active.priority == Priority::LoginProbe {
+            // Others need not wait for this one.
+            active.priority = Priority::Scheduled;
+            self.ensure_login_probe();
+        }
+        let Some(active) = self.active.get_mut(number) else { return };
+        let longest = definition.requires_for.unwrap_or(USUAL_WAIT);
+        let is_first = active.attempt == 1;
+        let since = *active.unmet_since.get_or_insert(if is_first { active.claimed } else { now });
+        let waited = (now - since).max(TimeDelta::zero()).to_std().unwrap_or_default();
+        let left = longest.saturating_sub(waited);
+        let run = active.run.clone();
+        if !left.is_zero() {
+            let again = Instant::now() + LOOK_AGAIN.min(left);
+            active.unmet = Some(again);
+            self.gate.needs_again = Some(self.gate.needs_again.map_or(again, |first| first.min(again)));
+            let journal = self.journal.clone();
+            self.note(async move { journal.note_waiting(&run, why).await });
+            return;
+        }
+        let why = format!("{why}, for {}", humantime::format_duration(longest));
+        if !is_first {
+            return self.give_up(number, why);
+        }
+        let mut finish = Finish::closed(RunState::Skipped, Some(why.clone()));
+        if definition.kind() == Kind::Reminder {
+            let id = &definition.id;
+            let text = format!(
+                "reminder {id} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` brings it back."
+            );
+            finish.messages.push(NewMessage::of_run(&run, &definition, text));
+        }
+        self.record(number, finish);
+    }
+
+    /// Lets those that wait for what the machine lacks look again, when it is time.
+    pub(super) fn look_for_needs(&mut self) {
+        let now = Instant::now();
+        if self.gate.needs_again.is_none_or(|again| again > now) {
+            return;
+        }
+        for number in self.active.numbers(|active| active.unmet.is_some_and(|again| again <= now)) {
+            if let Some(active) = self.active.get_mut(number) {
+                active.unmet = None;
+            }
+        }
+        self.gate.needs_again = self.active.iter().filter_map(|(_, active)| active.unmet).min();
+    }
+}

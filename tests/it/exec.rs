@@ -1,0 +1,442 @@
+//! `client: exec`: what a command does, what is kept and told of it, and what it cannot do.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+
+fn text(command: &str, fields: &str) -> String {
+    format!(
+        "---\ncron: '0 0 29 2 *'\nclient: exec\ncommand: {}\n{fields}---\n",
+        serde_json::to_string(command).unwrap()
+    )
+}
+
+/// A routine that never falls due by itself.
+fn routine(bot: &TestBot, id: &str, command: &str, fields: &str) {
+    bot.write(&format!("routines/{id}.md"), &text(command, fields));
+}
+
+/// Fires a job and waits for its end; its run as `runs show` has it.
+#[track_caller]
+fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
+    let run = service.fire(id);
+    assert!(!run["ended"].is_null(), "{run:#}");
+    bot.json(["runs", "show", run["run"].as_str().unwrap()])
+}
+
+fn inbox(bot: &TestBot) -> Vec<String> {
+    let messages = bot.json(["inbox", "-n", "1000"]);
+    messages.as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What is kept of what it printed.
+fn printed(run: &Value) -> String {
+    let events = run["events"].as_array().unwrap().iter();
+    events.filter(|event| event["event"] == "printed").map(|event| event["text"].as_str().unwrap()).collect()
+}
+
+const NONE: &str = "allowed_tools: []\n";
+
+#[test]
+fn the_exit_code_is_the_outcome_and_the_output_is_kept() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    routine(&bot, "well", "echo one; echo two >&2; echo $(( 40 + 2 ))", NONE);
+    let run = fire(&bot, &service, "well");
+    assert_eq!((&run["outcome"], &run["client"]), (&json!("completed"), &json!("exec")), "{run:#}");
+    let mut lines: Vec<String> = printed(&run).lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["42", "one", "two"], "{run:#}");
+    assert!(inbox(&bot).is_empty(), "{:?}", inbox(&bot));
+    for (id, command, why) in [
+        ("code", "echo at first; echo broken; echo at last; exit 3", "the command ended with exit code 3: at first / "),
+        ("silent", "exit 1", "the command ended with exit code 1"),
+        ("missing", "no-such-program", "exit code 127: bash: line 1: no-such-program: command not found"),
+        ("signal", "kill -9 $$", "the command ended by signal 9"),
+        ("refused", "curl -s https://example.com || true", "the command was refused a program: `curl -s"),
+        ("hidden", "$(touch evil) true; true", "the command was refused a program: `touch evil`"),
+    ] {
+        routine(&bot, id, command, NONE);
+        let run = fire(&bot, &service, id);
+        assert_eq!(run["outcome"], "failed", "{run:#}");
+        assert!(run["error"].as_str().unwrap().contains(why), "{run:#}");
+        let told = inbox(&bot).pop().unwrap();
+        assert!(told.starts_with(&format!("routine {id} failed: ")) && told.contains(why), "{told}");
+    }
+    assert_eq!(bot.runs("refused")[0]["denials"].as_array().unwrap().len(), 1);
+    routine(&bot, "hangs", "echo begun; sleep 1000 & sleep 1000", "timeout: 1s\n");
+    let run = fire(&bot, &service, "hangs");
+    assert_eq!(run["outcome"], "timed_out", "{run:#}");
+    assert_eq!(run["error"], "the command took longer than 1s (`timeout`) and was ended");
+    assert_eq!(printed(&run), "begun\n");
+    assert!(bot.read("work/evil").is_none());
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn of_a_long_output_the_beginning_and_the_end_are_kept() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    routine(&bot, "long", "for ((n = 0; n < 40000; n++)); do echo line $n; done", NONE);
+    let kept = printed(&fire(&bot, &service, "long"));
+    assert!(kept.starts_with("line 0\nline 1\n") && kept.ends_with("\nline 39998\nline 39999\n"), "{}", kept.len());
+    assert!(kept.contains("bytes are left out here]\n") && kept.len() < 66 * 1024, "{}", kept.len());
+    routine(&bot, "endless", "head -c 300000000 /dev/zero | tr '\\0' 'x'", NONE);
+    let run = fire(&bot, &service, "endless");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    assert!(printed(&run).len() < 66 * 1024);
+    // Nothing that it has started goes on.
+    routine(&bot, "forks", "(trap '' HUP TERM; sleep 1000 > /dev/null 2>&1 &) ; echo up", "");
+    assert_eq!(fire(&bot, &service, "forks")["outcome"], "completed");
+    assert!(!format!("{:?}", bot.processes()).contains("sleep"), "{:#?}", bot.processes());
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn what_it_prints_can_be_followed_while_it_goes() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    bot.write("work/notes/a", "");
+    let fields = "client: exec\ncommand: echo begun; until test -e notes/go; do sleep 0.1; done; echo over\n\
+                  allowed_tools: ['Edit(notes/**)', 'Bash(sleep *)', Read]\ntimeout: 10m\n";
+    bot.write("reminders/slow.md", &reminder(now(), fields, ""));
+    let run = service.until("its first line is recorded", || {
+        let run = bot.runs("slow").first()?["run"].as_str()?.to_owned();
+        (printed(&bot.json(["runs", "show", &run])) == "begun\n").then_some(run)
+    });
+    assert!(bot.json(["runs", "show", &run])["ended"].is_null());
+    bot.write("work/notes/go", "");
+    service.until_ended("slow", 1);
+    let shown = bot.ok(["runs", "show", &run]);
+    assert!(shown.contains("printed   begun") && shown.contains("over"), "{shown}");
+    service.stop();
+}
+
+#[test]
+fn deliver_says_what_the_person_is_sent() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let sent = |deliver: &str, command: &str| {
+        let before = inbox(&bot).len();
+        let id = format!("job{before}{}", bot.names("routines").len());
+        routine(&bot, &id, command, &format!("{NONE}{deliver}\n"));
+        fire(&bot, &service, &id);
+        inbox(&bot).split_off(before).join("\n")
+    };
+    assert_eq!(sent("deliver: always", "echo two lines; echo of text"), "two lines\nof text");
+    assert_eq!(sent("deliver: always", "true"), "");
+    assert_eq!(sent("deliver: failure", "echo x"), "");
+    assert_eq!(sent("deliver: never", "echo x"), "");
+    for (deliver, told) in
+        [("deliver: always", true), ("deliver: failure", true), ("deliver: never", false), ("allow_ping: false", false)]
+    {
+        let failed = sent(deliver, "echo the reason; exit 9");
+        assert!(failed.contains("ended with exit code 9"), "{deliver}: it is told that it failed: {failed}");
+        assert_eq!(failed.contains("the reason"), told, "{deliver}: {failed}");
+    }
+    let long = sent("deliver: always", "for ((n = 0; n < 3000; n++)); do echo line $n; done");
+    assert!(long.starts_with("line 0\n") && long.contains("--full` shows all of it."), "{long}");
+    assert!(long.len() < 4200, "{}", long.len());
+    service.stop();
+}
+
+#[test]
+fn it_is_tried_again_only_where_its_file_says_so() {
+    let bot = TestBot::new();
+    bot.write("reminders/plain.md", &reminder(now(), "client: exec\ncommand: exit 1\n", ""));
+    bot.write("reminders/again.md", &reminder(now(), "client: exec\ncommand: exit 1\nretry: 1\n", ""));
+    let service = bot.start();
+    let plain = service.until_ended("plain", 1).remove(0);
+    assert_eq!((&plain["outcome"], &plain["retry_at"]), (&json!("failed"), &Value::Null), "{plain:#}");
+    let again = service.until_ended("again", 1).remove(0);
+    assert_eq!(again["outcome"], "failed", "{again:#}");
+    assert!(!again["retry_at"].is_null(), "{again:#}");
+    service.until("it is kept", || bot.read("reminders/failed/plain.md"));
+    service.stop();
+}
+
+#[test]
+fn expected_files_are_expected_of_a_command_too() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    bot.write("work/notes/a", "");
+    let fields = "allowed_tools: ['Edit(notes/**)']\nexpect: file notes/out\n";
+    routine(&bot, "writes", "echo x > notes/out", fields);
+    assert_eq!(fire(&bot, &service, "writes")["outcome"], "completed");
+    routine(&bot, "idle", "true", fields);
+    let run = fire(&bot, &service, "idle");
+    assert!(run["error"].as_str().unwrap().starts_with("nothing was delivered: "), "{run:#}");
+    service.stop();
+}
+
+#[test]
+fn a_command_has_no_more_than_its_job() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    bot.write("work/secret", "xyzzy");
+    bot.write("../person-secret", "xyzzy");
+    let home = bot.home().display().to_string();
+    for (id, command) in [
+        ("reads", "cat secret; cat < secret".to_owned()),
+        ("writes", "echo x > made".to_owned()),
+        ("connects", "echo x > /dev/tcp/127.0.0.1/9".to_owned()),
+        ("leaves", format!("echo 'timeout: 1s' >> {home}/config.yaml")),
+        ("journal", format!("cat {home}/state/journal.db")),
+        ("itself", format!("echo x >> {home}/routines/itself.md")),
+        ("person", format!("cat {home}/../person-secret")),
+        ("makes", "ollim-bot reminder add -m evil --in 1h".to_owned()),
+        ("token", "cat /proc/$PPID/environ".to_owned()),
+    ] {
+        let file = text(&command, "allowed_tools: [Read(notes/**)]\n");
+        bot.write(&format!("routines/{id}.md"), &file);
+        let run = fire(&bot, &service, id);
+        assert_eq!(run["outcome"], "failed", "{run:#}");
+        assert!(!run.to_string().contains("xyzzy"), "{run:#}");
+        assert_eq!(bot.read(&format!("routines/{id}.md")).as_deref(), Some(&*file));
+    }
+    assert_eq!(bot.names("work"), ["secret"]);
+    assert_eq!((bot.read("config.yaml"), bot.names("reminders")), (None, vec![]));
+    // Without a list it has what the main session has: programs, and work/; neither the person's files nor ours.
+    routine(&bot, "wide", "cp secret copy && touch made && cat copy", "");
+    let run = fire(&bot, &service, "wide");
+    assert_eq!((&run["outcome"], printed(&run).as_str()), (&json!("completed"), "xyzzy"), "{run:#}");
+    for (id, command) in [
+        ("wide-person", format!("cat {home}/../person-secret")),
+        ("wide-journal", format!("cat {home}/state/journal.db")),
+        ("wide-config", format!("touch {home}/config.yaml")),
+    ] {
+        routine(&bot, id, &command, "");
+        let run = fire(&bot, &service, id);
+        assert!(run["outcome"] == "failed" && !run.to_string().contains("xyzzy"), "{run:#}");
+    }
+    // What is asked about waits for the person; silence is a no.
+    let asks = format!("{NONE}ask_tools: ['Bash(touch *)']\nask: {{ deadline: 1s }}\n");
+    routine(&bot, "asks", "touch asked", &asks);
+    let run = fire(&bot, &service, "asks");
+    assert!(run["error"].as_str().unwrap().contains("refused a program: `touch asked`"), "{run:#}");
+    assert!(bot.read("work/asked").is_none());
+    service.stop();
+}
+
+/// What one may start besides, it may: our own commands with the rules for them.
+#[test]
+fn a_persons_command_calls_ollim_bot_as_its_rules_say() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    routine(
+        &bot,
+        "makes",
+        "ollim-bot reminder add --in 1h --command 'ollim-bot reminder add --in 1h -m evil --background'",
+        "allowed_tools: ['Bash(ollim-bot reminder *)']\n",
+    );
+    let run = fire(&bot, &service, "makes");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let made = bot.json(["reminder", "list"]).as_array().unwrap().clone();
+    assert_eq!(made.len(), 1);
+    let job = &made[0];
+    assert_eq!((&job["created_by"], &job["client"]), (&json!("makes"), &json!("exec")), "{job:#}");
+    assert_eq!(job["allowed_tools"], json!(["Bash(ollim-bot reminder *)"]));
+    // What a job has made makes nothing in its turn.
+    let run = fire(&bot, &service, job["id"].as_str().unwrap());
+    assert_eq!(run["outcome"], "failed", "{run:#}");
+    assert!(printed(&run).contains("is a command that another job made, and makes no jobs"), "{run:#}");
+    service.stop();
+}
+
+/// An agent tries to get a command with more than it has: by a new reminder, by an edit, by a link of its chain and by a spawn.
+#[test]
+fn a_run_makes_no_command_with_more_than_it_has() {
+    let add = |rest: &str| Reply::bash(&format!("ollim-bot reminder add --in 1h --id made {rest}"));
+    let api = MessagesApi::script([
+        add("--command 'touch evil' --allowed-tools 'Bash(touch *)'"),
+        add("--command 'touch evil' --allowed-tools Bash"),
+        add("--command 'echo spam' --deliver always"),
+        add("--command 'echo x' --network --client notify"),
+        add("--command 'touch evil' --deliver failure"),
+        Reply::bash("ollim-bot reminder edit made --deliver always"),
+        Reply::bash("ollim-bot reminder edit made --allowed-tools Bash"),
+        Reply::bash("ollim-bot routine edit other --client exec --command 'touch evil'"),
+        Reply::call(
+            "mcp__discord__follow_up_chain",
+            json!({ "minutes_from_now": 60, "client": "exec", "command": "touch evil" }),
+        ),
+        Reply::call("mcp__discord__spawn_agent", json!({ "message": "x", "client": "exec", "command": "touch evil" })),
+        Reply::say("done"),
+    ]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let other = "---\ncron: '@yearly'\nbackground: true\nisolated: true\n---\nLook.\n";
+    bot.write("routines/other.md", other);
+    let fields = "background: true\nisolated: true\nallow_ping: false\nmax_turns: 30\nmax_chain: 2\nnetwork: none\nallowed_tools: \
+                  ['Bash(ollim-bot reminder *)', 'Bash(ollim-bot routine *)', mcp__discord__follow_up_chain, mcp__discord__spawn_agent]\n";
+    bot.write("reminders/job.md", &reminder(now(), fields, "Try."));
+    let service = bot.start();
+    service.until_ended("job", 1);
+    let refused: Vec<bool> = api.last().results().iter().map(|result| result.is_error).collect();
+    let results = format!("{:#?}", api.last().results());
+    assert_eq!(refused[..8], [true, true, true, true, false, true, true, true], "{results}");
+    assert_eq!(bot.read("routines/other.md").as_deref(), Some(other));
+    let list = bot.json(["reminder", "list"]).as_array().unwrap().clone();
+    let commands: Vec<&Value> = list.iter().filter(|job| job["client"] == "exec").collect();
+    assert_eq!(commands.len(), 1, "{list:#?}");
+    let made = commands[0];
+    let rules = json!([
+        "Bash(ollim-bot reminder *)",
+        "Bash(ollim-bot routine *)",
+        "mcp__discord__follow_up_chain",
+        "mcp__discord__spawn_agent"
+    ]);
+    assert_eq!(made["allowed_tools"], rules, "{made:#}");
+    assert_eq!((&made["allow_ping"], &made["network"]), (&json!(false), &json!("none")), "{made:#}");
+    // Its maker may send the person nothing, so none of the words that it chose reach them.
+    assert_eq!((&made["created_by"], &made["deliver"]), (&json!("job"), &json!("never")));
+    let run = fire(&bot, &service, "made");
+    assert!(run["error"].as_str().unwrap().contains("refused a program; `ollim-bot runs show"), "{run:#}");
+    assert!(run["denials"].to_string().contains("touch evil"), "{run:#}");
+    assert!(!inbox(&bot).iter().any(|told| told.contains("evil")), "{:?}", inbox(&bot));
+    assert!(bot.read("work/evil").is_none());
+    service.stop();
+}
+
+/// A command of a chain makes its next link, which has what it has and no more.
+#[test]
+fn a_link_of_a_command_is_the_same_command() {
+    let bot = TestBot::new();
+    let fields = "client: exec\ncommand: ollim-bot follow-up-chain --in 60\nmax_chain: 2\nallowed_tools: ['Bash(ollim-bot follow-up-chain *)']\n\
+                  network: none\n";
+    bot.write("reminders/job.md", &reminder(now(), fields, "Look."));
+    let service = bot.start();
+    let run = service.until_ended("job", 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let link = bot.json(["reminder", "list"])[0].clone();
+    let command = "ollim-bot follow-up-chain --in 60";
+    assert_eq!((&link["client"], &link["command"]), (&json!("exec"), &json!(command)), "{link:#}");
+    assert_eq!((&link["chain_depth"], &link["network"]), (&json!(1), &json!("none")), "{link:#}");
+    assert_eq!(link["allowed_tools"], json!(["Bash(ollim-bot follow-up-chain *)"]));
+    service.stop();
+}
+
+#[test]
+fn it_runs_while_others_wait_for_a_login() {
+    let api = MessagesApi::answering(|_| Reply::Error(401, "authentication_error"));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("reminders/work.md", &reminder(now(), "background: true\nisolated: true\n", "Work."));
+    let service = bot.start();
+    service.until("jobs wait for a login", || {
+        (!bot.json(["status"])["daemon"]["waiting_for_login"].is_null()).then_some(())
+    });
+    bot.write("reminders/tidy.md", &reminder(now(), "client: exec\ncommand: echo tidy\n", ""));
+    assert_eq!(service.until_ended("tidy", 1)[0]["outcome"], "completed");
+    service.stop();
+}
+
+#[test]
+fn one_outcome_when_the_service_is_killed_within_a_command() {
+    let bot = TestBot::new();
+    bot.write("work/notes/a", "");
+    let fields = "client: exec\ncommand: echo >> notes/begun; sleep 1000 & sleep 1000\nallowed_tools: ['Edit(notes/**)', 'Bash(sleep *)']\n";
+    bot.write("reminders/job.md", &reminder(now(), fields, ""));
+    let service = bot.start();
+    service.until("it runs", || bot.read("work/notes/begun"));
+    service.kill();
+    bot.until_nothing_is_left();
+    let service = bot.start();
+    service.until("it is kept", || bot.read("reminders/failed/job.md"));
+    let runs = bot.runs("job");
+    let ends: Vec<&str> = runs.iter().map(|run| run["outcome"].as_str().unwrap()).collect();
+    assert_eq!(ends, ["failed"], "{runs:#?}");
+    assert_eq!(bot.read("work/notes/begun").as_deref(), Some("\n"), "it is not run again");
+    let told = inbox(&bot);
+    assert_eq!(told.iter().filter(|text| text.starts_with("reminder job failed: ")).count(), 1, "{told:?}");
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn check_names_what_stands_wrong_beside_a_command() {
+    let bot = TestBot::new();
+    let problems = |fields: &str| -> Vec<(String, String)> {
+        bot.write("routines/x.md", &format!("---\ncron: '@daily'\n{fields}---\nWhat it is for.\n"));
+        let checked: Value = serde_json::from_str(&bot.run(["check", "--json"]).stdout).unwrap();
+        let word = |problem: &Value, key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+        let problems = checked["problems"].as_array().unwrap().iter();
+        problems.map(|problem| (word(problem, "field"), word(problem, "message"))).collect()
+    };
+    assert_eq!(problems("client: exec\ncommand: echo x\nbackground: true\ntimeout: 5m\nretry: 1\n"), []);
+    let fields = "client: exec\ncommand: echo x\nmodel: haiku\nisolated: true\nskills: [mail]\ngate: 'true'\nmax_turns: 3\nmax_cost_usd: 1.0\n\
+                  agent: Plan\n";
+    let named = problems(fields);
+    let names: Vec<&str> = named.iter().map(|(field, _)| field.as_str()).collect();
+    assert_eq!(names, ["model", "isolated", "skills", "gate", "max_turns", "max_cost_usd", "agent"], "{named:?}");
+    assert_eq!(named[0].1, "`model` is for an agent, and `client: exec` has none");
+    for (fields, field, said) in [
+        ("client: exec\n", "command", "`client: exec` needs `command`"),
+        ("command: echo x\n", "command", "`command` is for a command, and this job runs none"),
+        ("client: notify\ndeliver: always\n", "deliver", "`deliver` is for a command, and this job runs none"),
+        ("client: exec\ncommand: echo x\nbackground: false\n", "background", "a command runs in the background"),
+        ("client: exec\ncommand: echo x\nexpect: message\n", "expect", "a command can be expected to make a file only"),
+        (
+            "client: exec\ncommand: echo x\ndeliver: always\nallow_ping: false\n",
+            "deliver",
+            "`deliver: always` sends you",
+        ),
+        ("client: exec\ncommand: curl x\nallowed_tools: []\n", "command", "the job's tools do not cover its command"),
+        ("client: exec\ncommand: echo x\ncomand: echo y\n", "comand", "unknown field `comand`, close to `command`"),
+    ] {
+        let found = problems(fields);
+        assert!(
+            matches!(&found[..], [(name, message)] if name == field && message.contains(said)),
+            "{fields}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn it_is_made_shown_and_tried_from_the_command_line() {
+    let bot = TestBot::new();
+    let made = bot.run(["routine", "add", "--cron", "@daily", "--command", "echo hello; exit 0"]);
+    assert!(made.code == 0 && made.stdout.contains(", a command, without a model"), "{made:?}");
+    assert_eq!(bot.names("routines"), ["echo-hello-exit-0.md"]);
+    let id = "echo-hello-exit-0";
+    let shown = bot.json(["routine", "show", id]);
+    assert_eq!((&shown["client"], &shown["command"]), (&json!("exec"), &json!("echo hello; exit 0")), "{shown:#}");
+    assert!(bot.ok(["routine", "show", id]).contains("a command, without a model"));
+    let dry = bot.json(["fire", id, "--dry-run"]);
+    assert_eq!((&dry["runs"], &dry["refused"]), (&json!("echo hello; exit 0"), &Value::Null), "{dry:#}");
+    bot.ok(["routine", "edit", id, "--command", "touch x", "--allowed-tools", "Read"]);
+    let dry = bot.ok(["fire", id, "--dry-run"]);
+    assert!(
+        dry.starts_with(
+            "Command, run without a model\ntouch x\nthe run would fail: Bash \"touch x\": `touch` is not granted"
+        ),
+        "{dry}"
+    );
+    assert!(bot.read("work/x").is_none());
+    let refused = bot.run(["routine", "edit", id, "--model", "haiku"]);
+    assert!(refused.code == 1 && refused.stderr.contains("`client: exec` has none"), "{refused:?}");
+    let reminder =
+        bot.json(["reminder", "add", "Air the room", "--in", "1h", "--command", "echo x", "--deliver", "always"]);
+    assert_eq!((&reminder["client"], &reminder["deliver"]), (&json!("exec"), &json!("always")), "{reminder:#}");
+}
+
+#[test]
+fn the_example_of_the_documentation_does_what_it_says() {
+    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/exec.md")).unwrap();
+    let (_, rest) = document.split_once("```markdown\n").unwrap();
+    let bot = TestBot::new();
+    bot.write("routines/notes.md", rest.split_once("```\n").unwrap().0);
+    bot.write("work/notes/today", "text");
+    bot.write("work/backup/older", "");
+    assert_eq!(bot.json(["check"])["problems"], json!([]));
+    let service = bot.start();
+    let run = fire(&bot, &service, "notes");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    assert_eq!(printed(&run), "notes/\nnotes/today\n");
+    assert!(bot.path("work/backup/notes.tgz").exists());
+    service.stop();
+}
