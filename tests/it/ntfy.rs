@@ -1,6 +1,7 @@
 //! The buttons of notifications, against a stub of an ntfy server: what is shown to the server, what a token is worth, and what
 //! happens when the service, the server or the person is late.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::bot::{Service, TestBot, now, reminder};
@@ -157,13 +158,19 @@ fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
     sees(&ntfy, &service, "this was pressed already");
     ntfy.publish("from-me", "hello");
     until_strangers(&bot, &service, 1);
+    // What is heard is marked when it was dealt with.
+    let newest = ntfy.topic("from-me").last().unwrap()["id"].as_str().unwrap().to_owned();
+    service.until("it is marked as heard", || {
+        let journal = Connection::open(bot.path("state/journal.db")).unwrap();
+        let last: String = journal.query_row("SELECT last FROM hearing", [], |row| row.get(0)).unwrap();
+        (last == newest).then_some(())
+    });
     service.kill();
 
     // What was heard is not heard again, not even from strangers.
     let told = ntfy.topic("to-me").len();
     let service = bot.start();
     service.until("the topic is followed again", || (ntfy.followed().len() == 3).then_some(()));
-    let newest = ntfy.topic("from-me").last().unwrap()["id"].as_str().unwrap().to_owned();
     assert_eq!(ntfy.followed(), ["all", "all", &newest]);
 
     // The server is gone, and comes back.

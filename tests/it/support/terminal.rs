@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -14,6 +15,7 @@ pub struct Terminal {
     child: Child,
     keys: File,
     screen: Arc<Mutex<String>>,
+    reader: JoinHandle<()>,
 }
 
 impl Terminal {
@@ -28,14 +30,14 @@ impl Terminal {
         let (keys, mut shown) = (File::from(master.try_clone().unwrap()), File::from(master));
         let screen = Arc::new(Mutex::new(String::new()));
         let text = screen.clone();
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // The last program on it has gone: an error.
             while let Ok(count) = shown.read(&mut bytes) {
                 text.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        Self { child, keys, screen }
+        Self { child, keys, screen, reader }
     }
 
     /// What was shown so far, without colours.
@@ -53,8 +55,10 @@ impl Terminal {
     /// Waits for its end; all that was shown.
     #[track_caller]
     pub fn end(mut self) -> (ExitStatus, String) {
-        let (child, screen) = (&mut self.child, &self.screen);
-        let status = wait::until("it ends", || child.try_wait().unwrap(), || screen.lock().unwrap().clone());
+        let (child, screen, reader) = (&mut self.child, &self.screen, &self.reader);
+        let shown = || screen.lock().unwrap().clone();
+        let status = wait::until("it ends", || child.try_wait().unwrap(), shown);
+        wait::until("all that it wrote is read", || reader.is_finished().then_some(()), shown);
         (status, self.shown())
     }
 }
