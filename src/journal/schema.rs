@@ -261,6 +261,12 @@ ALTER TABLE run ADD COLUMN lineage TEXT;
 ALTER TABLE run ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX run_completed ON run (lineage, number) WHERE lineage IS NOT NULL AND state = 'completed';
 ",
+    "
+-- What an occurrence fell due for, where that was no time: the end of another job's run, or files that changed. As JSON.
+ALTER TABLE occurrence ADD COLUMN occasion TEXT;
+-- Whether it asks for the start of its run (`approve`), and not about a call.
+ALTER TABLE question ADD COLUMN start INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.
