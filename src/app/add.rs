@@ -28,9 +28,9 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
         })?;
         draft.run_at = Some(whole_second(time(when, app.now(), zone)?).fixed_offset());
     }
-    if draft.kind == Kind::Routine && draft.cron.is_none() && draft.every.is_none() {
+    if draft.kind == Kind::Routine && draft.cron.is_none() && draft.every.is_none() && draft.after.is_none() {
         return Err(Refusal::user("a routine needs its times")
-            .hint("say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, or `--every 2h`"));
+            .hint("say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, `--every 2h`, or `--after ID`"));
     }
     let plain = matches!(app.caller, Caller::Person) && is_plain(&draft);
     if plain {
@@ -110,7 +110,7 @@ pub(super) fn value_of(change: &FieldChange) -> Result<FieldValue, Refusal> {
             recurrence::cron(text).map(FieldValue::Text)
         }
         // A file has it as a mapping.
-        FieldValue::Text(text) if change.field.name == "ask" && !text.is_empty() => {
+        FieldValue::Text(text) if ["ask", "after"].contains(&change.field.name) && !text.is_empty() => {
             let mut draft = Draft::empty(Kind::Reminder, String::new());
             set(&mut draft, change, &change.value)?;
             Ok((change.field.show)(&draft).unwrap_or_else(|| change.value.clone()))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{App, Caller, gate, jobs, runs};
+use super::{App, Caller, add, gate, jobs, runs};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
@@ -32,8 +32,14 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
     let gates = gates.filter_map(|definition| gate::problem(definition, app)).collect::<Vec<_>>();
     let unread = unread_jobs(&loaded.definitions, app);
-    let problems =
-        loaded.problems.into_iter().chain(unknown_channels(&loaded.definitions, app)).chain(gates).chain(unread);
+    let unknown = followed_by_none(&loaded, app);
+    let problems = loaded
+        .problems
+        .into_iter()
+        .chain(unknown_channels(&loaded.definitions, app))
+        .chain(gates)
+        .chain(unread)
+        .chain(unknown);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }
@@ -85,6 +91,24 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
         }
     }
     problems
+}
+
+/// Routines whose `after` names a job that there is not: they never fire.
+fn followed_by_none(loaded: &Loaded, app: &App) -> Vec<Problem> {
+    let has_run = add::is_known(app);
+    let is_there = |id: &DefinitionId| {
+        let broken = |problem: &Problem| problem.id.as_ref() == Some(id);
+        loaded.definitions.contains_key(id) || loaded.problems.iter().any(broken) || has_run(id)
+    };
+    let unknown = |definition: &Arc<Definition>| {
+        let job = &definition.follows().filter(|follows| !is_there(&follows.job))?.job;
+        let message = format!("there is no job `{job}`, so this routine never fires");
+        let hint = "write the id of a routine or a reminder; `ollim-bot routine list` shows those there are";
+        let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint.into()));
+        (problem.field, problem.id) = (Some("after".into()), Some(definition.id.clone()));
+        Some(problem)
+    };
+    loaded.definitions.values().filter_map(unknown).collect()
 }
 
 /// The file's path in the data folder; an id stands for its file. A run names ids and files of the data folder

@@ -86,6 +86,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
         now: app.now(),
         person: &settings.person,
         late: None,
+        occasion: None,
         cut_off: false,
         updates: &[],
         updates_left_out: 0,

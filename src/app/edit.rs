@@ -22,7 +22,8 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
         require_task(body)?;
     }
     let body = changes.message.clone();
-    let is_rescheduled = changes.fields.iter().any(|change| ["cron", "every", "jitter"].contains(&change.field.name));
+    let is_rescheduled =
+        changes.fields.iter().any(|change| ["cron", "every", "after", "jitter"].contains(&change.field.name));
     let fields = fields(changes, &found, app)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
     let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
@@ -77,7 +78,7 @@ fn fields(
             return has_not(&called, kind);
         }
         // The value takes the place of one that excludes it.
-        fields.extend(field.not_with.map(|other| (other, None)));
+        fields.extend(field.not_with.iter().map(|other| (*other, None)));
         // An empty text takes the line out, and so does the default: it holds again.
         let default = (field.show)(&Draft::empty(found.kind(), String::new()));
         let is_unset = value == FieldValue::Text(String::new()) || Some(&value) == default.as_ref();

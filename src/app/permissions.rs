@@ -29,11 +29,21 @@ impl App {
         Ok(making)
     }
 
-    /// That a job which a run makes is told the answers only of jobs that the same job has made. The person's own jobs are no
-    /// concern of its, and what it named otherwise its runs would not be given.
+    /// That a job which a run makes follows, and is told the answers of, only jobs that the same job has made. The person's own jobs are
+    /// no concern of its, and what it named otherwise its runs would not be given. It may follow its maker, too.
     pub(super) fn require_readable(&self, draft: &Draft) -> Result<(), Refusal> {
         let Some(maker) = &draft.created_by else { return Ok(()) };
         let loaded = self.load()?;
+        let is_own = |id: &DefinitionId| {
+            id == maker || loaded.definitions.get(id).is_some_and(|known| known.created_by.as_ref() == Some(maker))
+        };
+        if let Some(follows) = draft.after.as_ref().filter(|follows| !is_own(&follows.job)) {
+            return Err(Refusal::denied(format!(
+                "`{}` is no job that {maker} has made, so what {maker} makes does not follow it",
+                follows.job
+            ))
+            .hint("follow the job itself, or one that it has made"));
+        }
         let is_sibling = |id: &DefinitionId| {
             loaded.definitions.values().any(|known| is_job(known, id) && known.created_by.as_ref() == Some(maker))
         };

@@ -26,6 +26,7 @@ impl App {
                 api_fault: None,
                 transcript: None,
                 definition: None,
+                occasion: None,
                 ..run
             },
             Caller::Run(_) | Caller::Person => run,

@@ -41,6 +41,8 @@ pub struct Upcoming {
     pub occurrences: Vec<Occurrence>,
     /// Routines that have none because they are paused after failures.
     pub paused: BTreeSet<DefinitionId>,
+    /// Routines that have no times: they fire when something happens.
+    pub on_events: Vec<Arc<Definition>>,
 }
 
 /// At most `count` of them; `from` and `until` as a person writes times; `ids` empty: of all definitions.
@@ -70,7 +72,9 @@ pub(super) fn next(
     if let Ok(journal) = runs::open(app) {
         with_last(&mut occurrences, &journal)?;
     }
-    Ok(Upcoming { occurrences, paused: suppressed.paused })
+    let has_event = |definition: &&Arc<Definition>| definition.enabled && definition.waits_for().is_some();
+    let on_events = chosen.iter().filter(has_event).cloned().collect();
+    Ok(Upcoming { occurrences, paused: suppressed.paused, on_events })
 }
 
 /// So many occurrences has a calendar at most.
@@ -84,7 +88,7 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let chosen = suppressed.others(loaded.definitions.values().cloned());
     let until = now + TimeDelta::days(days.into());
     let occurrences = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, Each::All);
-    Ok(Upcoming { occurrences, paused: suppressed.paused })
+    Ok(Upcoming { occurrences, paused: suppressed.paused, on_events: Vec::new() })
 }
 
 /// Adds how the latest runs ended.

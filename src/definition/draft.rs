@@ -85,6 +85,7 @@ impl From<&Definition> for Draft {
                 match &recurs.cadence {
                     Cadence::Cron(cron) => draft.cron = Some(cron.clone()),
                     Cadence::Every(span) => draft.every = Some(*span),
+                    Cadence::After(follows) => draft.after = Some(follows.clone()),
                 }
                 (draft.jitter, draft.on_overlap) = (recurs.jitter, *on_overlap);
             }

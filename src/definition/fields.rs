@@ -41,8 +41,8 @@ pub struct Field {
     pub restricts: bool,
     /// Whether `name:` without a value is the same as no line.
     pub may_be_empty: bool,
-    /// The field that cannot be set beside it.
-    pub not_with: Option<&'static str>,
+    /// The fields that cannot be set beside it.
+    pub not_with: &'static [&'static str],
     /// A note of the program's in the file, and no part of what the definition says.
     pub note: bool,
     /// What a run may set where it makes a definition.
@@ -73,7 +73,7 @@ impl Field {
         command_only: false,
         restricts: false,
         may_be_empty: false,
-        not_with: None,
+        not_with: &[],
         note: false,
         limit: Limit::Free,
         flags: &[],

@@ -40,7 +40,7 @@ pub use persona::load_persona;
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 pub(crate) use read::parsed as parse_file;
-pub use recurrence::{Cadence, Recurrence};
+pub use recurrence::{Cadence, FollowedEnd, Follows, Recurrence};
 pub use samples::samples;
 pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load, load_kind};
@@ -187,6 +187,24 @@ impl Definition {
         match &self.mode {
             Mode::Foreground => None,
             Mode::Background(background) => Some(background),
+        }
+    }
+
+    /// The job whose ends it follows, and which of them; `None`: it fires otherwise.
+    #[must_use]
+    pub fn follows(&self) -> Option<&Follows> {
+        match &self.trigger {
+            Trigger::Routine { recurs: Recurrence { cadence: Cadence::After(follows), .. }, .. } => Some(follows),
+            _ => None,
+        }
+    }
+
+    /// What it waits for where it has no times, in words. See [`Recurrence::waits_for`].
+    #[must_use]
+    pub fn waits_for(&self) -> Option<String> {
+        match &self.trigger {
+            Trigger::Routine { recurs, .. } => recurs.waits_for(),
+            Trigger::Reminder { .. } | Trigger::Session { .. } => None,
         }
     }
 

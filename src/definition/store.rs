@@ -71,6 +71,8 @@ pub struct Store {
     files: BTreeMap<File, State>,
     /// Which valid files claim an identity, in no order. One: it is in force. More: none of them is.
     claims: HashMap<DefinitionId, Vec<File>>,
+    /// Routines that follow one another in a circle: none of them is in force.
+    circles: BTreeMap<DefinitionId, DefinitionId>,
 }
 
 /// A path relative to the data folder. Not a `PathBuf`: those compare part by part, which for many files takes
@@ -116,7 +118,13 @@ impl Store {
         if !home.root().is_dir() {
             return Err(DefinitionError::NoHome { root: home.root().to_owned() });
         }
-        let mut store = Self { home: home.clone(), defaults, files: BTreeMap::new(), claims: HashMap::new() };
+        let mut store = Self {
+            home: home.clone(),
+            defaults,
+            files: BTreeMap::new(),
+            claims: HashMap::new(),
+            circles: BTreeMap::new(),
+        };
         let files = store.read_all();
         for (file, state) in &files {
             if let Some(definition) = &state.definition {
@@ -124,6 +132,7 @@ impl Store {
             }
         }
         store.files = files;
+        store.circles = store.find_circles();
         Ok(store)
     }
 
@@ -137,6 +146,21 @@ impl Store {
         let unrivalled = self.unrivalled();
         let all = self.files.values().filter_map(|state| Some((state.definition.as_ref()?, state.text.as_ref()?)));
         all.filter(move |(definition, _)| unrivalled || self.claims[&definition.id].len() == 1)
+            .filter(|(definition, _)| !self.circles.contains_key(&definition.id))
+    }
+
+    /// The routines that follow one another in a circle, each with the job that it follows.
+    fn find_circles(&self) -> BTreeMap<DefinitionId, DefinitionId> {
+        let definitions = self.files.values().filter_map(|state| state.definition.as_ref());
+        let follows = |definition: &Arc<Definition>| Some((definition.id.clone(), definition.follows()?.job.clone()));
+        let unrivalled = |(id, _): &(DefinitionId, _)| self.claims.get(id).is_some_and(|files| files.len() == 1);
+        let followed: HashMap<_, _> = definitions.filter_map(follows).filter(unrivalled).collect();
+        let is_in_circle = |id: &DefinitionId| {
+            // Each follows one at most: after so many steps it is there again, or never.
+            let mut steps = std::iter::successors(followed.get(id), |at| followed.get(*at)).take(followed.len());
+            steps.any(|next| next == id)
+        };
+        followed.iter().filter(|(id, _)| is_in_circle(id)).map(|(id, job)| (id.clone(), job.clone())).collect()
     }
 
     /// Whether no two files claim the same identity, so that none needs to be looked up.
@@ -158,7 +182,7 @@ impl Store {
 
     fn state(&self, id: &DefinitionId) -> Option<&State> {
         let files = self.claims.get(id)?;
-        let file = files.first().filter(|_| files.len() == 1)?;
+        let file = files.first().filter(|_| files.len() == 1 && !self.circles.contains_key(id))?;
         self.files.get(file)
     }
 
@@ -166,7 +190,8 @@ impl Store {
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let unrivalled = self.unrivalled();
-        let told = self.files.iter().filter(|(_, state)| !unrivalled || !state.problems.is_empty());
+        let all = !unrivalled || !self.circles.is_empty();
+        let told = self.files.iter().filter(|(_, state)| all || !state.problems.is_empty());
         told.flat_map(|(file, state)| self.problems_in(file, state)).collect()
     }
 
@@ -280,6 +305,11 @@ impl Store {
                 None => self.files.remove(&file),
             };
         }
+        let circles = self.find_circles();
+        let left = self.circles.keys().filter(|id| !circles.contains_key(*id));
+        let touched: Vec<_> = left.chain(circles.keys()).cloned().collect();
+        touched.iter().for_each(|id| self.remember(&mut before, id));
+        self.circles = circles;
         self.changes_since(before)
     }
 
@@ -359,7 +389,31 @@ impl Store {
                 )
             });
         }
+        if let Some(definition) = &state.definition
+            && let Some(job) = self.circles.get(&definition.id)
+        {
+            problems.push(self.circle(file, definition, job));
+        }
         problems
+    }
+
+    /// What is wrong with a routine of a circle.
+    fn circle(&self, file: &OsStr, definition: &Definition, job: &DefinitionId) -> Problem {
+        let message = match *job == definition.id {
+            true => "the routine follows itself, so it does not fire".to_owned(),
+            false => {
+                format!("the routine follows {}, which follows it in turn, so none of them fires", quoted(job.as_str()))
+            }
+        };
+        let (line, column) = read::position(&self.home, Path::new(file), "after");
+        let hint = Some("give one of them times of its own: `cron` or `every`".into());
+        Problem {
+            line,
+            column,
+            field: Some("after".into()),
+            id: Some(definition.id.clone()),
+            ..Problem::of_file(Path::new(file), Severity::Error, message, hint)
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::fields::words;
 use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
-use super::{DefinitionId, Expect, Need, Thinking};
+use super::{DefinitionId, Expect, FollowedEnd, Follows, Need, Thinking};
 use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
@@ -315,32 +315,53 @@ impl<'a> Value<'a> {
         Ok(text)
     }
 
-    /// How the person is asked: a mapping, or a text as a command line has it (`deadline: 10m, default: deny`).
-    pub(crate) fn ask_terms(&self) -> Result<AskTerms, Fault> {
-        let hint = format!("write `{}: {{ deadline: 10m, default: deny, channel: phone }}`", self.name);
-        let entries: Vec<(String, Node)> = match self.node {
-            Node::Map(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect(),
+    /// The entries of a mapping, or of a text as a command line has it (`deadline: 10m, default: deny`).
+    fn parts(&self, hint: &str) -> Result<Vec<(String, Node)>, Fault> {
+        match self.node {
+            Node::Map(entries) => Ok(entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect()),
             Node::Text(text) => {
                 let part = |part: &str| {
                     let (key, value) = part.split_once([':', '='])?;
                     Some((key.trim().to_owned(), Node::Text(value.trim().to_owned())))
                 };
                 let parts = text.split(',').map(part).collect::<Option<Vec<_>>>();
-                parts.ok_or_else(|| self.must_be("a mapping", hint.clone()))?
+                parts.ok_or_else(|| self.must_be("a mapping", hint.to_owned()))
             }
-            _ => return Err(self.must_be("a mapping", hint)),
-        };
-        let mut terms = AskTerms::default();
+            _ => Err(self.must_be("a mapping", hint.to_owned())),
+        }
+    }
+
+    /// Reads each of [`Self::parts`] by its name. `read` returns `None` of a name that there is not.
+    fn each_part(
+        &self,
+        hint: &str,
+        mut read: impl FnMut(&str, &Value<'_>) -> Option<Result<(), Fault>>,
+    ) -> Result<(), Fault> {
+        let entries = self.parts(hint)?;
         for (at, (key, node)) in entries.iter().enumerate() {
             let path: Vec<usize> = self.path.iter().copied().chain([at]).collect();
             let name = format!("{}.{key}", self.name);
             let value = Value { name: &name, node, path: &path, ..*self };
-            let read = match key.as_str() {
-                _ if entries[..at].iter().any(|(before, _)| before == key) => {
-                    Err(Fault::new(format!("`{name}` is set twice"), "keep one of the two"))
-                }
+            let read = if entries[..at].iter().any(|(before, _)| before == key) {
+                Err(Fault::new(format!("`{name}` is set twice"), "keep one of the two"))
+            } else {
+                let unknown = || Fault::new(format!("`{}` has no {}", self.name, quoted(key)), hint);
+                read(key, &value).unwrap_or_else(|| Err(unknown()))
+            };
+            let located = matches!(self.node, Node::Map(_)).then_some(at);
+            read.map_err(|fault| Fault { item: located, ..fault })?;
+        }
+        Ok(())
+    }
+
+    /// How the person is asked: a mapping, or a text as a command line has it.
+    pub(crate) fn ask_terms(&self) -> Result<AskTerms, Fault> {
+        let hint = format!("write `{}: {{ deadline: 10m, default: deny, channel: phone }}`", self.name);
+        let mut terms = AskTerms::default();
+        self.each_part(&hint, |key, value| {
+            Some(match key {
                 "deadline" => value.span(AskTerms::SHORTEST).and_then(|span| match span > AskTerms::LONGEST {
-                    true => Err(Fault::new(format!("`{name}` is longer than 24 hours"), hint.clone())),
+                    true => Err(Fault::new(format!("`{}` is longer than 24 hours", value.name), hint.clone())),
                     false => {
                         terms.deadline = span;
                         Ok(())
@@ -348,12 +369,35 @@ impl<'a> Value<'a> {
                 }),
                 "default" => value.one_of().map(|default| terms.default = default),
                 "channel" => value.channel().map(|channel| terms.channel = Some(channel)),
-                _ => Err(Fault::new(format!("`{}` has no {}", self.name, quoted(key)), hint.clone())),
-            };
-            let located = matches!(self.node, Node::Map(_)).then_some(at);
-            read.map_err(|fault| Fault { item: located, ..fault })?;
-        }
+                _ => return None,
+            })
+        })?;
         Ok(terms)
+    }
+
+    /// The ends of another job: its id, or `job` and `outcome` as a mapping or as a command line has them.
+    pub(crate) fn follows(&self) -> Result<Follows, Fault> {
+        let hint = format!("write `{0}: ID`, or `{0}: {{ job: ID, outcome: failed }}`", self.name);
+        let is_text = !matches!(self.node, Node::Map(_)) && self.scalar().is_none_or(|text| !text.starts_with("job:"));
+        if is_text {
+            return Ok(Follows { job: self.other_job(&hint)?, outcome: FollowedEnd::default() });
+        }
+        let (mut job, mut outcome) = (None, FollowedEnd::default());
+        self.each_part(&hint, |key, value| {
+            Some(match key {
+                "job" => value.other_job(&hint).map(|id| job = Some(id)),
+                "outcome" => value.one_of().map(|end| outcome = end),
+                _ => return None,
+            })
+        })?;
+        let job = job.ok_or_else(|| Fault::new(format!("`{}` names no job", self.name), hint))?;
+        Ok(Follows { job, outcome })
+    }
+
+    /// The id of another job.
+    fn other_job(&self, hint: &str) -> Result<DefinitionId, Fault> {
+        let id = self.identity().ok().flatten().filter(|id| !id.as_str().contains(char::is_control));
+        id.ok_or_else(|| self.must_be("the id of a job", hint.to_owned()))
     }
 
     /// An IANA time zone.

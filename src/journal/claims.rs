@@ -7,13 +7,13 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::delays::{Delay, delayed};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{ms, state};
-use super::{Journal, JournalError, Occurrence, RunId, RunState};
+use super::{Journal, JournalError, Occasion, Occurrence, RunId, RunState};
 use crate::definition::{DefinitionId, Kind};
 
 /// What a due occurrence is claimed for.
@@ -40,6 +40,8 @@ pub struct NewClaim {
     pub text: Arc<str>,
     /// What for.
     pub purpose: Purpose,
+    /// What it fell due for; `None`: its time.
+    pub occasion: Option<Occasion>,
 }
 
 /// What came of a claim.
@@ -124,6 +126,21 @@ impl Journal {
     }
 }
 
+/// Claims an occurrence that is due for something else than its time: at its time, or as soon after it as its definition has no other.
+/// So none is taken for another.
+pub(super) fn record_occasion(
+    connection: &Connection,
+    claim: &NewClaim,
+    now: DateTime<Utc>,
+) -> Result<(NewClaim, Claim), JournalError> {
+    let mut claim = claim.clone();
+    while last_state(connection, &claim.occurrence)?.is_some() {
+        claim.occurrence.at += TimeDelta::milliseconds(1);
+    }
+    let recorded = record(connection, &claim, now)?;
+    Ok((claim, recorded))
+}
+
 fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Result<Claim, JournalError> {
     let Occurrence { id, kind, at } = &claim.occurrence;
     if let Some(recorded) = last_state(connection, &claim.occurrence)? {
@@ -138,8 +155,8 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
     };
     connection
         .prepare_cached(
-            "INSERT INTO occurrence (id, kind, at, covers_from, by_hand, file, text, claimed, outcome)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO occurrence (id, kind, at, covers_from, by_hand, file, text, claimed, outcome, occasion)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             id.as_str(),
@@ -151,6 +168,7 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
             text,
             ms(now),
             skipped.map(|_| RunState::Skipped.as_str()),
+            claim.occasion.as_ref().map(Occasion::text).transpose()?,
         ])?;
     let occurrence = connection.last_insert_rowid();
     account(connection, claim)?;

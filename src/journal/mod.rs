@@ -16,6 +16,7 @@ mod events;
 mod forks;
 mod generations;
 mod heard;
+mod occasions;
 mod open;
 mod outbox;
 mod process;
@@ -58,6 +59,7 @@ pub use events::{Event, EventFilter, EventKind};
 pub use forks::{ForkEnd, ForkRecord, Resumable};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use heard::HeardBy;
+pub use occasions::Occasion;
 pub use outbox::{Button, NewMessage, Rich, Urgency};
 pub use process::ProcessIdentity;
 pub use questions::{Answer, NewQuestion, Question, QuestionEnd};
@@ -266,6 +268,8 @@ pub struct RunRecord {
     pub retry_at: Option<DateTime<Utc>>,
     /// A skipped one that stands for all of its definition's occurrences from then on.
     pub covers_from: Option<DateTime<Utc>>,
+    /// What its occurrence fell due for; `None`: its time.
+    pub occasion: Option<Occasion>,
     /// Which client did it; `None`: none was asked, or an earlier version of the program recorded it.
     pub client: Option<String>,
     /// The client's version, as it says itself.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, ToSql};
 use super::open::open_reader;
 use super::outbox::{MESSAGE, read_message};
 use super::rows::{Columns, kind, maybe_time, ms, state, time};
-use super::{ConsecutiveFailures, Denial, JournalError, Message, Occurrence, RunId, RunRecord, RunState};
+use super::{ConsecutiveFailures, Denial, JournalError, Message, Occasion, Occurrence, RunId, RunRecord, RunState};
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
@@ -74,7 +74,7 @@ pub struct Account {
 const RUNS: &str = "
 SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns, r.model, r.tokens,
   r.client, r.client_version, r.api_retries, r.api_fault,
-  r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from,
+  r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from, o.occasion,
   CASE WHEN o.retry_at IS NOT NULL AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
     THEN o.retry_at END AS retry_at
 FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";
@@ -376,6 +376,7 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         error: row.get("error")?,
         retry_at: row.maybe_at("retry_at")?,
         covers_from: row.maybe_at("covers_from")?,
+        occasion: Occasion::read(row.get("occasion")?),
         client: row.get("client")?,
         client_version: row.get("client_version")?,
         api_retries: row.get("api_retries")?,

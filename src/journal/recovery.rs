@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, ObservedGeneration};
 use super::rows::{Columns, kind, ms, state};
-use super::{Journal, JournalError, Occurrence, ProcessIdentity, RunId, RunState};
+use super::{Journal, JournalError, Occasion, Occurrence, ProcessIdentity, RunId, RunState};
 use crate::definition::DefinitionId;
 
 /// An occurrence without an outcome, as its last attempt left it.
@@ -45,6 +45,8 @@ pub struct Unfinished {
     pub interruptions: u32,
     /// What its first effect was, in whichever attempt; `None`: it had none.
     pub effect: Option<String>,
+    /// What it fell due for; `None`: its time.
+    pub occasion: Option<Occasion>,
 }
 
 /// A reminder's occurrence that has its outcome.
@@ -155,7 +157,7 @@ impl Journal {
 }
 
 const UNFINISHED: &str = "
-SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.claimed, o.retry_at, t.text, r.run, r.attempt, r.state, r.error,
+SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.claimed, o.retry_at, o.occasion, t.text, r.run, r.attempt, r.state, r.error,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
      AND class IS NOT 'not_logged_in') AS failures,
   (SELECT error FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
@@ -216,6 +218,7 @@ fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
         error: row.get("error")?,
         interruptions: row.get("interruptions")?,
         effect: row.get("effect")?,
+        occasion: Occasion::read(row.get("occasion")?),
     })
 }
 

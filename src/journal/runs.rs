@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::claims::text_of;
+use super::claims::{Claim, NewClaim, record_occasion, text_of};
 use super::delays::{Punctuality, begins};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
@@ -60,6 +60,8 @@ pub struct Finish {
     pub messages: Vec<NewMessage>,
     /// The definition's failures in a row from now on, where they change.
     pub consecutive_failures: Option<ConsecutiveFailures>,
+    /// Occurrences of jobs that follow this one. None is lost, and none comes twice: they are claimed in the commit of its outcome.
+    pub followers: Vec<NewClaim>,
 }
 
 impl Finish {
@@ -82,6 +84,7 @@ impl Finish {
             client_version: None,
             messages: Vec::new(),
             consecutive_failures: None,
+            followers: Vec::new(),
         }
     }
 }
@@ -306,13 +309,13 @@ impl Journal {
 
     /// Records how an attempt ended, what follows, and what the person is told, in one commit. An attempt that is
     /// over may be finished again as long as its occurrence is open: a failed one that was to be retried, and is
-    /// not; an interrupted one that is given up.
+    /// not; an interrupted one that is given up. Returns [`Finish::followers`] as they were claimed.
     ///
     /// # Errors
     /// [`JournalError::NotGoing`] when the occurrence has its outcome, or the run is unknown.
-    pub async fn finish(&self, run: &RunId, finish: Finish) -> Result<(), JournalError> {
+    pub async fn finish(&self, run: &RunId, finish: Finish) -> Result<Vec<(NewClaim, Claim)>, JournalError> {
         let (id, clock) = (run.clone(), self.clock.clone());
-        let newest = self
+        let (newest, followers) = self
             .writer
             .commit(move |connection| {
                 let now = clock.now();
@@ -325,12 +328,13 @@ impl Journal {
                 if let Some(consecutive_failures) = &finish.consecutive_failures {
                     save_consecutive_failures(connection, consecutive_failures)?;
                 }
-                Ok(newest)
+                let claimed = finish.followers.iter().map(|claim| record_occasion(connection, claim, now));
+                Ok((newest, claimed.collect::<Result<_, _>>()?))
             })
             .await?;
         self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(run);
         self.announce(newest);
-        Ok(())
+        Ok(followers)
     }
 
     pub(super) fn is_marked(&self, run: &RunId) -> bool {

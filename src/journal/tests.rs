@@ -32,6 +32,7 @@ impl Desk {
             file: PathBuf::from(format!("{kind}s/{id}.md")),
             text: format!("---\n---\n{id}").into(),
             purpose: Purpose::Run,
+            occasion: None,
         }
     }
 }
@@ -128,7 +129,7 @@ async fn nothing_has_an_effect_outside_its_run() {
     refused(journal.message(ping()).await.map(|_| ()));
     refused(journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await);
     refused(journal.started(&run, None, None, None).await);
-    refused(journal.finish(&run, Finish::closed(RunState::Completed, None)).await);
+    refused(journal.finish(&run, Finish::closed(RunState::Completed, None)).await.map(|_| ()));
     refused(journal.attempt_again(&run).await.map(|_| ()));
     assert_eq!(desk.reader().messages(None).unwrap(), []);
 }

@@ -14,6 +14,7 @@ use chrono_tz::Tz;
 use super::memory::Memory;
 use super::restrictions::Restrictions;
 use crate::definition::{Background, Definition, Expect, Kind, Skill};
+use crate::journal::Occasion;
 use crate::policy::UpdateMode;
 
 /// What a prompt is made from.
@@ -26,6 +27,8 @@ pub struct Prompt<'a> {
     pub person: &'a str,
     /// The line of a late run: `[late: was scheduled for 14:00, running now]`.
     pub late: Option<&'a str>,
+    /// What it fell due for; `None`: its time.
+    pub occasion: Option<&'a Occasion>,
     /// Whether an earlier attempt was cut off before it had any effect.
     pub cut_off: bool,
     /// What background jobs have reported since the last turn, oldest first, and how many more were left out.
@@ -107,6 +110,7 @@ pub fn of_further_message(definition: &Definition, now: DateTime<Utc>) -> String
         now,
         person: "the user",
         late: None,
+        occasion: None,
         cut_off: false,
         updates: &[],
         updates_left_out: 0,
@@ -153,6 +157,7 @@ impl Prompt<'_> {
         self.updates(&mut out);
         self.chain(&mut out);
         self.skills(&mut out);
+        self.occasion.iter().for_each(|occasion| out.paragraph(&data::occasion(occasion)));
         if let Some(fork) = &self.fork {
             fork.memories.iter().for_each(|memory| out.paragraph(&memory.paragraph(self.now, self.definition.zone)));
             fork.gate.iter().for_each(|said| out.paragraph(&data::gate(said)));

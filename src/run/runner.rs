@@ -723,6 +723,7 @@ impl Runner {
             now: self.clock.now(),
             person: &settings.person,
             late: job.late.as_deref(),
+            occasion: job.occasion.as_ref(),
             cut_off: job.cut_off,
             updates: &updates.texts,
             updates_left_out: updates.left_out,

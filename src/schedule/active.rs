@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::CancelError;
 use super::missed::is_late;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{NewClaim, Occurrence, Purpose, RunId, RunState, Unfinished};
+use crate::journal::{NewClaim, Occasion, Occurrence, Purpose, RunId, RunState, Unfinished};
 
 /// Why a running attempt is being ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,8 @@ pub(super) struct ActiveOccurrence {
     pub(super) attempt: u32,
     pub(super) last: LastAttempt,
     pub(super) occurrence: Occurrence,
+    /// What it fell due for; `None`: its time.
+    pub(super) occasion: Option<Occasion>,
     pub(super) file: PathBuf,
     /// The file's text when it was claimed or launched last.
     pub(super) text: Arc<str>,
@@ -121,7 +123,7 @@ pub(super) struct ActiveOccurrence {
 
 impl ActiveOccurrence {
     pub(super) fn claimed(claim: NewClaim, run: RunId, now: DateTime<Utc>) -> Self {
-        let NewClaim { occurrence, file, text, purpose } = claim;
+        let NewClaim { occurrence, file, text, purpose, occasion } = claim;
         let by_hand = purpose == Purpose::RunByHand;
         Self::unfinished(Unfinished {
             run,
@@ -138,6 +140,7 @@ impl ActiveOccurrence {
             error: None,
             interruptions: 0,
             effect: None,
+            occasion,
         })
     }
 
@@ -156,6 +159,7 @@ impl ActiveOccurrence {
             attempt: left.attempt,
             last,
             occurrence: left.occurrence,
+            occasion: left.occasion,
             file: left.file,
             text: left.text,
             priority: if left.by_hand { Priority::ByHand } else { Priority::Scheduled },

@@ -176,12 +176,12 @@ fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
         Ended::Well => Ended::Well,
     };
     let now = attempted.now;
-    let next = occurrences(definition, now).next().filter(|_| definition.enabled);
+    let next = occurrences(definition, now).next().map(|at| format!("at {}", moment(at, definition.zone, now)));
     let alert = Alert {
         kind: definition.kind(),
         run: attempted.run,
         after: definition.alert_after.unwrap_or(attempted.alert_after),
-        next: next.map(|at| moment(at, definition.zone, now)),
+        next: next.or_else(|| definition.waits_for()).filter(|_| definition.enabled),
         now,
     };
     let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert);

@@ -47,7 +47,7 @@ const COUNTED_FROM: NaiveDateTime = match NaiveDate::from_ymd_opt(2024, 1, 1) {
 };
 
 impl Times {
-    /// Those of a routine. `None`: its expression is none, or it is no routine.
+    /// Those of a routine. `None`: its expression is none, it has no times, or it is no routine.
     #[must_use]
     pub fn of(definition: &Definition) -> Option<Self> {
         match &definition.trigger {
@@ -64,6 +64,7 @@ impl Times {
                 let span = TimeDelta::from_std(*span).ok().filter(|span| *span > TimeDelta::zero())?;
                 Self { cadence: Parsed::Every(span), jitter: None }
             }
+            Cadence::After(_) => return None,
         };
         let jitter = |most| Some(Jitter { most: TimeDelta::from_std(most).ok()?, seed: mixed(id.as_str().bytes()) });
         Some(Self { jitter: recurs.jitter.and_then(jitter), ..times })

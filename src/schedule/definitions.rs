@@ -1,6 +1,6 @@
 //! The definitions in force, how far each is accounted for, and when each falls due next.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::command::Loaded;
 use super::cron::Times;
 use super::queue::Queue;
-use crate::definition::{Definition, DefinitionId, Trigger};
-use crate::journal::{ConsecutiveFailures, ObservedGeneration};
+use crate::definition::{Definition, DefinitionId, FollowedEnd, Trigger};
+use crate::journal::{ConsecutiveFailures, ObservedGeneration, RunState};
 
 /// Up to when a routine's occurrences are accounted for. The two differ only while the clock is behind.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,8 @@ pub(super) struct Definitions {
     plain: Queue,
     /// Definitions of which an occurrence is being claimed.
     pub(super) claiming: HashSet<DefinitionId>,
+    /// Routines that follow a job, by that job.
+    followers: BTreeSet<(DefinitionId, DefinitionId)>,
     /// Definitions with consecutive failures.
     failing: HashMap<DefinitionId, ConsecutiveFailures>,
     /// Reminders that were disabled when the previous process observed them last.
@@ -137,12 +139,36 @@ impl Definitions {
             unobserved: generation.filter(|_| entry.watermark.is_none()),
             mended: edited && self.is_paused(&id),
         };
+        if let Some(follows) = entry.loaded.definition.follows() {
+            self.followers.insert((follows.job.clone(), id.clone()));
+        }
         self.all.insert(id, entry);
         inserted
     }
 
+    /// The routines that follow this end of a job.
+    pub(super) fn followers(&self, job: &DefinitionId, outcome: RunState) -> Vec<Arc<Definition>> {
+        use FollowedEnd::{Any, Completed, Failed};
+        let is_followed = |end: FollowedEnd| match outcome {
+            RunState::Completed => end != Failed,
+            RunState::Failed | RunState::TimedOut => end != Completed,
+            RunState::Cancelled => end == Any,
+            // It has not run, or is not over.
+            RunState::Skipped | RunState::Claimed | RunState::Running | RunState::Interrupted => false,
+        };
+        let own =
+            self.followers.range((job.clone(), DefinitionId::new(""))..).take_while(|(followed, _)| followed == job);
+        own.filter_map(|(_, id)| self.definition(id))
+            .filter(|definition| definition.follows().is_some_and(|follows| is_followed(follows.outcome)))
+            .cloned()
+            .collect()
+    }
+
     pub(super) fn remove(&mut self, id: &DefinitionId) -> Option<Entry> {
         let entry = self.all.remove(id)?;
+        if let Some(follows) = entry.loaded.definition.follows() {
+            self.followers.remove(&(follows.job.clone(), id.clone()));
+        }
         if let Some(due) = entry.queued {
             self.queue.remove(due, id);
             self.plain.remove(due, id);

@@ -29,7 +29,7 @@ pub(super) struct Alert<'a> {
     pub(super) run: &'a RunId,
     /// How many consecutive failures of a routine the person is notified of.
     pub(super) after: u32,
-    /// When the routine fires next, in words; `None`: never.
+    /// When the routine fires next, in words (`at 14:00 UTC`); `None`: never.
     pub(super) next: Option<String>,
     pub(super) now: DateTime<Utc>,
 }
@@ -86,7 +86,7 @@ pub(super) fn after(
             let times = if failures == 1 { String::new() } else { format!(" {failures} times in a row") };
             let again = next.map_or_else(
                 || "It does not fire again.".to_owned(),
-                |at| format!("It runs again at {at}; `ollim-bot fire {id}` runs it now."),
+                |when| format!("It runs again {when}; `ollim-bot fire {id}` runs it now."),
             );
             let text =
                 format!("routine {id} failed{times}: {why}. {again} `ollim-bot runs show {run}` shows what happened.");
@@ -114,7 +114,7 @@ mod tests {
                 kind,
                 run: &RunId::new("1a2b3c4d"),
                 after: alert_after,
-                next: Some("14:00 UTC".to_owned()),
+                next: Some("at 14:00 UTC".to_owned()),
                 now: DateTime::UNIX_EPOCH,
             };
             let (next, text) = after(consecutive, ended, alert);

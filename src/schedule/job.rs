@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent};
 use crate::definition::Definition;
-use crate::journal::{Occurrence, RunId};
+use crate::journal::{Occasion, Occurrence, RunId};
 
 /// An attempt to make now. It is claimed, and recorded as running.
 #[derive(Clone, Debug)]
@@ -18,8 +18,10 @@ pub struct Job {
     pub run: RunId,
     /// The definition as its file is now.
     pub definition: Arc<Definition>,
-    /// What it fell due for.
+    /// When it fell due.
     pub occurrence: Occurrence,
+    /// What it fell due for; `None`: its time.
+    pub occasion: Option<Occasion>,
     /// 1 for the first attempt.
     pub attempt: u32,
     /// The line for the prompt of a late run: `[late: was scheduled for 14:00, running now]`.

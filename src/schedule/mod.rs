@@ -36,6 +36,7 @@ mod overlap;
 mod queue;
 mod recent;
 mod retry;
+mod self_triggered;
 #[cfg(test)]
 mod tests;
 mod wall_clock;

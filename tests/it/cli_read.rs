@@ -148,6 +148,7 @@ fn the_keys_that_others_build_on() {
     routine["next"] = serde_json::json!(null);
     insta::assert_snapshot!(serde_json::to_string_pretty(&routine).unwrap(), @r#"
     {
+      "after": null,
       "agent": null,
       "alert_after": null,
       "allow_ping": false,
@@ -442,6 +443,7 @@ pub async fn record(home: &Path) -> String {
         file: "routines/triage.md".into(),
         text: "---\ncron: x\n---\nGo.\n".into(),
         purpose: Purpose::Run,
+        occasion: None,
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
     journal.launching(&run, "---\ncron: x\n---\nGo.\n".into(), String::new(), Punctuality::Unknown).await.unwrap();
@@ -584,7 +586,7 @@ async fn what_ran_and_what_was_said() {
     insta::assert_snapshot!(format!("{keys:?}"), @r#"["agent", "answer", "created", "error", "kind", "prompt", "run", "session", "spawnToolPolicy", "spawned_by", "spawned_by_run", "state"]"#);
     let json = bot.json(["runs"]);
     let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{keys:?}"), @r#"["api_fault", "api_retries", "attempt", "client", "client_version", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "model", "outcome", "retry_at", "run", "scheduled", "started", "tokens", "turns"]"#);
+    insta::assert_snapshot!(format!("{keys:?}"), @r#"["api_fault", "api_retries", "attempt", "client", "client_version", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "model", "occasion", "outcome", "retry_at", "run", "scheduled", "started", "tokens", "turns"]"#);
     assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
 }
 

@@ -26,6 +26,7 @@ async fn claim(journal: &Journal, id: &str, kind: Kind, at: DateTime<Utc>, purpo
         file: format!("{kind}s/{id}.md").into(),
         text: "".into(),
         purpose,
+        occasion: None,
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
     run

@@ -64,8 +64,9 @@ fn section(field: &Field) -> String {
         text += &format!(" {}", field.details);
     }
     text += &format!("\n\n- On: {on}{only}\n- Default: {}\n", default(field));
-    if let Some(other) = field.not_with {
-        text += &format!("- Not together with: `{other}`\n");
+    if !field.not_with.is_empty() {
+        let others: Vec<String> = field.not_with.iter().map(|other| format!("`{other}`")).collect();
+        text += &format!("- Not together with: {}\n", others.join(", "));
     }
     let flags: Vec<String> = field
         .flags
@@ -107,7 +108,7 @@ fn every_example_of_a_field_is_valid() {
             _ if field.command_only => "client: exec\ncommand: 'true'\n",
             _ => "background: true\n",
         };
-        let time = if field.required || field.name == "every" { "" } else { time };
+        let time = if field.required || field.not_with.contains(&"cron") { "" } else { time };
         let text = format!("---\n{time}\n{background}{chain}{}: {}\n---\nDo it.\n", field.name, field.example);
         let file = format!("{kind}s/x.md");
         let parsed = parse(kind, Path::new(&file), text.as_bytes(), &defaults);

@@ -61,6 +61,7 @@ mod memory;
 mod misbehaving;
 mod missed;
 mod ntfy;
+mod on_events;
 mod plain_jobs;
 mod policy_corpus;
 mod problems;

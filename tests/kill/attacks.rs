@@ -65,6 +65,11 @@ fn the_check_sees_each_thing_that_is_not_as_it_must_be() {
         "DELETE FROM occurrence WHERE number IN (SELECT number FROM occurrence WHERE id = 'latest' ORDER BY at LIMIT 1 OFFSET 1)",
         "not each minute once",
     );
+    journal(
+        &world,
+        "DELETE FROM occurrence WHERE number = (SELECT max(number) FROM occurrence WHERE id = 'follower')",
+        "these were followed",
+    );
     journal(&world, "UPDATE run SET effect = NULL WHERE effect = 'Bash'", "an effect without its mark");
     journal(&world, "UPDATE message SET delivered = NULL WHERE number = 1", "delivered: false");
     journal(&world, "DELETE FROM message WHERE text LIKE 'reminder % failed: %'", "told of a failure once");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::Tally;
-use crate::jobs::{Job, Kind, ROUTINES};
+use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES};
 use crate::world::World;
 
 /// Where the client writes in a run's folder what is to stay.
@@ -83,6 +83,7 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     starts(world, &occurrences, &mut wrong);
     reminders(world, &occurrences, &messages, &mut wrong);
     routines(world, &occurrences, &mut wrong);
+    followers(&journal, &occurrences, &mut wrong);
     files(world, &occurrences, &mut wrong);
     words(world, &occurrences, &messages, &mut wrong);
     shown(world, &messages, &mut wrong);
@@ -226,6 +227,20 @@ fn routines(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) 
     }
 }
 
+/// Each completed run of `latest` is followed by one occurrence.
+fn followers(journal: &Connection, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+    let mut query = journal.prepare("SELECT occasion ->> 'run' FROM occurrence WHERE id = ?1 ORDER BY number").unwrap();
+    let mut followed: Vec<String> =
+        query.query_map([FOLLOWER], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let completed = occurrences.iter().filter(|occurrence| occurrence.id == "latest" && occurrence.is("completed"));
+    let mut ended: Vec<String> = completed.filter_map(|occurrence| Some(occurrence.runs.last()?.run.clone())).collect();
+    followed.sort();
+    ended.sort();
+    if followed != ended {
+        wrong.push(format!("of the runs {ended:?} of `latest` these were followed: {followed:?}"));
+    }
+}
+
 fn expect(what: &str, names: &[String], expected: &[&str]) -> Option<String> {
     (names != expected).then(|| format!("{what} holds {names:?}"))
 }
@@ -234,7 +249,8 @@ fn expect(what: &str, names: &[String], expected: &[&str]) -> Option<String> {
 fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     let home = &world.setting.home;
     let failed_folder = home.join("reminders/failed");
-    let mut routines: Vec<String> = ROUTINES.iter().map(|(id, ..)| format!("{id}.md")).collect();
+    let ids = ROUTINES.iter().map(|(id, ..)| *id).chain([FOLLOWER]);
+    let mut routines: Vec<String> = ids.map(|id| format!("{id}.md")).collect();
     routines.sort();
     let routines: Vec<&str> = routines.iter().map(String::as_str).collect();
     wrong.extend(expect("routines/", &names(&home.join("routines")), &routines));

@@ -109,3 +109,12 @@ pub const ROUTINES: [(&str, Kind, &str); 3] = [
 pub fn routine(id: &str, kind: Kind, fields: &str) -> String {
     format!("---\ncron: \"* * * * *\"\n{fields}{}---\nkind={} token={id}.\n", kind.fields(), kind.word())
 }
+
+/// A routine that runs after each completed run of `latest`.
+pub const FOLLOWER: &str = "follower";
+
+/// Its file.
+pub fn follower() -> String {
+    let fields = Kind::Quiet.fields();
+    format!("---\nafter: latest\non_overlap: queue\n{fields}---\nkind=quiet token={FOLLOWER}.\n")
+}

@@ -14,7 +14,7 @@ use ollim_bot::failpoints::Step;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
-use crate::jobs::{Job, Kind, ROUTINES, routine};
+use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, follower, routine};
 use crate::life::{Life, STUCK, Setting};
 use crate::rng::Rng;
 use crate::{Tally, check, processes};
@@ -74,6 +74,7 @@ impl World {
         for (id, kind, fields) in ROUTINES {
             world.write(&format!("routines/{id}.md"), &routine(id, kind, fields));
         }
+        world.write(&format!("routines/{FOLLOWER}.md"), &follower());
         world
     }
 
@@ -288,7 +289,8 @@ impl World {
             && count("SELECT count(*) FROM message WHERE ?1 > 0 AND delivered IS NULL") == 0
             && self.words.len().to_string() == count("SELECT count(*) FROM session WHERE ?1 > 0").to_string()
             && count(
-                "SELECT 3 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND at >= ?1 / 60000 * 60000",
+                "SELECT 3 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND occasion IS NULL
+                   AND at >= ?1 / 60000 * 60000",
             ) == 0
             && self.reminders().iter().all(|path| {
                 // One that waits for another attempt has its claim.

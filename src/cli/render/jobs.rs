@@ -22,7 +22,7 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
     }
     let when = match job.next {
         Some(at) => format!("at {}", moment(at, job, view)),
-        None => "disabled".to_owned(),
+        None => job.definition.waits_for().filter(|_| job.definition.enabled).unwrap_or_else(|| "disabled".to_owned()),
     };
     let how = match (job.definition.is_delivered_as_written(), plain_by_default) {
         (false, _) if job.definition.command.is_some() => ", a command, without a model",
@@ -30,7 +30,7 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
         (true, false) => ", delivered as written, at no cost",
         (true, true) => ", delivered as written, at no cost (`--client claude`: by the agent)",
     };
-    output.line(format!("scheduled {}: {when}{how}", name(job)));
+    output.line(format!("scheduled {}: {}{how}", name(job), plain(&when)));
     if let (Trigger::Routine { recurs, .. }, false) = (&job.definition.trigger, times.is_empty()) {
         let times: Vec<String> = times.iter().map(|at| times::local(*at, view.now, job.definition.zone)).collect();
         output.line(format!("  {}: {}", plain(&recurs.to_string()), times.join(", ")));
@@ -129,6 +129,7 @@ fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
         (Some(at), _) => times::local(at, now, definition.zone),
         (None, false) => "disabled".to_owned(),
         (None, true) if *paused => "paused".to_owned(),
+        (None, true) if definition.waits_for().is_some() => "on its event".to_owned(),
         (None, true) => "never".to_owned(),
     };
     let recurs = match &definition.trigger {
@@ -179,10 +180,12 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
         Trigger::Routine { recurs, .. } => {
             let name = if matches!(recurs.cadence, Cadence::Cron(_)) { "cron" } else { "recurs" };
             fact(name, format!("{recurs} in {}", definition.zone));
-            let never = if *paused && definition.enabled {
-                format!("paused after failures, until `ollim-bot resume {}` or an edit", definition.id)
-            } else {
-                "never: it is disabled".to_owned()
+            let never = match definition.waits_for() {
+                _ if *paused && definition.enabled => {
+                    format!("paused after failures, until `ollim-bot resume {}` or an edit", definition.id)
+                }
+                Some(when) if definition.enabled => when,
+                _ => "never: it is disabled".to_owned(),
             };
             fact("next", next.map_or(never, when));
         }
@@ -218,11 +221,12 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
 }
 
 /// The fields that `show` puts into words of its own.
-const SHOWN_APART: [&str; 13] = [
+const SHOWN_APART: [&str; 14] = [
     "id",
     "description",
     "cron",
     "every",
+    "after",
     "jitter",
     "run_at",
     "timezone",

@@ -10,7 +10,7 @@ use crate::app::{RunDetails, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
 use crate::config::CONSOLE;
-use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, RunFilter, RunRecord, RunState};
+use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, Occasion, RunFilter, RunRecord, RunState};
 
 /// Runs, newest first.
 pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: &mut Output) {
@@ -64,6 +64,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     fact("error", run.error.clone().unwrap_or_default());
     fact("again", moment(run.retry_at));
     fact("scheduled", moment(Some(run.scheduled)));
+    fact("fired", run.occasion.as_ref().map(Occasion::words).unwrap_or_default());
     let from = run.covers_from.map(|from| times::local(from, now, zone));
     let all = from.map(|from| format!("all from {from} to {}", times::local(run.scheduled, now, zone)));
     fact("stands for", all.unwrap_or_default());
@@ -189,6 +190,7 @@ pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "error": run.error,
         "retry_at": time(run.retry_at),
         "covers_from": time(run.covers_from),
+        "occasion": run.occasion,
     })
 }
 

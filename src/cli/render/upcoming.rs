@@ -10,7 +10,7 @@ use crate::journal::RunState;
 
 /// A table, and which routines are paused.
 pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
-    let Upcoming { occurrences, paused } = upcoming;
+    let Upcoming { occurrences, paused, on_events } = upcoming;
     if view.json {
         output.json(&as_json(occurrences, view));
         return;
@@ -19,6 +19,10 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
         output.note("nothing is coming");
     }
     output.table(&rows(occurrences, view));
+    for definition in on_events {
+        let when = definition.waits_for().unwrap_or_default();
+        output.note(format!("{} fires {}", plain(definition.id.as_str()), plain(&when)));
+    }
     for id in paused {
         output.note(format!("paused after failures: {}", plain(id.as_str())));
         output.note(format!("{}: `ollim-bot resume {}`", paint(HINT, "hint"), plain(id.as_str())));

@@ -18,7 +18,8 @@ use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
 use super::super::{
-    DefinitionId, Deliver, Expect, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, Remember, Thinking, Trigger,
+    DefinitionId, Deliver, Expect, Follows, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, Remember, Thinking,
+    Trigger,
 };
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
@@ -115,17 +116,25 @@ fields! {
     }
     /// Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
     cron: Option<String> = None, |v: &V| v.cron(), {
-        on: On::Routine, required: true, unset: "none; a routine has `cron` or `every`", example: "'30 8 * * 1-5'", may_be_empty: true,
-        not_with: Some("every"),
+        on: On::Routine, required: true, unset: ONE_OF_THESE, example: "'30 8 * * 1-5'", may_be_empty: true,
+        not_with: &["every", "after"],
         flags: &[takes("cron", "WHEN").help("When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`, `monthly on the 1st at 9`")],
         details: "`add` and `edit` take [phrases](#times) too, and write the expression.",
     }
     /// The time from one occurrence to the next: `2h`, `90m`
     every: Option<Duration> = None, |v: &V| v.period(), {
-        on: On::Routine, unset: "none; a routine has `cron` or `every`", example: "90m", not_with: Some("cron"),
+        on: On::Routine, unset: ONE_OF_THESE, example: "90m", not_with: &["cron", "after"],
         flags: &[takes("every", "SPAN")],
         details: "A minute or more, as it elapses. It is counted from Monday, 1 January 2024, 0:00 in its zone, so that it does not drift, and knows no daylight \
                   saving: `24h` is an hour later in summer. See [times](cron.md#spans).",
+    }
+    /// The job after whose end it fires
+    after: Option<Follows> = None, |v: &V| v.follows(), {
+        on: On::Routine, unset: ONE_OF_THESE, example: "email-triage", not_with: &["cron", "every"],
+        flags: &[takes("after", "ID")],
+        details: "An id, or `{ job: ID, outcome: completed }` with `completed`, `failed` (it timed out, too) or `any` (it was cancelled, too). Each end \
+                  is an occurrence of its own. One that was skipped has not run, and nothing follows it. See [jobs that follow](events.md).",
+        limit: Limit::Other("What a job makes follows only that job itself and jobs that it has made."),
     }
     /// Spreads its times: each fires up to so much later
     jitter: Option<Duration> = None, |v: &V| v.jitter(), {
@@ -204,7 +213,7 @@ fields! {
     allowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
         background_only: true, command_too: true, restricts: true, unset: "what the main session has",
         example: "[Read, Bash(ollim-bot gmail *), mcp__discord__ping_user]",
-        flags: &[takes("allowed-tools", "PATTERN").help("Only these tools exist for it; '' for none")], not_with: Some("disallowed_tools"),
+        flags: &[takes("allowed-tools", "PATTERN").help("Only these tools exist for it; '' for none")], not_with: &["disallowed_tools"],
         details: "See [the patterns](policy.md). `Bash(ollim-bot help)` is always added. An empty list, `[]`, grants nothing else.",
         limit: Limit::Other("What a job makes has at most the tools that the job has."),
     }
@@ -212,7 +221,7 @@ fields! {
     disallowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
         background_only: true, command_too: true, restricts: true, unset: "none",
         example: "[Bash(ollim-bot cal *), WebFetch, WebSearch]",
-        flags: &[takes("blocked-tools", "PATTERN").alias("disallowed-tools")], not_with: Some("allowed_tools"),
+        flags: &[takes("blocked-tools", "PATTERN").alias("disallowed-tools")], not_with: &["allowed_tools"],
         details: "A denylist of Bash patterns is a guard rail, not a boundary.",
         limit: Limit::Other("What a job makes lacks at least the tools that the job lacks."),
     }
@@ -399,6 +408,9 @@ fields! {
         details: "The program sets it, and takes it out when the reminder comes back.",
     }
 }
+
+/// What a routine has where one of the fields that say when it fires is not set.
+const ONE_OF_THESE: &str = "none; a routine has one of `cron`, `every`, `after`";
 
 /// What a reader reads, and what is wrong with it.
 type V<'a> = super::super::values::Value<'a>;

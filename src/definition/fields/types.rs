@@ -8,7 +8,9 @@ use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
 use serde::forward_to_deserialize_any;
 
 use super::super::values::span_text;
-use super::super::{DefinitionId, Deliver, Expect, JobClient, Need, OnMissed, OnOverlap, Remember, Thinking};
+use super::super::{
+    DefinitionId, Deliver, Expect, FollowedEnd, Follows, JobClient, Need, OnMissed, OnOverlap, Remember, Thinking,
+};
 use super::FieldValue;
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
@@ -76,6 +78,11 @@ field_types! {
         let FieldValue::Text(default) = word(default) else { return FieldValue::Map(Vec::new()) };
         let parts = [("deadline", Some(span_text(*deadline))), ("default", Some(default)), ("channel", channel.clone())];
         FieldValue::Map(parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    };
+    Follows, Shape::Text, |follows| match (follows.outcome, word(&follows.outcome)) {
+        (FollowedEnd::Completed, _) => FieldValue::Text(follows.job.to_string()),
+        (_, FieldValue::Text(outcome)) => FieldValue::Map(vec![("job", follows.job.to_string()), ("outcome", outcome)]),
+        _ => FieldValue::Map(Vec::new()),
     };
     Thinking, Shape::Count, |thinking| match thinking {
         Thinking::Adaptive => FieldValue::Flag(true),

@@ -80,16 +80,25 @@ impl Reading<'_> {
     }
 
     fn routine(&mut self, draft: &Draft) -> Option<Trigger> {
-        let cadence = match (&draft.cron, draft.every) {
-            (Some(cron), None) => Cadence::Cron(cron.clone()),
-            (None, Some(span)) => Cadence::Every(span),
-            (Some(_), Some(_)) => {
-                let hint = "keep one: `cron` follows the clock, `every` counts the time that has passed";
-                self.at_field(Severity::Error, "every", "`cron` and `every` cannot both be set".into(), hint);
+        let given = [
+            ("cron", draft.cron.clone().map(Cadence::Cron)),
+            ("every", draft.every.map(Cadence::Every)),
+            ("after", draft.after.clone().map(Cadence::After)),
+        ];
+        let wrong = given.iter().any(|(name, _)| self.is_faulty(name));
+        let mut given = given.into_iter().filter_map(|(name, cadence)| Some((name, cadence?)));
+        let cadence = match (given.next(), given.next()) {
+            (Some((_, cadence)), None) => cadence,
+            (Some((first, _)), Some((second, _))) => {
+                let hint = match (first, second) {
+                    ("cron", "every") => "keep one: `cron` follows the clock, `every` counts the time that has passed",
+                    _ => "keep one, and write a routine for each: they may have the same text",
+                };
+                self.at_field(Severity::Error, second, format!("`{first}` and `{second}` cannot both be set"), hint);
                 return None;
             }
-            (None, None) if self.is_faulty("cron") || self.is_faulty("every") => return None,
-            (None, None) => {
+            (None, _) if wrong => return None,
+            (None, _) => {
                 let hint = match self.entry("run_at") {
                     Some(_) => "`run_at` is a reminder's: move the file to reminders/, or write `cron: '30 8 * * *'`",
                     None => "write for example `cron: '30 8 * * *'` (minute hour day month weekday)",
@@ -98,7 +107,9 @@ impl Reading<'_> {
                 return None;
             }
         };
-        Some(Trigger::Routine { recurs: Recurrence { cadence, jitter: draft.jitter }, on_overlap: draft.on_overlap })
+        let recurs = Recurrence { cadence, jitter: draft.jitter };
+        self.jitter_without_times(&recurs);
+        Some(Trigger::Routine { recurs, on_overlap: draft.on_overlap })
     }
 
     fn chain(&mut self, draft: &Draft, id: Option<&DefinitionId>) -> Option<Option<Chain>> {

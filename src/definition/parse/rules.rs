@@ -4,7 +4,7 @@ use super::Reading;
 use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
 use crate::definition::problem::quoted;
-use crate::definition::{Definition, Deliver, Draft, Expect, JobClient, Kind, Remember, Severity, Trigger};
+use crate::definition::{Definition, Deliver, Draft, Expect, JobClient, Kind, Recurrence, Remember, Severity, Trigger};
 use crate::policy::{BOT, BgForkConfig, ToolPattern, UpdateMode};
 
 impl Reading<'_> {
@@ -65,6 +65,16 @@ impl Reading<'_> {
                 message.into(),
                 "write what it waits for: `requires: [online]`",
             );
+        }
+    }
+
+    /// A spread of times where there are none.
+    pub(super) fn jitter_without_times(&mut self, recurs: &Recurrence) {
+        if recurs.jitter.is_some()
+            && let Some(when) = recurs.waits_for()
+        {
+            let message = format!("`jitter` has no effect on a routine that fires {when}");
+            self.at_field(Severity::Warning, "jitter", message, "remove it");
         }
     }
 

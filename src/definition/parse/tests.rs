@@ -1,7 +1,7 @@
 //! Every diagnostic, as a person sees it, and the files that have none.
 
 use super::*;
-use crate::definition::{Chain, Mode, OnMissed, OnOverlap, Thinking, Trigger};
+use crate::definition::{Chain, FollowedEnd, Follows, Mode, OnMissed, OnOverlap, Thinking, Trigger};
 use crate::policy::UpdateMode;
 use proptest::prelude::*;
 
@@ -703,6 +703,48 @@ fn all_problems_come_at_once() {
     10:1 Some("priorty") unknown field `priorty`
     11:1 None the body is empty
     "#);
+}
+
+#[test]
+fn what_a_routine_follows() {
+    let follows = |line: &str| {
+        let parsed = read("routines/mail.md", &format!("---\n{line}\n---\nGo.\n"));
+        let shown = parsed.definition.map(|found| (found.follows().cloned(), Draft::from(&found).render(None)));
+        let problems: Vec<_> = parsed.problems.into_iter().map(|problem| problem.message).collect();
+        (shown, problems)
+    };
+    for (line, job, outcome, written) in [
+        ("after: tea", "tea", FollowedEnd::Completed, "after: tea\n"),
+        ("after: { job: tea }", "tea", FollowedEnd::Completed, "after: tea\n"),
+        ("after: { job: tea, outcome: failed }", "tea", FollowedEnd::Failed, "after: { job: tea, outcome: failed }\n"),
+        ("after: { outcome: any, job: a b }", "a b", FollowedEnd::Any, "after: { job: a b, outcome: any }\n"),
+        ("after: 'job: tea, outcome: failed'", "tea", FollowedEnd::Failed, "after: { job: tea, outcome: failed }\n"),
+        ("after: '12'", "12", FollowedEnd::Completed, "after: '12'\n"),
+    ] {
+        let (found, problems) = follows(line);
+        let (found, text) = found.unwrap();
+        assert_eq!(found, Some(Follows { job: DefinitionId::new(job), outcome }), "{line}");
+        assert!(text.contains(written), "{line}: {text}");
+        assert_eq!(problems, [""; 0], "{line}");
+    }
+    for (line, problem) in [
+        ("after:", "`after` has no value"),
+        ("after: [tea]", "`after` must be the id of a job, found a list"),
+        ("after: { outcome: failed }", "`after` names no job"),
+        (
+            "after: { job: tea, outcome: skipped }",
+            "`after.outcome` must be one of `completed`, `failed`, `any`, found `skipped`",
+        ),
+        ("after: { job: tea, when: now }", "`after` has no `when`"),
+        ("cron: '@daily'\nafter: tea", "`cron` and `after` cannot both be set"),
+        ("every: 2h\nafter: tea", "`every` and `after` cannot both be set"),
+    ] {
+        let (found, problems) = follows(line);
+        assert_eq!((found, problems), (None, vec![problem.to_owned()]), "{line}");
+    }
+    let (found, problems) = follows("after: tea\njitter: 5m");
+    assert!(found.is_some());
+    assert_eq!(problems, ["`jitter` has no effect on a routine that fires when tea has completed"]);
 }
 
 proptest! {

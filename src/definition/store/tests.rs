@@ -318,3 +318,51 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn routines_that_follow_one_another_in_a_circle_are_not_in_force() {
+    let after = |id: &str, job: &str| format!("---\nid: {id}\nafter: {job}\n---\nGo.\n");
+    let folder = Folder::new();
+    for (id, job) in [("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("self", "self"), ("e", "mail")] {
+        folder.put(&format!("routines/{id}.md"), &after(id, job));
+    }
+    let mut store = folder.open();
+    assert_eq!(ids(&store), ["d", "e"]);
+    let errors: Vec<String> = store.problems().iter().map(|p| format!("{}: {}", p.file.display(), p.message)).collect();
+    assert_eq!(
+        errors,
+        [
+            "routines/a.md: the routine follows `b`, which follows it in turn, so none of them fires",
+            "routines/b.md: the routine follows `c`, which follows it in turn, so none of them fires",
+            "routines/c.md: the routine follows `a`, which follows it in turn, so none of them fires",
+            "routines/self.md: the routine follows itself, so it does not fire",
+        ]
+    );
+    // One of them gets times of its own: all of them are in force, and nothing is wrong with them any more.
+    let b = folder.put("routines/b.md", &routine("b", "x"));
+    let mut changes = shown(&store.refresh(&[b]));
+    changes.sort();
+    assert_eq!(
+        changes,
+        [
+            "routines/a.md: ",
+            "routines/b.md: ",
+            "routines/c.md: ",
+            "upsert a from routines/a.md: Go.",
+            "upsert b from routines/b.md: x",
+            "upsert c from routines/c.md: Go.",
+        ]
+    );
+    // Two files claim an id of the circle: it is broken, too.
+    let b = folder.put("routines/b.md", &after("b", "c"));
+    assert_eq!(store.refresh(&[b]).len(), 6);
+    let rival = folder.put("routines/rival.md", &routine("b", "x"));
+    store.refresh(&[rival]);
+    assert_eq!(ids(&store), ["a", "c", "d", "e"]);
+    let rival = folder.gone("routines/rival.md");
+    store.refresh(&[rival]);
+    assert_eq!(
+        (ids(&store), ids(&folder.open())),
+        (vec!["d".to_owned(), "e".into()], vec!["d".to_owned(), "e".into()])
+    );
+}

@@ -34,6 +34,7 @@ fn render<'a>(definition: &'a Definition, change: impl FnOnce(&mut Prompt<'a>)) 
         now: now(),
         person: "the user",
         late: None,
+        occasion: None,
         cut_off: false,
         updates: &[],
         updates_left_out: 0,

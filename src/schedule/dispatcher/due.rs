@@ -73,12 +73,17 @@ impl Dispatcher {
         let after = watermark.not_missed_until.min(missed_until).max(watermark.fires_after);
         self.definitions.advance(id, after, watermark.not_missed_until);
         let plan = plan(&times, definition.zone, definition.on_missed, &Window { after, eligible_since, now });
-        let ahead = self
-            .active
-            .of(id)
-            .map(|(_, active)| Ahead { waits: active.awaits_first_attempt(), name: format!("run {}", active.run) });
-        let purposes = purposes(plan, definition.on_missed, on_overlap, ahead.collect());
+        let purposes = purposes(plan, definition.on_missed, on_overlap, self.ahead_of(id).collect());
         purposes.into_iter().filter_map(|(at, purpose)| self.new_claim(id, at, purpose)).collect()
+    }
+
+    /// The active occurrences of a routine.
+    pub(super) fn ahead_of(&self, id: &DefinitionId) -> impl Iterator<Item = Ahead> {
+        let ahead = |active: &ActiveOccurrence| Ahead {
+            waits: active.awaits_first_attempt(),
+            name: format!("run {}", active.run),
+        };
+        self.active.of(id).map(move |(_, active)| ahead(active))
     }
 
     pub(super) fn new_claim(&self, id: &DefinitionId, at: DateTime<Utc>, purpose: Purpose) -> Option<NewClaim> {
@@ -88,15 +93,13 @@ impl Dispatcher {
             file: loaded.definition.file.clone(),
             text: Arc::clone(&loaded.text),
             purpose,
+            occasion: None,
         })
     }
 
-    /// Has the journal commit claims, and what the person is told of those that are late. Their definitions stay out of the queue until it has answered.
+    /// Has the journal commit claims, and what the person is told of those that are late.
     pub(super) fn claim(&mut self, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
-        for claim in &claims {
-            self.definitions.begin_claim(&claim.occurrence.id);
-            self.active.expect(&claim.occurrence);
-        }
+        self.begin_claims(&claims);
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
         let now = self.clock.now();
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
@@ -111,10 +114,7 @@ impl Dispatcher {
             answers
         };
         self.spawn(task, move |this, answers| {
-            for claim in &claims {
-                this.definitions.claiming.remove(&claim.occurrence.id);
-                this.active.arrived(&claim.occurrence);
-            }
+            this.end_claims(&claims);
             if asked.elapsed() > HELD_UP {
                 this.gate.not_eligible_until(this.clock.now());
             }
@@ -123,8 +123,30 @@ impl Dispatcher {
         });
     }
 
+    /// Their definitions stay out of the queue until [`Self::end_claims`].
+    pub(super) fn begin_claims(&mut self, claims: &[NewClaim]) {
+        for claim in claims {
+            self.definitions.begin_claim(&claim.occurrence.id);
+            self.active.expect(&claim.occurrence);
+        }
+    }
+
+    /// The journal has answered.
+    pub(super) fn end_claims(&mut self, claims: &[NewClaim]) {
+        for claim in claims {
+            self.definitions.claiming.remove(&claim.occurrence.id);
+            self.active.arrived(&claim.occurrence);
+        }
+    }
+
     /// `now`: when the claims were made.
-    fn on_claimed(&mut self, claims: Vec<NewClaim>, answers: Vec<Claim>, now: DateTime<Utc>, firing: Option<Firing>) {
+    pub(super) fn on_claimed(
+        &mut self,
+        claims: Vec<NewClaim>,
+        answers: Vec<Claim>,
+        now: DateTime<Utc>,
+        firing: Option<Firing>,
+    ) {
         if let (Some(firing), [claim], [answer]) = (firing, claims.as_slice(), answers.as_slice()) {
             let id = claim.occurrence.id.clone();
             // The caller may have gone away; the definition runs all the same.

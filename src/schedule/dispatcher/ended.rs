@@ -78,7 +78,8 @@ impl Dispatcher {
     }
 
     /// Has the journal record an end, and acts upon it afterwards.
-    pub(super) fn record(&mut self, number: u64, finish: Finish) {
+    pub(super) fn record(&mut self, number: u64, mut finish: Finish) {
+        self.add_followers(number, &mut finish);
         let Some(active) = self.active.get(number) else { return };
         let (journal, run) = (self.journal.clone(), active.run.clone());
         // Counted at once: the next occurrence may end before this is on the disk.
@@ -91,7 +92,8 @@ impl Dispatcher {
             }
         }
         self.active.set_stage(number, Stage::Recording);
-        let recorded = finish.clone();
+        self.begin_claims(&finish.followers);
+        let (recorded, asked, now) = (finish.clone(), finish.followers.clone(), self.clock.now());
         let task = async move {
             fail_point!(BeforeOutcome);
             let result = journal.finish(&run, recorded).await;
@@ -99,8 +101,11 @@ impl Dispatcher {
             result
         };
         self.spawn(task, move |this, result| {
-            if this.unless_lost(number, result)?.is_some() {
+            this.end_claims(&asked);
+            if let Some(followers) = this.unless_lost(number, result)? {
                 this.on_recorded(number, finish);
+                let (claims, answers) = followers.into_iter().unzip();
+                this.on_claimed(claims, answers, now, None);
             }
             Ok(())
         });

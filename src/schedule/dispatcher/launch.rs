@@ -80,6 +80,7 @@ impl Dispatcher {
             run: active.run.clone(),
             definition: Arc::clone(&definition),
             occurrence: active.occurrence.clone(),
+            occasion: active.occasion.clone(),
             attempt: active.attempt,
             late: late_line(active.occurrence.at, definition.zone, now),
             cut_off: active.last == LastAttempt::Claimed { after_interruption: true },

@@ -8,6 +8,7 @@ mod ended;
 mod following;
 mod launch;
 mod needs;
+mod occasions;
 mod phase;
 mod pre_launch;
 mod recovery;
@@ -29,6 +30,7 @@ use super::files::Files;
 use super::gate::Gate;
 use super::job::Launcher;
 use super::recent::RecentLaunches;
+use super::self_triggered::SelfTriggered;
 use super::wall_clock::WallClock;
 use crate::clock::{Alarm, Clock, Drift};
 use crate::definition::DefinitionId;
@@ -75,6 +77,7 @@ pub struct Dispatcher {
     /// How many consecutive failures the person is notified of, where a definition does not say.
     alert_after: u32,
     recent: RecentLaunches,
+    self_triggered: SelfTriggered,
     cleanups: HashMap<DefinitionId, Cleanup>,
     /// Cuts off every running attempt, whether it listens or not.
     cut_off: CancellationToken,
@@ -113,6 +116,7 @@ impl Dispatcher {
             max_concurrent_runs: max_concurrent_runs.max(1),
             alert_after: 1,
             recent: RecentLaunches::default(),
+            self_triggered: SelfTriggered::default(),
             cleanups: HashMap::new(),
             cut_off: CancellationToken::new(),
         }

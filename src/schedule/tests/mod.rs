@@ -2,6 +2,7 @@
 
 mod clock_set;
 mod delays;
+mod events;
 mod failing;
 mod following;
 mod on_time;

@@ -1,0 +1,41 @@
+//! What an occurrence fell due for, where that was no time.
+
+use serde::{Deserialize, Serialize};
+
+use super::{JournalError, RunId, RunState};
+use crate::definition::DefinitionId;
+
+/// What an occurrence fell due for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum Occasion {
+    /// Another job has ended.
+    After {
+        /// Which.
+        job: DefinitionId,
+        /// Its last attempt.
+        run: RunId,
+        /// Its outcome.
+        outcome: RunState,
+    },
+}
+
+impl Occasion {
+    /// For people: `after run 1a2b3c4d of email-triage, completed`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::After { job, run, outcome } => format!("after run {run} of {job}, {outcome}"),
+        }
+    }
+
+    /// As it stands in its column.
+    pub(super) fn text(&self) -> Result<String, JournalError> {
+        serde_json::to_string(self).map_err(|error| JournalError::Unreadable(format!("an occasion ({error})")))
+    }
+
+    /// Out of its column. One that a newer version has written is none.
+    pub(super) fn read(text: Option<String>) -> Option<Self> {
+        text.and_then(|text| serde_json::from_str(&text).ok())
+    }
+}

@@ -1,0 +1,185 @@
+//! Routines that fire for what happens, and not at a time.
+
+use std::time::Duration;
+
+use super::support::*;
+use crate::agent::{AttemptEnd, FailureClass};
+use crate::definition::{
+    Cadence, Definition, DefinitionId, FollowedEnd, Follows, OnMissed, OnOverlap, Recurrence, Trigger,
+};
+use crate::journal::{Occasion, RunFilter, RunState};
+
+fn after(id: &str, job: &str, outcome: FollowedEnd) -> Definition {
+    let cadence = Cadence::After(Follows { job: DefinitionId::new(job), outcome });
+    let trigger = Trigger::Routine { recurs: Recurrence { cadence, jitter: None }, on_overlap: OnOverlap::default() };
+    Definition { trigger, ..routine(id) }
+}
+
+fn overlapping(mut definition: Definition, how: OnOverlap) -> Definition {
+    if let Trigger::Routine { on_overlap, .. } = &mut definition.trigger {
+        *on_overlap = how;
+    }
+    definition
+}
+
+/// The runs that each occurrence of a routine has followed, in order.
+fn followed(world: &World, id: &str) -> Vec<String> {
+    let runs = world.reader().runs(&RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() }).unwrap();
+    let run = |occasion: Option<Occasion>| match occasion.unwrap() {
+        Occasion::After { run, .. } => run.to_string(),
+    };
+    runs.into_iter().rev().map(|record| run(record.occasion)).collect()
+}
+
+fn runs_of(world: &World, id: &str, outcome: RunState) -> Vec<String> {
+    let runs = world.reader().runs(&RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() }).unwrap();
+    runs.into_iter().rev().filter(|run| run.outcome == outcome).map(|run| run.run.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_end_is_followed_by_those_that_wait_for_it() {
+    let world = World::new();
+    let mut count = 0;
+    world.script(move |job| {
+        let is_followed = job.occurrence.id.as_str() == "mail";
+        count += u32::from(is_followed);
+        match count {
+            2 if is_followed => vec![fails(FailureClass::ErrorResult)],
+            3 if is_followed => vec![Act::End(AttemptEnd::TimedOut("too long".to_owned()))],
+            _ => vec![],
+        }
+    });
+    let all = [
+        routine("mail"),
+        after("well", "mail", FollowedEnd::Completed),
+        after("badly", "mail", FollowedEnd::Failed),
+        after("any", "mail", FollowedEnd::Any),
+        after("third", "well", FollowedEnd::Completed),
+        after("nobody", "there-is-none", FollowedEnd::Any),
+    ];
+    let life = world.begin(&all);
+    minutes(4 * 60 + 1).await;
+    assert_eq!(followed(&world, "well"), runs_of(&world, "mail", RunState::Completed));
+    let badly = [runs_of(&world, "mail", RunState::Failed), runs_of(&world, "mail", RunState::TimedOut)].concat();
+    assert_eq!((followed(&world, "badly"), badly.len()), (badly, 2));
+    assert_eq!(followed(&world, "any").len(), 4);
+    assert_eq!(followed(&world, "third"), runs_of(&world, "well", RunState::Completed));
+    assert_eq!(followed(&world, "nobody"), [""; 0]);
+    let times = world.reader().occurrences(Some(&DefinitionId::new("any"))).unwrap();
+    assert!(times.windows(2).all(|two| two[0].occurrence.at < two[1].occurrence.at), "{times:?}");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_neither_loses_nor_repeats_what_follows() {
+    let world = World::new();
+    let all = [routine("mail"), after("then", "mail", FollowedEnd::Completed)];
+    world.write(&all);
+    world.script(|_| vec![Act::Take(Duration::from_secs(2))]);
+    // At every moment around both of them: 13:00:00 to 13:00:04 and on.
+    for (life, second) in (0..8u64).enumerate() {
+        let service = world.start(&all);
+        let begins = 60 * 60 - if life == 0 { 0 } else { second };
+        seconds(begins + second).await;
+        service.crash().await;
+        let service = world.start(&all);
+        seconds(second.min(3)).await;
+        service.crash().await;
+    }
+    let service = world.start(&all);
+    minutes(5).await;
+    let (done, followed) = (runs_of(&world, "mail", RunState::Completed), followed_once(&world, "then"));
+    assert!(done.len() > 4, "{:?}", world.attempts());
+    assert_eq!(followed, done);
+    service.stop(Duration::ZERO).await;
+}
+
+/// As [`followed`], an occurrence once however often it was attempted.
+fn followed_once(world: &World, id: &str) -> Vec<String> {
+    let mut all = followed(world, id);
+    all.dedup();
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_run_is_recorded() {
+    let world = World::new();
+    world.script(|job| match job.occurrence.id.as_str() {
+        "slow" | "queues" => vec![Act::Take(Duration::from_secs(9000))],
+        _ => vec![],
+    });
+    let all = [
+        routine("mail"),
+        Definition { enabled: false, ..after("off", "mail", FollowedEnd::Completed) },
+        after("slow", "mail", FollowedEnd::Completed),
+        overlapping(after("queues", "mail", FollowedEnd::Completed), OnOverlap::Queue),
+    ];
+    let life = world.begin(&all);
+    minutes(3 * 60 + 1).await;
+    let outcomes = |id: &str| {
+        let runs = world.reader().runs(&RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() }).unwrap();
+        let line = |run: crate::journal::RunRecord| format!("{} {}", run.outcome, run.error.unwrap_or_default());
+        runs.into_iter().rev().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(outcomes("off"), ["skipped disabled: it was disabled when it fell due"; 3]);
+    let slow = outcomes("slow");
+    assert!(slow[0] == "running " && slow[1].starts_with("skipped overlap: run "), "{slow:?}");
+    let queues = outcomes("queues");
+    assert_eq!((queues[0].as_str(), queues[1].as_str()), ("running ", "claimed "), "{queues:?}");
+    assert!(queues[2].ends_with("waits already (on_overlap: queue)"), "{queues:?}");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_everything_is_paused_it_waits_or_is_skipped_as_its_file_says() {
+    let world = World::new();
+    world.script(|job| match job.occurrence.id.as_str() {
+        "mail" => vec![Act::Take(Duration::from_secs(600))],
+        _ => vec![],
+    });
+    let skips = Definition { on_missed: OnMissed::Skip, ..after("skips", "mail", FollowedEnd::Completed) };
+    let life = world.begin(&[routine("mail"), after("waits", "mail", FollowedEnd::Completed), skips]);
+    minutes(61).await;
+    life.schedule.pause().await.unwrap();
+    minutes(30).await;
+    assert_eq!(world.started(), ["mail 01T13:00:00"]);
+    assert!(world.attempts()[1].contains("skipped: missed"), "{:?}", world.attempts());
+    life.crash().await;
+    let life = world.start(&[routine("mail"), after("waits", "mail", FollowedEnd::Completed)]);
+    minutes(1).await;
+    life.schedule.resume().await.unwrap();
+    minutes(1).await;
+    assert!(world.starts().iter().any(|start| start.id == "waits"), "{:?}", world.started());
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_sets_itself_off_is_cut_and_told() {
+    let world = World::new();
+    // A job that `news` has made, and that fires every ten seconds as its reminder is set anew.
+    let made = |second: u32| {
+        let made = Definition { created_by: Some(DefinitionId::new("news")), ..reminder("made") };
+        at_time(made, march(&format!("01T13:00:{second:02}")))
+    };
+    let news = after("news", "made", FollowedEnd::Completed);
+    let life = world.begin(&[news.clone(), made(0)]);
+    minutes(59).await;
+    for second in (10..60).step_by(10) {
+        seconds(if second == 10 { 65 } else { 10 }).await;
+        world.write(&[made(second)]);
+        life.schedule.upsert(loaded(&made(second)));
+    }
+    seconds(20).await;
+    let outcomes: Vec<_> = world
+        .reader()
+        .occurrences(Some(&DefinitionId::new("news")))
+        .unwrap()
+        .into_iter()
+        .map(|one| one.outcome)
+        .collect();
+    let ran = outcomes.iter().filter(|outcome| **outcome == Some(RunState::Completed)).count();
+    assert!(ran == 3 && outcomes.len() > 4, "{outcomes:?}");
+    let told: Vec<_> = world.told().into_iter().filter(|text| text.starts_with("routine news was cut")).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    life.stop(Duration::ZERO).await;
+}
