@@ -42,6 +42,8 @@ struct Simulated {
     start: Instant,
     /// Milliseconds by which the wall clock was set, forwards or back.
     shift: AtomicI64,
+    /// Milliseconds for which the machine slept.
+    slept: AtomicI64,
     /// How often it was set.
     jumps: watch::Sender<u64>,
 }
@@ -61,6 +63,7 @@ impl Clock {
             base,
             start: Instant::now(),
             shift: AtomicI64::new(0),
+            slept: AtomicI64::new(0),
             jumps: watch::Sender::new(0),
         })))
     }
@@ -71,6 +74,25 @@ impl Clock {
         if let Source::Simulated(simulated) = &self.0 {
             simulated.shift.fetch_add(by.num_milliseconds(), Ordering::SeqCst);
             simulated.jumps.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Has a simulated machine sleep: the wall clock goes on, and nothing else does.
+    pub fn sleep(&self, time: TimeDelta) {
+        if let Source::Simulated(simulated) = &self.0 {
+            simulated.slept.fetch_add(time.num_milliseconds(), Ordering::SeqCst);
+        }
+        self.jump(time);
+    }
+
+    /// How long the machine has slept since it was started.
+    fn slept(&self) -> TimeDelta {
+        match &self.0 {
+            Source::System => {
+                let awake = monotonic_micros();
+                TimeDelta::microseconds(micros(rustix::time::ClockId::Boottime) - awake)
+            }
+            Source::Simulated(simulated) => TimeDelta::milliseconds(simulated.slept.load(Ordering::SeqCst)),
         }
     }
 
@@ -124,7 +146,11 @@ impl Clock {
 /// Microseconds of the monotonic clock, as other programs of this machine read it: since the boot, without sleep.
 #[must_use]
 pub fn monotonic_micros() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    micros(rustix::time::ClockId::Monotonic)
+}
+
+fn micros(clock: rustix::time::ClockId) -> i64 {
+    let now = rustix::time::clock_gettime(clock);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
@@ -133,23 +159,33 @@ pub fn monotonic_micros() -> i64 {
 pub struct Drift {
     wall: DateTime<Utc>,
     steady: Instant,
+    slept: TimeDelta,
+    /// For how long of the last look's time the machine slept.
+    asleep: TimeDelta,
 }
 
 impl Drift {
     /// Starts measuring.
     #[must_use]
     pub fn new(clock: &Clock) -> Self {
-        Self { wall: clock.now(), steady: Instant::now() }
+        Self { wall: clock.now(), steady: Instant::now(), slept: clock.slept(), asleep: TimeDelta::zero() }
     }
 
     /// By how much the wall clock was set since the last look, forwards or (negative) back; `None`: it was not.
     /// Slewing is not a jump; over long waits it adds up, so a small answer may still be slewing.
     pub fn look(&mut self, clock: &Clock) -> Option<TimeDelta> {
-        let now = Self::new(clock);
+        let mut now = Self::new(clock);
+        now.asleep = now.slept - self.slept;
         let steady = TimeDelta::from_std(now.steady - self.steady).unwrap_or(TimeDelta::MAX);
         let jump = (now.wall - self.wall) - steady;
         *self = now;
         (jump.abs() > alarm::TOLERANCE).then_some(jump)
+    }
+
+    /// Whether what the last look found was the machine's sleep, for the most part.
+    #[must_use]
+    pub fn was_asleep(&self, jump: TimeDelta) -> bool {
+        self.asleep * 2 > jump
     }
 }
 

@@ -25,7 +25,7 @@ use crate::config::TERMINAL;
 use crate::definition::values::{MODELS_FOR_EXAMPLE, is_model_name};
 use crate::definition::{DefinitionId, Period, Thinking};
 use crate::journal::{
-    Delivery, DeliveryState, Event, EventFilter, ForkRecord, Journal, JournalError, NewMessage, RunId,
+    Delivery, DeliveryState, Event, EventFilter, EventKind, ForkRecord, Journal, JournalError, NewMessage, RunId,
 };
 use crate::refusal::Refusal;
 use crate::run::converse::Word;
@@ -77,6 +77,8 @@ pub struct Handlers {
     pub journal: Journal,
     /// See [`ExecuteLine`].
     pub execute: ExecuteLine,
+    /// The channel by which the person asks; `None`: by another way.
+    pub asked_on: Option<String>,
 }
 
 #[async_trait]
@@ -131,6 +133,9 @@ impl Handler for Handlers {
             }
             ServiceCommand::Fire { id } => match self.schedule.fire(id.clone()).await {
                 Ok(run) => {
+                    if let Some(channel) = self.asked_on.clone() {
+                        self.journal.record(&run, EventKind::Requested { channel });
+                    }
                     let paused = self.schedule.snapshot(0).await.paused.is_some();
                     Ok(ServiceReply::Fired { id, run, paused })
                 }

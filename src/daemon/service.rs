@@ -296,6 +296,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         journal: journal.clone(),
         client: client_status,
         execute,
+        asked_on: None,
     };
     let ended_questions = handlers.questions.ended();
     let hearing = Arc::new(ServiceHearing {

@@ -1,12 +1,68 @@
 //! Jobs that do not run at their time: told once, then counted until one runs on time again.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
 use super::JournalError;
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, time};
 use crate::definition::DefinitionId;
+
+/// Why an occurrence begins late, waits, or was missed: what the schedule saw when it could not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DelayCause {
+    /// The service did not run at its time.
+    ServiceOff,
+    /// The person had paused everything.
+    Paused,
+    /// The client was not logged in.
+    Login,
+    /// There was no agent.
+    Agent,
+    /// The machine slept.
+    Slept,
+    /// The clock was set forward past its time.
+    ClockForward,
+    /// The journal could not be written.
+    Disk,
+    /// As many runs were going as may.
+    Slot,
+    /// As many runs of jobs that runs have made were going as may.
+    SlotOfJobs,
+    /// Another turn of the main session was going.
+    MainSession,
+    /// An earlier occurrence of the same definition was not over.
+    EarlierRun,
+    /// The machine lacked what its file requires.
+    Requires,
+    /// Its file was not valid.
+    FileInvalid,
+}
+
+impl fmt::Display for DelayCause {
+    /// `every slot was taken`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ServiceOff => "the service was not running",
+            Self::Paused => "everything was paused",
+            Self::Login => "the agent was not logged in",
+            Self::Agent => "there was no agent",
+            Self::Slept => "the machine slept",
+            Self::ClockForward => "the clock was set forward",
+            Self::Disk => "the journal could not be written",
+            Self::Slot => "as many runs were going as may",
+            Self::SlotOfJobs => "as many runs of jobs that jobs made were going as may",
+            Self::MainSession => "the main session was busy",
+            Self::EarlierRun => "its earlier run was not over",
+            Self::Requires => "the machine lacked what it requires",
+            Self::FileInvalid => "its file had an error",
+        })
+    }
+}
 
 /// Occurrences of one definition that run late, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::rows::{Columns, ms};
-use super::{Journal, JournalError, JournalReader, RunId, RunState};
+use super::{DelayCause, Journal, JournalError, JournalReader, RunId, RunState};
 use crate::agent::Observation;
 use crate::definition::DefinitionId;
 
@@ -74,6 +74,36 @@ pub enum EventKind {
         error: Option<String>,
         /// When its occurrence is tried again, if it is.
         retry_at: Option<DateTime<Utc>>,
+    },
+    /// Its occurrence could not begin at its time, or was missed.
+    Delayed {
+        /// Why.
+        by: DelayCause,
+        /// Until when nothing could begin, where that is over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<DateTime<Utc>>,
+        /// What exactly, in words, where there is more to say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        what: Option<String>,
+    },
+    /// The person has asked for the run, by a channel.
+    Requested {
+        /// The channel.
+        channel: String,
+    },
+    /// The clock was set, or the machine slept.
+    ClockSet {
+        /// By how much, forwards or (negative) back.
+        seconds: i64,
+        /// The machine slept for that time.
+        slept: bool,
+    },
+    /// A reminder falls due at another time than before.
+    DueMoved {
+        /// When it was due.
+        from: DateTime<Utc>,
+        /// When it is.
+        to: DateTime<Utc>,
     },
     /// A definition came to be in force, or is in force in another form.
     DefinitionChanged,
@@ -208,7 +238,7 @@ fn select(connection: &Connection, number: i64, filter: &EventFilter) -> Result<
     Ok(found)
 }
 
-fn event(row: &Row<'_>) -> Result<Event, JournalError> {
+pub(super) fn event(row: &Row<'_>) -> Result<Event, JournalError> {
     let data: String = row.get("data")?;
     Ok(Event {
         number: row.get("number")?,

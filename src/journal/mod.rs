@@ -31,6 +31,7 @@ mod schema;
 mod sessions;
 mod settings;
 mod spending;
+mod story;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -52,7 +53,7 @@ use crate::definition::{DefinitionId, Kind};
 
 pub use backup::copy_journal;
 pub use claims::{Claim, NewClaim, Purpose};
-pub use delays::{Delay, Folded, Punctuality};
+pub use delays::{Delay, DelayCause, Folded, Punctuality};
 pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;
 pub use events::{Event, EventFilter, EventKind};
@@ -69,6 +70,7 @@ pub use remembered::Remembered;
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
 pub use spending::{Caps, Spending, Taken};
+pub use story::{Attempt, Seen, Story};
 pub use updates::PendingUpdates;
 
 /// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called

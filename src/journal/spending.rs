@@ -69,7 +69,9 @@ impl Spending {
         (self.cap - self.spent).max(0.0)
     }
 
-    fn is_spent(&self) -> bool {
+    /// Whether nothing can be paid from it.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
         if self.name == TOKENS { self.left() < 1.0 } else { self.left() < LEAST }
     }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::CancelError;
 use super::missed::is_late;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{NewClaim, Occasion, Occurrence, Purpose, RunId, RunState, Unfinished};
+use crate::journal::{DelayCause, NewClaim, Occasion, Occurrence, Purpose, RunId, RunState, Unfinished};
 
 /// Why a running attempt is being ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,8 @@ pub(super) struct ActiveOccurrence {
     pub(super) unmet: Option<Instant>,
     /// Since when this attempt waits for that.
     pub(super) unmet_since: Option<DateTime<Utc>>,
+    /// Why it could not begin when that was looked at last, which is recorded.
+    pub(super) delayed_by: Option<DelayCause>,
     /// The person knows whether it is late.
     pub(super) told_late: bool,
     /// A newer occurrence replaces it (`on_overlap: cancel`), so it gets no further attempt.
@@ -172,6 +174,7 @@ impl ActiveOccurrence {
             claimed: left.claimed,
             unmet: None,
             unmet_since: None,
+            delayed_by: None,
             superseded: false,
             stage: if claimed { Stage::Waiting { reread: false } } else { Stage::Recording },
             cancellers: Vec::new(),

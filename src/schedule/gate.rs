@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::active::{ActiveOccurrence, Priority};
+use crate::journal::DelayCause;
 
 /// See the module's head.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Gate {
     pub(super) login_notified: bool,
     /// Occurrences due before then were missed.
     pub(super) eligible_since: DateTime<Utc>,
+    /// Why nothing could run until then.
+    pub(super) missed_by: DelayCause,
 }
 
 impl Gate {
@@ -31,6 +34,7 @@ impl Gate {
             needs_again: None,
             login_notified: false,
             eligible_since: now,
+            missed_by: DelayCause::ServiceOff,
         }
     }
 
@@ -49,6 +53,11 @@ impl Gate {
     }
 
     pub(super) fn resume(&mut self, now: DateTime<Utc>) {
+        if self.paused.is_some() {
+            self.missed_by = DelayCause::Paused;
+        } else if self.waiting_for_login.is_some() {
+            self.missed_by = DelayCause::Login;
+        }
         (self.paused, self.waiting_for_login, self.eligible_since) = (None, None, now);
     }
 
@@ -65,7 +74,7 @@ impl Gate {
     pub(super) fn stop_waiting_for_login(&mut self, now: DateTime<Utc>) -> bool {
         let waited = self.waiting_for_login.take().is_some();
         if waited {
-            self.eligible_since = now;
+            (self.eligible_since, self.missed_by) = (now, DelayCause::Login);
         }
         waited
     }
@@ -75,8 +84,10 @@ impl Gate {
         self.waiting_for_login.or(self.agent_missing.map(|(since, _)| since))
     }
 
-    /// Nothing could run until then.
-    pub(super) fn not_eligible_until(&mut self, until: DateTime<Utc>) {
-        self.eligible_since = self.eligible_since.max(until);
+    /// Nothing could run until then, and why.
+    pub(super) fn not_eligible_until(&mut self, until: DateTime<Utc>, by: DelayCause) {
+        if until > self.eligible_since {
+            (self.eligible_since, self.missed_by) = (until, by);
+        }
     }
 }

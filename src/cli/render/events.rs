@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use anstyle::Style;
 use bytesize::ByteSize;
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::runs::{call, money};
@@ -84,6 +85,16 @@ impl<'a> Events<'a> {
                 }
                 ("ended", style, text)
             }
+            EventKind::Delayed { by, until, what } => {
+                let until = until.map(|at| format!(", until {}", times::local(at, self.view.now, self.view.zone)));
+                let what = what.as_ref().map(|what| format!(": {what}"));
+                ("late", WARN, format!("{by}{}{}", what.unwrap_or_default(), until.unwrap_or_default()))
+            }
+            EventKind::Requested { channel } => ("asked", STRONG, format!("for by you, on {channel}")),
+            EventKind::ClockSet { seconds, slept } => ("clock", WARN, clock_set(*seconds, *slept)),
+            EventKind::DueMoved { to, .. } => {
+                ("moved", STRONG, format!("to {}", times::local(*to, self.view.now, self.view.zone)))
+            }
             EventKind::DefinitionChanged => ("changed", FAINT, "its file was written or changed".into()),
             EventKind::DefinitionRemoved => ("removed", FAINT, "its file is gone, or not valid any more".into()),
             EventKind::Problem { file, text } if text.is_empty() => ("mended", GOOD, file.clone()),
@@ -132,8 +143,18 @@ impl<'a> Events<'a> {
     }
 }
 
+/// `it was set back by 1h`.
+fn clock_set(seconds: i64, slept: bool) -> String {
+    let span = times::span(TimeDelta::seconds(seconds));
+    match (slept, seconds < 0) {
+        (true, _) => format!("the machine slept for {span}"),
+        (false, true) => format!("it was set back by {span}"),
+        (false, false) => format!("it was set forward by {span}"),
+    }
+}
+
 /// A line in pieces of at most `width` characters, broken between words where there are some.
-fn wrapped(line: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = line;
     while let Some((limit, next)) = rest.char_indices().nth(width) {

@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Dispatcher;
+use crate::journal::{DelayCause, EventKind};
 
 /// After a forward jump, what fell due this shortly before the new time is still on time. Otherwise a clock that was
 /// slewed for long, and so strays from steady time, could look like a jump over the very moment that was waited for.
@@ -14,10 +15,15 @@ impl Dispatcher {
         let jump = self.drift.look(&self.clock).unwrap_or_default();
         let (now, shown) = (self.clock.now(), self.wall_clock.shown());
         let trusted = self.wall_clock.look(now, jump);
+        let slept = self.drift.was_asleep(jump);
+        if jump.num_seconds() != 0 {
+            self.journal.record_apart(None, EventKind::ClockSet { seconds: jump.num_seconds(), slept });
+        }
         if jump > TimeDelta::zero() {
             tracing::info!(seconds = jump.num_seconds(), "the clock went forwards, or the machine slept");
             // A clock that was behind has shown the time until `shown` before.
-            self.gate.not_eligible_until((now - JUST_DUE).max(shown.min(now)));
+            let by = if slept { DelayCause::Slept } else { DelayCause::ClockForward };
+            self.gate.not_eligible_until((now - JUST_DUE).max(shown.min(now)), by);
         } else if jump < TimeDelta::zero() {
             tracing::warn!(seconds = jump.num_seconds(), "the clock was set back");
             self.gate.eligible_since = self.gate.eligible_since.min(now);

@@ -11,14 +11,24 @@ use super::super::command::FireError;
 use super::super::cron::Times;
 use super::super::definitions::due_at;
 use super::super::delays::{fold, missed};
-use super::super::missed::{Window, plan};
+use super::super::missed::{Window, is_late, plan};
 use super::super::overlap::{Ahead, purposes};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
-use crate::journal::{Claim, Delay, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState};
+use crate::journal::{
+    Claim, Delay, DelayCause, EventKind, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState,
+};
 
 /// A claim that took longer than this was held up by the disk: what fell due meanwhile was missed.
 const HELD_UP: Duration = Duration::from_secs(5);
+
+/// The moment at which claims were made: since when things could run then, and why not before.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    now: DateTime<Utc>,
+    since: DateTime<Utc>,
+    by: DelayCause,
+}
 
 /// Who waits for a claim by hand.
 pub(super) type Firing = oneshot::Sender<Result<RunId, FireError>>;
@@ -101,7 +111,7 @@ impl Dispatcher {
     pub(super) fn claim(&mut self, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
         self.begin_claims(&claims);
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
-        let now = self.clock.now();
+        let asked_at = self.asked();
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
         let asks = claims.clone();
         let task = async move {
@@ -116,11 +126,16 @@ impl Dispatcher {
         self.spawn(task, move |this, answers| {
             this.end_claims(&claims);
             if asked.elapsed() > HELD_UP {
-                this.gate.not_eligible_until(this.clock.now());
+                this.gate.not_eligible_until(this.clock.now(), DelayCause::Disk);
             }
-            this.on_claimed(claims, answers?, now, firing);
+            this.on_claimed(claims, answers?, asked_at, firing);
             Ok(())
         });
+    }
+
+    /// How things are for claims that are made now.
+    pub(super) fn asked(&self) -> Asked {
+        Asked { now: self.clock.now(), since: self.gate.eligible_since, by: self.gate.missed_by }
     }
 
     /// Their definitions stay out of the queue until [`Self::end_claims`].
@@ -139,12 +154,12 @@ impl Dispatcher {
         }
     }
 
-    /// `now`: when the claims were made.
+    /// `asked`: how things were when the claims were made.
     pub(super) fn on_claimed(
         &mut self,
         claims: Vec<NewClaim>,
         answers: Vec<Claim>,
-        now: DateTime<Utc>,
+        asked: Asked,
         firing: Option<Firing>,
     ) {
         if let (Some(firing), [claim], [answer]) = (firing, claims.as_slice(), answers.as_slice()) {
@@ -158,9 +173,25 @@ impl Dispatcher {
         for (claim, answer) in claims.into_iter().zip(answers) {
             self.advance_watermark(&claim);
             match answer {
-                Claim::Claimed(run) => self.take_claimed(claim, run, now),
+                Claim::Claimed(run) => {
+                    self.note_missed(&claim, &run, asked);
+                    self.take_claimed(claim, run, asked.now);
+                }
                 Claim::AlreadyRecorded(state) => self.already_recorded(&claim.occurrence, state),
             }
+        }
+    }
+
+    /// Records why an occurrence could not begin at its time.
+    fn note_missed(&self, claim: &NewClaim, run: &RunId, asked: Asked) {
+        let is_missed = match &claim.purpose {
+            Purpose::Run => true,
+            Purpose::Skip(why) | Purpose::SkipSince(_, why) => why.starts_with("missed"),
+            Purpose::RunByHand => false,
+        };
+        let Asked { now, since, by } = asked;
+        if is_missed && claim.occurrence.at < since && is_late(claim.occurrence.at, now) {
+            self.journal.record(run, EventKind::Delayed { by, until: Some(since), what: None });
         }
     }
 

@@ -93,7 +93,7 @@ impl Dispatcher {
         }
         self.active.set_stage(number, Stage::Recording);
         self.begin_claims(&finish.followers);
-        let (recorded, asked, now) = (finish.clone(), finish.followers.clone(), self.clock.now());
+        let (recorded, claimed, asked) = (finish.clone(), finish.followers.clone(), self.asked());
         let task = async move {
             fail_point!(BeforeOutcome);
             let result = journal.finish(&run, recorded).await;
@@ -101,11 +101,11 @@ impl Dispatcher {
             result
         };
         self.spawn(task, move |this, result| {
-            this.end_claims(&asked);
+            this.end_claims(&claimed);
             if let Some(followers) = this.unless_lost(number, result)? {
                 this.on_recorded(number, finish);
                 let (claims, answers) = followers.into_iter().unzip();
-                this.on_claimed(claims, answers, now, None);
+                this.on_claimed(claims, answers, asked, None);
             }
             Ok(())
         });

@@ -8,10 +8,10 @@ use chrono::{DateTime, Utc};
 
 use super::super::active::{ActiveOccurrence, Stage};
 use super::super::command::Loaded;
-use super::super::definitions::{Inserted, Observed};
+use super::super::definitions::{Inserted, Observed, due_at};
 use super::Dispatcher;
-use crate::definition::{Definition, DefinitionId};
-use crate::journal::{ConsecutiveFailures, Journal, JournalError, ObservedGeneration};
+use crate::definition::{Definition, DefinitionId, Kind};
+use crate::journal::{ConsecutiveFailures, EventKind, Journal, JournalError, ObservedGeneration};
 
 /// How many definitions the journal is asked about at once, so that 100,000 need little memory.
 const BATCH: usize = 5000;
@@ -51,6 +51,12 @@ impl Dispatcher {
     pub(super) fn upsert(&mut self, loaded: Loaded) {
         let definition = Arc::clone(&loaded.definition);
         let id = &definition.id;
+        let due = |definition: &Definition| due_at(definition).filter(|_| definition.kind() == Kind::Reminder);
+        if let (Some(from), Some(to)) = (self.definitions.definition(id).and_then(|old| due(old)), due(&definition))
+            && from != to
+        {
+            self.journal.record_apart(Some(id), EventKind::DueMoved { from, to });
+        }
         let Inserted { unobserved, enabled_again, mended } = self.definitions.insert(loaded);
         if let Some(generation) = unobserved {
             let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());

@@ -167,7 +167,7 @@ impl Dispatcher {
                 // The caller may have gone away.
                 let _gone = firing.map(|firing| firing.send(Ok(active.run.clone())));
                 active.attempt += 1;
-                active.unmet_since = None;
+                (active.unmet_since, active.delayed_by) = (None, None);
                 active.told_late = true;
                 this.active.set_stage(number, Stage::Waiting { reread: false });
                 this.close_superseded(number);

@@ -3,6 +3,7 @@
 mod agent;
 mod cleanup;
 mod clock_jumps;
+mod delayed;
 mod due;
 mod ended;
 mod following;
@@ -138,6 +139,7 @@ impl Dispatcher {
             self.look_for_needs();
             self.clean_up_due();
             self.launch_waiting();
+            self.note_delays();
             self.announce();
             let abandoned = self.commands.is_closed() && self.commands.is_empty();
             if abandoned {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::active::Priority;
 use super::Dispatcher;
 use crate::definition::Kind;
-use crate::journal::{Finish, NewMessage, RunState};
+use crate::journal::{DelayCause, EventKind, Finish, NewMessage, RunState};
 
 /// How often it is looked whether the machine has what is required.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -42,6 +42,10 @@ impl Dispatcher {
             let again = Instant::now() + LOOK_AGAIN.min(left);
             active.unmet = Some(again);
             self.gate.needs_again = Some(self.gate.needs_again.map_or(again, |first| first.min(again)));
+            if active.delayed_by.replace(DelayCause::Requires) != Some(DelayCause::Requires) {
+                let what = Some(why.to_owned());
+                self.journal.record(&run, EventKind::Delayed { by: DelayCause::Requires, until: None, what });
+            }
             let journal = self.journal.clone();
             self.note(async move { journal.note_waiting(&run, why).await });
             return;

@@ -8,6 +8,7 @@ use super::super::active::{Cause, Priority, Stage};
 use super::super::definitions::due_at;
 use super::Dispatcher;
 use crate::definition::{Definition, Kind};
+use crate::journal::DelayCause;
 
 /// How long a file that has just changed is left alone before it is read again. It may be half written, or on its way to
 /// another name; within this time the watch on the folders reports where it went.
@@ -115,6 +116,7 @@ impl Dispatcher {
             self.close_idle(number, "its file now says something else");
         } else if exists {
             tracing::warn!(id = %active.occurrence.id, "it waits until its file is valid again");
+            self.note_delay(number, DelayCause::FileInvalid);
             self.active.set_stage(number, Stage::FileInvalid);
         } else {
             self.close_idle(number, "its file was deleted before it could run");

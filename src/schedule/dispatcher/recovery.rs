@@ -9,12 +9,15 @@ use super::super::active::{ActiveOccurrence, Stage};
 use super::super::command::Loaded;
 use super::super::definitions::Observed;
 use super::super::leftover;
+use super::super::missed::is_late;
 use super::super::retry::CUT_OFF_AT_MOST;
 use super::Dispatcher;
 use super::following::{Unobserved, observe};
 use super::phase::Phase;
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{ConsecutiveFailures, Journal, JournalError, Recovered, RunState, Unfinished};
+use crate::journal::{
+    ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Recovered, RunState, Unfinished,
+};
 
 /// The setting that holds since when a person has paused everything.
 pub(super) const PAUSED: &str = "paused";
@@ -119,6 +122,10 @@ impl Dispatcher {
         let definition = self.definitions.definition(&left.occurrence.id).map(Arc::clone);
         let given_up = reason_to_give_up(&left, definition.as_deref());
         let (state, retry_at) = (left.state, left.retry_at);
+        let (run, now) = (left.run.clone(), self.clock.now());
+        if state == RunState::Claimed && !left.by_hand && is_late(left.occurrence.at, now) {
+            self.journal.record(&run, EventKind::Delayed { by: DelayCause::ServiceOff, until: Some(now), what: None });
+        }
         let number = self.active.insert(ActiveOccurrence::unfinished(left));
         match (state, given_up) {
             (RunState::Claimed, _) => {}

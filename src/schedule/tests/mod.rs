@@ -1,6 +1,7 @@
 //! The dispatcher on a simulated clock, with jobs and files that a test holds in its hand.
 
 mod clock_set;
+mod delayed;
 mod delays;
 mod events;
 mod failing;

@@ -1,0 +1,228 @@
+//! All that is recorded of one occurrence, for the question why it went as it did.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rusqlite::{Row, ToSql};
+
+use super::events::event;
+use super::rows::{Columns, kind, ms, state};
+use super::{Event, JournalError, JournalReader, Occurrence, RunId, RunState};
+use crate::definition::DefinitionId;
+
+/// Events that belong to no run are looked for among so many of the newest: there is no index of them.
+const LOOKED_THROUGH: i64 = 20_000;
+
+/// So many attempts and occurrences are read at once.
+const READ: u32 = 50;
+
+/// An occurrence, and each attempt at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Story {
+    /// Whose, and when it was due.
+    pub occurrence: Occurrence,
+    /// A skipped one that stands for all of its definition's from then on.
+    pub covers_from: Option<DateTime<Utc>>,
+    /// A person fired it.
+    pub by_hand: bool,
+    /// The file, relative to the data folder.
+    pub file: PathBuf,
+    /// The file's text as it fired.
+    pub text: Option<String>,
+    /// When it was claimed.
+    pub claimed: DateTime<Utc>,
+    /// The outcome; `None`: it is open.
+    pub outcome: Option<RunState>,
+    /// When the next attempt is due, where one is.
+    pub retry_at: Option<DateTime<Utc>>,
+    /// The attempts, in order; at most 50.
+    pub attempts: Vec<Attempt>,
+}
+
+/// An attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Its id.
+    pub run: RunId,
+    /// 1 for the first.
+    pub number: u32,
+    /// How it stands or ended.
+    pub state: RunState,
+    /// When it was begun; `None`: it never was.
+    pub launched: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub ended: Option<DateTime<Utc>>,
+    /// The kind of failure, in the record's words.
+    pub class: Option<String>,
+    /// Why it failed, was skipped or waits.
+    pub error: Option<String>,
+    /// US dollars, as its client reports.
+    pub cost_usd: Option<f64>,
+}
+
+/// How the journal saw a definition's trigger last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Up to then each of its occurrences has a record, or does not count.
+    pub until: DateTime<Utc>,
+    /// Since when its file is not there.
+    pub gone: Option<DateTime<Utc>>,
+}
+
+const STORY: &str = "
+SELECT o.number, o.id, o.kind, o.at, o.covers_from, o.by_hand, o.file, t.text, o.claimed, o.outcome, o.retry_at
+FROM occurrence o LEFT JOIN definition_text t ON t.number = o.text WHERE o.id = ?1";
+
+impl JournalReader {
+    /// The occurrence of a definition that was recorded last.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn last_story(&self, id: &DefinitionId) -> Result<Option<Story>, JournalError> {
+        let sql = format!("{STORY} ORDER BY o.number DESC LIMIT 1");
+        Ok(self.stories(&sql, &[&id.as_str()])?.pop())
+    }
+
+    /// The occurrences of a definition that were due from `from` up to before `to`, in order; of those that share a record, that one.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn stories_within(
+        &self,
+        id: &DefinitionId,
+        from: DateTime<Utc>,
+        to: DateTime<Utc>,
+    ) -> Result<Vec<Story>, JournalError> {
+        let sql = format!("{STORY} AND o.at >= ?2 AND coalesce(o.covers_from, o.at) < ?3 ORDER BY o.at LIMIT {READ}");
+        self.stories(&sql, &[&id.as_str(), &ms(from), &ms(to)])
+    }
+
+    /// The recorded occurrences around a time: the last before it, and the first from then on.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn recorded_around(
+        &self,
+        id: &DefinitionId,
+        at: DateTime<Utc>,
+    ) -> Result<(Option<DateTime<Utc>>, Option<DateTime<Utc>>), JournalError> {
+        let one = |sql: &str| -> Result<Option<DateTime<Utc>>, JournalError> {
+            Ok(self.all(sql, &[&id.as_str(), &ms(at)], |row| row.maybe_at("at"))?.pop().flatten())
+        };
+        Ok((
+            one("SELECT max(at) AS at FROM occurrence WHERE id = ?1 AND at < ?2")?,
+            one("SELECT min(at) AS at FROM occurrence WHERE id = ?1 AND at >= ?2")?,
+        ))
+    }
+
+    /// The occurrence of a run.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn story_of(&self, run: &RunId) -> Result<Option<Story>, JournalError> {
+        let sql = "SELECT o.id, o.at FROM occurrence o JOIN run r ON r.occurrence = o.number WHERE r.run = ?1";
+        let found = self.all(sql, &[&run.as_str()], |row| Ok((row.id("id")?, row.at("at")?)))?.pop();
+        let Some((id, at)) = found else { return Ok(None) };
+        Ok(self.stories_within(&id, at, at + TimeDelta::milliseconds(1))?.pop())
+    }
+
+    /// The occurrences of a definition without an outcome, the oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn open_stories(&self, id: &DefinitionId) -> Result<Vec<Story>, JournalError> {
+        let sql = format!("{STORY} AND o.outcome IS NULL ORDER BY o.number LIMIT {READ}");
+        self.stories(&sql, &[&id.as_str()])
+    }
+
+    /// Why the runs of an occurrence were late, and who asked for them, in order.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn delays_of(&self, run: &RunId) -> Result<Vec<Event>, JournalError> {
+        let sql = format!(
+            "SELECT number, at, run, id, data FROM event
+             WHERE run = ?1 AND kind IN ('delayed', 'requested') ORDER BY number LIMIT {READ}"
+        );
+        self.all(&sql, &[&run.as_str()], event)
+    }
+
+    /// What has lately happened to a definition's file, and to the clock, the newest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn lately(&self, id: &DefinitionId) -> Result<Vec<Event>, JournalError> {
+        let sql = format!(
+            "SELECT number, at, run, id, data FROM event
+             WHERE number > (SELECT coalesce(max(number), 0) FROM event) - {LOOKED_THROUGH} AND run IS NULL
+               AND (id = ?1 AND kind IN ('definition_changed', 'definition_removed', 'due_moved') OR kind = 'clock_set')
+             ORDER BY number DESC LIMIT {READ}"
+        );
+        self.all(&sql, &[&id.as_str()], event)
+    }
+
+    /// How a routine's trigger was seen last; `None`: it never was.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn seen(&self, id: &DefinitionId) -> Result<Option<Seen>, JournalError> {
+        let sql = "SELECT accounted_until, gone FROM definition_seen WHERE id = ?1";
+        let read = |row: &Row<'_>| Ok(Seen { until: row.at("accounted_until")?, gone: row.maybe_at("gone")? });
+        Ok(self.all(sql, &[&id.as_str()], read)?.pop())
+    }
+
+    /// How long runs of a definition took that completed, and what they cost, the newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn completed_lately(
+        &self,
+        id: &DefinitionId,
+        limit: u32,
+    ) -> Result<Vec<(TimeDelta, Option<f64>)>, JournalError> {
+        let sql = "SELECT r.launched, r.ended, r.cost_usd FROM run r JOIN occurrence o ON o.number = r.occurrence
+            WHERE o.id = ?1 AND r.state = 'completed' AND r.launched IS NOT NULL AND r.ended IS NOT NULL
+            ORDER BY r.number DESC LIMIT ?2";
+        self.all(sql, &[&id.as_str(), &limit], |row| Ok((row.at("ended")? - row.at("launched")?, row.get("cost_usd")?)))
+    }
+
+    fn stories(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<Story>, JournalError> {
+        let mut found = self.all(sql, values, |row| Ok((row.get::<_, i64>("number")?, story(row)?)))?;
+        let sql = format!(
+            "SELECT run, attempt, state, launched, ended, class, error, cost_usd FROM run
+             WHERE occurrence = ?1 ORDER BY attempt LIMIT {READ}"
+        );
+        for (number, story) in &mut found {
+            story.attempts = self.all(&sql, &[number], attempt)?;
+        }
+        Ok(found.into_iter().map(|(_, story)| story).collect())
+    }
+}
+
+fn story(row: &Row<'_>) -> Result<Story, JournalError> {
+    let outcome: Option<String> = row.get("outcome")?;
+    Ok(Story {
+        occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<_, String>("kind")?)?, at: row.at("at")? },
+        covers_from: row.maybe_at("covers_from")?,
+        by_hand: row.get("by_hand")?,
+        file: row.path("file")?,
+        text: row.get("text")?,
+        claimed: row.at("claimed")?,
+        outcome: outcome.as_deref().map(state).transpose()?,
+        retry_at: row.maybe_at("retry_at")?,
+        attempts: Vec::new(),
+    })
+}
+
+fn attempt(row: &Row<'_>) -> Result<Attempt, JournalError> {
+    Ok(Attempt {
+        run: row.run("run")?,
+        number: row.get("attempt")?,
+        state: state(&row.get::<_, String>("state")?)?,
+        launched: row.maybe_at("launched")?,
+        ended: row.maybe_at("ended")?,
+        class: row.get("class")?,
+        error: row.get("error")?,
+        cost_usd: row.get("cost_usd")?,
+    })
+}

@@ -1,0 +1,116 @@
+//! Why an occurrence could not begin is recorded with it.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::support::*;
+use crate::definition::{Definition, Need, OnMissed, OnOverlap};
+use crate::journal::{EventFilter, EventKind, RunFilter};
+
+impl World {
+    /// `mail 13:00 slot` for each recorded reason, in the order of the occurrences; `until 13:12` where that is known.
+    fn delays(&self) -> Vec<String> {
+        let reader = self.reader();
+        let mut runs = reader.runs(&RunFilter::default()).unwrap();
+        runs.reverse();
+        let mut lines = Vec::new();
+        for run in runs {
+            let filter = EventFilter { run: Some(run.run.clone()), ..EventFilter::default() };
+            for event in reader.events(0, &filter).unwrap() {
+                let EventKind::Delayed { by, until, what } = event.kind else { continue };
+                let by = serde_json::to_value(by).unwrap();
+                let until = until.map(|at| at.format(" until %H:%M").to_string()).unwrap_or_default();
+                let what = what.map(|what| format!(" ({what})")).unwrap_or_default();
+                let due = run.scheduled.format("%H:%M");
+                lines.push(format!("{} {due} {}{until}{what}", run.id, by.as_str().unwrap()));
+            }
+        }
+        lines
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_was_off() {
+    let world = World::new();
+    let all = [
+        routine("mail"),
+        Definition { on_missed: OnMissed::Skip, ..with_cron(routine("web"), "30 13 * * *", OnOverlap::Skip) },
+    ];
+    let life = world.begin(&all);
+    minutes(10).await;
+    life.crash().await;
+    minutes(110).await;
+    let life = world.start(&all);
+    minutes(60).await;
+    life.stop(Duration::ZERO).await;
+    // 14:00 is when it starts, and on time. 15:00 is on time as well.
+    assert_eq!(world.delays(), ["mail 13:00 service_off until 14:00", "web 13:30 service_off until 14:00"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_was_paused_and_a_clock_was_set_and_a_machine_slept() {
+    let world = World::new();
+    let life = world.begin(&[routine("mail")]);
+    life.schedule.pause().await.unwrap();
+    minutes(70).await;
+    life.schedule.resume().await.unwrap();
+    minutes(10).await;
+    world.clock.jump(TimeDelta::minutes(50));
+    minutes(10).await;
+    world.clock.sleep(TimeDelta::minutes(60));
+    minutes(10).await;
+    life.stop(Duration::ZERO).await;
+    let expected =
+        ["mail 13:00 paused until 13:10", "mail 14:00 clock_forward until 14:09", "mail 15:00 slept until 15:19"];
+    assert_eq!(world.delays(), expected);
+    let apart = world.reader().lately(&routine("mail").id).unwrap();
+    let set: Vec<_> = apart.into_iter().map(|event| event.kind).collect();
+    let [slept, forward] = [(3600, true), (3000, false)].map(|(seconds, slept)| EventKind::ClockSet { seconds, slept });
+    assert_eq!(set, [slept, forward]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_says_for_what_once() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|job| match job.occurrence.id.as_str() {
+        "hog" => vec![Act::Take(Duration::from_secs(90 * 60))],
+        _ => vec![],
+    });
+    let hog = with_cron(routine("hog"), "0 13,14 * * *", OnOverlap::Queue);
+    let mail = with_cron(routine("mail"), "5 13 * * *", OnOverlap::Skip);
+    let life = world.begin(&[hog, mail]);
+    minutes(200).await;
+    // The second of the hog's waits for its first, and then for nothing.
+    assert_eq!(world.delays(), ["mail 13:05 slot", "hog 14:00 earlier_run", "hog 14:00 slot"]);
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_machine_lacks_stays_known_after_the_start() {
+    let world = World::new();
+    world.is_offline.store(true, std::sync::atomic::Ordering::SeqCst);
+    let life = world.begin(&[Definition { requires: vec![Need::Online], ..routine("mail") }]);
+    minutes(65).await;
+    world.is_offline.store(false, std::sync::atomic::Ordering::SeqCst);
+    minutes(2).await;
+    life.stop(Duration::ZERO).await;
+    assert_eq!(world.delays(), ["mail 13:00 requires (it is offline)"]);
+    assert_eq!(world.attempts(), ["mail 01T13:00 completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reminder_that_is_put_off_is_known_to_have_been() {
+    let world = World::new();
+    let life = world.begin(&[reminder("tea")]);
+    minutes(1).await;
+    let later = at_time(reminder("tea"), march("01T15:00:00"));
+    world.write(std::slice::from_ref(&later));
+    life.schedule.upsert(loaded(&later));
+    minutes(1).await;
+    let [from, to] = [march("01T13:00:00"), march("01T15:00:00")];
+    let kinds: Vec<_> = world.reader().lately(&later.id).unwrap().into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::DueMoved { from, to }, EventKind::DefinitionChanged]);
+    life.stop(Duration::ZERO).await;
+}
