@@ -41,6 +41,13 @@ pub enum Command {
         /// How many of each.
         each: Each,
     },
+    /// Why a job did what it did.
+    Why {
+        /// The job, or one of its runs.
+        id: String,
+        /// At which time, as a person writes it; `None`: the last time, and the next.
+        at: Option<String>,
+    },
     /// The coming occurrences, for a calendar.
     Calendar {
         /// Of so many days from now.

@@ -58,6 +58,8 @@ impl Command {
             Self::FollowUp { .. } => Effect::FollowsUp,
             // What a channel's program has said.
             Self::Channels
+            // It says what went wrong with other jobs.
+            | Self::Why { .. }
             // Nobody answers for the person, nor reads what other jobs want to run.
             | Self::Questions
             | Self::Answer { .. }

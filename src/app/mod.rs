@@ -47,6 +47,7 @@ mod transcript;
 mod unit;
 mod upcoming;
 mod when;
+mod why;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,7 @@ pub use sessions::{ChildSession, Session, SessionList};
 pub use status::{Overview, ServiceState, Status};
 pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, log_command};
 pub use upcoming::{Each, Occurrence, Upcoming};
+pub use why::{Evidence, Said, Source, Why};
 
 use crate::agents::known_agents;
 use crate::clock::Clock;
@@ -173,6 +175,7 @@ impl App {
             Command::Next { count, from, until, ids, each } => {
                 upcoming::next(count, from.as_deref(), until.as_deref(), &ids, each, self).map(Outcome::Upcoming)
             }
+            Command::Why { id, at } => why::why(&id, at.as_deref(), self).map(|why| Outcome::Why(Box::new(why))),
             Command::Calendar { days } => upcoming::calendar(days, self).map(Outcome::Calendar),
             Command::Import { from, dry_run } => import::import(&from, dry_run, self).map(Outcome::Imported),
             Command::ImportCrontab { file, of_user, dry_run } => {

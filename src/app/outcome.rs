@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Answered, BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList,
-    JobPolicy, Overview, Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming,
+    JobPolicy, Overview, Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming, Why,
 };
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
@@ -30,6 +30,8 @@ pub enum Outcome {
     Status(Box<Status>),
     /// The coming occurrences.
     Upcoming(Upcoming),
+    /// Why a job did what it did.
+    Why(Box<Why>),
     /// The coming occurrences, for a calendar.
     Calendar(Upcoming),
     /// What became of another bot's folder.

@@ -164,6 +164,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Config) => Command::Config,
         Some(args::Command::Init(args)) => return Ok(Typed::Own(Own::Init(args))),
         Some(args::Command::Check { files }) => Command::Check { files, folder: folder.map(Path::to_owned) },
+        Some(args::Command::Why { id, time }) => {
+            Command::Why { id, at: Some(time.join(" ")).filter(|time| !time.is_empty()) }
+        }
         Some(args::Command::Next(args)) => {
             let args::NextArgs { count, from, until, all, ids } = args;
             let all = all || from.is_some() || until.is_some() || !ids.is_empty();

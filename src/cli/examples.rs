@@ -68,6 +68,11 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         "Exit code 1 if nothing was taken over. End the other bot first: both would fire the same jobs.",
     ),
     ("status", ["ollim-bot status", "ollim-bot status --json | jq .running"], ""),
+    (
+        "why",
+        ["ollim-bot why morning-mail", "ollim-bot why morning-mail 'yesterday 8:00'"],
+        "A day alone is all of it. ID may be that of a run.",
+    ),
     ("next", ["ollim-bot next", "ollim-bot next morning-mail -n 5"], ""),
     (
         "routine add",

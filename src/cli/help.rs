@@ -44,6 +44,7 @@ A job's tools (with --background)
 
 What happens
   next              ollim-bot next -n 20
+  why               ollim-bot why morning-mail yesterday 8:00  (without a time: now)
   status            ollim-bot status
   export ics        ollim-bot export ics --days 90             (a calendar, on standard output)
   runs              ollim-bot runs morning-mail --failed

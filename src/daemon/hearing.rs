@@ -162,7 +162,7 @@ impl ServiceHearing {
             }
             ("why", _) => {
                 let run = message.run.as_ref().ok_or_else(gone)?;
-                return Ok(Response::Text(self.words(&["runs", "show", run.as_str()]).await?));
+                return Ok(Response::Text(self.words(&["why", run.as_str()]).await?));
             }
             ("answer", answer) => {
                 let (question, answer) = answer.split_once(':').ok_or_else(gone)?;
@@ -234,7 +234,7 @@ impl ServiceHearing {
                 for line in lines {
                     let words: Vec<&str> =
                         line.iter().copied().chain(argument.into_iter().flat_map(str::split_whitespace)).collect();
-                    texts.push(self.words(&words).await?);
+                    texts.push(self.words_on(Some(channel), &words).await?);
                 }
                 Ok(Response::Text(texts.join("\n\n")))
             }
@@ -274,14 +274,17 @@ impl ServiceHearing {
         }
     }
 
-    /// The last run of a job, or the last one of all that failed.
+    /// Why a job did what it did, or why the last run of all that failed has.
     async fn why(&self, job: Option<&str>) -> Result<String, Refusal> {
-        let filter = RunFilter { id: job.map(DefinitionId::new), failed: job.is_none(), limit: Some(1) };
+        if let Some(job) = job {
+            let words: Vec<&str> = std::iter::once("why").chain(job.split_whitespace()).collect();
+            return self.words(&words).await;
+        }
+        let filter = RunFilter { id: None, failed: true, limit: Some(1) };
         let Outcome::Runs { runs, .. } = self.execute(Command::Runs(filter)).await? else { return Ok(String::new()) };
-        match (runs.first(), job) {
-            (Some(run), _) => self.words(&["runs", "show", run.run.as_str()]).await,
-            (None, Some(job)) => Err(Refusal::user(format!("{job} has not run yet")).hint("`/jobs` lists all ids")),
-            (None, None) => Ok("No run has failed.".into()),
+        match runs.first() {
+            Some(run) => self.words(&["why", run.run.as_str()]).await,
+            None => Ok("No run has failed.".into()),
         }
     }
 
@@ -347,8 +350,14 @@ impl ServiceHearing {
 
     /// What a command line says.
     async fn words(&self, words: &[&str]) -> Result<String, Refusal> {
+        self.words_on(None, words).await
+    }
+
+    /// The same of one that the person gives by a channel.
+    async fn words_on(&self, channel: Option<&str>, words: &[&str]) -> Result<String, Refusal> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let (app, execute) = (self.app(), self.execute);
+        let handlers = Handlers { asked_on: channel.map(str::to_owned), ..self.handlers.clone() };
+        let (app, execute) = (self.handlers.app.get().with_service(Arc::new(handlers)), self.execute);
         blocking(move || execute(&app, &words)).await?.map_err(Refusal::user)
     }
 

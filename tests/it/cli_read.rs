@@ -591,7 +591,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 63] = [
+const COMMANDS: [(&str, Option<&str>); 64] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -662,6 +662,8 @@ const COMMANDS: [(&str, Option<&str>); 63] = [
     ("sessions show", Some("sessions show spawn-1f0c9a2b")),
     ("spawn", None),
     ("status", Some("status")),
+    // The person's alone, and its JSON is in `why`.
+    ("why", None),
 ];
 
 /// The names of all commands that do something by themselves.

@@ -181,6 +181,15 @@ pub enum Command {
     Status,
     /// The coming occurrences
     Next(NextArgs),
+    /// Why a job did what it did, and what it does next
+    Why {
+        /// The job, or one of its runs
+        #[arg(value_name = "ID")]
+        id: String,
+        /// At which time: `8:00`, `yesterday 8:00`, `2026-11-22 09:00`, or a day
+        #[arg(value_name = "TIME", num_args = 1..)]
+        time: Vec<String>,
+    },
     /// What is coming, for other programs
     #[command(subcommand)]
     Export(Export),

@@ -23,6 +23,7 @@ mod status;
 mod unit;
 mod upcoming;
 mod waiting;
+mod why;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -107,6 +108,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::FileRemoved(file) => output.line(format!("removed {}", plain(&file.display().to_string()))),
         Outcome::FollowUp(text) => output.line(text),
         Outcome::Calendar(upcoming) => calendar::calendar(&upcoming, view, output),
+        Outcome::Why(why) => why::why(&why, view, output),
         Outcome::Imported(done) => import::imported(&done, view, output),
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),

@@ -1,0 +1,309 @@
+//! All that an answer may be derived from, read once.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::situations::{About, SITUATIONS, Told};
+use super::{Evidence, Said, Source, Span, past, words};
+use crate::app::overdue::{Overdue, overdue};
+use crate::app::service::{self, ServiceStatus};
+use crate::app::suppressed::Suppressed;
+use crate::app::{App, budget};
+use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
+use crate::journal::{
+    Attempt, ConsecutiveFailures, DelayCause, Event, EventKind, JournalReader, Message, Question, RunState, Seen,
+    Spending, Story,
+};
+use crate::refusal::Refusal;
+use crate::schedule::occurrences;
+
+/// See the module's head.
+pub(super) struct Facts {
+    pub(super) id: DefinitionId,
+    pub(super) now: DateTime<Utc>,
+    pub(super) zone: Tz,
+    /// What its file says; `None`: there is none, or it has an error.
+    pub(super) definition: Option<Arc<Definition>>,
+    /// The file's text now.
+    text: Option<String>,
+    /// What is wrong with its file.
+    pub(super) problem: Option<Problem>,
+    /// The reminder's file is kept among the failed.
+    pub(super) kept_as_failed: bool,
+    /// The next link of its chain, if there is one.
+    pub(super) follow_up: Option<Arc<Definition>>,
+    /// The occurrence that is asked about.
+    pub(super) story: Option<Story>,
+    /// What its file said as it fired.
+    pub(super) fired: Option<Definition>,
+    /// The recorded occurrences before and after the times that are asked about.
+    pub(super) before: Option<DateTime<Utc>>,
+    pub(super) after: Option<DateTime<Utc>>,
+    /// The times that are asked about; `None`: what matters now.
+    pub(super) asked: Option<Span>,
+    /// Why the occurrence could not begin, in order.
+    pub(super) delays: Vec<(DelayCause, Option<DateTime<Utc>>, Option<String>)>,
+    /// The channel by which the person asked for it.
+    pub(super) channel: Option<String>,
+    delay_events: Vec<Event>,
+    loaded: Loaded,
+    pub(super) question: Option<Question>,
+    /// Its run's message that is held back now.
+    pub(super) held: Option<(Message, DateTime<Utc>)>,
+    /// What happened lately to its file and the clock, the newest first.
+    pub(super) lately: Vec<Event>,
+    pub(super) seen: Option<Seen>,
+    pub(super) failing: Option<ConsecutiveFailures>,
+    /// Paused after failures, and not edited since.
+    pub(super) is_paused: bool,
+    pub(super) overdue: Option<Overdue>,
+    /// What the service says; `None`: it does not run, or cannot be asked.
+    pub(super) service: Option<ServiceStatus>,
+    pub(super) service_is_silent: bool,
+    /// Since when the person has paused everything.
+    pub(super) all_paused: Option<DateTime<Utc>>,
+    pub(super) max_concurrent_runs: Option<usize>,
+    pub(super) spent: Option<Spending>,
+    /// When it falls due next.
+    pub(super) next: Option<DateTime<Utc>>,
+}
+
+impl Facts {
+    pub(super) fn of(id: DefinitionId, loaded: Loaded, journal: &JournalReader, app: &App) -> Result<Self, Refusal> {
+        let now = app.now();
+        let definition = loaded.definitions.get(&id).cloned();
+        let is_its = |problem: &&Problem| {
+            problem.is_error()
+                && (problem.id.as_ref() == Some(&id)
+                    || problem.file.file_stem().is_some_and(|stem| stem == id.as_str()))
+        };
+        let problem = loaded.problems.iter().find(is_its).filter(|_| definition.is_none()).cloned();
+        let suppressed = Suppressed::known_to(journal, &loaded, app);
+        let coming = suppressed.others(definition.clone());
+        let overdue = overdue(&coming, &journal.accounts()?, now).into_iter().next();
+        let next = coming.first().filter(|definition| definition.enabled);
+        let next = next.and_then(|definition| occurrences(definition, now).next());
+        let (service, service_is_silent) = match service::status(app) {
+            Ok(status) => (status, false),
+            Err(_) => (None, true),
+        };
+        let of_service = service.as_ref().and_then(|service| service.paused.clone());
+        let all_paused = of_service.or(journal.setting("paused")?).and_then(|since| parsed(&since));
+        let failing = journal.consecutive_failures()?.into_iter().find(|failing| failing.id == id);
+        let config = app.config().ok();
+        let spent = budget::spending(app).unwrap_or_default().into_iter().find(Spending::is_spent);
+        let failed = app.defaults().and_then(|defaults| Ok(definition::failed_reminders(&app.home, &defaults)?));
+        let kept_as_failed = failed
+            .unwrap_or_default()
+            .iter()
+            .any(|failed| failed.parsed.definition.as_ref().is_some_and(|failed| failed.id == id));
+        let text = definition.as_ref().map(|definition| definition::read_text(&app.home, &definition.file));
+        let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
+        let lately = journal.lately(&id)?;
+        Ok(Self {
+            seen: journal.seen(&id)?,
+            is_paused: suppressed.paused.contains(&id),
+            text: text.and_then(Result::ok).flatten(),
+            max_concurrent_runs: config.map(|config| config.max_concurrent_runs),
+            story: None,
+            fired: None,
+            before: None,
+            after: None,
+            asked: None,
+            delays: Vec::new(),
+            channel: None,
+            delay_events: Vec::new(),
+            question: None,
+            held: None,
+            id,
+            now,
+            zone,
+            definition,
+            problem,
+            kept_as_failed,
+            follow_up: None,
+            loaded,
+            lately,
+            failing,
+            overdue,
+            service,
+            service_is_silent,
+            all_paused,
+            spent,
+            next,
+        })
+    }
+
+    /// Reads what belongs to the occurrence that is asked about.
+    pub(super) fn look_into_story(&mut self, journal: &JournalReader, app: &App) -> Result<(), Refusal> {
+        if let Some((from, _)) = self.asked {
+            (self.before, self.after) = journal.recorded_around(&self.id, from)?;
+        }
+        let Some(story) = &self.story else { return Ok(()) };
+        if let (Some(text), Ok(defaults), Kind::Routine | Kind::Reminder) =
+            (&story.text, app.defaults(), story.occurrence.kind)
+        {
+            self.fired = definition::parse(story.occurrence.kind, &story.file, text.as_bytes(), &defaults).definition;
+            self.follow_up = self.fired.as_ref().and_then(|fired| follow_up(fired, &self.loaded));
+        }
+        for attempt in &story.attempts {
+            self.delay_events.extend(journal.delays_of(&attempt.run)?);
+        }
+        for event in &self.delay_events {
+            match &event.kind {
+                EventKind::Delayed { by, until, what } => self.delays.push((*by, *until, what.clone())),
+                EventKind::Requested { channel } => self.channel = Some(channel.clone()),
+                _ => {}
+            }
+        }
+        let is_its = |run| story.attempts.iter().any(|attempt| attempt.run == run);
+        self.question = journal.questions(0)?.into_iter().find(|question| is_its(question.run.clone()));
+        if let Some(last) = story.attempts.last() {
+            let now = self.now;
+            let held = |message: Message| {
+                let until = message.deliveries.iter().filter_map(|delivery| delivery.held_until).max();
+                let until = until.filter(|until| *until > now && message.delivered.is_none())?;
+                Some((message, until))
+            };
+            self.held = journal.messages_of(&last.run, 20)?.into_iter().find_map(held);
+        }
+        Ok(())
+    }
+
+    /// What the first situation of this kind says that is so.
+    pub(super) fn tell(&self, about: About) -> Option<(Said, Vec<Evidence>)> {
+        SITUATIONS.iter().filter(|situation| situation.about == about).find_map(|situation| {
+            let Told { sentence, evidence } = (situation.tell)(self)?;
+            Some((Said { situation: situation.name.to_owned(), sentence }, evidence))
+        })
+    }
+
+    /// Nothing is recorded, and nothing was asked for.
+    pub(super) fn nothing_recorded(&self) -> (Said, Vec<Evidence>) {
+        let sentence = format!("{} has not fired yet.", self.id);
+        (Said { situation: "never_fired".to_owned(), sentence }, Vec::new())
+    }
+
+    /// `at 08:00`, `yesterday at 08:00`.
+    pub(super) fn moment(&self, at: DateTime<Utc>) -> String {
+        words::moment(at, self.now, self.zone)
+    }
+
+    /// `08:00`.
+    pub(super) fn bare(&self, at: DateTime<Utc>) -> String {
+        words::bare(at, self.now, self.zone)
+    }
+
+    /// Whether the occurrence fired from another text than the file has now.
+    pub(super) fn was_edited(&self) -> bool {
+        let fired = self.story.as_ref().and_then(|story| story.text.as_ref());
+        matches!((fired, &self.text), (Some(fired), Some(now)) if fired != now)
+    }
+
+    pub(super) fn is_off(&self) -> bool {
+        self.service.is_none() && !self.service_is_silent
+    }
+
+    /// Since when jobs wait for a login.
+    pub(super) fn waits_for_login(&self) -> Option<DateTime<Utc>> {
+        let waits = self.service.as_ref().and_then(|service| service.waiting_for_login.as_deref()).and_then(parsed);
+        waits.filter(|_| self.definition.as_ref().is_none_or(|definition| !definition.is_without_agent()))
+    }
+
+    /// What an answer always stands on.
+    pub(super) fn surroundings(&self) -> Vec<Evidence> {
+        let mut evidence = self.of_journal();
+        if let Some(definition) = &self.definition {
+            let when = match &definition.trigger {
+                definition::Trigger::Routine { recurs, .. } => format!("`{recurs}`, {}", definition.zone),
+                other => other.run_at().map(|at| format!("due {}", self.bare(at))).unwrap_or_default(),
+            };
+            evidence.push(seen(Source::File, format!("{}: {when}", definition.file.display())));
+        }
+        evidence.push(match (&self.service, self.service_is_silent) {
+            (Some(service), _) => Evidence {
+                from: Source::Service,
+                at: parsed(&service.since),
+                what: parsed(&service.since)
+                    .map_or("it runs".to_owned(), |since| format!("it runs since {}", self.bare(since))),
+            },
+            (None, true) => seen(Source::Service, "it runs, and does not answer".to_owned()),
+            (None, false) => seen(Source::Service, "it is not running".to_owned()),
+        });
+        evidence
+    }
+
+    fn of_journal(&self) -> Vec<Evidence> {
+        let Some(story) = &self.story else { return Vec::new() };
+        let at = story.occurrence.at;
+        let due = if story.by_hand { "fired by a person" } else { "due" };
+        let what = format!("{due} {}, recorded {}", self.bare(at), self.bare(story.claimed));
+        let mut evidence = vec![Evidence { from: Source::Journal, at: Some(at), what }];
+        evidence.extend(self.delay_events.iter().filter_map(|event| {
+            let EventKind::Delayed { by, until, what } = &event.kind else { return None };
+            let until = past::until_words(self, *by, *until);
+            let what = what.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
+            Some(Evidence { from: Source::Journal, at: Some(event.at), what: format!("{by}{what}{until}") })
+        }));
+        evidence.extend(story.attempts.iter().map(|attempt| self.of_attempt(attempt)));
+        if self.was_edited() {
+            let run = story.attempts.last().map(|attempt| attempt.run.to_string()).unwrap_or_default();
+            let what = format!("changed since: it fired from the text that `ollim-bot runs show {run}` shows");
+            evidence.push(seen(Source::File, what));
+        }
+        let ended = story.attempts.last().and_then(|attempt| attempt.ended).unwrap_or(self.now);
+        evidence.extend(self.lately.iter().filter(|event| event.at >= at && event.at <= ended).filter_map(|event| {
+            let EventKind::ClockSet { seconds, slept } = event.kind else { return None };
+            let span = words::span(TimeDelta::seconds(seconds));
+            let what = match (slept, seconds < 0) {
+                (true, _) => format!("the machine slept for {span}"),
+                (false, true) => format!("it was set back by {span}"),
+                (false, false) => format!("it was set forward by {span}"),
+            };
+            Some(Evidence { from: Source::Clock, at: Some(event.at), what })
+        }));
+        evidence
+    }
+
+    fn of_attempt(&self, attempt: &Attempt) -> Evidence {
+        let Attempt { run, number, state, launched, ended, class, error, .. } = attempt;
+        let took = launched.zip(*ended).map(|(from, to)| format!(" after {}", words::span(to - from)));
+        let class = class.as_ref().map(|class| format!(" ({class})"));
+        let error = error.as_ref().map(|error| format!(": {}", words::reason(error)));
+        let state = match state {
+            RunState::TimedOut => "timed out".to_owned(),
+            state => state.to_string(),
+        };
+        let parts = [took, class, error].map(Option::unwrap_or_default).concat();
+        let which = if *number > 1 { format!(", attempt {number}") } else { String::new() };
+        let what = format!("run {run}{which}: {state}{parts}");
+        Evidence { from: Source::Journal, at: ended.or(*launched), what }
+    }
+}
+
+/// Something that was seen at no one moment.
+pub(super) fn seen(from: Source, what: String) -> Evidence {
+    Evidence { from, at: None, what }
+}
+
+fn parsed(text: &str) -> Option<DateTime<Utc>> {
+    text.parse().ok()
+}
+
+/// The next link of the chain of `fired`, which is to come.
+fn follow_up(fired: &Definition, loaded: &Loaded) -> Option<Arc<Definition>> {
+    let chain = fired.chain()?;
+    let is_next = |other: &&Arc<Definition>| {
+        let link = other.chain().filter(|link| link.parent == chain.parent);
+        link.is_some_and(|link| link.depth > chain.depth)
+    };
+    loaded.definitions.values().find(is_next).cloned()
+}
+
+/// The file of an occurrence.
+pub(super) fn file_of(story: &Story) -> PathBuf {
+    story.file.clone()
+}

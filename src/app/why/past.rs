@@ -1,0 +1,306 @@
+//! A recorded occurrence: when it began and why then, and what became of it; or why it never began.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::facts::Facts;
+use super::situations::{About, Told};
+use super::{Evidence, Said, Source, words};
+use crate::definition::{Cadence, Definition, Trigger};
+use crate::journal::{Attempt, DelayCause, RunState, Story};
+use crate::schedule::cron::Times;
+
+/// What begins so long after its time is late.
+const LATE: TimeDelta = TimeDelta::seconds(60);
+
+/// The sentence about an occurrence: two clauses of the table, or the one of an occurrence that never began.
+pub(super) fn tell(story: &Story, facts: &Facts) -> (Said, Vec<Evidence>) {
+    let edited = if facts.was_edited() { "; its file was changed since" } else { "" };
+    if story.outcome == Some(RunState::Skipped)
+        && let Some((said, evidence)) = facts.tell(About::Skipped)
+    {
+        return (Said { sentence: format!("{} {}{edited}.", facts.id, said.sentence), ..said }, evidence);
+    }
+    let (Some((began, mut evidence)), Some((ended, more))) = (facts.tell(About::Began), facts.tell(About::Ended))
+    else {
+        return facts.nothing_recorded();
+    };
+    evidence.extend(more);
+    let situation = match ended.situation.as_str() {
+        "completed" => began.situation,
+        end => format!("{}/{end}", began.situation),
+    };
+    let sentence = format!("{} {}; it {}{edited}.", facts.id, began.sentence, ended.sentence);
+    (Said { situation, sentence }, evidence)
+}
+
+/// The occurrence and when its first attempt began.
+fn begun(facts: &Facts) -> Option<(&Story, DateTime<Utc>)> {
+    let story = facts.story.as_ref()?;
+    Some((story, story.attempts.iter().find_map(|attempt| attempt.launched)?))
+}
+
+fn last(facts: &Facts) -> Option<&Attempt> {
+    facts.story.as_ref()?.attempts.last()
+}
+
+fn skip_reason(facts: &Facts) -> Option<&str> {
+    last(facts).filter(|last| last.state == RunState::Skipped)?.error.as_deref()
+}
+
+/// `on_missed: latest`, as the reason of a skip names it.
+fn missed_policy(reason: &str) -> &'static str {
+    if reason.contains("on_missed: latest") {
+        "and `on_missed: latest` runs only the newest that was missed"
+    } else if reason.contains("on_missed: skip") {
+        "and `on_missed: skip` makes up for nothing"
+    } else {
+        "and more were missed than are made up for"
+    }
+}
+
+pub(super) fn missed(facts: &Facts) -> Option<Told> {
+    let reason = skip_reason(facts)?.strip_prefix("missed: ")?;
+    let story = facts.story.as_ref()?;
+    let why = match facts.delays.first() {
+        Some((by, until, _)) => format!("{by}{}", until_words(facts, *by, *until)),
+        None => "nothing could run then (what kept it is not recorded)".to_owned(),
+    };
+    let at = match story.covers_from {
+        Some(from) => format!("from {} to {}", facts.bare(from), facts.bare(story.occurrence.at)),
+        None => facts.moment(story.occurrence.at),
+    };
+    Told::bare(format!("did not run {at}: {why}, {}", missed_policy(reason)))
+}
+
+/// A skip whose reason begins so; `words` stand before what it says.
+pub(super) fn skipped(facts: &Facts, prefix: &str, words: &str) -> Option<Told> {
+    let said = words::reason(skip_reason(facts)?.strip_prefix(prefix)?);
+    let at = facts.moment(facts.story.as_ref()?.occurrence.at);
+    let why = match (words.is_empty(), said.is_empty() || said == "no reason is recorded") {
+        (true, _) => said,
+        (false, true) => words.to_owned(),
+        (false, false) => format!("{words} ({said})"),
+    };
+    Told::bare(format!("did not run {at}: {why}"))
+}
+
+/// It waited for what the machine lacked, for too long.
+pub(super) fn unmet(facts: &Facts) -> Option<Told> {
+    let reason = words::reason(skip_reason(facts)?);
+    facts.delays.iter().find(|(by, ..)| *by == DelayCause::Requires)?;
+    let at = facts.moment(facts.story.as_ref()?.occurrence.at);
+    Told::bare(format!("did not run {at}: it waited, and {reason}"))
+}
+
+pub(super) fn by_channel(facts: &Facts) -> Option<Told> {
+    let channel = facts.channel.as_ref()?;
+    let (_, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
+    Told::bare(format!("was fired by you on {channel} {}", facts.moment(began)))
+}
+
+pub(super) fn by_hand(facts: &Facts) -> Option<Told> {
+    let (_, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
+    Told::bare(format!("was fired by hand {}", facts.moment(began)))
+}
+
+fn punctual(facts: &Facts) -> Option<&Story> {
+    begun(facts).filter(|(story, began)| *began - story.occurrence.at < LATE).map(|(story, _)| story)
+}
+
+/// The clocks were set forward over the time that its expression names.
+pub(super) fn after_gap(facts: &Facts) -> Option<Told> {
+    let at = punctual(facts)?.occurrence.at;
+    let definition = facts.fired.as_ref()?;
+    let skipped = is_moved_by_gap(definition, at)?;
+    let sentence =
+        format!("fired {}, the first moment that there was: the clocks skipped its time that night", facts.moment(at));
+    let what = format!("in {} the clocks were set forward by {} just then", definition.zone, words::span(skipped));
+    Told::from(sentence, Source::Clock, what)
+}
+
+/// By how much the clocks were set forward at `at`, where the expression does not name what they showed then.
+fn is_moved_by_gap(definition: &Definition, at: DateTime<Utc>) -> Option<TimeDelta> {
+    let Trigger::Routine { recurs, .. } = &definition.trigger else { return None };
+    let Cadence::Cron(cron) = &recurs.cadence else { return None };
+    let local = |at: DateTime<Utc>| at.with_timezone(&definition.zone).naive_local();
+    let jump = (local(at) - local(at - TimeDelta::seconds(1))) - TimeDelta::seconds(1);
+    let shown = local(at).and_utc();
+    let named = Times::parse(cron)?.next(Tz::UTC, shown - TimeDelta::seconds(1)) == Some(shown);
+    (jump > TimeDelta::zero() && !named).then_some(jump)
+}
+
+/// The clocks showed its time twice.
+pub(super) fn repeated(facts: &Facts) -> Option<Told> {
+    use chrono::{LocalResult, TimeZone};
+    let at = punctual(facts)?.occurrence.at;
+    let zone = facts.fired.as_ref()?.zone;
+    let local = at.with_timezone(&zone).naive_local();
+    let LocalResult::Ambiguous(first, _) = zone.from_local_datetime(&local) else { return None };
+    let which = if first.to_utc() == at { "first" } else { "second" };
+    let sentence = format!("fired on time {}, the {which} of the two that the clocks showed", facts.moment(at));
+    Told::from(sentence, Source::Clock, format!("in {zone} the clocks were set back that night"))
+}
+
+pub(super) fn on_time(facts: &Facts) -> Option<Told> {
+    let at = punctual(facts)?.occurrence.at;
+    Told::bare(format!("fired on time {}", facts.moment(at)))
+}
+
+pub(super) fn late(facts: &Facts) -> Option<Told> {
+    let (story, began) = begun(facts)?;
+    let due = story.occurrence.at;
+    let (late, due, began) = (words::span(began - due), facts.moment(due), facts.moment(began));
+    let why = match causes(facts) {
+        causes if causes.is_empty() => "why is not recorded".to_owned(),
+        causes => causes.join(", then "),
+    };
+    Told::bare(format!("was due {due} and began {late} late, {began}: {why}"))
+}
+
+/// What kept the first attempt from beginning, in order, each once.
+fn causes(facts: &Facts) -> Vec<String> {
+    let mut causes: Vec<String> = Vec::new();
+    for (by, until, what) in &facts.delays {
+        let words = match (by, what) {
+            (_, Some(what)) => what.clone(),
+            (DelayCause::Slot, None) => match facts.max_concurrent_runs {
+                Some(slots) => format!("{by} (`max_concurrent_runs` is {slots} now)"),
+                None => by.to_string(),
+            },
+            (by, None) => by.to_string(),
+        };
+        let words = format!("{words}{}", until_words(facts, *by, *until));
+        if !causes.contains(&words) {
+            causes.push(words);
+        }
+    }
+    causes
+}
+
+/// ` until 09:12`. Of a clock that jumped the end says nothing.
+pub(super) fn until_words(facts: &Facts, by: DelayCause, until: Option<DateTime<Utc>>) -> String {
+    let until = until.filter(|_| !matches!(by, DelayCause::ClockForward | DelayCause::Slept));
+    until.map(|until| format!(" until {}", facts.bare(until))).unwrap_or_default()
+}
+
+/// It was closed before any attempt began.
+pub(super) fn never_began(facts: &Facts) -> Option<Told> {
+    let story = facts.story.as_ref()?;
+    Told::bare(format!("was due {} and never began", facts.moment(story.occurrence.at)))
+}
+
+/// It is claimed, and no attempt has begun.
+pub(super) fn waiting(facts: &Facts) -> Option<Told> {
+    let story = facts.story.as_ref().filter(|story| story.outcome.is_none() && begun(facts).is_none())?;
+    let due = facts.moment(story.occurrence.at);
+    Told::bare(format!("{} was due {due} and waits: {}.", facts.id, waits_for(facts)))
+}
+
+fn waits_for(facts: &Facts) -> String {
+    if facts.is_off() {
+        return "the service is not running; `ollim-bot run` starts it".to_owned();
+    }
+    match facts.delays.last() {
+        Some((DelayCause::Slot, ..)) => match facts.max_concurrent_runs {
+            Some(slots) => format!("as many runs are going as may (`max_concurrent_runs: {slots}`)"),
+            None => words::waits_for(DelayCause::Slot).to_owned(),
+        },
+        Some((DelayCause::Login, ..)) => "the agent is not logged in; `ollim-bot login` logs it in".to_owned(),
+        Some((DelayCause::Paused, ..)) => "everything is paused; `ollim-bot resume` ends that".to_owned(),
+        Some((_, _, Some(what))) => what.clone(),
+        Some((by, ..)) => words::waits_for(*by).to_owned(),
+        None => "for what is not recorded".to_owned(),
+    }
+}
+
+pub(super) fn asks(facts: &Facts) -> Option<Told> {
+    let question = facts.question.as_ref().filter(|question| question.answer.is_none())?;
+    let (since, until) = (facts.bare(question.asked), facts.bare(question.deadline));
+    let call = words::reason(&question.call);
+    let sentence = format!("waits for your answer since {since}, until {until}: {call}");
+    Told::from(sentence, Source::Journal, format!("question {}: `ollim-bot questions` shows it", question.number))
+}
+
+pub(super) fn running(facts: &Facts) -> Option<Told> {
+    let attempt = last(facts).filter(|last| last.state == RunState::Running && !facts.is_off())?;
+    let span = words::span(facts.now - attempt.launched?);
+    Told::bare(format!("is running, for {span}{}", earlier(facts)))
+}
+
+pub(super) fn cut_off(facts: &Facts) -> Option<Told> {
+    let story = facts.story.as_ref().filter(|story| story.outcome.is_none())?;
+    let is_cut = |attempt: &Attempt| {
+        attempt.state == RunState::Interrupted || attempt.state == RunState::Running && facts.is_off()
+    };
+    story.attempts.last().filter(|last| is_cut(last))?;
+    let words = "was cut off when the service ended; the next start runs it again unless it has had an effect";
+    Told::bare(words.to_owned())
+}
+
+pub(super) fn to_be_retried(facts: &Facts) -> Option<Told> {
+    let at = facts.story.as_ref()?.retry_at?;
+    let reason = words::reason(last(facts)?.error.as_deref().unwrap_or_default());
+    let again = if facts.is_off() { "once the service runs".to_owned() } else { facts.moment(at) };
+    Told::bare(format!("failed ({reason}) and is tried again {again}"))
+}
+
+pub(super) fn retry_waits(facts: &Facts) -> Option<Told> {
+    let last = last(facts).filter(|last| last.state == RunState::Claimed && last.number > 1)?;
+    Told::bare(format!("is to be tried a {} time and waits: {}", words::ordinal(last.number), waits_for(facts)))
+}
+
+/// How attempts before the last ended: ` at the second attempt: the first failed (…)`.
+fn earlier(facts: &Facts) -> String {
+    let Some([before @ .., last]) = facts.story.as_ref().map(|story| story.attempts.as_slice()) else {
+        return String::new();
+    };
+    let Some(previous) = before.last() else { return String::new() };
+    let how = match previous.state {
+        RunState::Interrupted => "was cut off when the service ended".to_owned(),
+        _ => format!("failed ({})", words::reason(previous.error.as_deref().unwrap_or_default())),
+    };
+    format!(" at the {} attempt: the {} {how}", words::ordinal(last.number), words::ordinal(previous.number))
+}
+
+fn is_completed(facts: &Facts) -> Option<&Story> {
+    facts.story.as_ref().filter(|story| story.outcome == Some(RunState::Completed))
+}
+
+pub(super) fn held(facts: &Facts) -> Option<Told> {
+    is_completed(facts)?;
+    let (message, until) = facts.held.as_ref()?;
+    let until = facts.bare(*until);
+    let sentence = format!("did its work{}; its message is held until {until}", earlier(facts));
+    Told::from(sentence, Source::Journal, format!("message {} is held until {until}", message.number))
+}
+
+pub(super) fn completed_after(facts: &Facts) -> Option<Told> {
+    let earlier = is_completed(facts).map(|_| earlier(facts)).filter(|earlier| !earlier.is_empty())?;
+    Told::bare(format!("did its work{earlier}"))
+}
+
+pub(super) fn completed(facts: &Facts) -> Option<Told> {
+    is_completed(facts).and_then(|_| Told::bare("did its work".to_owned()))
+}
+
+pub(super) fn gate_failed(facts: &Facts) -> Option<Told> {
+    let last = last(facts).filter(|last| last.class.as_deref() == Some("gate_failed"))?;
+    let reason = words::reason(last.error.as_deref().unwrap_or_default());
+    Told::bare(format!("failed at its gate, so its agent was not woken: {reason}"))
+}
+
+pub(super) fn ended(facts: &Facts) -> Option<Told> {
+    let last = last(facts)?;
+    let reason = words::reason(last.error.as_deref().unwrap_or_default());
+    let attempts = if last.number > 1 { format!(" {} times", last.number) } else { String::new() };
+    let sentence = match last.state {
+        RunState::Failed => format!("failed{attempts}: {reason}"),
+        RunState::TimedOut => format!("ran over its time: {reason}"),
+        RunState::Cancelled => format!("was cancelled: {reason}"),
+        RunState::Interrupted => format!("was cut off: {reason}"),
+        RunState::Skipped => format!("was skipped: {reason}"),
+        RunState::Completed | RunState::Claimed | RunState::Running => format!("is {}", last.state),
+    };
+    Told::bare(sentence)
+}

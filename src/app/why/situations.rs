@@ -1,0 +1,379 @@
+//! The one table of situations. Of each kind the first that is so tells; the order is that of what matters.
+//!
+//! A later reason (a job that waits for another one, for a file, for an approval; another host that has it) is a row here.
+
+use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
+
+use super::facts::{Facts, file_of, seen};
+use super::past;
+use super::{Evidence, Source, words};
+use crate::definition::{Definition, Kind};
+use crate::journal::{EventKind, RunState};
+use crate::schedule::occurrences;
+
+/// What a situation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// What keeps the job from firing now, whatever it did before.
+    Now,
+    /// A recorded occurrence that never began. It tells a clause: `did not run at 08:00: …`.
+    Skipped,
+    /// When a recorded occurrence began, and why then. It tells a clause: `mail fired on time at 08:00`.
+    Began,
+    /// What became of it. It tells a clause: `it did its work`.
+    Ended,
+    /// A time of which nothing is recorded.
+    Unrecorded,
+    /// What comes.
+    Coming,
+}
+
+/// One row.
+pub(super) struct Situation {
+    pub(super) name: &'static str,
+    pub(super) about: About,
+    /// What is said of it; `None`: it is not so.
+    pub(super) tell: fn(&Facts) -> Option<Told>,
+}
+
+/// What is said, and what it is known from besides what every answer shows.
+pub(super) struct Told {
+    pub(super) sentence: String,
+    pub(super) evidence: Vec<Evidence>,
+}
+
+impl Told {
+    pub(super) fn bare(sentence: String) -> Option<Self> {
+        Some(Self { sentence, evidence: Vec::new() })
+    }
+
+    pub(super) fn from(sentence: String, from: Source, what: String) -> Option<Self> {
+        Some(Self { sentence, evidence: vec![seen(from, what)] })
+    }
+}
+
+const fn row(about: About, name: &'static str, tell: fn(&Facts) -> Option<Told>) -> Situation {
+    Situation { name, about, tell }
+}
+
+pub(super) const SITUATIONS: &[Situation] = &[
+    row(About::Now, "file_broken", file_broken),
+    row(About::Now, "waiting", past::waiting),
+    row(About::Now, "overdue", overdue),
+    row(About::Skipped, "skipped_missed", past::missed),
+    row(About::Skipped, "skipped_gate", |facts| past::skipped(facts, "gate: ", "its gate found nothing to do")),
+    row(About::Skipped, "skipped_budget", |facts| past::skipped(facts, "budget: ", "")),
+    row(About::Skipped, "skipped_overlap", |facts| past::skipped(facts, "overlap: ", "")),
+    row(About::Skipped, "skipped_disabled", |facts| past::skipped(facts, "disabled: ", "")),
+    row(About::Skipped, "skipped_requires", past::unmet),
+    row(About::Skipped, "skipped", |facts| past::skipped(facts, "", "")),
+    row(About::Began, "fired_by_channel", past::by_channel),
+    row(About::Began, "fired_by_hand", past::by_hand),
+    row(About::Began, "on_time_gap", past::after_gap),
+    row(About::Began, "on_time_repeated", past::repeated),
+    row(About::Began, "on_time", past::on_time),
+    row(About::Began, "late", past::late),
+    row(About::Began, "never_began", past::never_began),
+    row(About::Ended, "question", past::asks),
+    row(About::Ended, "running", past::running),
+    row(About::Ended, "cut_off", past::cut_off),
+    row(About::Ended, "retry", past::to_be_retried),
+    row(About::Ended, "retry_waits", past::retry_waits),
+    row(About::Ended, "completed_held", past::held),
+    row(About::Ended, "completed_after", past::completed_after),
+    row(About::Ended, "completed", past::completed),
+    row(About::Ended, "gate_failed", past::gate_failed),
+    row(About::Ended, "ended", past::ended),
+    row(About::Unrecorded, "will_fire", will_fire),
+    row(About::Unrecorded, "will_not_fire", will_not_fire),
+    row(About::Unrecorded, "not_fired_yet", not_fired_yet),
+    row(About::Unrecorded, "repeated_hour", repeated_hour),
+    row(About::Unrecorded, "did_not_count", did_not_count),
+    row(About::Unrecorded, "nothing_due", nothing_due),
+    row(About::Coming, "chain_goes_on", chain_goes_on),
+    row(About::Coming, "chain_ended", chain_ended),
+    row(About::Coming, "kept_as_failed", kept_as_failed),
+    row(About::Coming, "done", done),
+    row(About::Coming, "file_removed", removed),
+    row(About::Coming, "disabled", disabled),
+    row(About::Coming, "job_paused", job_paused),
+    row(About::Coming, "all_paused", all_paused),
+    row(About::Coming, "service_off", service_off),
+    row(About::Coming, "no_login", no_login),
+    row(About::Coming, "put_off", put_off),
+    row(About::Coming, "budget_spent", budget_spent),
+    row(About::Coming, "next", next),
+];
+
+fn file_broken(facts: &Facts) -> Option<Told> {
+    let problem = facts.problem.as_ref().filter(|_| facts.asked.is_none())?;
+    let (file, line) = (problem.file.display(), problem.line);
+    let sentence = format!("{} does not fire: {file}, line {line}: {}.", facts.id, words::reason(&problem.message));
+    Told::from(sentence, Source::File, problem.hint.clone().unwrap_or_else(|| "`ollim-bot check` says more".into()))
+}
+
+/// Why nothing that is due is claimed now.
+fn held_by(facts: &Facts) -> String {
+    if let Some(since) = facts.all_paused {
+        return format!("everything is paused, since {}; `ollim-bot resume` ends that", facts.bare(since));
+    } else if let Some(since) = facts.waits_for_login() {
+        return format!("jobs wait for a login, since {}; `ollim-bot login` brings it", facts.bare(since));
+    } else if facts.is_off() {
+        return "the service is not running; `ollim-bot run` starts it".to_owned();
+    } else if facts.service_is_silent {
+        return "the service runs, and does not answer".to_owned();
+    }
+    "why is not recorded; the service may be about to take it up".to_owned()
+}
+
+fn overdue(facts: &Facts) -> Option<Told> {
+    let overdue = facts.overdue.as_ref().filter(|_| facts.asked.is_none())?;
+    let due = match overdue.count {
+        1 => format!("was due {}", facts.moment(overdue.since)),
+        count => {
+            let more = if overdue.is_cut() { " or more" } else { "" };
+            format!("was due {count} times{more} since {}", facts.bare(overdue.since))
+        }
+    };
+    Told::bare(format!("{} {due} and has not fired: {}.", facts.id, held_by(facts)))
+}
+
+/// The first time of the span that its schedule names.
+fn scheduled(facts: &Facts) -> Option<DateTime<Utc>> {
+    let ((from, to), definition) = (facts.asked?, facts.definition.as_ref()?);
+    occurrences(definition, from - TimeDelta::milliseconds(1)).next().filter(|at| *at < to)
+}
+
+fn will_fire(facts: &Facts) -> Option<Told> {
+    let at = scheduled(facts).filter(|at| *at > facts.now)?;
+    let definition = facts.definition.as_ref()?;
+    if !definition.enabled || facts.is_paused {
+        return None;
+    }
+    let why_not = facts.all_paused.is_some() || facts.is_off() || facts.waits_for_login().is_some();
+    let held = if why_not { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
+    Told::bare(format!("{} fires {}, in {}{held}.", facts.id, facts.moment(at), words::span(at - facts.now)))
+}
+
+fn will_not_fire(facts: &Facts) -> Option<Told> {
+    let at = scheduled(facts).filter(|at| *at > facts.now)?;
+    let why = disabled(facts).or_else(|| job_paused(facts))?;
+    let sentence = format!("{} is scheduled {} and will not fire then. {}", facts.id, facts.moment(at), why.sentence);
+    Some(Told { sentence, ..why })
+}
+
+fn not_fired_yet(facts: &Facts) -> Option<Told> {
+    let at = scheduled(facts).filter(|at| *at <= facts.now)?;
+    facts.overdue.as_ref().filter(|overdue| overdue.since <= at)?;
+    Told::bare(format!("{} was due {} and has not fired: {}.", facts.id, facts.moment(at), held_by(facts)))
+}
+
+/// An hour that the clocks show twice: an expression of fixed times fires the first time.
+fn repeated_hour(facts: &Facts) -> Option<Told> {
+    let (from, _) = facts.asked?;
+    let local = from.with_timezone(&facts.zone).naive_local();
+    let LocalResult::Ambiguous(first, second) = facts.zone.from_local_datetime(&local) else { return None };
+    let definition = facts.definition.as_ref()?;
+    let first = first.to_utc();
+    let fires_first = occurrences(definition, first - TimeDelta::milliseconds(1)).next() == Some(first);
+    if second.to_utc() != from || !fires_first {
+        return None;
+    }
+    let shown = local.format("%H:%M");
+    let sentence =
+        format!("{} was not due again: the clocks showed {shown} twice, and it fires the first time.", facts.id);
+    Told::from(sentence, Source::Clock, format!("{shown} came at {} and at {} UTC", utc(first), utc(second.to_utc())))
+}
+
+fn utc(at: DateTime<Utc>) -> String {
+    at.format("%H:%M").to_string()
+}
+
+/// Its schedule of today names the time, and the journal does not know it.
+fn did_not_count(facts: &Facts) -> Option<Told> {
+    let at = scheduled(facts).filter(|at| *at <= facts.now)?;
+    let moment = facts.moment(at);
+    let counts_from = facts.seen.as_ref().map(|seen| seen.until);
+    let changed = facts.lately.iter().filter(|event| event.kind == EventKind::DefinitionChanged);
+    let changed = changed.map(|event| event.at).filter(|changed| *changed > at).min();
+    let evidence = changed.map(|at| Evidence { from: Source::Journal, at: Some(at), what: changed_at(facts, at) });
+    let why = match (counts_from, changed) {
+        (None, _) => "the service has not seen its file yet, and what lies before that does not count".to_owned(),
+        (_, Some(changed)) => format!(
+            "its file was written or changed {}, and what lies before that does not count",
+            facts.moment(changed)
+        ),
+        (Some(_), None) => {
+            "it was new, changed, disabled or paused then, or the record is gone; which of these is not recorded".into()
+        }
+    };
+    let sentence = format!("nothing is recorded of {} {moment}: {why}.", facts.id);
+    Some(Told { sentence, evidence: evidence.into_iter().collect() })
+}
+
+fn changed_at(facts: &Facts, at: DateTime<Utc>) -> String {
+    format!("the file was written or changed {}", facts.moment(at))
+}
+
+fn nothing_due(facts: &Facts) -> Option<Told> {
+    let (from, to) = facts.asked?;
+    let span = match to - from > TimeDelta::minutes(1) {
+        true => format!("from {} to {}", facts.bare(from), facts.bare(to)),
+        false => facts.moment(from),
+    };
+    let around = match (facts.before, facts.after.or(facts.next.filter(|next| *next >= from))) {
+        (Some(before), Some(after)) => {
+            format!("the occurrences around it are {} and {}", facts.bare(before), facts.bare(after))
+        }
+        (Some(before), None) => format!("the last before it was {}", facts.bare(before)),
+        (None, Some(after)) => format!("the first after it is {}", facts.bare(after)),
+        (None, None) => "it has no occurrence around it".to_owned(),
+    };
+    let was = if from > facts.now { "is" } else { "was" };
+    Told::bare(format!("nothing of {} {was} due {span}; {around}.", facts.id))
+}
+
+/// A reminder of which nothing is left to come.
+fn is_over(facts: &Facts) -> Option<&Definition> {
+    let is_there = facts.definition.is_some() || facts.problem.is_some();
+    let story = facts.story.as_ref().filter(|_| !is_there)?;
+    facts.fired.as_ref().filter(|_| story.outcome.is_some() && story.occurrence.kind == Kind::Reminder)
+}
+
+fn chain_goes_on(facts: &Facts) -> Option<Told> {
+    is_over(facts)?.chain()?;
+    let link = facts.follow_up.as_ref()?;
+    let at = link.trigger.run_at()?;
+    let sentence = format!("Its chain goes on {}: {}.", facts.moment(at), link.id);
+    Told::from(sentence, Source::File, format!("{} is the next check", link.file.display()))
+}
+
+fn chain_ended(facts: &Facts) -> Option<Told> {
+    let chain = is_over(facts)?.chain()?;
+    facts.story.as_ref().filter(|story| story.outcome == Some(RunState::Completed))?;
+    let (check, checks) = (chain.depth + 1, chain.max + 1);
+    let why = if chain.depth == chain.max { "it was the last" } else { "its run asked for no other" };
+    Told::bare(format!("Its chain ended with check {check} of {checks}: {why}."))
+}
+
+fn kept_as_failed(facts: &Facts) -> Option<Told> {
+    let is_kept = facts.kept_as_failed && facts.definition.is_none();
+    let id = is_kept.then_some(&facts.id)?;
+    let sentence = format!("Its file is kept in reminders/failed/: `ollim-bot reminder retry {id}` brings it back.");
+    Told::bare(sentence)
+}
+
+fn done(facts: &Facts) -> Option<Told> {
+    is_over(facts)?;
+    let removed = removed_at(facts).map(|at| Evidence {
+        from: Source::Journal,
+        at: Some(at),
+        what: format!("the file was gone {}", facts.moment(at)),
+    });
+    let story = facts.story.as_ref()?;
+    let sentence = match story.outcome? {
+        RunState::Completed => "It is done, and does not fire again.",
+        _ => "It is over, and does not fire again.",
+    };
+    Some(Told { sentence: sentence.to_owned(), evidence: removed.into_iter().collect() })
+}
+
+/// When the service saw that the file was gone.
+fn removed_at(facts: &Facts) -> Option<DateTime<Utc>> {
+    let is_removal = |kind: &EventKind| *kind == EventKind::DefinitionRemoved;
+    facts.lately.iter().find(|event| is_removal(&event.kind)).map(|event| event.at)
+}
+
+fn removed(facts: &Facts) -> Option<Told> {
+    if facts.definition.is_some() || facts.problem.is_some() {
+        return None;
+    }
+    let story = facts.story.as_ref();
+    if story.is_some_and(|story| story.occurrence.kind == Kind::Session) {
+        return Told::bare("It runs once, and does not come again.".to_owned());
+    }
+    let when = match removed_at(facts).or(facts.seen.as_ref().and_then(|seen| seen.gone)) {
+        Some(at) => format!("Its file was removed {}", facts.moment(at)),
+        None => "There is no file of it any more; since when is not recorded".to_owned(),
+    };
+    let file = story.map(|story| format!("{} is not there", file_of(story).display()));
+    let evidence = file.map(|what| seen(Source::File, what));
+    Some(Told { sentence: format!("{when}. It does not fire again."), evidence: evidence.into_iter().collect() })
+}
+
+fn disabled(facts: &Facts) -> Option<Told> {
+    let definition = facts.definition.as_ref().filter(|definition| !definition.enabled)?;
+    let (kind, id) = (definition.kind(), &definition.id);
+    let sentence = format!("It does not fire: it is disabled; `ollim-bot {kind} enable {id}` changes that.");
+    Told::from(sentence, Source::File, format!("{}: `enabled: false`", definition.file.display()))
+}
+
+fn job_paused(facts: &Facts) -> Option<Told> {
+    let failing = facts.failing.as_ref().filter(|_| facts.is_paused)?;
+    let since = facts.bare(failing.paused?);
+    let sentence = format!(
+        "It is paused since {since}, after {} failures in a row; `ollim-bot resume {}` or an edit ends that.",
+        failing.failures, facts.id
+    );
+    Told::from(sentence, Source::Journal, format!("{} failures in a row", failing.failures))
+}
+
+/// `Next: tomorrow at 08:00`.
+fn next_words(facts: &Facts) -> Option<String> {
+    let at = facts.next?;
+    Some(format!("Next: {} (in {})", facts.bare(at), words::span(at - facts.now)))
+}
+
+fn all_paused(facts: &Facts) -> Option<Told> {
+    let since = facts.bare(facts.all_paused?);
+    let next = next_words(facts)?;
+    let sentence = format!("{next}, if `ollim-bot resume` comes before: everything is paused since {since}.");
+    Told::from(sentence, Source::Journal, format!("everything is paused since {since}"))
+}
+
+fn service_off(facts: &Facts) -> Option<Told> {
+    let next = next_words(facts).filter(|_| facts.is_off())?;
+    Told::bare(format!("{next}, if the service runs by then: it is not running."))
+}
+
+fn no_login(facts: &Facts) -> Option<Told> {
+    let since = facts.bare(facts.waits_for_login()?);
+    let next = next_words(facts)?;
+    Told::bare(format!("{next}, if the agent is logged in by then: jobs wait for that since {since}."))
+}
+
+fn put_off(facts: &Facts) -> Option<Told> {
+    let next = next_words(facts)?;
+    let moved = facts.lately.iter().find_map(|event| match event.kind {
+        EventKind::DueMoved { from, to } if Some(to) == facts.next => Some((event.at, from)),
+        _ => None,
+    });
+    if let Some((at, from)) = moved {
+        let sentence = format!("{next}: it was put off from {}.", facts.bare(from));
+        let what = format!("its time was changed {}", facts.moment(at));
+        return Some(Told { sentence, evidence: vec![Evidence { from: Source::Journal, at: Some(at), what }] });
+    }
+    let is_back = facts.definition.as_ref().is_some_and(|definition| definition.kind() == Kind::Reminder)
+        && facts.story.as_ref().is_some_and(|story| story.outcome.is_some());
+    if is_back { Told::bare(format!("{next}: it was brought back.")) } else { None }
+}
+
+fn budget_spent(facts: &Facts) -> Option<Told> {
+    let (spent, next) = (facts.spent.as_ref()?, next_words(facts)?);
+    let agent = facts.definition.as_ref().is_some_and(|definition| !definition.is_without_agent());
+    if !agent || facts.next? >= spent.until {
+        return None;
+    }
+    let until = facts.bare(spent.until);
+    let sentence =
+        format!("{next}, and it is skipped then: the budget of the {} is spent until {until}.", period(spent.name));
+    Told::from(sentence, Source::Settings, format!("`budget`: {:.2} of {:.2} are spent", spent.spent, spent.cap))
+}
+
+fn period(name: &str) -> &str {
+    if name == "month" { "month" } else { "day" }
+}
+
+fn next(facts: &Facts) -> Option<Told> {
+    next_words(facts).map(|next| Told { sentence: format!("{next}."), evidence: Vec::new() })
+}

@@ -1,0 +1,347 @@
+//! The table: what is recorded and written, and the sentence, word for word.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tempfile::TempDir;
+
+use super::*;
+use crate::app::{ClientStatus, Environment, Events, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus};
+use crate::clock::Clock;
+use crate::definition::Kind;
+use crate::home::Home;
+use crate::journal::{
+    After, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, NewClaim, NewMessage,
+    NewQuestion, ObservedGeneration, Occurrence, Punctuality, Purpose, RunState,
+};
+
+/// Something that happened, at a time of 2 March 2026, a Monday: `08:00`, or `01T08:00` on another day.
+enum Step {
+    /// The file of a definition is there from now on: `routines/mail.md`.
+    File(&'static str, &'static str),
+    /// It is gone.
+    NoFile(&'static str),
+    /// The service knows its trigger.
+    See,
+    /// It is claimed for this time.
+    Claim(&'static str),
+    /// It is fired by hand.
+    ByHand,
+    /// It is skipped at this time.
+    Skip(&'static str, &'static str),
+    /// It is skipped from the first time to the second.
+    SkipAll(&'static str, &'static str, &'static str),
+    Launch,
+    /// What keeps it from beginning, until when.
+    Delayed(DelayCause, Option<&'static str>),
+    /// What the machine lacks.
+    Lacks(&'static str),
+    Completed,
+    /// It failed, of this kind.
+    Failed(&'static str, &'static str),
+    /// It failed, and is tried again at this time.
+    Retry(&'static str, &'static str),
+    /// It ended otherwise.
+    End(RunState, &'static str),
+    /// The service ended in the middle.
+    CutOff,
+    /// It is begun again.
+    Again,
+    Requested(&'static str),
+    Event(EventKind),
+    Moved(&'static str, &'static str),
+    /// It asks the person for a call.
+    Ask(&'static str),
+    /// Its message is held until then.
+    Hold(&'static str),
+    /// It is paused after so many failures.
+    Pause(u32),
+    /// Everything is paused.
+    PauseAll,
+    /// What a run before cost.
+    Costs(f64),
+}
+use Step::*;
+
+/// What the service says when it is asked.
+#[derive(Clone, Copy, Default)]
+enum Up {
+    /// It runs.
+    #[default]
+    Yes,
+    No,
+    Login(&'static str),
+}
+
+struct Case {
+    name: &'static str,
+    steps: &'static [(&'static str, Step)],
+    up: Up,
+    /// The id and the time that is asked for.
+    ask: (&'static str, Option<&'static str>),
+    /// What is said: the situation, the sentence, and what comes.
+    said: [&'static str; 3],
+}
+
+const MAIL: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\n---\nSort the mail.\n";
+const EDITED: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\n---\nSort all of the mail.\n";
+const TEA: &str = "---\nrun_at: \"2026-03-02T08:00:00Z\"\n---\nTea.\n";
+const CHECK: &str = "---\nrun_at: \"2026-03-02T08:00:00Z\"\nbackground: true\nmax_chain: 3\nchain_depth: 1\nchain_parent: oven\n---\nLook.\n";
+
+const FILE: (&str, Step) = ("07:00", File("routines/mail.md", MAIL));
+const SEE: (&str, Step) = ("07:00", See);
+const CLAIM: (&str, Step) = ("08:00", Claim("08:00"));
+const LAUNCH: (&str, Step) = ("08:00", Launch);
+const DONE: (&str, Step) = ("08:01", Completed);
+
+mod table;
+use table::CASES;
+
+fn at(text: &str) -> DateTime<Utc> {
+    let text = if text.contains('T') { text.to_owned() } else { format!("02T{text}") };
+    let text = if text.len() > 8 { text } else { format!("2026-03-{text}") };
+    format!("{text}:00Z").parse().unwrap()
+}
+
+struct Scene {
+    folder: TempDir,
+    clock: Clock,
+    journal: Journal,
+    id: DefinitionId,
+    kind: Kind,
+    file: String,
+    run: Option<RunId>,
+}
+
+struct Stub(Option<ServiceStatus>);
+
+impl Service for Stub {
+    fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal> {
+        assert_eq!(command, ServiceCommand::Status);
+        Ok(self.0.clone().map(|status| ServiceReply::Status(Box::new(status))))
+    }
+
+    fn follow(&self, _after: Option<i64>, _filter: EventFilter) -> Result<Option<Events>, Refusal> {
+        Ok(None)
+    }
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let home = Home::new(folder.path());
+        for name in ["routines", "reminders/failed", "state"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("config.yaml"), "timezone: UTC\nbudget: { day: 5.00 }\n").unwrap();
+        let clock = Clock::simulated(at("01T00:00"));
+        let journal = Journal::open(&home.journal(), clock.clone()).unwrap();
+        let id = DefinitionId::new("mail");
+        Self { folder, clock, journal, id, kind: Kind::Routine, file: "routines/mail.md".into(), run: None }
+    }
+
+    fn run(&self) -> RunId {
+        self.run.clone().unwrap()
+    }
+
+    fn text(&self) -> Arc<str> {
+        fs::read_to_string(self.folder.path().join(&self.file)).unwrap_or_default().into()
+    }
+
+    async fn claim(&mut self, due: DateTime<Utc>, purpose: Purpose) {
+        let occurrence = Occurrence { id: self.id.clone(), kind: self.kind, at: due };
+        let claim = NewClaim { occurrence, file: self.file.clone().into(), text: self.text(), purpose };
+        let Claim::Claimed(run) = self.journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("{due}") };
+        self.run = Some(run);
+    }
+
+    async fn finish(&self, finish: Finish) {
+        self.journal.finish(&self.run(), finish).await.unwrap();
+    }
+
+    async fn event(&self, kind: EventKind) {
+        self.journal.record(&self.run(), kind);
+    }
+
+    async fn do_step(&mut self, step: &Step) {
+        let journal = self.journal.clone();
+        match step {
+            File(file, text) => {
+                fs::write(self.folder.path().join(file), text).unwrap();
+                self.file = (*file).to_owned();
+                self.kind = if file.starts_with("routines") { Kind::Routine } else { Kind::Reminder };
+                self.id = DefinitionId::new(file.rsplit('/').next().unwrap().trim_end_matches(".md"));
+            }
+            NoFile(file) => fs::remove_file(self.folder.path().join(file)).unwrap(),
+            See => {
+                let seen = ObservedGeneration { id: self.id.clone(), trigger: "as it is".into() };
+                journal.see(Arc::new([seen]), self.clock.now()).await.unwrap();
+            }
+            Claim(due) => self.claim(at(due), Purpose::Run).await,
+            ByHand => self.claim(self.clock.now(), Purpose::RunByHand).await,
+            Skip(due, why) => self.claim(at(due), Purpose::Skip((*why).into())).await,
+            SkipAll(from, due, why) => self.claim(at(due), Purpose::SkipSince(at(from), (*why).into())).await,
+            Launch => {
+                let text = self.text();
+                journal.launching(&self.run(), text, String::new(), Punctuality::Unknown).await.unwrap();
+            }
+            Delayed(by, until) => {
+                self.event(EventKind::Delayed { by: *by, until: until.map(at), what: None }).await;
+            }
+            Lacks(what) => {
+                let what = Some((*what).to_owned());
+                self.event(EventKind::Delayed { by: DelayCause::Requires, until: None, what }).await;
+            }
+            Completed => self.finish(Finish::closed(RunState::Completed, None)).await,
+            Failed(class, why) => {
+                let end = Finish::closed(RunState::Failed, Some((*why).into()));
+                self.finish(Finish { class: Some(class), ..end }).await;
+            }
+            Retry(why, again) => {
+                let end = Finish::closed(RunState::Failed, Some((*why).into()));
+                self.finish(Finish { after: After::RetryAt(at(again)), ..end }).await;
+            }
+            End(state, why) => self.finish(Finish::closed(*state, Some((*why).into()))).await,
+            CutOff => drop(journal.recover().await.unwrap()),
+            Again => self.run = Some(journal.attempt_again(&self.run()).await.unwrap()),
+            Requested(channel) => self.event(EventKind::Requested { channel: (*channel).into() }).await,
+            Event(kind) => journal.record_apart(Some(&self.id), kind.clone()),
+            Moved(from, to) => {
+                journal.record_apart(Some(&self.id), EventKind::DueMoved { from: at(from), to: at(to) });
+            }
+            Ask(call) => {
+                let question = NewQuestion {
+                    run: self.run(),
+                    id: self.id.clone(),
+                    tool: "Bash".into(),
+                    call: (*call).into(),
+                    asked_rule: "Bash(git *)".into(),
+                    always: None,
+                    waits: std::time::Duration::from_secs(600),
+                };
+                journal.ask(question, |_| NewMessage::of_service("?")).await.unwrap();
+            }
+            Hold(until) => {
+                let message = NewMessage { run: Some(self.run()), ..NewMessage::of_service("News.") };
+                let number = journal.message(message).await.unwrap();
+                journal.route(vec![(number, vec!["phone".into()])]).await.unwrap();
+                journal.hold("phone", vec![number], at(until), String::new()).await.unwrap();
+            }
+            Pause(failures) => {
+                let failing = ConsecutiveFailures {
+                    id: self.id.clone(),
+                    failures: *failures,
+                    notified: true,
+                    paused: Some(self.clock.now()),
+                };
+                journal.set_consecutive_failures(failing).await.unwrap();
+            }
+            PauseAll => journal.set_setting("paused", Some(self.clock.now().to_rfc3339())).await.unwrap(),
+            Costs(usd) => {
+                let id = std::mem::replace(&mut self.id, DefinitionId::new("other"));
+                self.claim(self.clock.now(), Purpose::RunByHand).await;
+                journal.launching(&self.run(), "".into(), String::new(), Punctuality::Unknown).await.unwrap();
+                self.finish(Finish { cost_usd: Some(*usd), ..Finish::closed(RunState::Completed, None) }).await;
+                self.id = id;
+            }
+        }
+    }
+
+    fn app(&self, up: Up) -> App {
+        let client = ClientStatus { name: "claude".into(), ..ClientStatus::default() };
+        let status = ServiceStatus {
+            pid: 7,
+            since: at("01T00:00").to_rfc3339(),
+            client,
+            channel: "console".into(),
+            sandbox: Sandbox { enforced: true, detail: String::new() },
+            paused: None,
+            waiting_for_login: None,
+            ending: false,
+            idle_client: None,
+        };
+        let status = match up {
+            Up::Yes => Some(status),
+            Up::No => None,
+            Up::Login(since) => Some(ServiceStatus { waiting_for_login: Some(at(since).to_rfc3339()), ..status }),
+        };
+        let env = Environment::default();
+        let app = App::new(Home::new(self.folder.path()), env, Arc::new(Stub(status)), Vec::new);
+        App { clock: self.clock.clone(), ..app }
+    }
+}
+
+/// Sets the scene, and asks at the last step's time, or five minutes after it.
+async fn answer_of(case: &Case) -> Result<Why, Refusal> {
+    let mut scene = Scene::new();
+    for (time, step) in case.steps {
+        let time = at(time);
+        scene.clock.jump(time - scene.clock.now());
+        scene.do_step(step).await;
+    }
+    scene.clock.jump(TimeDelta::minutes(5));
+    // What was enqueued is on the disk.
+    scene.journal.setting("paused").await.unwrap();
+    let app = scene.app(case.up);
+    let (id, time) = case.ask;
+    let id = if id == "RUN" { scene.run().to_string() } else { id.to_owned() };
+    tokio::task::spawn_blocking(move || why(&id, time, &app)).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_situation_has_its_sentence() {
+    let mut wrong = Vec::new();
+    for case in CASES {
+        let found = match answer_of(case).await {
+            Ok(why) => {
+                assert!(!why.evidence.is_empty(), "{}", case.name);
+                [why.said.situation, why.said.sentence, why.next.map(|next| next.sentence).unwrap_or_default()]
+            }
+            Err(refusal) => [refusal.reason, refusal.hints.join(" "), String::new()],
+        };
+        if found != case.said {
+            wrong.push(format!("{}\n  found    {found:#?}\n  expected {:#?}", case.name, case.said));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n\n"));
+}
+
+/// Every row of the table of situations is met by a case.
+#[tokio::test(start_paused = true)]
+async fn no_situation_is_without_a_case() {
+    let mut met: BTreeMap<&str, u32> = situations::SITUATIONS.iter().map(|row| (row.name, 0)).collect();
+    for case in CASES {
+        let Ok(why) = answer_of(case).await else { continue };
+        let next = why.next.map(|next| next.situation).unwrap_or_default();
+        let ended = if why.said.situation.contains('/') { "" } else { "completed" };
+        for name in why.said.situation.split('/').chain([next.as_str(), ended]) {
+            met.entry(
+                situations::SITUATIONS.iter().map(|row| row.name).find(|known| *known == name).unwrap_or("other"),
+            )
+            .and_modify(|count| *count += 1)
+            .or_insert(1);
+        }
+    }
+    let unmet: Vec<&str> = met.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect();
+    assert_eq!(unmet, [""; 0]);
+    assert!(CASES.len() >= 40, "{}", CASES.len());
+}
+
+/// Whoever looks at a time looks at its record, and at nothing else.
+#[tokio::test(start_paused = true)]
+async fn every_evidence_names_where_it_was_seen() {
+    let case = CASES.iter().find(|case| case.name == "the service was off").unwrap();
+    let why = answer_of(case).await.unwrap();
+    let lines: Vec<String> = why.evidence.iter().map(|one| format!("{:?}: {}", one.from, one.what)).collect();
+    let run = lines.iter().find_map(|line| line.strip_prefix("Journal: run ")).unwrap()[..8].to_owned();
+    assert_eq!(
+        lines.join("\n").replace(&run, "RUN"),
+        "Journal: due 08:00, recorded 09:12\n\
+         Journal: the service was not running until 09:12\n\
+         Journal: run RUN: completed after 1m\n\
+         File: routines/mail.md: `0 8 * * *`, UTC\n\
+         Service: it runs since yesterday at 00:00"
+    );
+}

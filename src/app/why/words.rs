@@ -1,0 +1,72 @@
+//! How times and reasons are said: for one line on a phone.
+
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::super::times;
+use crate::journal::DelayCause;
+
+/// A reason takes at most so many characters.
+const LONGEST: usize = 160;
+
+/// `at 08:00`, `yesterday at 08:00`, `on Mon 23 Nov at 08:00`.
+pub(super) fn moment(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
+    let (there, today) = (at.with_timezone(&zone), now.with_timezone(&zone).date_naive());
+    let day = there.date_naive();
+    let day = match (day - today).num_days() {
+        0 => String::new(),
+        -1 => "yesterday ".to_owned(),
+        1 => "tomorrow ".to_owned(),
+        _ if day.year() == today.year() => there.format("on %a %-d %b ").to_string(),
+        _ => there.format("on %a %-d %b %Y ").to_string(),
+    };
+    format!("{day}at {}", there.format("%H:%M"))
+}
+
+/// `08:00`, with the day where it is another one than today.
+pub(super) fn bare(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
+    let said = moment(at, now, zone);
+    said.strip_prefix("at ").map(str::to_owned).unwrap_or(said)
+}
+
+/// `1h 12m`.
+pub(super) fn span(span: TimeDelta) -> String {
+    times::span(span)
+}
+
+/// The first line of a reason, without a full stop.
+pub(super) fn reason(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason is recorded");
+    let line = line.trim_end_matches(['.', ' ']);
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// What keeps something from beginning now: `as many runs are going as may`.
+pub(super) fn waits_for(by: DelayCause) -> &'static str {
+    match by {
+        DelayCause::ServiceOff => "the service did not run",
+        DelayCause::Paused => "everything is paused",
+        DelayCause::Login => "the agent is not logged in",
+        DelayCause::Agent => "there is no agent",
+        DelayCause::Slept | DelayCause::ClockForward | DelayCause::Disk => "it is about to begin",
+        DelayCause::Slot => "as many runs are going as may",
+        DelayCause::SlotOfJobs => "as many runs of jobs that jobs made are going as may",
+        DelayCause::MainSession => "the main session is busy",
+        DelayCause::EarlierRun => "its earlier run is not over",
+        DelayCause::Requires => "the machine lacks what it requires",
+        DelayCause::FileInvalid => "its file has an error",
+    }
+}
+
+/// `second`; `4th`.
+pub(super) fn ordinal(number: u32) -> String {
+    match number {
+        1 => "first".into(),
+        2 => "second".into(),
+        3 => "third".into(),
+        _ => format!("{number}th"),
+    }
+}
