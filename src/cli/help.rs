@@ -14,17 +14,15 @@ Usage: ollim-bot [--home DIR] [--json] [--color auto|always|never] COMMAND
 Jobs
   routine add       ollim-bot routine add --cron '30 8 * * 1-5' -m 'Sort the mail' --background
   routine list      ollim-bot routine list
-  routine show      ollim-bot routine show morning-mail
+  routine show      ollim-bot routine show morning-mail        (cancel: removes it)
   routine edit      ollim-bot routine edit morning-mail        (in $EDITOR, then checked)
   routine disable   ollim-bot routine disable morning-mail     (enable: the reverse)
-  routine cancel    ollim-bot routine cancel morning-mail
   edit              ollim-bot edit morning-mail                (any job's file, also a broken one)
   reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
   reminder list     ollim-bot reminder list
-  reminder show     ollim-bot reminder show check-the-oven
+  reminder show     ollim-bot reminder show check-the-oven     (cancel: removes it)
   reminder edit     ollim-bot reminder edit check-the-oven
   reminder snooze   ollim-bot reminder snooze check-the-oven 20m   (20 minutes from now)
-  reminder cancel   ollim-bot reminder cancel check-the-oven
   reminder retry    ollim-bot reminder retry check-the-oven    (one that failed)
   reminder restore  ollim-bot reminder restore 5a91c0de --in 1h   (one that has fired, by its run)
   follow-up-chain   ollim-bot follow-up-chain --for oven --in 30   (in its own run: without --for)
@@ -44,7 +42,7 @@ A job's tools (with --background)
 
 What happens
   next              ollim-bot next -n 20
-  why               ollim-bot why morning-mail yesterday 8:00  (without a time: now)
+  why               ollim-bot why morning-mail 'yesterday 8:00'   (without a time: now)
   status            ollim-bot status
   export ics        ollim-bot export ics --days 90             (a calendar, on standard output)
   runs              ollim-bot runs morning-mail --failed
@@ -155,7 +153,7 @@ mod tests {
         let listed: Vec<&str> = HELP
             .lines()
             .filter_map(|line| line.strip_prefix("  ")?.split("  ").next())
-            .chain(["routine enable", "service uninstall", "service restart", "service logs", "sessions reset"])
+            .chain(["routine cancel", "reminder cancel", "routine enable", "service uninstall", "service restart", "service logs", "sessions reset"])
             .chain(["import crontab", "import systemd"])
             .collect();
         for command in &commands {

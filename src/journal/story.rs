@@ -7,7 +7,7 @@ use rusqlite::{Row, ToSql};
 
 use super::events::event;
 use super::rows::{Columns, kind, ms, state};
-use super::{Event, JournalError, JournalReader, Occurrence, RunId, RunState};
+use super::{Event, JournalError, JournalReader, Occasion, Occurrence, RunId, RunState};
 use crate::definition::DefinitionId;
 
 /// Events that belong to no run are looked for among so many of the newest: there is no index of them.
@@ -23,6 +23,8 @@ pub struct Story {
     pub occurrence: Occurrence,
     /// A skipped one that stands for all of its definition's from then on.
     pub covers_from: Option<DateTime<Utc>>,
+    /// What it fell due for; `None`: its time.
+    pub occasion: Option<Occasion>,
     /// A person fired it.
     pub by_hand: bool,
     /// The file, relative to the data folder.
@@ -70,7 +72,7 @@ pub struct Seen {
 }
 
 const STORY: &str = "
-SELECT o.number, o.id, o.kind, o.at, o.covers_from, o.by_hand, o.file, t.text, o.claimed, o.outcome, o.retry_at
+SELECT o.number, o.id, o.kind, o.at, o.covers_from, o.occasion, o.by_hand, o.file, t.text, o.claimed, o.outcome, o.retry_at
 FROM occurrence o LEFT JOIN definition_text t ON t.number = o.text WHERE o.id = ?1";
 
 impl JournalReader {
@@ -204,6 +206,7 @@ fn story(row: &Row<'_>) -> Result<Story, JournalError> {
     Ok(Story {
         occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<_, String>("kind")?)?, at: row.at("at")? },
         covers_from: row.maybe_at("covers_from")?,
+        occasion: Occasion::read(row.get("occasion")?),
         by_hand: row.get("by_hand")?,
         file: row.path("file")?,
         text: row.get("text")?,

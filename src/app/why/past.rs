@@ -7,7 +7,7 @@ use super::facts::Facts;
 use super::situations::{About, Told};
 use super::{Evidence, Said, Source, words};
 use crate::definition::{Cadence, Definition, Trigger};
-use crate::journal::{Attempt, DelayCause, RunState, Story};
+use crate::journal::{Attempt, DelayCause, Occasion, RunState, Story};
 use crate::schedule::cron::Times;
 
 /// What begins so long after its time is late.
@@ -102,6 +102,15 @@ pub(super) fn by_channel(facts: &Facts) -> Option<Told> {
 pub(super) fn by_hand(facts: &Facts) -> Option<Told> {
     let (_, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
     Told::bare(format!("was fired by hand {}", facts.moment(began)))
+}
+
+/// It fell due for what had happened, and not for its time.
+pub(super) fn after(facts: &Facts) -> Option<Told> {
+    let occasion = punctual(facts)?.occasion.as_ref()?;
+    let (_, began) = begun(facts)?;
+    let Occasion::After { job, run, outcome } = occasion;
+    let sentence = format!("fired {}, as {job} had ended ({outcome})", facts.moment(began));
+    Told::from(sentence, Source::Journal, format!("run {run} of {job}: {outcome}"))
 }
 
 fn punctual(facts: &Facts) -> Option<&Story> {

@@ -7,7 +7,7 @@ use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 use super::facts::{Facts, file_of, seen};
 use super::past;
 use super::{Evidence, Source, words};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Trigger};
 use crate::journal::{EventKind, RunState};
 use crate::schedule::occurrences;
 
@@ -65,10 +65,13 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(About::Skipped, "skipped_budget", |facts| past::skipped(facts, "budget: ", "")),
     row(About::Skipped, "skipped_overlap", |facts| past::skipped(facts, "overlap: ", "")),
     row(About::Skipped, "skipped_disabled", |facts| past::skipped(facts, "disabled: ", "")),
+    row(About::Skipped, "skipped_paused", |facts| past::skipped(facts, "paused: ", "")),
+    row(About::Skipped, "skipped_cut", |facts| past::skipped(facts, "cut: ", "")),
     row(About::Skipped, "skipped_requires", past::unmet),
     row(About::Skipped, "skipped", |facts| past::skipped(facts, "", "")),
     row(About::Began, "fired_by_channel", past::by_channel),
     row(About::Began, "fired_by_hand", past::by_hand),
+    row(About::Began, "after", past::after),
     row(About::Began, "on_time_gap", past::after_gap),
     row(About::Began, "on_time_repeated", past::repeated),
     row(About::Began, "on_time", past::on_time),
@@ -97,6 +100,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(About::Coming, "file_removed", removed),
     row(About::Coming, "disabled", disabled),
     row(About::Coming, "job_paused", job_paused),
+    row(About::Coming, "follows", follows),
     row(About::Coming, "all_paused", all_paused),
     row(About::Coming, "service_off", service_off),
     row(About::Coming, "no_login", no_login),
@@ -316,6 +320,15 @@ fn job_paused(facts: &Facts) -> Option<Told> {
         failing.failures, facts.id
     );
     Told::from(sentence, Source::Journal, format!("{} failures in a row", failing.failures))
+}
+
+/// It has no times: it waits for something to happen.
+fn follows(facts: &Facts) -> Option<Told> {
+    let Trigger::Routine { recurs, .. } = &facts.definition.as_ref()?.trigger else { return None };
+    let waits = recurs.waits_for()?;
+    let held = facts.all_paused.is_some() || facts.is_off();
+    let held = if held { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
+    Told::bare(format!("It fires {waits}{held}."))
 }
 
 /// `Next: tomorrow at 08:00`.

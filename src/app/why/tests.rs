@@ -14,7 +14,7 @@ use crate::definition::Kind;
 use crate::home::Home;
 use crate::journal::{
     After, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, NewClaim, NewMessage,
-    NewQuestion, ObservedGeneration, Occurrence, Punctuality, Purpose, RunState,
+    NewQuestion, ObservedGeneration, Occasion, Occurrence, Punctuality, Purpose, RunState,
 };
 
 /// Something that happened, at a time of 2 March 2026, a Monday: `08:00`, or `01T08:00` on another day.
@@ -60,6 +60,8 @@ enum Step {
     Pause(u32),
     /// Everything is paused.
     PauseAll,
+    /// It is claimed since another job has ended.
+    After(&'static str),
     /// What a run before cost.
     Costs(f64),
 }
@@ -151,8 +153,12 @@ impl Scene {
     }
 
     async fn claim(&mut self, due: DateTime<Utc>, purpose: Purpose) {
+        self.claim_for(due, purpose, None).await;
+    }
+
+    async fn claim_for(&mut self, due: DateTime<Utc>, purpose: Purpose, occasion: Option<Occasion>) {
         let occurrence = Occurrence { id: self.id.clone(), kind: self.kind, at: due };
-        let claim = NewClaim { occurrence, file: self.file.clone().into(), text: self.text(), purpose };
+        let claim = NewClaim { occurrence, file: self.file.clone().into(), text: self.text(), purpose, occasion };
         let Claim::Claimed(run) = self.journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("{due}") };
         self.run = Some(run);
     }
@@ -181,6 +187,11 @@ impl Scene {
             }
             Claim(due) => self.claim(at(due), Purpose::Run).await,
             ByHand => self.claim(self.clock.now(), Purpose::RunByHand).await,
+            After(job) => {
+                let (job, run) = (DefinitionId::new(*job), RunId::new("0badcafe"));
+                let occasion = Occasion::After { job, run, outcome: RunState::Completed };
+                self.claim_for(self.clock.now(), Purpose::Run, Some(occasion)).await;
+            }
             Skip(due, why) => self.claim(at(due), Purpose::Skip((*why).into())).await,
             SkipAll(from, due, why) => self.claim(at(due), Purpose::SkipSince(at(from), (*why).into())).await,
             Launch => {

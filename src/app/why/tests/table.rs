@@ -33,6 +33,8 @@ const BROKEN: &str = "---\ncron: \"99 8 * * *\"\n---\nx\n";
 const LATER: &str = "---\nrun_at: \"2026-03-02T09:00:00Z\"\n---\nTea.\n";
 const LINK: &str = "---\nrun_at: \"2026-03-02T09:00:00Z\"\nbackground: true\nmax_chain: 3\nchain_depth: 2\nchain_parent: oven\n---\nLook.\n";
 const LAST: &str = "---\nrun_at: \"2026-03-02T08:00:00Z\"\nbackground: true\nmax_chain: 3\nchain_depth: 3\nchain_parent: oven\n---\nLook.\n";
+const AFTER: &str = "---\nafter: triage\nbackground: true\n---\nx\n";
+const TRIAGE: &str = "---\ncron: \"0 8 * * *\"\n---\nx\n";
 const NEXT: &str = "Next: tomorrow at 08:00 (in 23h 54m).";
 
 pub(super) const CASES: &[Case] = &[
@@ -101,6 +103,47 @@ pub(super) const CASES: &[Case] = &[
         "the clocks showed its time twice",
         &[("2026-10-24T23:00", File("routines/mail.md", BERLIN)), ("2026-10-24T23:00", See), ("2026-10-25T00:30", Claim("2026-10-25T00:30")), ("2026-10-25T00:30", Launch), ("2026-10-25T00:31", Completed)],
         ["on_time_repeated", "mail fired on time at 02:30, the first of the two that the clocks showed; it did its work.", "Next: tomorrow at 02:30 (in 1d)."],
+    ),
+    case(
+        "it follows another job",
+        &[
+            ("07:00", File("routines/triage.md", TRIAGE)),
+            ("07:00", File("routines/mail.md", AFTER)),
+            ("08:02", After("triage")),
+            ("08:02", Launch),
+            ("08:03", Completed),
+        ],
+        [
+            "after",
+            "mail fired at 08:02, as triage had ended (completed); it did its work.",
+            "It fires when triage has completed.",
+        ],
+    ),
+    case(
+        "it follows another job, and was paused after failures",
+        &[
+            ("07:00", File("routines/triage.md", TRIAGE)),
+            ("07:00", File("routines/mail.md", AFTER)),
+            ("08:02", Skip("08:02", "paused: it has failed too often in a row")),
+        ],
+        [
+            "skipped_paused",
+            "mail did not run at 08:02: it has failed too often in a row.",
+            "It fires when triage has completed.",
+        ],
+    ),
+    case(
+        "it follows another job, and set itself off",
+        &[
+            ("07:00", File("routines/triage.md", TRIAGE)),
+            ("07:00", File("routines/mail.md", AFTER)),
+            ("08:02", Skip("08:02", "cut: it has set itself off 3 times within a minute")),
+        ],
+        [
+            "skipped_cut",
+            "mail did not run at 08:02: it has set itself off 3 times within a minute.",
+            "It fires when triage has completed.",
+        ],
     ),
     case(
         "fired by hand",
