@@ -80,7 +80,7 @@ pub const COMMANDS: &[ChatCommand] = &[
     ),
     command(
         "why",
-        "Why a job did what it did the last time, or why the last failed one failed",
+        "Why a job did what it did the last time, or at a time; alone: why the last failed one failed",
         Some(ANY_JOB),
         Does::Why,
     ),

@@ -153,7 +153,15 @@ mod tests {
         let listed: Vec<&str> = HELP
             .lines()
             .filter_map(|line| line.strip_prefix("  ")?.split("  ").next())
-            .chain(["routine cancel", "reminder cancel", "routine enable", "service uninstall", "service restart", "service logs", "sessions reset"])
+            .chain([
+                "routine cancel",
+                "reminder cancel",
+                "routine enable",
+                "service uninstall",
+                "service restart",
+                "service logs",
+                "sessions reset",
+            ])
             .chain(["import crontab", "import systemd"])
             .collect();
         for command in &commands {

@@ -107,14 +107,14 @@ impl JournalReader {
         &self,
         id: &DefinitionId,
         at: DateTime<Utc>,
-    ) -> Result<(Option<DateTime<Utc>>, Option<DateTime<Utc>>), JournalError> {
+    ) -> Result<[Option<DateTime<Utc>>; 2], JournalError> {
         let one = |sql: &str| -> Result<Option<DateTime<Utc>>, JournalError> {
             Ok(self.all(sql, &[&id.as_str(), &ms(at)], |row| row.maybe_at("at"))?.pop().flatten())
         };
-        Ok((
+        Ok([
             one("SELECT max(at) AS at FROM occurrence WHERE id = ?1 AND at < ?2")?,
             one("SELECT min(at) AS at FROM occurrence WHERE id = ?1 AND at >= ?2")?,
-        ))
+        ])
     }
 
     /// The occurrence of a run.

@@ -59,7 +59,7 @@ fn fire<'a>(bot: &'a TestBot, times: usize) -> Service<'a> {
 /// Puts the folder into the state of a step; the service, where it is to run.
 fn set_up<'a>(title: &str, bot: &'a TestBot) -> Option<Service<'a>> {
     match title.split_once(". ").map_or(title, |(number, _)| number) {
-        "1" => water(bot, PLAIN),
+        "1" | "First: ask why" => water(bot, PLAIN),
         "2" => water(bot, "timeout: soon\n"),
         "3" => water(bot, "enabled: false\n"),
         "4" => {

@@ -140,7 +140,7 @@ impl Facts {
     /// Reads what belongs to the occurrence that is asked about.
     pub(super) fn look_into_story(&mut self, journal: &JournalReader, app: &App) -> Result<(), Refusal> {
         if let Some((from, _)) = self.asked {
-            (self.before, self.after) = journal.recorded_around(&self.id, from)?;
+            [self.before, self.after] = journal.recorded_around(&self.id, from)?;
         }
         let Some(story) = &self.story else { return Ok(()) };
         if let (Some(text), Ok(defaults), Kind::Routine | Kind::Reminder) =
