@@ -6,7 +6,9 @@
 
 mod channels;
 mod keys;
+mod mcp_servers;
 pub mod secrets;
+mod section;
 mod values;
 
 pub use channels::{
@@ -14,6 +16,7 @@ pub use channels::{
     QuietHours, TERMINAL, TelegramChannel,
 };
 pub use keys::{Config, KEYS, Key, Shape};
+pub use mcp_servers::{McpServer, McpTransport};
 
 use std::collections::BTreeMap;
 use std::fmt;

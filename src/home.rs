@@ -112,6 +112,11 @@ impl Home {
     pub fn channel(&self, name: &str) -> PathBuf {
         self.state().join("channels").join(name)
     }
+    /// Where an MCP server of the person's works, and may write.
+    #[must_use]
+    pub fn mcp_server(&self, name: &str) -> PathBuf {
+        self.state().join("mcp").join(name)
+    }
     /// One folder a run: the client's configuration, transcript and temporary files.
     #[must_use]
     pub fn runs(&self) -> PathBuf {

@@ -16,7 +16,10 @@ pub mod clock;
 pub mod config;
 pub mod heartbeat;
 pub mod home;
+pub mod program;
 pub mod refusal;
+
+pub mod tls;
 
 pub mod policy;
 

@@ -1,31 +1,94 @@
-//! A channel's process in its sandbox.
+//! Starts programs of the person's, which serve the bot from outside: channels' commands and MCP servers. Each runs in a kernel
+//! sandbox: it never reaches the data folder, the agent's login and the person's keys, and writes only where its settings say.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::{io, iter};
 
+pub use agent_sandbox::Network;
 use agent_sandbox::runner::Started;
-use agent_sandbox::{Domain, Launch, Network, resolved, system, without};
+use agent_sandbox::{Domain, Launch, resolved, system, without};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
-use super::{Surroundings, find};
-use crate::config::CommandChannel;
-
 /// So much of what it writes is kept.
 const MOST: u64 = 64 * 1024;
+
+/// Variables of the service that such programs get: how texts and times are written.
+const LOCALE: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
 /// What no such program reads: the person's keys and the agent's login.
 const CLOSED: &[&str] = &[".claude", ".claude.json", ".config/claude", ".gnupg", ".password-store", ".ssh"];
 
+/// What every such program is started with.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The program that enters the sandbox's stages.
+    pub shell_binary: PathBuf,
+    /// Where programs are looked for.
+    pub path: Vec<PathBuf>,
+    /// The person's home.
+    pub user_home: PathBuf,
+    /// The data folder, which it cannot reach.
+    pub data_folder: PathBuf,
+    /// Variables of the service that say how texts and times are written.
+    pub locale: Vec<(String, String)>,
+}
+
+impl Surroundings {
+    /// Those of this environment that say how texts and times are written.
+    #[must_use]
+    pub fn locale(env: &BTreeMap<String, String>) -> Vec<(String, String)> {
+        LOCALE.iter().filter_map(|name| Some(((*name).to_owned(), env.get(*name)?.clone()))).collect()
+    }
+
+    /// A folder of the settings: `~` is the person's home.
+    fn folder(&self, folder: &Path) -> PathBuf {
+        match folder.strip_prefix("~") {
+            Ok(rest) => resolved(&self.user_home).join(rest),
+            Err(_) => folder.to_owned(),
+        }
+    }
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name or path, and its arguments. No shell is involved.
+    pub command: Vec<String>,
+    /// A folder of its own: it works there, and may write there.
+    pub own_folder: PathBuf,
+    /// What it may read.
+    pub reads: Reads,
+    /// Folders that it may write to, beside its own.
+    pub writes: Vec<PathBuf>,
+    /// Which sockets it may open.
+    pub network: Network,
+    /// Variables of its own: secrets, mostly.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What a program may read and execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// All of the person's files but keys, logins and the data folder.
+    Everything,
+    /// The system's files, programs on the search path, and these folders. Its home is its own folder.
+    Only(Vec<PathBuf>),
+}
+
 /// A process that is there. Dropped, it ends, with all that it started.
-pub(super) struct Process {
+pub struct Process {
+    /// What it reads.
     pub stdin: pipe::Sender,
+    /// What it writes.
     pub stdout: ChildStdout,
+    /// What it complains of.
     pub stderr: ChildStderr,
+    /// Who holds it and all that it starts.
     pub runner: Child,
     /// The runner ends when this closes.
     pub socket: UnixStream,
@@ -33,7 +96,7 @@ pub(super) struct Process {
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub struct Ended {
     /// Its exit code; `None`: it was killed.
     pub code: Option<i32>,
     /// The beginning of what it wrote to standard output.
@@ -43,24 +106,30 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn shown_code(&self) -> String {
+    /// In words.
+    #[must_use]
+    pub fn shown_code(&self) -> String {
         self.code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"))
     }
 }
 
 impl Process {
-    pub(super) async fn start(settings: &CommandChannel, surroundings: &Surroundings) -> io::Result<Self> {
-        let (name, args) = settings.command.split_first().ok_or_else(|| io::Error::other("it names no program"))?;
-        let program = find(name, &surroundings.path, &surroundings.user_home)
+    /// Starts it.
+    ///
+    /// # Errors
+    /// There is no such program, or it cannot be started.
+    pub async fn start(program: &Program, surroundings: &Surroundings) -> io::Result<Self> {
+        let (name, args) = program.command.split_first().ok_or_else(|| io::Error::other("it names no program"))?;
+        let file = find(name, &surroundings.path, &surroundings.user_home)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("there is no program `{name}` on PATH")))?;
-        std::fs::create_dir_all(&surroundings.own_folder)?;
+        std::fs::create_dir_all(&program.own_folder)?;
         let launch = Launch {
-            program,
+            program: file,
             args: args.to_vec(),
-            env: environment(surroundings),
-            work_dir: surroundings.own_folder.clone(),
+            env: environment(program, surroundings),
+            work_dir: program.own_folder.clone(),
             secret: None,
-            domain: Some(domain(settings, surroundings)),
+            domain: Some(domain(program, surroundings)),
             shell: None,
             bounds: None,
         };
@@ -73,7 +142,10 @@ impl Process {
     }
 
     /// Hands it the line and waits for its end.
-    pub(super) async fn answer(self, line: Vec<u8>) -> io::Result<Ended> {
+    ///
+    /// # Errors
+    /// What it writes cannot be read.
+    pub async fn answer(self, line: Vec<u8>) -> io::Result<Ended> {
         let Self { mut stdin, stdout, stderr, mut runner, socket } = self;
         let write = async {
             // One that does not read what it is handed may have its reasons.
@@ -95,29 +167,66 @@ async fn beginning(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
     Ok(kept)
 }
 
-fn environment(surroundings: &Surroundings) -> BTreeMap<String, String> {
+fn environment(program: &Program, surroundings: &Surroundings) -> BTreeMap<String, String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let path: Vec<String> = surroundings.path.iter().map(|folder| text(folder)).collect();
+    let home = match program.reads {
+        Reads::Everything => &surroundings.user_home,
+        Reads::Only(_) => &program.own_folder,
+    };
     let own = [
-        ("HOME".to_owned(), text(&surroundings.user_home)),
+        ("HOME".to_owned(), text(home)),
         ("PATH".to_owned(), path.join(":")),
-        ("TMPDIR".to_owned(), text(&surroundings.own_folder)),
+        ("TMPDIR".to_owned(), text(&program.own_folder)),
     ];
-    surroundings.locale.iter().cloned().chain(own).collect()
+    let given = program.env.iter().map(|(name, value)| (name.clone(), value.clone()));
+    surroundings.locale.iter().cloned().chain(given).chain(own).collect()
 }
 
-fn domain(settings: &CommandChannel, surroundings: &Surroundings) -> Domain {
+fn domain(program: &Program, surroundings: &Surroundings) -> Domain {
     let home = resolved(&surroundings.user_home);
     let mut hidden = vec![resolved(&surroundings.data_folder)];
-    hidden.extend(CLOSED.iter().map(|name| resolved(&home.join(name))));
+    let mut read = Vec::new();
+    let mut programs = vec![surroundings.data_folder.join("bin")];
+    match &program.reads {
+        Reads::Everything => hidden.extend(CLOSED.iter().map(|name| resolved(&home.join(name)))),
+        Reads::Only(folders) => {
+            read.extend(folders.iter().map(|folder| surroundings.folder(folder)));
+            programs.extend(programs_of(&surroundings.path, &home));
+            hidden.push(home);
+        }
+    }
     let mut write = system::sinks();
-    write.push(surroundings.own_folder.clone());
-    write.extend(settings.writes.iter().map(|folder| match folder.strip_prefix("~") {
-        Ok(rest) => home.join(rest),
-        Err(_) => folder.clone(),
-    }));
-    let own_commands = surroundings.data_folder.join("bin");
+    write.push(program.own_folder.clone());
+    write.extend(program.writes.iter().map(|folder| surroundings.folder(folder)));
     let mut execute = without(&[PathBuf::from("/")], &hidden);
-    execute.push(own_commands);
-    Domain { read: Vec::new(), write, execute, network: Network::All, required: false, ..Domain::default() }
+    execute.append(&mut programs);
+    // What an installer such as npx has put there.
+    if matches!(program.reads, Reads::Only(_)) {
+        execute.push(program.own_folder.clone());
+    }
+    let network = program.network;
+    Domain { read, write, execute, network, required: false, ..Domain::default() }
+}
+
+/// Folders of programs inside the person's home, with the libraries that lie beside them (`X/bin` and `X/lib`).
+fn programs_of(path: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+    let inside = path.iter().map(|folder| resolved(folder)).filter(|folder| folder.starts_with(home) && folder != home);
+    inside
+        .flat_map(|folder| {
+            let beside = folder.parent().filter(|_| folder.ends_with("bin")).map(|parent| parent.join("lib"));
+            iter::once(folder.clone()).chain(beside)
+        })
+        .collect()
+}
+
+/// A program by its name on the search path, or by its path.
+fn find(program: &str, path: &[PathBuf], user_home: &Path) -> Option<PathBuf> {
+    if let Some(rest) = program.strip_prefix("~/") {
+        return Some(user_home.join(rest));
+    }
+    if program.contains('/') {
+        return Some(PathBuf::from(program));
+    }
+    path.iter().map(|folder| folder.join(program)).find(|file| agent_sandbox::farm::is_program(file))
 }

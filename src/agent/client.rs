@@ -12,8 +12,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::tools::{ExternalAnswer, ExternalServer};
 use super::{Observation, Tokens};
 use crate::policy::{BgForkConfig, Decision, ToolCall};
+
+/// An object of JSON.
+pub type JsonObject = serde_json::Map<String, serde_json::Value>;
 
 /// The client's own id of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -109,6 +113,8 @@ pub struct Request {
     pub deny_rules: Vec<String>,
     /// MCP tools of our server that exist for the client: bare names (`ping_user`).
     pub mcp_tools: Vec<String>,
+    /// Servers beside ours, with their tools that exist for the client.
+    pub external: Vec<ExternalServer>,
     /// What the client and its shell may reach.
     pub sandbox: Sandbox,
     /// The token that stands for this run on the control socket.
@@ -190,6 +196,10 @@ pub trait RunHost: Send + Sync {
     async fn stop(&self, again: bool) -> Option<String>;
     /// Serves one of our MCP tools, by its bare name. The hook has approved the call.
     async fn call_tool(&self, name: &str, arguments: serde_json::Value) -> ToolAnswer;
+    /// Serves a tool of a server beside ours. The hook has approved the call. Whoever has none refuses.
+    async fn call_external(&self, server: &str, tool: &str, _arguments: JsonObject) -> ExternalAnswer {
+        ExternalAnswer::refused(format!("there is no tool `{tool}` of `{server}` here"))
+    }
     /// A process that holds everything the client starts is there: told once when it is started, and again when
     /// the client has said which session it has.
     async fn started(&self, pid: u32, session: Option<SessionId>);
@@ -254,6 +264,8 @@ pub enum FailureClass {
     NotDelivered,
     /// Its processes took more than `limits` allows.
     LimitExceeded,
+    /// An MCP server of the person's, which the job's rules name, is not there.
+    McpServerMissing,
     /// A fault of our own: a panic, a full disk.
     Internal,
 }
@@ -270,7 +282,10 @@ impl FailureClass {
     /// Whether another attempt may succeed by itself.
     #[must_use]
     pub fn may_pass(self) -> bool {
-        matches!(self, Self::InitializeTimeout | Self::Overloaded | Self::ExitedEarly | Self::SpawnFailed)
+        matches!(
+            self,
+            Self::InitializeTimeout | Self::Overloaded | Self::ExitedEarly | Self::SpawnFailed | Self::McpServerMissing
+        )
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use agent_sandbox::{Answer, Start};
 use serde_json::Value;
 
-use super::{RunHost, ToolAnswer};
+use super::{ExternalAnswer, JsonObject, RunHost, ToolAnswer};
 
 /// Hands on what is asked beside the client's own stream: calls of our tools, and programs of its shell. Between turns nothing is
 /// allowed.
@@ -51,6 +51,14 @@ impl CurrentHost {
         match self.get() {
             Some(host) => host.call_tool(name, arguments).await,
             None => ToolAnswer { text: NO_TURN.into(), is_error: true },
+        }
+    }
+
+    /// See [`RunHost::call_external`].
+    pub async fn call_external(&self, server: &str, tool: &str, arguments: JsonObject) -> ExternalAnswer {
+        match self.get() {
+            Some(host) => host.call_external(server, tool, arguments).await,
+            None => ExternalAnswer::refused(NO_TURN.into()),
         }
     }
 }

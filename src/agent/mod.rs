@@ -13,15 +13,15 @@ mod current_host;
 mod notify;
 mod observation;
 pub mod sockets;
-mod tools;
+pub mod tools;
 
 pub use self::notify::{NOTIFY, Notify};
 pub use choice::{Always, Clients, NoAgent};
 pub use claude::Claude;
 pub use client::{
-    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, FurtherMessage, Request, RunHost,
-    Sandbox, SessionId, SessionMode, Skip, ToolAnswer, UsedClient,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, FurtherMessage, JsonObject, Request,
+    RunHost, Sandbox, SessionId, SessionMode, Skip, ToolAnswer, UsedClient,
 };
 pub use current_host::CurrentHost;
 pub use observation::{Observation, Tokens, compacted};
-pub use tools::{ServeTools, ToolPipe};
+pub use tools::{ExternalAnswer, ExternalServer, ExternalTool, ServeTools, ServerState, ToolPipe};

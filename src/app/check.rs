@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{App, Caller, add, gate, jobs, runs};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
+use crate::policy::BOT;
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
 use crate::run::memory::is_job;
@@ -33,13 +34,9 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let gates = gates.filter_map(|definition| gate::problem(definition, app)).collect::<Vec<_>>();
     let unread = unread_jobs(&loaded.definitions, app);
     let unknown = followed_by_none(&loaded, app);
-    let problems = loaded
-        .problems
-        .into_iter()
-        .chain(unknown_channels(&loaded.definitions, app))
-        .chain(gates)
-        .chain(unread)
-        .chain(unknown);
+    let elsewhere =
+        unknown_channels(&loaded.definitions, app).into_iter().chain(unknown_servers(&loaded.definitions, app));
+    let problems = loaded.problems.into_iter().chain(elsewhere).chain(gates).chain(unread).chain(unknown);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }
@@ -58,6 +55,35 @@ fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: 
     };
     let mut problems: Vec<Problem> = definitions.values().filter_map(problem).collect();
     problems.sort_by(|a, b| a.file.cmp(&b.file));
+    problems
+}
+
+/// Rules about tools of MCP servers that there are not.
+fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
+    let Ok(config) = app.config() else { return Vec::new() };
+    let servers: Vec<&str> = config.mcp_servers.iter().map(|server| &*server.name).collect();
+    let mut problems = Vec::new();
+    for definition in definitions.values() {
+        let Some(background) = definition.background() else { continue };
+        let restrictions = &background.restrictions;
+        let lists = [
+            ("allowed_tools", restrictions.allowed_tools().unwrap_or_default()),
+            ("disallowed_tools", restrictions.disallowed_tools().unwrap_or_default()),
+            ("ask_tools", restrictions.asked_tools()),
+        ];
+        for (field, list) in lists {
+            let unknown = |pattern| Some((pattern, BOT.unknown_server(pattern, &servers)?));
+            for (pattern, said) in list.iter().filter_map(unknown) {
+                let (what, hint) = said.split_once("; ").unwrap_or((&said, ""));
+                let mut problem =
+                    Problem::of_file(&definition.file, Severity::Warning, what.to_owned(), Some(hint.to_owned()));
+                problem.field = Some(field.into());
+                problem.id = Some(definition.id.clone());
+                let text = std::fs::read_to_string(app.home.root().join(&definition.file)).unwrap_or_default();
+                problems.push(problem.at_words(&text, &pattern.to_string()));
+            }
+        }
+    }
     problems
 }
 

@@ -99,6 +99,13 @@ pub enum Command {
     },
     /// The channels, and how each is doing.
     Channels,
+    /// The person's own MCP servers.
+    McpServers,
+    /// The tools of one of them, or of each.
+    McpTools {
+        /// Its name; `None`: of each.
+        server: Option<String>,
+    },
     /// What jobs ask the person, and the last answers.
     Questions,
     /// Answer a question.

@@ -60,6 +60,9 @@ impl Command {
             Self::Channels
             // It says what went wrong with other jobs.
             | Self::Why { .. }
+            // They may say what is private, and are started for it.
+            | Self::McpServers
+            | Self::McpTools { .. }
             // Nobody answers for the person, nor reads what other jobs want to run.
             | Self::Questions
             | Self::Answer { .. }

@@ -29,6 +29,7 @@ mod import;
 mod init;
 mod jobs;
 mod logs;
+mod mcp_servers;
 mod outcome;
 mod overdue;
 mod permissions;
@@ -72,6 +73,7 @@ pub use import::{Imported, Left};
 pub use init::{InitOptions, Talk, make_folders, make_home};
 pub use jobs::{Failed, Job, JobList, summary};
 pub use logs::{Log, LogFilter, LogLine};
+pub use mcp_servers::ServerTools;
 pub use outcome::{Outcome, Recorded};
 pub use overdue::Overdue;
 pub use policy::{Explanation, JobPolicy};
@@ -189,6 +191,8 @@ impl App {
             Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),
             Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
             Command::Channels => channels::channels(self).map(Outcome::Channels),
+            Command::McpServers => mcp_servers::list(self),
+            Command::McpTools { server } => mcp_servers::tools(server, self).map(Outcome::McpTools),
             Command::Budget => Ok(Outcome::Budget(budget::left(self)?, budget::spending(self)?)),
             Command::Questions => questions::list(self).map(Outcome::Questions),
             Command::Answer { question, answer, sentence, channel } => {

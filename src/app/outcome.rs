@@ -6,8 +6,10 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Answered, BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList,
-    JobPolicy, Overview, Restored, RunDetails, ServiceReply, Session, SessionList, Status, UnitOutcome, Upcoming, Why,
+    JobPolicy, Overview, Restored, RunDetails, ServerTools, ServiceReply, Session, SessionList, Status, UnitOutcome,
+    Upcoming, Why,
 };
+use crate::agent::ServerState;
 use crate::agents::{Agents, NamedAgent};
 use crate::bot::budget::PingBudget;
 use crate::config::Setting;
@@ -55,6 +57,15 @@ pub enum Outcome {
     Answered(Box<Answered>),
     /// The channels.
     Channels(Vec<ChannelState>),
+    /// [`Command::McpServers`].
+    McpServers {
+        /// Each as it is, as far as that is known.
+        servers: Vec<ServerState>,
+        /// Whether the service runs.
+        is_running: bool,
+    },
+    /// [`Command::McpTools`]: of each server, its tools or why there are none.
+    McpTools(Vec<ServerTools>),
     /// The ping budget, as it is now.
     Budget(PingBudget, Vec<Spending>),
     /// The settings in force.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Outcome, jobs, runs};
+use crate::agent::ServerState;
+use crate::agent::{ExternalAnswer, ExternalTool, JsonObject};
 use crate::bot::budget::PingBudget;
 use crate::bot::main_session::Choice;
 use crate::definition::DefinitionId;
@@ -106,6 +108,22 @@ pub enum ServiceCommand {
         /// The channel.
         name: String,
     },
+    /// Each MCP server of the person's, as it is.
+    McpServers,
+    /// The tools of an MCP server, which is started for it.
+    McpTools {
+        /// The server.
+        server: String,
+    },
+    /// Call a tool of an MCP server.
+    McpCall {
+        /// The server.
+        server: String,
+        /// The tool's bare name.
+        tool: String,
+        /// Its arguments.
+        arguments: JsonObject,
+    },
     /// Set what this day or this month may cost, until it ends.
     SetCap {
         /// US cents of today.
@@ -198,6 +216,17 @@ pub enum ServiceReply {
         /// How many runs it has forgotten.
         runs: usize,
     },
+    /// [`ServiceCommand::McpServers`].
+    McpServers(Vec<ServerState>),
+    /// [`ServiceCommand::McpTools`].
+    McpTools {
+        /// The server.
+        server: String,
+        /// What it offers.
+        tools: Vec<ExternalTool>,
+    },
+    /// [`ServiceCommand::McpCall`].
+    McpCalled(ExternalAnswer),
     /// [`ServiceCommand::SetCap`].
     CapSet,
     /// [`ServiceCommand::SetBudget`].

@@ -5,9 +5,9 @@
 //! not the data folder, not the agent's login and no keys, and writes only into its own folder and those that its settings name.
 
 mod kept;
-mod process;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use super::hearing::TO_STRANGERS;
 use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::CommandChannel;
+use crate::program::{Network, Process, Program, Reads, Surroundings};
 use kept::{Kept, News};
-use process::Process;
 
 /// The version of what is handed over.
 const VERSION: u32 = 1;
@@ -38,26 +38,10 @@ const NEWS: usize = 64;
 /// "Try again later" (sysexits.h).
 const TEMPORARY: i32 = 75;
 
-/// What every such program is started with.
-#[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// The program that enters the sandbox's stages.
-    pub shell_binary: PathBuf,
-    /// Where programs are looked for.
-    pub path: Vec<PathBuf>,
-    /// The person's home.
-    pub user_home: PathBuf,
-    /// The data folder, which it cannot reach.
-    pub data_folder: PathBuf,
-    /// A folder of its own.
-    pub own_folder: PathBuf,
-    /// Variables of the service that say how texts and times are written.
-    pub locale: Vec<(String, String)>,
-}
-
 /// The channel.
 pub struct Command {
     settings: CommandChannel,
+    program: Program,
     surroundings: Surroundings,
     kept: Mutex<Option<Kept>>,
     /// What the kept process tells, and who listens to it.
@@ -65,15 +49,23 @@ pub struct Command {
 }
 
 impl Command {
-    /// Nothing is started before the first message.
+    /// Nothing is started before the first message. `own_folder`: where it works.
     #[must_use]
-    pub fn new(settings: CommandChannel, surroundings: Surroundings) -> Self {
+    pub fn new(settings: CommandChannel, own_folder: PathBuf, surroundings: Surroundings) -> Self {
         let (send, receive) = mpsc::channel(NEWS);
-        Self { settings, surroundings, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
+        let program = Program {
+            command: settings.command.clone(),
+            own_folder,
+            reads: Reads::Everything,
+            writes: settings.writes.clone(),
+            network: Network::All,
+            env: BTreeMap::new(),
+        };
+        Self { settings, program, surroundings, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
     }
 
     async fn once(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
-        let process = Process::start(&self.settings, &self.surroundings).await.map_err(for_now)?;
+        let process = Process::start(&self.program, &self.surroundings).await.map_err(for_now)?;
         let ended = timeout(PATIENCE, process.answer(line(message))).await;
         let ended = ended.map_err(|_| NotSent::for_now(format!("it took longer than {} s", PATIENCE.as_secs())))?;
         let ended = ended.map_err(for_now)?;
@@ -107,7 +99,7 @@ impl Command {
     async fn running<'a>(&self, kept: &'a mut Option<Kept>) -> std::io::Result<&'a mut Kept> {
         let process = match kept.take().filter(|process| !process.is_over()) {
             Some(process) => process,
-            None => Kept::new(Process::start(&self.settings, &self.surroundings).await?, self.news.0.clone()),
+            None => Kept::new(Process::start(&self.program, &self.surroundings).await?, self.news.0.clone()),
         };
         Ok(kept.insert(process))
     }
@@ -212,17 +204,6 @@ fn last_line(stderr: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     Some(super::terminal::plain(line).trim().chars().take(300).collect())
-}
-
-/// A program by its name on the search path, or by its path.
-fn find(program: &str, path: &[PathBuf], user_home: &Path) -> Option<PathBuf> {
-    if let Some(rest) = program.strip_prefix("~/") {
-        return Some(user_home.join(rest));
-    }
-    if program.contains('/') {
-        return Some(PathBuf::from(program));
-    }
-    path.iter().map(|folder| folder.join(program)).find(|file| agent_sandbox::farm::is_program(file))
 }
 
 #[cfg(test)]

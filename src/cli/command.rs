@@ -116,6 +116,15 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Channels { command: Some(args::Channels::Test { name }) }) => {
             Command::Service(ServiceCommand::TestChannel { name })
         }
+        Some(args::Command::Mcp { command: None | Some(args::Mcp::List) }) => Command::McpServers,
+        Some(args::Command::Mcp { command: Some(args::Mcp::Tools { server }) }) => Command::McpTools { server },
+        Some(args::Command::Mcp { command: Some(args::Mcp::Call { server, tool, arguments }) }) => {
+            let arguments = serde_json::from_str(&arguments).map_err(|error| {
+                Refusal::user(format!("the arguments are no JSON object: {error}"))
+                    .hint(format!("`ollim-bot mcp call {server} {tool} '{{\"path\": \"notes\"}}'`"))
+            })?;
+            Command::Service(ServiceCommand::McpCall { server, tool, arguments })
+        }
         Some(args::Command::Login { code }) => Command::Service(ServiceCommand::Login { code }),
         Some(args::Command::Budget { set: Some(left), .. }) => return Ok(Typed::Own(Own::SetBudget(left))),
         Some(args::Command::Budget { set: None, day, month }) if day.is_some() || month.is_some() => {

@@ -183,6 +183,17 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("chat", ["ollim-bot chat", "ollim-bot chat 'What is on today?'"], ""),
     ("channels", ["ollim-bot channels", "ollim-bot channels test phone"], ""),
     ("channels test", ["ollim-bot channels test phone", "ollim-bot channels test console"], ""),
+    ("mcp", ["ollim-bot mcp", "ollim-bot mcp tools calendar"], ""),
+    ("mcp list", ["ollim-bot mcp list", "ollim-bot mcp list --json"], ""),
+    ("mcp tools", ["ollim-bot mcp tools calendar", "ollim-bot mcp tools --json"], ""),
+    (
+        "mcp call",
+        [
+            "ollim-bot mcp call calendar list_events",
+            "ollim-bot mcp call files read_file '{\"path\": \"notes/today.md\"}'",
+        ],
+        "",
+    ),
     ("questions", ["ollim-bot questions", "ollim-bot questions --json"], ""),
     (
         "questions answer",

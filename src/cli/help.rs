@@ -37,8 +37,7 @@ A job's tools (with --background)
   agents show       ollim-bot agents show Explore              (--agent Explore: a job runs as it)
   spawn             ollim-bot spawn -m 'Read the logs' --agent Explore --deny 'Bash(git *)'
   sessions list     ollim-bot sessions list
-  sessions show     ollim-bot sessions show spawn-1f0c9a2b     (sessions reset JOB: it forgets)
-  sessions patch    ollim-bot sessions patch spawn-1f0c9a2b --deny 'WebFetch'
+  sessions show     ollim-bot sessions show spawn-1f0c9a2b     (sessions reset, sessions patch)
 
 What happens
   next              ollim-bot next -n 20
@@ -53,6 +52,7 @@ What happens
   chat              ollim-bot chat                             (talk with the bot)
   questions answer  ollim-bot questions answer 3 allow         (questions: what jobs ask you)
   channels test     ollim-bot channels test phone              (channels: how each is doing)
+  mcp tools         ollim-bot mcp tools calendar               (mcp list, mcp call)
   login             ollim-bot login                            (login CODE: the second step)
   budget            ollim-bot budget                           (--day 8: today may cost 8 USD)
   inbox             ollim-bot inbox -n 5                       (--follow: and what comes)
@@ -161,8 +161,9 @@ mod tests {
                 "service restart",
                 "service logs",
                 "sessions reset",
+                "sessions patch",
             ])
-            .chain(["import crontab", "import systemd"])
+            .chain(["import crontab", "import systemd", "mcp list", "mcp call"])
             .collect();
         for command in &commands {
             assert!(listed.contains(&command.as_str()), "`{command}` is not in the help");

@@ -8,8 +8,9 @@ use chrono_tz::Tz;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
+use super::section::Section;
 use super::values::fault;
-use crate::definition::frontmatter::{Entry, Node};
+use crate::definition::frontmatter::Node;
 use crate::definition::quoted;
 use crate::definition::values::{Fault, Value, is_channel_name};
 
@@ -199,7 +200,7 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
     let Node::Map(entries) = node else {
         return Err(fault(format!("`channels.{name}` must say what it is"), hint));
     };
-    let mut fields = Fields { name: &name, entries, hint };
+    let mut fields = Section { name: format!("channels.{name}"), entries, hint };
     let kind = match fields.text("kind")? {
         Some("command") if fields.get("owner").is_some() && !fields.flag("keep")? => {
             let message = format!(
@@ -230,73 +231,16 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
         ChannelKind::Mail(_) => &["kind", "quiet_hours", "to", "from", "smtp", "user", "certificate"],
     };
     let quiet_hours = fields.get("quiet_hours").map(|node| quiet(&format!("channels.{name}.quiet_hours"), node));
-    if let Some(other) = entries.iter().find(|entry| !known.contains(&&*entry.key)) {
-        let message = format!("unknown setting {} of `channels.{name}`", quoted(&other.key));
-        return Err(fault(message, &format!("the settings are: {}", known.join(", "))));
-    }
+    fields.only(known)?;
     let quiet_hours = quiet_hours.transpose()?;
     Ok(ChannelSettings { kind, quiet_hours, name })
 }
 
-/// The settings of one channel.
-struct Fields<'a> {
-    name: &'a str,
-    entries: &'a [Entry],
-    hint: &'static str,
-}
-
-impl<'a> Fields<'a> {
-    fn get(&self, key: &str) -> Option<&'a Node> {
-        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
-    }
-
-    fn wrong(&self, key: &str, what: &str) -> Fault {
-        fault(format!("`channels.{}.{key}` must be {what}", self.name), self.hint)
-    }
-
-    fn text(&mut self, key: &str) -> Result<Option<&'a str>, Fault> {
-        match self.get(key) {
-            Some(Node::Text(text)) => Ok(Some(text)),
-            None => Ok(None),
-            Some(_) => Err(self.wrong(key, "a text")),
-        }
-    }
-
-    fn flag(&self, key: &str) -> Result<bool, Fault> {
-        match self.get(key) {
-            Some(Node::Bool(flag)) => Ok(*flag),
-            None => Ok(false),
-            Some(_) => Err(self.wrong(key, "true or false")),
-        }
-    }
-
-    fn texts(&self, key: &str) -> Result<Vec<String>, Fault> {
-        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
-        let text = |node: &Node| match node {
-            Node::Text(text) if !text.is_empty() && !text.contains('\0') => Some(text.to_string()),
-            Node::Int(number) => Some(number.to_string()),
-            _ => None,
-        };
-        let texts = match node {
-            Node::List(items) => items.iter().map(text).collect(),
-            one => text(one).map(|text| vec![text]),
-        };
-        texts.ok_or_else(|| self.wrong(key, "a list of texts"))
-    }
-
-    fn command(&self) -> Result<Vec<String>, Fault> {
-        let command = self.texts("command")?;
-        match command.first() {
-            Some(program) if !program.starts_with('-') && !program.contains(char::is_whitespace) => Ok(command),
-            Some(_) => Err(self.wrong("command", "a list: the program, then each of its arguments")),
-            None => Err(fault(format!("`channels.{}` needs a `command`", self.name), self.hint)),
-        }
-    }
-
+impl Section<'_> {
     /// `https://ntfy.sh/my-topic`.
     fn ntfy(&mut self) -> Result<NtfyChannel, Fault> {
         let wrong = || {
-            let message = format!("`channels.{}.url` must be a server's address and a topic", self.name);
+            let message = format!("`{}.url` must be a server's address and a topic", self.name);
             fault(message, "write `url: https://ntfy.sh/a-topic-that-nobody-guesses`")
         };
         let url = match self.get("url") {
@@ -309,7 +253,7 @@ impl<'a> Fields<'a> {
         }
         let answers = self.text("answers")?.map(str::to_owned);
         if answers.as_ref().is_some_and(|answers| !is_topic(answers) || answers == topic) {
-            let message = format!("`channels.{}.answers` must be another topic of the same server", self.name);
+            let message = format!("`{}.answers` must be another topic of the same server", self.name);
             return Err(fault(message, "write `answers: a-second-topic-that-nobody-guesses`"));
         }
         let show_text = self.flag("show_text")?;
@@ -330,7 +274,7 @@ impl<'a> Fields<'a> {
     fn discord(&mut self) -> Result<DiscordChannel, Fault> {
         let owner = self.owner()?;
         if owner.as_ref().is_some_and(|id| !id.parse::<u64>().is_ok_and(|id| id > 0)) {
-            let message = format!("`channels.{}.owner` must be the id of a user", self.name);
+            let message = format!("`{}.owner` must be the id of a user", self.name);
             return Err(fault(
                 message,
                 "write the number that Discord copies for `Copy User ID`, like `80351110224678912`",
@@ -344,7 +288,7 @@ impl<'a> Fields<'a> {
     fn telegram(&mut self) -> Result<TelegramChannel, Fault> {
         let owner = self.owner()?.map(|owner| {
             owner.parse().ok().filter(|id| *id > 0).ok_or_else(|| {
-                let message = format!("`channels.{}.owner` must be your number", self.name);
+                let message = format!("`{}.owner` must be your number", self.name);
                 fault(message, "write `/start` to the bot without an `owner`: it answers with your number")
             })
         });
@@ -354,10 +298,10 @@ impl<'a> Fields<'a> {
     /// `to: me@example.org`, `from: bot@example.org`, `smtp: smtps://mail.example.org`.
     fn mail(&mut self) -> Result<MailChannel, Fault> {
         let hint = "write `{ kind: mail, to: me@example.org, from: bot@example.org, smtp: smtps://mail.example.org, user: bot }`";
-        let name = self.name;
-        let mut address = |key: &str| match self.text(key)? {
+        let name = self.name.clone();
+        let address = |key: &str| match self.text(key)? {
             Some(text) if is_mail_address(text) => Ok(text.to_owned()),
-            _ => Err(fault(format!("`channels.{name}.{key}` must be a mail address"), hint)),
+            _ => Err(fault(format!("`{name}.{key}` must be a mail address"), hint)),
         };
         let (to, from) = (address("to")?, address("from")?);
         let wrong = || {
@@ -401,18 +345,10 @@ impl<'a> Fields<'a> {
     fn api(&mut self) -> Result<Option<String>, Fault> {
         let api = self.text("api")?.map(|api| api.trim_end_matches('/').to_owned());
         if api.as_ref().is_some_and(|api| !is_address(api)) {
-            let message = format!("`channels.{}.api` must be a server's address", self.name);
+            let message = format!("`{}.api` must be a server's address", self.name);
             return Err(fault(message, "write it like `https://chat.example`, or leave it out for the service itself"));
         }
         Ok(api)
-    }
-
-    fn folders(&self, key: &str) -> Result<Vec<PathBuf>, Fault> {
-        let folders: Vec<PathBuf> = self.texts(key)?.into_iter().map(PathBuf::from).collect();
-        match folders.iter().all(|folder| folder.is_absolute() || folder.starts_with("~")) {
-            true => Ok(folders),
-            false => Err(self.wrong(key, "folders that begin with `/` or `~/`")),
-        }
     }
 }
 
@@ -432,7 +368,7 @@ fn is_topic(text: &str) -> bool {
 }
 
 /// Whether it is the address of a server: `https://ntfy.sh`.
-fn is_address(text: &str) -> bool {
+pub(super) fn is_address(text: &str) -> bool {
     let host = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     host.is_some_and(|host| {
         host.starts_with(|c: char| c.is_alphanumeric() || c == '[')

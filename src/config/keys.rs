@@ -17,6 +17,7 @@ use chrono_tz::Tz;
 use serde_json::{Value as Json, json};
 
 use super::channels::{CONSOLE, ChannelSettings, QuietHours, channels, channels_shown, quiet_hours, quiet_hours_shown};
+use super::mcp_servers::{McpServer, mcp_servers, mcp_servers_shown};
 use super::values::{budget, budget_shown, command, limits, limits_shown, name, optional, spawned_tools, variables};
 use super::{ClientChoice, Origin, SandboxChoice};
 use crate::definition::fields::FieldType;
@@ -146,6 +147,11 @@ settings! {
     tools: ToolLists = ToolLists::default(), spawned_tools, |tools: &ToolLists| json!({ "subagents": { "tools": tools } }), {
         unset: "what the caller has", example: "{ subagents: { tools: { deny: [WebFetch] } } }",
         details: "A spawn's own `allow` replaces this one, its `deny` is added.",
+    }
+    /// MCP servers of your own, whose tools jobs and the main session may be granted.
+    mcp_servers: Vec<McpServer> = Vec::new(), mcp_servers, |servers: &Vec<McpServer>| mcp_servers_shown(servers), {
+        unset: "none", example: "{ calendar: { command: [uvx, my-calendar-server], env: [CALENDAR_TOKEN] } }",
+        details: "A job has of them what its rules grant, `mcp__calendar__list_events` for one. See [MCP servers](mcp.md).",
     }
     /// How messages reach you, beside the terminal of `ollim-bot run`.
     channels: Vec<ChannelSettings> = Vec::new(), channels, |channels: &Vec<ChannelSettings>| channels_shown(channels), {

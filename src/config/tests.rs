@@ -42,6 +42,7 @@ fn nothing_needs_to_be_set() {
     main_tools = ["Bash","Read","Edit","Glob","Grep","WebFetch","WebSearch","Skill","Agent","TaskCreate","TaskGet","TaskList","TaskUpdate","mcp__discord"] (default)
     main_ask_tools = [] (default)
     tools = {"subagents":{"tools":{}}} (default)
+    mcp_servers = {} (default)
     channels = {} (default)
     default_channel = "console" (default)
     critical_channel = null (default)
@@ -86,6 +87,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
             "main_tools",
             "main_ask_tools",
             "tools",
+            "mcp_servers",
             "channels",
             "critical_channel",
             "quiet_hours",
@@ -121,6 +123,7 @@ fn the_file_says() {
     main_tools = ["Read","Bash(git *)"] (config.yaml:7)
     main_ask_tools = [] (default)
     tools = {"subagents":{"tools":{}}} (default)
+    mcp_servers = {} (default)
     channels = {"phone":{"command":["x"],"keep":true,"kind":"command"}} (config.yaml:10)
     default_channel = "console" (default)
     critical_channel = null (default)

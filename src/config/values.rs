@@ -42,17 +42,22 @@ pub(super) fn name(value: &Value) -> Result<String, Fault> {
 pub(super) fn variables(value: &Value) -> Result<Vec<String>, Fault> {
     let names = value.texts()?;
     for (item, name) in names.iter().enumerate() {
-        let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            let message = format!("{} is not the name of a variable", crate::definition::quoted(name));
-            return Err(Fault { item: Some(item), ..fault(message, "write names only, for example `- HTTPS_PROXY`") });
-        }
-        if name.starts_with("OLLIM_") {
-            let message = format!("`{name}` is ollim-bot's own and cannot be handed on");
-            return Err(Fault { item: Some(item), ..fault(message, "remove it from the list") });
-        }
+        variable(name).map_err(|fault| Fault { item: Some(item), ..fault })?;
     }
     Ok(names.into_iter().map(str::to_owned).collect())
+}
+
+/// A name of an environment variable that may be handed on.
+pub(super) fn variable(name: &str) -> Result<(), Fault> {
+    let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let message = format!("{} is not the name of a variable", crate::definition::quoted(name));
+        return Err(fault(message, "write names only, for example `- HTTPS_PROXY`"));
+    }
+    if name.starts_with("OLLIM_") {
+        return Err(fault(format!("`{name}` is ollim-bot's own and cannot be handed on"), "remove it from the list"));
+    }
+    Ok(())
 }
 
 /// `tools: { subagents: { tools: { allow: […], deny: […] } } }`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::settings::AppInForce;
 use crate::channel::Channel;
-use crate::channel::command::{Command, Surroundings};
+use crate::channel::command::Command;
 use crate::channel::console::{Console, Silent};
 use crate::channel::discord::Discord;
 use crate::channel::mail::Mail;
@@ -14,9 +14,7 @@ use crate::channel::ntfy::{self, Ntfy};
 use crate::channel::telegram::Telegram;
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
-
-/// Variables of the service that its channels get: how texts and times are written.
-const LOCALE: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ"];
+use crate::program::Surroundings;
 
 /// Where the channels' programs come from, and their secrets.
 pub(super) struct Programs<'a> {
@@ -28,6 +26,19 @@ pub(super) struct Programs<'a> {
     pub(super) secrets: &'a BTreeMap<String, String>,
     /// What the buttons of notifications are known by.
     pub(super) buttons: &'a ntfy::Secret,
+}
+
+impl Programs<'_> {
+    /// What the person's programs are started with.
+    pub(super) fn surroundings(&self, home: &Home) -> Surroundings {
+        Surroundings {
+            shell_binary: self.shell_binary.to_owned(),
+            path: self.path.to_vec(),
+            user_home: self.user_home.to_owned(),
+            data_folder: home.root().to_owned(),
+            locale: Surroundings::locale(self.env),
+        }
+    }
 }
 
 /// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
@@ -45,20 +56,9 @@ pub(super) fn channels(
     let secret = |name: &str| programs.secrets.get(name).cloned();
     for settings in &config.channels {
         let channel: Arc<dyn Channel> = match &settings.kind {
-            ChannelKind::Command(command) => Arc::new(Command::new(
-                command.clone(),
-                Surroundings {
-                    shell_binary: programs.shell_binary.to_owned(),
-                    path: programs.path.to_vec(),
-                    user_home: programs.user_home.to_owned(),
-                    data_folder: home.root().to_owned(),
-                    own_folder: home.channel(&settings.name),
-                    locale: LOCALE
-                        .iter()
-                        .filter_map(|name| Some(((*name).to_owned(), programs.env.get(*name)?.clone())))
-                        .collect(),
-                },
-            )),
+            ChannelKind::Command(command) => {
+                Arc::new(Command::new(command.clone(), home.channel(&settings.name), programs.surroundings(home)))
+            }
             ChannelKind::Ntfy(ntfy) => {
                 Arc::new(Ntfy::new(&settings.name, ntfy.clone(), programs.buttons, secret("NTFY_TOKEN")))
             }

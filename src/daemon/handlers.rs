@@ -27,6 +27,7 @@ use crate::definition::{DefinitionId, Period, Thinking};
 use crate::journal::{
     Delivery, DeliveryState, Event, EventFilter, EventKind, ForkRecord, Journal, JournalError, NewMessage, RunId,
 };
+use crate::mcp::servers::McpServers;
 use crate::refusal::Refusal;
 use crate::run::converse::Word;
 use crate::run::forks::{Ended, Forks};
@@ -63,6 +64,8 @@ pub struct Handlers {
     pub status: ServiceStatus,
     /// What is said of the client now.
     pub client: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
+    /// The person's own MCP servers.
+    pub mcp_servers: McpServers,
     /// What can be asked, by the settings in force.
     pub app: AppInForce,
     /// Conversations beside the main session.
@@ -179,6 +182,20 @@ impl Handler for Handlers {
                 self.idle_client.end().await;
                 self.main.begin_anew().await?;
                 Ok(ServiceReply::BegunAnew)
+            }
+            ServiceCommand::McpServers => Ok(ServiceReply::McpServers(self.mcp_servers.states().await)),
+            ServiceCommand::McpTools { server } => {
+                let connection = self.mcp_servers.connect(&server).await.map_err(Refusal::environment)?;
+                let tools = connection.tools().await.map_err(Refusal::environment)?;
+                Ok(ServiceReply::McpTools { server, tools })
+            }
+            ServiceCommand::McpCall { server, tool, arguments } => {
+                let connection = self.mcp_servers.connect(&server).await.map_err(Refusal::environment)?;
+                let answer = connection.call(&tool, arguments).await;
+                match answer.is_error {
+                    true => Err(Refusal::environment(format!("the call failed: {}", answer.text()))),
+                    false => Ok(ServiceReply::McpCalled(answer)),
+                }
             }
             ServiceCommand::TestChannel { name } => self.test_channel(name).await,
             ServiceCommand::SetCap { day, month } => {

@@ -37,6 +37,7 @@ use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Wa
 use crate::heartbeat::Heartbeats;
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage, RunId};
+use crate::mcp::servers::McpServers;
 use crate::refusal::Refusal;
 use crate::run::client_environment;
 use crate::run::folder;
@@ -173,6 +174,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         secrets: &secrets,
         buttons: &buttons,
     };
+    let mcp_servers = McpServers::new(&config.mcp_servers, home.clone(), programs.surroundings(&home), secrets.clone());
     let channels = channels::channels(&config, &home, &programs, events.is_none().then(|| app.clone()));
     let chats = OpenChats::default();
     let tokens = Tokens::default();
@@ -210,6 +212,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         tokens: tokens.clone(),
         idle_client: idle_client.clone(),
         lasting_tokens: LastingTokens::default(),
+        mcp_servers: mcp_servers.clone(),
         bot: Bot {
             main: main.clone(),
             meanwhile,
@@ -249,6 +252,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         definitions: definitions.clone(),
         journal: journal.clone(),
         idle_client: idle_client.clone(),
+        mcp_servers: mcp_servers.clone(),
     };
     let current = in_force.current.subscribe();
     let listened = channels.clone();
@@ -286,6 +290,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         questions,
         main: main.clone(),
         idle_client: idle_client.clone(),
+        mcp_servers,
         clock: clock.clone(),
         status,
         app,

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::definition::Defaults;
 use crate::journal::{Journal, NewMessage};
+use crate::mcp::servers::McpServers;
 use crate::refusal::Refusal;
 use crate::run::runner::RunSettings;
 use crate::schedule::{LiveDefinitions, Schedule};
@@ -59,7 +60,8 @@ impl Settings {
 }
 
 /// Settings that count from the next run, reading or ending on.
-const LIVE: [&str; 24] = [
+const LIVE: [&str; 25] = [
+    "mcp_servers",
     "timezone",
     "model",
     "thinking",
@@ -119,6 +121,7 @@ pub(super) struct InForce {
     pub(super) definitions: LiveDefinitions,
     pub(super) journal: Journal,
     pub(super) idle_client: IdleClient,
+    pub(super) mcp_servers: McpServers,
 }
 
 impl InForce {
@@ -144,6 +147,7 @@ impl InForce {
     async fn take(&self, settings: Settings) -> String {
         let Settings { config, defaults } = settings;
         let Changes { live, at_start } = compare(&self.started, &self.current.borrow(), &config);
+        self.mcp_servers.replace(&config.mcp_servers);
         *self.runs.write().unwrap_or_else(PoisonError::into_inner) = RunSettings::of(&config);
         if !live.is_empty() {
             // It was started under others.

@@ -67,6 +67,16 @@ impl Problem {
         }
     }
 
+    /// The same where `words` first stand in the file's text; where they do not, about the file as a whole.
+    #[must_use]
+    pub fn at_words(self, text: &str, words: &str) -> Self {
+        let Some(at) = text.find(words) else { return self };
+        let before = &text[..at];
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+        let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
+        Self { line: number(before.matches('\n').count()), column: number(column), ..self }
+    }
+
     /// Whether it is an error.
     #[must_use]
     pub fn is_error(&self) -> bool {

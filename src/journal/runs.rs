@@ -347,8 +347,15 @@ impl Journal {
 }
 
 /// Kinds of failure in which no model was asked: the run cost nothing.
-const ASKED_NOBODY: [&str; 6] =
-    ["spawn_failed", "initialize_timeout", "not_logged_in", "main_session_missing", "needs_claude", "gate_failed"];
+const ASKED_NOBODY: [&str; 7] = [
+    "spawn_failed",
+    "initialize_timeout",
+    "not_logged_in",
+    "main_session_missing",
+    "needs_claude",
+    "gate_failed",
+    "mcp_server_missing",
+];
 
 fn going(changed: usize, run: &RunId) -> Result<(), JournalError> {
     if changed == 1 { Ok(()) } else { Err(JournalError::NotGoing(run.clone())) }

@@ -5,6 +5,7 @@
 //! port: the pipe says who is calling.
 
 mod server;
+pub mod servers;
 pub mod tools;
 mod transport;
 

@@ -1,5 +1,6 @@
 //! The server of one run's tools.
 
+use std::iter;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -16,40 +17,71 @@ use tokio_util::task::TaskTracker;
 
 use super::tools;
 use super::transport::Channel;
-use crate::agent::{CurrentHost, ToolAnswer, ToolPipe};
+use crate::agent::tools::SERVER;
+use crate::agent::{CurrentHost, ExternalAnswer, ExternalServer, ExternalTool, JsonObject, ToolAnswer, ToolPipe};
 
 /// Messages that wait on either side.
 const QUEUE: usize = 256;
 
-/// Serves the named tools until the pipe is dropped. Names that [`tools::find`] does not know are not offered. A call of
-/// what is not offered, or with arguments that are not its schema's, is refused without asking the host.
+/// Serves the named tools of ours, and those of other servers under their servers' names, until the pipe is dropped. Names that
+/// [`tools::find`] does not know are not offered. A call of what is not offered, or of ours with arguments that are not its
+/// schema's, is refused without asking the host.
 #[must_use]
-pub fn serve(names: &[String], host: Arc<CurrentHost>) -> ToolPipe {
-    let (to_server, from_client) = mpsc::channel(QUEUE);
+pub fn serve(names: &[String], external: &[ExternalServer], host: Arc<CurrentHost>) -> ToolPipe {
     let (to_client, from_server) = mpsc::channel(QUEUE);
     let calls = TaskTracker::new();
-    let server =
-        Server { offered: names.iter().filter_map(|name| tools::find(name)).collect(), host, calls: calls.clone() };
-    tokio::spawn(async move {
-        // It ends with the pipe, at whatever stage.
-        match rmcp::serve_server(server, Channel { from_client, to_client }).await {
-            Ok(running) => drop(running.waiting().await),
-            Err(error) => tracing::debug!(%error, "a tool server ended before its client had greeted it"),
-        }
+    let ours = Tools::Ours(names.iter().filter_map(|name| tools::find(name)).collect());
+    let external = external.iter().map(|server| (server.name.clone(), Tools::Of(server.clone())));
+    let served = iter::once((SERVER.to_owned(), ours)).chain(external);
+    let to_servers = served.map(|(name, tools)| {
+        let (to_server, from_client) = mpsc::channel(QUEUE);
+        let server = Server { tools, host: host.clone(), calls: calls.clone() };
+        let channel = Channel { from_client, to_client: to_client.clone() };
+        tokio::spawn(async move {
+            // It ends with the pipe, at whatever stage.
+            match rmcp::serve_server(server, channel).await {
+                Ok(running) => drop(running.waiting().await),
+                Err(error) => tracing::debug!(%error, "a tool server ended before its client had greeted it"),
+            }
+        });
+        (name, to_server)
     });
-    ToolPipe { to_server, from_server, calls }
+    ToolPipe { to_servers: to_servers.collect(), from_server, calls }
 }
 
 struct Server {
-    offered: Vec<tools::Offered>,
+    tools: Tools,
     host: Arc<CurrentHost>,
     calls: TaskTracker,
 }
 
+/// What a server offers.
+enum Tools {
+    /// Tools of our own.
+    Ours(Vec<tools::Offered>),
+    /// Those of another server, which the host calls.
+    Of(ExternalServer),
+}
+
 impl Server {
-    async fn call(&self, name: &str, arguments: Value) -> ToolAnswer {
+    async fn call_external(&self, server: &ExternalServer, name: &str, arguments: JsonObject) -> ExternalAnswer {
+        let refused = ExternalAnswer::refused;
+        if !server.tools.iter().any(|tool| tool.name == name) {
+            return refused(format!("there is no tool `{name}` here"));
+        }
+        let (host, server, tool) = (self.host.clone(), server.name.clone(), name.to_owned());
+        let called =
+            async move { AssertUnwindSafe(host.call_external(&server, &tool, arguments)).catch_unwind().await };
+        // In a task of its own: what has begun is not cut off when the client goes.
+        match self.calls.spawn(called).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => refused(format!("`{name}` failed by a fault of ollim-bot; do not call it again")),
+        }
+    }
+
+    async fn call(&self, offered: &[tools::Offered], name: &str, arguments: Value) -> ToolAnswer {
         let refused = |text: String| ToolAnswer { text, is_error: true };
-        let Some(tool) = self.offered.iter().find(|tool| tool.name == name) else {
+        let Some(tool) = offered.iter().find(|tool| tool.name == name) else {
             return refused(format!("there is no tool `{name}` here"));
         };
         if let Err(error) = (tool.check)(&arguments) {
@@ -78,8 +110,12 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.offered.iter().map(|tool| Tool::new(tool.name, tool.description, (tool.schema)())).collect();
-        Ok(ListToolsResult::with_all_items(tools))
+        let ours = |tool: &tools::Offered| Tool::new(tool.name, tool.description, (tool.schema)());
+        let others = |tool: &ExternalTool| Tool::new(tool.name.clone(), tool.description.clone(), tool.schema.clone());
+        Ok(ListToolsResult::with_all_items(match &self.tools {
+            Tools::Ours(offered) => offered.iter().map(ours).collect(),
+            Tools::Of(server) => server.tools.iter().map(others).collect(),
+        }))
     }
 
     async fn call_tool(
@@ -87,9 +123,20 @@ impl ServerHandler for Server {
         call: CallToolRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let answer = self.call(&call.name, Value::Object(call.arguments.unwrap_or_default())).await;
-        let content = vec![ContentBlock::text(answer.text)];
-        let result = if answer.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        let arguments = call.arguments.unwrap_or_default();
+        let (content, is_error) = match &self.tools {
+            Tools::Ours(offered) => {
+                let answer = self.call(offered, &call.name, Value::Object(arguments)).await;
+                (vec![ContentBlock::text(answer.text)], answer.is_error)
+            }
+            Tools::Of(server) => {
+                let answer = self.call_external(server, &call.name, arguments).await;
+                let block =
+                    |value| serde_json::from_value(value).unwrap_or_else(|_| ContentBlock::text("(unreadable)"));
+                (answer.content.into_iter().map(block).collect(), answer.is_error)
+            }
+        };
+        let result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
         Ok(result.into())
     }
 }
@@ -140,7 +187,10 @@ mod tests {
     }
 
     async fn ask(pipe: &mut ToolPipe, id: u32, method: &str, params: Value) -> Value {
-        pipe.to_server.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await.unwrap();
+        pipe.to_servers[SERVER]
+            .send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .await
+            .unwrap();
         let answer = pipe.from_server.recv().await.unwrap();
         assert_eq!(answer["id"], id, "{answer}");
         answer
@@ -149,12 +199,12 @@ mod tests {
     /// A pipe whose client has greeted the server, as the real one does.
     async fn greeted(names: &[&str], host: Arc<Host>) -> ToolPipe {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let mut pipe = serve(&names, Arc::new(CurrentHost::new(host)));
+        let mut pipe = serve(&names, &[], Arc::new(CurrentHost::new(host)));
         let client = json!({"name": "claude-code", "title": "Claude Code", "version": "2.1.197"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         let answer = ask(&mut pipe, 0, "initialize", params).await;
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
-        pipe.to_server.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await.unwrap();
+        pipe.to_servers[SERVER].send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await.unwrap();
         pipe
     }
 

@@ -19,11 +19,12 @@ use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
 use super::tokens::OnBehalf;
 use super::tools::{self, DeliveryState};
-use crate::agent::{FurtherMessage, Observation, RunHost, SessionId, ToolAnswer};
+use crate::agent::{ExternalAnswer, FurtherMessage, JsonObject, Observation, RunHost, SessionId, ToolAnswer};
 use crate::bot::{Bot, live::Sight};
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Expect};
 use crate::journal::{Denial, EventKind, Journal, JournalError, ProcessIdentity, RunId};
+use crate::mcp::servers::RunServers;
 use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line};
 use crate::refusal::Refusal;
 use crate::schedule::LiveDefinitions;
@@ -71,6 +72,8 @@ pub struct Host {
     pub(super) events: RunEvents,
     /// Bare names of our tools that this run has.
     pub(super) tools: Vec<String>,
+    /// The servers beside ours that it has, once its client is about to start.
+    pub(super) servers: OnceLock<RunServers>,
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
@@ -372,6 +375,13 @@ impl RunHost for Host {
             return Answer::Deny { code: 126, message };
         }
         answer
+    }
+
+    async fn call_external(&self, server: &str, tool: &str, arguments: JsonObject) -> ExternalAnswer {
+        match self.servers.get() {
+            Some(servers) => servers.call(server, tool, arguments).await,
+            None => ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools.")),
+        }
     }
 
     async fn caller(&self, script: String) -> Result<Option<String>, String> {

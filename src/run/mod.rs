@@ -9,6 +9,7 @@ pub mod dry_run;
 mod events;
 mod exec;
 mod expected;
+mod external;
 pub mod folder;
 pub mod follow_up;
 mod fork_turns;

@@ -53,6 +53,7 @@ use crate::definition::{self, Background, Budget as Spendable, Definition, JobCl
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
 use crate::journal::{Caps, EventKind, Journal, PendingUpdates, Taken};
+use crate::mcp::servers::McpServers;
 use crate::policy::{AskTerms, JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
 use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
@@ -138,6 +139,8 @@ pub struct Runner {
     pub clients: Arc<dyn Clients>,
     /// The main session's client, between two turns.
     pub idle_client: IdleClient,
+    /// The person's own MCP servers.
+    pub mcp_servers: McpServers,
     /// Where forks' tokens are known.
     pub tokens: Tokens,
     /// The tokens of the main session's client.
@@ -552,6 +555,16 @@ impl Runner {
     async fn run(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
         let Turn { client, job, host, run_dir, session, mut options, deny_rules, prompt, sandbox, settings } = turn;
         let caps = caps(&job.definition, settings);
+        let external = match client.starts_processes() {
+            true => match self.external(host).await {
+                Ok(external) => external,
+                Err(why) => {
+                    let failure = Failure::new(FailureClass::McpServerMissing, format!("{why}, and the job needs it"));
+                    return Ok(AttemptReport::bare(AttemptEnd::Failed(failure)));
+                }
+            },
+            false => Vec::new(),
+        };
         if client.starts_processes() {
             match self.journal.take_cost(&job.run, &job.definition, caps.clone()).await? {
                 Taken::Cap(cap) => options.max_budget_usd = cap,
@@ -589,6 +602,7 @@ impl Runner {
             visible_tools: host.policy.visible_tools(),
             deny_rules: deny_rules.to_vec(),
             mcp_tools: host.tools.clone(),
+            external,
             sandbox,
             token: own.token().to_owned(),
             agent_tokens: agents.iter().map(|(name, grant)| (name.clone(), grant.token().to_owned())).collect(),
@@ -680,6 +694,7 @@ impl Runner {
             definition: job.definition.clone(),
             is_beside,
             tools: our_tools(&job.definition, &policy),
+            servers: OnceLock::new(),
             limit: DelegationLimit::of(&job.definition, &policy, settings),
             policy,
             sandbox,

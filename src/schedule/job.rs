@@ -102,6 +102,7 @@ pub(super) fn class_word(class: FailureClass) -> &'static str {
         FailureClass::NotDelivered => "not_delivered",
         FailureClass::LimitExceeded => "limit_exceeded",
         FailureClass::NeedsClaude => "needs_claude",
+        FailureClass::McpServerMissing => "mcp_server_missing",
         FailureClass::Internal => "internal",
     }
 }

@@ -591,7 +591,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 64] = [
+const COMMANDS: [(&str, Option<&str>); 68] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -622,6 +622,11 @@ const COMMANDS: [(&str, Option<&str>); 64] = [
     ("init", None),
     ("login", None),
     ("logs", None),
+    // The person's alone, and their JSON is in `mcp_servers`.
+    ("mcp", None),
+    ("mcp call", None),
+    ("mcp list", None),
+    ("mcp tools", None),
     ("next", Some("next")),
     ("pause", None),
     ("policy explain", Some("policy explain triage --command id")),
@@ -732,9 +737,9 @@ fn rules_that_only_look_as_if_they_held_are_told() {
       --> routines/c.md:4:20
     hint: list what is allowed in `allowed_tools` if you mean less
 
-    warning: routine `c`: `mcp__github__push` denies nothing: agents have no MCP server but our own, `discord`
+    warning: routine `c`: `mcp__github__push` is about nothing: agents have no MCP server but our own, `discord`
       --> routines/c.md:4:26
-    hint: remove it
+    hint: remove it, or name the server in `mcp_servers`
 
     2 definitions in order, 1 error, 3 warnings
     ");

@@ -57,6 +57,7 @@ mod lost_login;
 mod mail;
 mod main_session;
 mod many;
+mod mcp_servers;
 mod memory;
 mod misbehaving;
 mod missed;

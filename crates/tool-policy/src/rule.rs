@@ -90,6 +90,11 @@ impl Rule {
         }
     }
 
+    /// Whether it may speak of a tool of this MCP server.
+    pub(super) fn may_be_of_server(&self, server: &str) -> bool {
+        self.name.as_ref().is_some_and(|name| name.overlaps(&Wildcard::name(&format!("mcp__{server}__*"))))
+    }
+
     /// Whether it names every tool there is.
     pub(super) fn is_for_everything(&self) -> bool {
         self.name.as_ref().is_some_and(Wildcard::matches_everything)

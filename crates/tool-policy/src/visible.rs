@@ -31,10 +31,16 @@ impl Policy {
     /// Which of the tools of the application's MCP server, by their bare names, are granted.
     #[must_use]
     pub fn visible_mcp(&self, offered: &[&str]) -> Vec<String> {
+        self.visible_of_server(self.application().server, offered)
+    }
+
+    /// Which of the tools of an MCP server, by their bare names, are granted.
+    #[must_use]
+    pub fn visible_of_server(&self, server: &str, offered: &[&str]) -> Vec<String> {
         offered
             .iter()
             .filter(|name| {
-                let full = format!("mcp__{}__{name}", self.application().server);
+                let full = format!("mcp__{server}__{name}");
                 self.all_lists().iter().all(|lists| {
                     let mut rules = lists.grants_for(&full).chain(lists.asks_for(&full));
                     let granted = lists.allow.is_none() || rules.any(Rule::is_all);
@@ -43,6 +49,15 @@ impl Policy {
             })
             .map(|name| (*name).to_owned())
             .collect()
+    }
+
+    /// Whether some tool of an MCP server may be granted, whatever it offers.
+    #[must_use]
+    pub fn may_have_of_server(&self, server: &str) -> bool {
+        self.all_lists().iter().all(|lists| match &lists.allow {
+            None => true,
+            Some(allow) => allow.iter().chain(&lists.ask).any(|rule| rule.may_be_of_server(server)),
+        })
     }
 
     /// Rules for `--disallowedTools`: the system-wide blocks as bare names, and every denial. `Write(x)` becomes

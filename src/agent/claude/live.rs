@@ -17,19 +17,23 @@ use super::process::{Exit, Process};
 use super::session::{self, ClientState, End, Given, Start, Turn};
 use super::{Claude, Limits};
 use crate::agent::client::{Request, SessionId, SessionMode};
-use crate::agent::{CurrentHost, Tokens, ToolPipe};
+use crate::agent::{CurrentHost, ExternalServer, Tokens, ToolPipe};
 
 /// What a client was started for.
 pub(super) struct Terms {
     pub launch: Launch,
     pub greeting: Value,
     pub mcp_tools: Vec<String>,
+    pub external: Vec<ExternalServer>,
 }
 
 impl Terms {
     /// Whether a client that was started for these can do a turn under others: it may have no more.
     pub(super) fn are_within(&self, others: &Self) -> bool {
-        self.launch.is_within(&others.launch) && self.greeting == others.greeting && self.mcp_tools == others.mcp_tools
+        self.launch.is_within(&others.launch)
+            && self.greeting == others.greeting
+            && self.mcp_tools == others.mcp_tools
+            && self.external == others.external
     }
 }
 
@@ -102,7 +106,7 @@ impl Live {
         }
         let process =
             Process::start(claude.ready.take(&claude.shell_binary).await?, &terms.launch, judge.clone()).await?;
-        let pipe = (claude.serve_tools)(&request.mcp_tools, host.clone());
+        let pipe = (claude.serve_tools)(&request.mcp_tools, &request.external, host.clone());
         Ok(Self {
             process,
             pipe,

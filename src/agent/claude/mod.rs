@@ -191,6 +191,7 @@ impl Claude {
             launch: self.launch(request, beginning, login, broker, group),
             greeting: session::greeting(request, &self.limits),
             mcp_tools: request.mcp_tools.clone(),
+            external: request.external.clone(),
         }
     }
 

@@ -17,8 +17,6 @@ use crate::agent::{ClientOptions, Tokens};
 pub(super) const BEFORE_TOOL: &str = "hook_0";
 /// The callback that is asked before a turn ends.
 pub(super) const BEFORE_STOP: &str = "hook_1";
-/// The name of our MCP server.
-pub(super) const SERVER: &str = "discord";
 
 /// One message of the client.
 #[derive(Debug)]
@@ -331,8 +329,8 @@ pub(super) fn reads_as_denial(text: &str) -> bool {
     WORDS.iter().any(|words| beginning.contains(words))
 }
 
-/// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies. `server`: our
-/// MCP server, if the client is to have it. `ask_to_stop`: whether it asks before it ends its turn. `options`: its system prompts
+/// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies. `servers`: the
+/// MCP servers that the client is to have. `ask_to_stop`: whether it asks before it ends its turn. `options`: its system prompts
 /// are told here.
 ///
 /// Each costs the client time, so none is there for nothing. A server that is named here is greeted once; one in
@@ -340,7 +338,7 @@ pub(super) fn reads_as_denial(text: &str) -> bool {
 pub(super) fn initialize(
     id: &str,
     timeout: u64,
-    server: Option<&str>,
+    servers: &[&str],
     ask_to_stop: bool,
     options: &ClientOptions,
 ) -> Value {
@@ -349,8 +347,8 @@ pub(super) fn initialize(
         hooks["Stop"] = json!([{"matcher": null, "hookCallbackIds": [BEFORE_STOP]}]);
     }
     let mut request = json!({"subtype": "initialize", "hooks": hooks});
-    if let Some(server) = server {
-        request["sdkMcpServers"] = json!([server]);
+    if !servers.is_empty() {
+        request["sdkMcpServers"] = json!(servers);
     }
     let prompts = [("systemPrompt", &options.system_prompt), ("appendSystemPrompt", &options.append_system_prompt)];
     for (field, text) in prompts {

@@ -19,13 +19,14 @@ use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::surface::{lacks_ours, surplus};
+use self::surface::{lacks_a_server, surplus};
 use super::Limits;
 use super::ledger::{AtServer, Verdicts};
 use super::lines::LineError;
 use super::process::{Process, Sender};
-use super::protocol::{self, Block, Call, Compaction, Form, Incoming, Init, SERVER, TurnResult};
+use super::protocol::{self, Block, Call, Compaction, Form, Incoming, Init, TurnResult};
 use super::tasks::Tasks;
+use crate::agent::tools::SERVER;
 use crate::agent::{FurtherMessage, Observation, Request, RunHost, SessionId, Tokens, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
@@ -304,11 +305,11 @@ impl<'a> Turn<'a> {
 
     /// Compares what the client shows with what the policy shows.
     fn check_surface(&mut self, init: Init) -> Option<End> {
-        let surplus = surplus(&init.tools, &self.request.visible_tools, &self.request.mcp_tools);
+        let surplus = surplus(&init.tools, &self.request);
         if !surplus.is_empty() {
             return Some(End::Surface(surplus));
         }
-        if lacks_ours(&init.tools, &self.request.mcp_tools) {
+        if lacks_a_server(&init.tools, &self.request) {
             return Some(End::WithoutOurs(init.claude_code_version));
         }
         self.checked = true;
@@ -389,10 +390,10 @@ impl<'a> Turn<'a> {
                 deny(&self.out, id, form, "denied: ollim-bot does not understand how this call is put");
             }
             protocol::Request::BeforeStop { again } => self.may_stop(id, again),
-            protocol::Request::Mcp { server, message } if server == SERVER => self.serve(id, message, pipe),
-            protocol::Request::Mcp { server, .. } => {
-                self.out.send(&protocol::refusal(id, &format!("there is no MCP server `{server}` here")));
-            }
+            protocol::Request::Mcp { server, message } => match pipe.to_servers.get(&server) {
+                Some(to_server) => self.serve(id, &server, message, to_server),
+                None => self.out.send(&protocol::refusal(id, &format!("there is no MCP server `{server}` here"))),
+            },
             protocol::Request::Unknown(what) => {
                 tracing::debug!(what, "the agent client asks for something unknown");
                 self.out.send(&protocol::refusal(id, &format!("`{what}` is not supported")));
@@ -446,13 +447,13 @@ impl<'a> Turn<'a> {
         });
     }
 
-    fn serve(&mut self, id: &str, mut message: Value, pipe: &ToolPipe) {
+    fn serve(&mut self, id: &str, server: &str, mut message: Value, to_server: &ToServer) {
         let Some(rpc) = message.get("id").filter(|rpc| !rpc.is_null()).cloned() else {
             // A notification. One that is lost changes nothing.
-            let _ = pipe.to_server.try_send(message);
+            let _ = to_server.try_send(message);
             return self.out.send(&protocol::mcp_taken(id));
         };
-        if let Some(refused) = self.refused_call(&message) {
+        if let Some(refused) = self.refused_call(server, &message) {
             let content = json!([{"type": "text", "text": refused}]);
             let result = json!({"jsonrpc": "2.0", "id": rpc, "result": {"content": content, "isError": true}});
             return self.out.send(&protocol::mcp(id, result));
@@ -460,25 +461,25 @@ impl<'a> Turn<'a> {
         let room = self.at_server.len() < AT_ONCE;
         let ours = self.at_server.open(id, rpc.clone());
         message["id"] = ours.into();
-        if !room || pipe.to_server.try_send(message).is_err() {
+        if !room || to_server.try_send(message).is_err() {
             self.at_server.close(ours);
             let error = json!({"code": -32000, "message": "too many calls at once, or the server has ended"});
             self.out.send(&protocol::mcp(id, json!({"jsonrpc": "2.0", "id": rpc, "error": error})));
         }
     }
 
-    /// A call of our server that the hook has not approved. The client asks the hook first, always; should it not,
+    /// A call of a server that the hook has not approved. The client asks the hook first, always; should it not,
     /// nothing happens.
-    fn refused_call(&self, message: &Value) -> Option<String> {
+    fn refused_call(&self, server: &str, message: &Value) -> Option<String> {
         if message.get("method").and_then(Value::as_str) != Some("tools/call") {
             return None;
         }
         let name = message.pointer("/params/name").and_then(Value::as_str).unwrap_or_default();
-        let approved = self.verdicts.redeem(&format!("mcp__{SERVER}__{name}"));
+        let approved = self.verdicts.redeem(&format!("mcp__{server}__{name}"));
         (!approved).then(|| format!("`{name}` was not approved for this call, so nothing was done"))
     }
 
-    /// Passes a message of the server on: answers to the client's requests. What else it may say, nobody listens to.
+    /// Passes a message of a server on: answers to the client's requests. What else it may say, nobody listens to.
     fn pass_on(&mut self, mut message: Value) {
         let answer = message.get("method").is_none();
         match message.get("id").and_then(Value::as_u64).and_then(|ours| self.at_server.close(ours)) {
@@ -502,10 +503,14 @@ impl<'a> Turn<'a> {
 
 /// The first message to a client that is started for this.
 pub(super) fn greeting(request: &Request, limits: &Limits) -> Value {
-    let server = (!request.mcp_tools.is_empty()).then_some(SERVER);
+    let ours = (!request.mcp_tools.is_empty()).then_some(SERVER);
+    let servers: Vec<&str> = ours.into_iter().chain(request.external.iter().map(|server| &*server.name)).collect();
     let waits = limits.client_waits + request.asks.unwrap_or_default();
-    protocol::initialize(INITIALIZE, waits.as_secs(), server, request.host.may_hold_up(), &request.options)
+    protocol::initialize(INITIALIZE, waits.as_secs(), &servers, request.host.may_hold_up(), &request.options)
 }
+
+/// Requests and notifications for one server.
+type ToServer = tokio::sync::mpsc::Sender<Value>;
 
 /// A UUID of random hex digits (RFC 9562, version 4).
 fn uuid_of(random: &str) -> String {

@@ -152,7 +152,7 @@ async fn renew(claude: Claude) {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut child) = command.spawn() else { return };
     let Some(mut input) = child.stdin.take() else { return };
-    let greeting = protocol::initialize("renew", 1, None, false, &ClientOptions::default());
+    let greeting = protocol::initialize("renew", 1, &[], false, &ClientOptions::default());
     if input.write_all(format!("{greeting}\n").as_bytes()).await.is_ok() {
         // It renews beside its answer to this.
         let is_over = || claude.find_login().is_some_and(|login| login.is_over);

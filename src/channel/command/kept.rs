@@ -12,9 +12,9 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::process::Process;
 use super::{id, last_line};
 use crate::channel::{Heard, NotSent, Said};
+use crate::program::Process;
 
 /// The longest line that it may write.
 const LONGEST: u64 = 64 * 1024;

@@ -1,6 +1,5 @@
 //! Requests to Discord's REST interface, and what their failures mean.
 
-use std::sync::Once;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
@@ -51,7 +50,7 @@ impl From<Failure> for NotSent {
 impl Rest {
     /// `api`: the address of a compatible server; `None`: Discord's.
     pub(super) fn new(token: &str, api: Option<&str>) -> Self {
-        choose_cryptography();
+        crate::tls::choose_provider();
         // A 401 may belong to the token of one interaction, so the library must not remember it for all requests.
         let builder = ClientBuilder::new().token(token.to_owned()).remember_invalid_token(false);
         let client = match api.map(|api| (api.strip_prefix("http://"), api.strip_prefix("https://"))) {
@@ -92,15 +91,6 @@ impl Rest {
         }
         serde_json::from_slice(&bytes).map_err(|_| for_now("Discord's answer is not JSON".into()))
     }
-}
-
-/// rustls takes the cryptography that a program chooses, once, for the whole process.
-fn choose_cryptography() {
-    static CHOSEN: Once = Once::new();
-    CHOSEN.call_once(|| {
-        // An error says that it is chosen already.
-        let _chosen = rustls::crypto::ring::default_provider().install_default();
-    });
 }
 
 pub(super) fn for_now(why: String) -> Failure {

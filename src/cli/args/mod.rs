@@ -137,6 +137,28 @@ pub enum Channels {
     },
 }
 
+/// `mcp`.
+#[derive(Debug, Subcommand)]
+pub enum Mcp {
+    /// Each server, and whether it runs
+    List,
+    /// The tools that a server offers, as rules name them
+    Tools {
+        /// The server's name; without it, those of each
+        server: Option<String>,
+    },
+    /// Call a tool yourself
+    Call {
+        /// The server's name
+        server: String,
+        /// The tool's name
+        tool: String,
+        /// Its arguments, as a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+    },
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -318,6 +340,12 @@ pub enum Command {
         /// What to do with one; nothing: all are listed.
         #[command(subcommand)]
         command: Option<Channels>,
+    },
+    /// MCP servers of your own, and what they offer
+    Mcp {
+        /// What to do; nothing: all are listed.
+        #[command(subcommand)]
+        command: Option<Mcp>,
     },
     /// How many messages background jobs may still send, and what may still be spent
     Budget {

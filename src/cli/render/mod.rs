@@ -14,6 +14,7 @@ mod events;
 mod import;
 mod jobs;
 mod logs;
+mod mcp;
 mod policy;
 mod questions;
 mod runs;
@@ -83,6 +84,8 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Inbox(messages) => runs::inbox(&messages, view, output),
         Outcome::Questions(questions) => questions::list(&questions, view, output),
         Outcome::Answered(answered) => questions::answered(&answered, view, output),
+        Outcome::McpServers { servers, is_running } => mcp::servers(&servers, is_running, view, output),
+        Outcome::McpTools(tools) => mcp::tools(&tools, view, output),
         Outcome::Channels(channels) => channels::list(&channels, view, output),
         Outcome::Budget(budget, spending) => show_budget(budget, &spending, view, output),
         Outcome::Settings(settings) => config::config(&settings, view, output),

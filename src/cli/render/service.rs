@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::View;
-use crate::app::{LoginState, ServiceReply, times};
+use crate::app::{LoginState, ServerTools, ServiceReply, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::journal::{Delivery, DeliveryState, RunState};
@@ -55,6 +55,12 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         ServiceReply::Resumed { id: Some(id) } => format!("routine {id} is resumed"),
         ServiceReply::SessionPatched { session } => {
             format!("session {session} has its tool policy from now on")
+        }
+        ServiceReply::McpCalled(answer) => return super::mcp::called(answer, view, output),
+        ServiceReply::McpServers(servers) => return super::mcp::servers(servers, true, view, output),
+        ServiceReply::McpTools { server, tools } => {
+            let tools = ServerTools { server: server.clone(), tools: Ok(tools.clone()) };
+            return super::mcp::tools(&[tools], view, output);
         }
         ServiceReply::SessionReset { id, runs } => {
             format!("{id} has forgotten {runs} {}", if *runs == 1 { "run" } else { "runs" })

@@ -137,6 +137,12 @@ impl TestBot {
         file.persist(path).unwrap();
     }
 
+    /// Writes `.env`, for the person alone.
+    pub fn secrets(&self, text: &str) {
+        self.write(".env", text);
+        fs::set_permissions(self.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
     /// A command of one's own: `bin/ollim-bot-NAME`, a script.
     pub fn command_of_ones_own(&self, name: &str, script: &str) {
         client::executable(&self.path(&format!("bin/ollim-bot-{name}")), script);

@@ -187,6 +187,7 @@ impl Desk {
     pub fn request(&self, host: &Arc<Host>, prompt: &str, tools: &[&str]) -> Request {
         let (ours, visible): (Vec<&str>, Vec<&str>) = tools.iter().partition(|tool| tool.starts_with("mcp__discord__"));
         Request {
+            external: Vec::new(),
             run: "0a1b2c3d".into(),
             run_dir: self.run_dir(),
             work_dir: self.work(),

@@ -41,7 +41,7 @@ impl Application {
             }
             _ => {}
         }
-        out.extend(self.no_such_server(&rule).map(|why| format!("`{pattern}` grants nothing: {why}")));
+        out.extend(self.retired(&rule).map(|why| format!("`{pattern}` grants nothing: {why}")));
         if pattern.canonical_tool() == "Agent" && rule.is_all() {
             out.push(format!("`{pattern}` grants nothing in a job: name the agent, as in `Agent(Explore)`"));
         }
@@ -49,20 +49,29 @@ impl Application {
         out
     }
 
-    /// Why a rule about MCP tools speaks of none that there is.
-    fn no_such_server(&self, rule: &Rule) -> Option<String> {
-        let tool = rule.pattern.tool();
-        if !tool.starts_with("mcp__") || self.tools.iter().any(|ours| rule.is_for(ours)) {
+    /// Why a pattern for tools of an MCP server speaks of none that there is. `servers`: those that there are beside our own.
+    #[must_use]
+    pub fn unknown_server(&'static self, pattern: &ToolPattern, servers: &[&str]) -> Option<String> {
+        let rule = Rule::new(pattern, Origin::MainTools, self);
+        let tool = pattern.tool();
+        let ours = self.is_on_server(tool) || self.tools.iter().any(|ours| rule.is_for(ours));
+        if !tool.starts_with("mcp__") || ours || servers.iter().any(|server| rule.may_be_of_server(server)) {
             return None;
         }
-        if self.is_on_server(tool) {
-            return Some("this version has no such tool; remove it".into());
-        }
-        let why = format!("agents have no MCP server but our own, `{}`", self.server);
+        let there: Vec<String> = servers.iter().map(|server| format!("`{server}`")).collect();
+        let others = if there.is_empty() { String::new() } else { format!(" and {}", there.join(", ")) };
+        let why = format!("agents have no MCP server but our own, `{}`{others}", self.server);
         Some(match self.nearest_tool(tool) {
-            Some(near) => format!("{why}; did you mean `{near}`?"),
-            None => format!("{why}; remove it"),
+            Some(near) => format!("`{pattern}` is about nothing: {why}; did you mean `{near}`?"),
+            None => format!("`{pattern}` is about nothing: {why}; remove it, or name the server in `mcp_servers`"),
         })
+    }
+
+    /// Why a rule about our own MCP server speaks of no tool that there is.
+    fn retired(&self, rule: &Rule) -> Option<String> {
+        let tool = rule.pattern.tool();
+        let is_gone = self.is_on_server(tool) && !self.tools.iter().any(|ours| rule.is_for(ours));
+        is_gone.then(|| "this version has no such tool; remove it".into())
     }
 
     fn command_warnings(&self, pattern: &ToolPattern, fixed: &[String], out: &mut Vec<String>) {
@@ -123,7 +132,7 @@ impl Application {
             "`{pattern}` is a guard rail, not a boundary: a copy of the program, or another one, can do the same; list what is allowed in `allowed_tools` instead"
         ));
         }
-        out.extend(self.no_such_server(&rule).map(|why| format!("`{pattern}` denies nothing: {why}")));
+        out.extend(self.retired(&rule).map(|why| format!("`{pattern}` denies nothing: {why}")));
         if pattern.canonical_tool() == "Read" && pattern.is_whole_tool() {
             out.push(format!(
             "`{pattern}` also takes Glob, Grep, Edit and Write away: what may not be read may not be searched or written; list what is allowed in `allowed_tools` if you mean less"
@@ -191,14 +200,29 @@ mod tests {
 
     #[test]
     fn rules_about_tools_that_are_not_there_are_told() {
+        let unknown = |text: &str, servers: &[&str]| {
+            BOT.unknown_server(&ToolPattern::parse(text).unwrap(), servers).unwrap_or_default()
+        };
         assert_eq!(
-            of("mcp__caht__ping_user"),
-            "`mcp__caht__ping_user` grants nothing: agents have no MCP server but our own, `chat`; did you mean \
+            unknown("mcp__caht__ping_user", &["calendar"]),
+            "`mcp__caht__ping_user` is about nothing: agents have no MCP server but our own, `chat` and `calendar`; did you mean \
              `mcp__chat__ping_user`?"
         );
-        assert!(of("mcp__github").contains("grants nothing"));
+        assert!(unknown("mcp__github", &[]).contains("no MCP server but our own, `chat`; remove it"));
+        for (text, servers) in [
+            ("mcp__github", &["github"][..]),
+            ("mcp__github__push", &["github"]),
+            ("mcp__git*", &["github"]),
+            ("mcp__chat__ping_user", &[]),
+            ("mcp__*", &[]),
+            ("*", &[]),
+            ("Read", &[]),
+        ] {
+            assert_eq!(unknown(text, servers), "", "{text}");
+        }
+        assert_ne!(unknown("mcp__github__push", &["git", "github2"]), "");
         assert!(of("mcp__chat__save_context").contains("this version has no such tool"));
-        let pattern = ToolPattern::parse("mcp__github__push").unwrap();
+        let pattern = ToolPattern::parse("mcp__chat__save_context").unwrap();
         assert!(BOT.denylist_warnings(&pattern, &[]).join(" | ").contains("denies nothing"));
         let error = ToolPattern::parse_for_job("mcp__chat__ping_usr", &BOT).unwrap_err();
         assert_eq!(error.to_string(), "unknown tool `mcp__chat__ping_usr`; did you mean `mcp__chat__ping_user`?");

@@ -31,16 +31,17 @@ fn understood(line: &[u8]) -> String {
 
 #[test]
 fn the_client_is_given_no_server_and_no_question_that_it_does_not_need() {
-    let shown = [(None, false), (Some(SERVER), false), (None, true), (Some(SERVER), true)].map(|(server, stop)| {
-        let message = initialize("1", 30, server, stop, &ClientOptions::default());
-        let hooks: Vec<&String> = message["request"]["hooks"].as_object().unwrap().keys().collect();
-        format!("{hooks:?} {}", message["request"]["sdkMcpServers"])
-    });
+    let shown = [(&[][..], false), (&["discord"][..], false), (&[][..], true), (&["discord", "calendar"][..], true)]
+        .map(|(server, stop)| {
+            let message = initialize("1", 30, server, stop, &ClientOptions::default());
+            let hooks: Vec<&String> = message["request"]["hooks"].as_object().unwrap().keys().collect();
+            format!("{hooks:?} {}", message["request"]["sdkMcpServers"])
+        });
     insta::assert_snapshot!(shown.join("\n"), @r#"
     ["PreToolUse"] null
     ["PreToolUse"] ["discord"]
     ["PreToolUse", "Stop"] null
-    ["PreToolUse", "Stop"] ["discord"]
+    ["PreToolUse", "Stop"] ["discord","calendar"]
     "#);
 }
 
@@ -69,7 +70,7 @@ fn system_prompts_are_told_at_the_start() {
             append_system_prompt: text(append),
             ..ClientOptions::default()
         };
-        let request = initialize("1", 30, None, false, &options)["request"].take();
+        let request = initialize("1", 30, &[], false, &options)["request"].take();
         (request.get("systemPrompt").cloned(), request.get("appendSystemPrompt").cloned())
     };
     assert_eq!(told(None, None), (None, None));

@@ -1,0 +1,287 @@
+//! One conversation with a server.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest,
+};
+use rmcp::service::{NotificationContext, RunningService, ServiceError};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::net::UnixStream;
+use tokio::process::Child;
+
+use super::metered::{Metered, Unasked};
+use super::tools::{Listed, listed};
+use crate::agent::{ExternalAnswer, ExternalTool};
+use crate::config::{McpServer, McpTransport};
+use crate::home::Home;
+use crate::program::{Network, Process, Program, Reads, Surroundings};
+
+/// The longest message, in bytes.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+/// So much of an answer is handed on, in bytes of JSON.
+const LARGEST_ANSWER: usize = 1024 * 1024;
+
+/// How long a server that did not answer a call may take to say that it is there.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// A server that is there. Dropped, it ends, with all that it started.
+pub struct Connection {
+    server: String,
+    timeout: Duration,
+    service: RunningService<RoleClient, Handler>,
+    tools: Mutex<Vec<Listed>>,
+    unasked: Unasked,
+    /// It was given up: it did not even answer a ping.
+    is_hung: AtomicBool,
+    last_words: LastWords,
+    /// The runner, and the socket with which it ends; `None`: the server runs elsewhere.
+    _process: Option<(Child, UnixStream)>,
+}
+
+impl Connection {
+    /// Starts a server, or reaches it, and reads its list of tools. `variable`: the value of a secret.
+    ///
+    /// # Errors
+    /// Why not, as a sentence without its full stop.
+    pub(super) async fn start(
+        settings: &McpServer,
+        home: &Home,
+        surroundings: &Surroundings,
+        variable: impl Fn(&String) -> Result<String, String>,
+    ) -> Result<Self, String> {
+        let (unasked, last_words) = (Unasked::default(), LastWords::default());
+        let handler = Handler::default();
+        let changed = handler.changed.clone();
+        let failed = |why: String| {
+            let said = last_words.get();
+            let said = if said.is_empty() { String::new() } else { format!("; its last words: {said}") };
+            format!("the MCP server `{}` does not start: {why}{said}", settings.name)
+        };
+        let (service, process) = match &settings.transport {
+            McpTransport::Command { command, env, reads, writes, network } => {
+                let secrets = env.iter().map(|name| Ok((name.clone(), variable(name)?)));
+                let program = Program {
+                    command: command.clone(),
+                    own_folder: home.mcp_server(&settings.name),
+                    reads: Reads::Only(reads.clone()),
+                    writes: writes.clone(),
+                    network: if *network { Network::Internet } else { Network::None },
+                    env: secrets.collect::<Result<BTreeMap<_, _>, String>>()?,
+                };
+                let process =
+                    Process::start(&program, surroundings).await.map_err(|error| failed(error.to_string()))?;
+                let Process { stdin, stdout, stderr, runner, socket } = process;
+                last_words.follow(stderr);
+                let transport = AsyncRwTransport::new_client(Metered::new(stdout, unasked.clone()), stdin)
+                    .with_max_line_length(LONGEST);
+                let served = rmcp::serve_client(handler, transport).await;
+                (served.map_err(|error| failed(error.to_string()))?, Some((runner, socket)))
+            }
+            McpTransport::Url { url, token_env } => {
+                crate::tls::choose_provider();
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.clone()).max_sse_event_size(LONGEST);
+                if let Some(name) = token_env {
+                    config = config.auth_header(variable(name)?);
+                }
+                let served = rmcp::serve_client(handler, StreamableHttpClientTransport::from_config(config)).await;
+                (served.map_err(|error| failed(error.to_string()))?, None)
+            }
+        };
+        let tools = service.list_all_tools().await.map_err(|error| failed(error.to_string()))?;
+        changed.store(false, Ordering::Relaxed);
+        unasked.forget();
+        Ok(Self {
+            server: settings.name.clone(),
+            timeout: settings.timeout,
+            service,
+            tools: Mutex::new(listed(&settings.name, tools)),
+            unasked,
+            is_hung: AtomicBool::default(),
+            last_words,
+            _process: process,
+        })
+    }
+
+    /// Whether it can be called no longer.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_hung.load(Ordering::Relaxed) || self.service.is_transport_closed()
+    }
+
+    /// What it said last before it ended.
+    pub(super) fn last_words(&self) -> String {
+        if self.unasked.is_flood() {
+            return "it wrote more than anybody had asked for".to_owned();
+        }
+        if self.is_hung.load(Ordering::Relaxed) {
+            return "it did not answer any more".to_owned();
+        }
+        match self.last_words.get() {
+            words if words.is_empty() => "it said nothing".to_owned(),
+            words => words,
+        }
+    }
+
+    /// What it calls itself.
+    pub(super) fn says(&self) -> Option<String> {
+        let info = self.service.peer_info()?;
+        let own = info.server_info.as_ref()?;
+        Some(cut(&format!("{} {}", own.name, own.version)))
+    }
+
+    /// The tools that it offered when they were last read.
+    pub(super) fn listed(&self) -> Vec<ExternalTool> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|listed| listed.tool.clone()).collect()
+    }
+
+    /// The tools that it offers, read again where it said that they have changed.
+    ///
+    /// # Errors
+    /// It does not answer, as a sentence without its full stop.
+    pub async fn tools(&self) -> Result<Vec<ExternalTool>, String> {
+        if self.service.service().changed.swap(false, Ordering::Relaxed) {
+            self.unasked.forget();
+            let read = tokio::time::timeout(self.timeout, self.service.list_all_tools()).await;
+            let now = match read {
+                Ok(Ok(tools)) => listed(&self.server, tools),
+                Ok(Err(error)) => {
+                    return Err(format!("the MCP server `{}` does not say its tools: {error}", self.server));
+                }
+                Err(_) => return Err(format!("the MCP server `{}` does not say its tools", self.server)),
+            };
+            let names =
+                |tools: &[Listed]| tools.iter().map(|tool| tool.tool.name.clone()).collect::<Vec<_>>().join(" ");
+            let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+            tracing::warn!(
+                server = self.server,
+                before = names(&tools),
+                now = names(&now),
+                "an MCP server has changed its tools"
+            );
+            *tools = now;
+        }
+        Ok(self.listed())
+    }
+
+    /// Calls a tool by the name that runs know it by.
+    pub async fn call(&self, name: &str, arguments: Map<String, Value>) -> ExternalAnswer {
+        let real_name = {
+            let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+            tools.iter().find(|listed| listed.tool.name == name).map(|listed| listed.real_name.clone())
+        };
+        let Some(real_name) = real_name else {
+            return ExternalAnswer::refused(format!("`{}` offers no tool `{name}` any more.", self.server));
+        };
+        self.unasked.forget();
+        let params = CallToolRequestParams::new(real_name).with_arguments(arguments);
+        let answered = tokio::time::timeout(self.timeout, self.service.call_tool(params)).await;
+        self.unasked.forget();
+        match answered {
+            Ok(Ok(result)) => self.answer(name, result),
+            Ok(Err(ServiceError::McpError(error))) => {
+                ExternalAnswer::refused(format!("`{name}` failed: {}", cut(&error.message)))
+            }
+            Ok(Err(error)) => ExternalAnswer::refused(format!(
+                "`{name}` was cut off: {} ({error}). Whether it did something is not known.",
+                self.last_words()
+            )),
+            Err(_) => {
+                self.look_for_life().await;
+                let seconds = self.timeout.as_secs();
+                ExternalAnswer::refused(format!(
+                    "`{name}` did not answer within {seconds} s. Whether it did something is not known."
+                ))
+            }
+        }
+    }
+
+    fn answer(&self, name: &str, result: CallToolResult) -> ExternalAnswer {
+        let mut content: Vec<Value> =
+            result.content.iter().filter_map(|block| serde_json::to_value(block).ok()).collect();
+        if content.is_empty() {
+            content.extend(result.structured_content.map(|value| json!({"type": "text", "text": value.to_string()})));
+        }
+        let size: usize = content.iter().map(|block| block.to_string().len()).sum();
+        if size > LARGEST_ANSWER {
+            let text = format!(
+                "`{name}` answered {size} bytes, more than the {LARGEST_ANSWER} that are handed on. Ask for less at once."
+            );
+            return ExternalAnswer::refused(text);
+        }
+        ExternalAnswer { content, is_error: result.is_error.unwrap_or_default() }
+    }
+
+    /// Gives the server up where it does not even answer a ping: the next call starts another one.
+    async fn look_for_life(&self) {
+        let ping = self.service.send_request(ClientRequest::PingRequest(PingRequest::default()));
+        let is_alive = tokio::time::timeout(SIGN_OF_LIFE, ping).await.is_ok_and(|answer| {
+            // One that does not know pings is there all the same.
+            !matches!(answer, Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)))
+        });
+        if !is_alive {
+            tracing::warn!(server = self.server, "an MCP server hangs and is given up");
+            self.is_hung.store(true, Ordering::Relaxed);
+            self.service.cancellation_token().cancel();
+        }
+    }
+}
+
+/// What we say to a server. We offer it nothing.
+#[derive(Clone, Default)]
+struct Handler {
+    /// It has said that its tools have changed.
+    changed: Arc<AtomicBool>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let client = Implementation::new("ollim-bot", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), client)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The last line that a server has written to standard error.
+#[derive(Clone, Default)]
+struct LastWords(Arc<Mutex<String>>);
+
+impl LastWords {
+    fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn follow(&self, mut stderr: impl AsyncRead + Unpin + Send + 'static) {
+        let words = self.clone();
+        tokio::spawn(async move {
+            let mut end = Vec::new();
+            let mut chunk = [0; 4096];
+            while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+                end.extend_from_slice(&chunk[..read]);
+                let surplus = end.len().saturating_sub(4096);
+                end.drain(..surplus);
+                let text = String::from_utf8_lossy(&end);
+                if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+                    *words.0.lock().unwrap_or_else(PoisonError::into_inner) = cut(line);
+                }
+            }
+        });
+    }
+}
+
+/// One line without control characters.
+fn cut(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().map(plain).take(500).collect()
+}

@@ -1,0 +1,100 @@
+//! What a server writes, read no faster than it can be dealt with.
+
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// So many bytes are read in one [`WINDOW`]; the rest waits in the pipe.
+const AT_ONCE: u64 = 8 * 1024 * 1024;
+
+/// See [`AT_ONCE`].
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// After so many bytes that nobody asked for, it is not read any more.
+const UNASKED: u64 = 64 * 1024 * 1024;
+
+/// How many bytes a server has written since a call of it last began or ended.
+#[derive(Clone, Default)]
+pub(super) struct Unasked(Arc<AtomicU64>);
+
+impl Unasked {
+    /// A call begins or ends.
+    pub(super) fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether it wrote so much that it is not read any more.
+    pub(super) fn is_flood(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > UNASKED
+    }
+}
+
+/// A reader that waits when much comes at once, and ends when more comes than anybody can have asked for.
+pub(super) struct Metered<R> {
+    inner: R,
+    unasked: Unasked,
+    window: Pin<Box<Sleep>>,
+    read: u64,
+}
+
+impl<R> Metered<R> {
+    pub(super) fn new(inner: R, unasked: Unasked) -> Self {
+        Self { inner, unasked, window: Box::pin(sleep_until(Instant::now() + WINDOW)), read: 0 }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Metered<R> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.unasked.is_flood() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.read >= AT_ONCE {
+            ready!(self.window.as_mut().poll(cx));
+        }
+        if self.window.is_elapsed() {
+            self.window.as_mut().reset(Instant::now() + WINDOW);
+            self.read = 0;
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let read = (buf.filled().len() - before) as u64;
+        self.read += read;
+        self.unasked.0.fetch_add(read, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn much_at_once_waits_and_a_flood_ends() {
+        let unasked = Unasked::default();
+        let mut metered = Metered::new(tokio::io::repeat(b'x'), unasked.clone());
+        let began = Instant::now();
+        let mut buffer = vec![0; 1024 * 1024];
+        for _ in 0..16 {
+            metered.read_exact(&mut buffer).await.unwrap();
+        }
+        assert!(began.elapsed() >= WINDOW, "{:?}", began.elapsed());
+        unasked.forget();
+        let mut total = 0;
+        loop {
+            match metered.read(&mut buffer).await.unwrap() {
+                0 => break,
+                read => total += read as u64,
+            }
+        }
+        assert!((UNASKED..UNASKED + AT_ONCE).contains(&total), "{total}");
+    }
+}

@@ -1,0 +1,206 @@
+//! MCP servers of the person's own: started when they are first needed, kept for all runs, and started again after they have ended.
+//!
+//! A program runs in a sandbox of its own with the variables that its settings name; a server elsewhere is reached by streamable HTTP.
+//! What a server says is bounded. One that hangs, floods or dies harms nothing but the calls that wait for it.
+
+mod connection;
+mod metered;
+mod tools;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::agent::{ExternalAnswer, ExternalTool, ServerState};
+use crate::config::McpServer;
+use crate::home::Home;
+use crate::program::Surroundings;
+pub use connection::Connection;
+
+/// The wait before a server that did not start is started again, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Every server that the settings name. Clones share them.
+#[derive(Clone)]
+pub struct McpServers(Arc<Shared>);
+
+struct Shared {
+    servers: RwLock<BTreeMap<String, Arc<Server>>>,
+    home: Home,
+    surroundings: Surroundings,
+    /// `.env` and the service's environment.
+    secrets: BTreeMap<String, String>,
+}
+
+/// One server, whether it runs or not.
+struct Server {
+    settings: McpServer,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Arc<Connection>>,
+    /// How often in a row it did not start.
+    failures: u32,
+    /// When it may be tried again, and why it did not start.
+    failed: Option<(Instant, String)>,
+    /// How often it was started.
+    starts: u64,
+}
+
+impl McpServers {
+    /// Nothing is started before the first need.
+    #[must_use]
+    pub fn new(
+        settings: &[McpServer],
+        home: Home,
+        surroundings: Surroundings,
+        secrets: BTreeMap<String, String>,
+    ) -> Self {
+        let servers = Self(Arc::new(Shared { servers: RwLock::default(), home, surroundings, secrets }));
+        servers.replace(settings);
+        servers
+    }
+
+    /// Takes other settings: a server whose settings have changed ends, and starts anew when it is needed.
+    pub fn replace(&self, settings: &[McpServer]) {
+        let mut servers = self.0.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *servers);
+        for settings in settings {
+            let same = before.get(&settings.name).filter(|server| server.settings == *settings).cloned();
+            let server =
+                same.unwrap_or_else(|| Arc::new(Server { settings: settings.clone(), state: Mutex::default() }));
+            servers.insert(settings.name.clone(), server);
+        }
+    }
+
+    /// Their names.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.0.servers.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// The running server of this name, started where it does not run.
+    ///
+    /// # Errors
+    /// There is none of this name, or it does not start: as a sentence without its full stop.
+    pub async fn connect(&self, name: &str) -> Result<Arc<Connection>, String> {
+        let server = self.server(name)?;
+        if server.settings.per_run {
+            return self.start(&server.settings).await.map(Arc::new);
+        }
+        let mut state = server.state.lock().await;
+        if let Some(running) = state.running.as_ref().filter(|running| !running.is_over()) {
+            return Ok(running.clone());
+        }
+        if let Some(ended) = state.running.take() {
+            tracing::warn!(server = name, why = ended.last_words(), "an MCP server has ended; it is started again");
+        }
+        if let Some((until, why)) = state.failed.as_ref().filter(|(until, _)| *until > Instant::now()) {
+            let left = until.duration_since(Instant::now()).as_secs() + 1;
+            return Err(format!("{why} (it is tried again in {left} s)"));
+        }
+        state.starts += 1;
+        match self.start(&server.settings).await {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                (state.failures, state.failed) = (0, None);
+                state.running = Some(connection.clone());
+                Ok(connection)
+            }
+            Err(why) => {
+                let pause = PAUSES.1.min(PAUSES.0 * 2_u32.saturating_pow(state.failures.min(10)));
+                state.failures += 1;
+                state.failed = Some((Instant::now() + pause, why.clone()));
+                tracing::warn!(server = name, %why, "an MCP server does not start");
+                Err(why)
+            }
+        }
+    }
+
+    /// Each server as it is, in the order of their names. Nothing is started.
+    pub async fn states(&self) -> Vec<ServerState> {
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut states = Vec::new();
+        for (name, server) in servers {
+            let state = server.state.lock().await;
+            let running = state.running.as_ref().filter(|running| !running.is_over());
+            let ended = state.running.as_ref().filter(|running| running.is_over());
+            let ended = ended.map(|ended| format!("it has ended: {}", ended.last_words()));
+            states.push(ServerState {
+                name,
+                reached_by: server.settings.reached_by(),
+                tools: running.map(|running| running.listed().len()),
+                says: running.and_then(|running| running.says()),
+                wrong: state.failed.as_ref().map(|(_, why)| why.clone()).or(ended),
+                starts: state.starts,
+                per_run: server.settings.per_run,
+            });
+        }
+        states
+    }
+
+    fn server(&self, name: &str) -> Result<Arc<Server>, String> {
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.get(name).cloned().ok_or_else(|| format!("there is no MCP server `{name}` in `mcp_servers`"))
+    }
+
+    async fn start(&self, settings: &McpServer) -> Result<Connection, String> {
+        let shared = &self.0;
+        let variable = |name: &String| {
+            let value = shared.secrets.get(name).cloned();
+            value.ok_or_else(|| format!("the MCP server `{}` needs {name}, which .env does not have", settings.name))
+        };
+        let started = Connection::start(settings, &shared.home, &shared.surroundings, variable);
+        match tokio::time::timeout(settings.timeout, started).await {
+            Ok(started) => started,
+            Err(_) => Err(format!(
+                "the MCP server `{}` did not answer within {} s",
+                settings.name,
+                settings.timeout.as_secs()
+            )),
+        }
+    }
+}
+
+/// The servers that a run has, each with the tools of it that the run's rules grant.
+#[derive(Default)]
+pub struct RunServers(BTreeMap<String, RunServer>);
+
+struct RunServer {
+    connection: Arc<Connection>,
+    /// What was granted when the run began.
+    granted: BTreeSet<String>,
+    servers: McpServers,
+    per_run: bool,
+}
+
+impl RunServers {
+    /// Adds a server with the tools of it that are granted.
+    pub fn add(&mut self, name: &str, servers: &McpServers, connection: Arc<Connection>, granted: &[ExternalTool]) {
+        let granted = granted.iter().map(|tool| tool.name.clone()).collect();
+        let per_run = servers.server(name).is_ok_and(|server| server.settings.per_run);
+        self.0.insert(name.to_owned(), RunServer { connection, granted, servers: servers.clone(), per_run });
+    }
+
+    /// Calls a tool. One that was not granted when the run began is not called, whatever the server offers.
+    pub async fn call(&self, server: &str, tool: &str, arguments: Map<String, Value>) -> ExternalAnswer {
+        let Some(known) = self.0.get(server).filter(|known| known.granted.contains(tool)) else {
+            return ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools."));
+        };
+        // The one that the run began with may have ended; its own is not started twice.
+        let connection = match known.connection.is_over() && !known.per_run {
+            true => known.servers.connect(server).await,
+            false => Ok(known.connection.clone()),
+        };
+        match connection {
+            Ok(connection) => connection.call(tool, arguments).await,
+            Err(why) => ExternalAnswer::refused(format!("`{tool}` was not called: {why}.")),
+        }
+    }
+}

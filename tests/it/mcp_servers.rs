@@ -1,0 +1,283 @@
+//! MCP servers of the person's own: real ones from npm and PyPI, and one that does what it should not.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::wait;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The program of a server, as its settings name it.
+fn npm(name: &str) -> String {
+    format!("{ROOT}/.mcp-servers/npm/node_modules/.bin/mcp-server-{name}")
+}
+
+fn pypi(name: &str) -> String {
+    format!("{ROOT}/.mcp-servers/python/bin/mcp-server-{name}")
+}
+
+/// Settings with the odd server. `more`: further settings of it.
+fn odd(more: &str) -> String {
+    format!("mcp_servers:\n  odd: {{ command: [python3, -B, {ROOT}/tests/mcp-servers/odd.py], timeout: 3s{more} }}\n")
+}
+
+/// What a tool of the odd server answers to the person.
+#[track_caller]
+fn call(bot: &TestBot, tool: &str, text: &str) -> String {
+    let said = bot.run(["mcp", "call", "odd", tool, &json!({ "text": text }).to_string()]);
+    format!("{}{}", said.stdout, said.stderr).trim_end().to_owned()
+}
+
+/// What the calls of a run have returned, in order.
+fn results(api: &MessagesApi) -> Vec<String> {
+    api.last().results().iter().map(|result| result.text.clone()).collect()
+}
+
+#[test]
+fn a_job_has_exactly_the_tools_of_real_servers_that_it_is_granted() {
+    let bot_folder = TestBot::new();
+    let folder = bot_folder.path("elsewhere");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("note.txt"), "buy milk").unwrap();
+    let folder = folder.display().to_string();
+    let note = format!("{folder}/note.txt");
+    let api = MessagesApi::script([
+        Reply::call("mcp__files__read_text_file", json!({ "path": note })),
+        Reply::call("mcp__files__write_file", json!({ "path": note, "content": "gone" })),
+        Reply::call(
+            "mcp__time__convert_time",
+            json!({ "source_timezone": "Europe/Vienna", "time": "12:00", "target_timezone": "Asia/Tokyo" }),
+        ),
+        Reply::say("Done."),
+    ]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write(
+        "config.yaml",
+        &format!(
+            "timezone: UTC\nagent_client: claude\nmcp_servers:\n  files: {{ command: [{}, '{folder}'], writes: ['{folder}'], network: false }}\n  time: {{ command: [{}] }}\n",
+            npm("filesystem"),
+            pypi("time"),
+        ),
+    );
+    let fields = "background: true\nallowed_tools: [mcp__files__read_text_file, mcp__time]\n";
+    bot.write("reminders/job.md", &reminder(now(), fields, "Look at the note."));
+    let service = bot.start();
+    let run = service.until_ended("job", 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let mut shown = api.requests()[0].tools();
+    shown.sort();
+    let servers: Vec<&String> = shown.iter().filter(|tool| tool.starts_with("mcp__")).collect();
+    assert_eq!(servers, ["mcp__files__read_text_file", "mcp__time__convert_time", "mcp__time__get_current_time"]);
+    let results = results(&api);
+    assert!(results[0].contains("buy milk"), "{results:?}");
+    assert!(results[1].contains("write_file"), "{results:?}");
+    assert!(results[2].contains("T20:00:00+09:00") || results[2].contains("T19:00:00+09:00"), "{results:?}");
+    assert_eq!(fs::read_to_string(&note).unwrap(), "buy milk");
+    let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
+    let calls: Vec<&Value> =
+        shown["events"].as_array().unwrap().iter().filter(|event| event["event"] == "tool_decided").collect();
+    assert!(calls.len() >= 2, "{shown:#}");
+    assert!(bot.ok(["mcp", "tools", "time"]).contains("mcp__time__get_current_time"));
+    let listed = bot.json(["mcp"]);
+    assert_eq!((&listed[0]["name"], &listed[0]["starts"]), (&json!("files"), &json!(1)), "{listed:#}");
+    service.stop();
+}
+
+#[test]
+fn a_server_is_held_by_a_sandbox_of_its_own_and_has_its_own_secrets_only() {
+    let bot = TestBot::new();
+    let inside = bot.path("inside");
+    fs::create_dir_all(&inside).unwrap();
+    bot.write("config.yaml", &(odd(&format!(", network: false, env: [ODD_TOKEN], reads: ['{}']", inside.display()))));
+    bot.secrets("ODD_TOKEN=o-1\nOTHER_TOKEN=o-2\n");
+    fs::write(inside.join("a"), "alpha").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let service = bot.start();
+    let environment = call(&bot, "environment", "");
+    assert!(environment.contains("ODD_TOKEN=o-1") && !environment.contains("o-2"), "{environment}");
+    assert!(!environment.contains("OLLIM_"), "{environment}");
+    assert_eq!(call(&bot, "read", &inside.join("a").display().to_string()), "alpha");
+    for (tool, path) in [
+        ("read", bot.path("config.yaml")),
+        ("read", bot.path(".env")),
+        ("read", bot.path("state/journal.db")),
+        ("write", bot.path("work/planted")),
+        ("write", bot.path("routines/planted.md")),
+        ("write", inside.join("planted")),
+        ("write", "/tmp/planted-by-a-server".into()),
+    ] {
+        let said = call(&bot, tool, &path.display().to_string());
+        assert!(said.starts_with("failed: "), "{tool} {}: {said}", path.display());
+    }
+    let port = listener.local_addr().unwrap().port();
+    let said = call(&bot, "connect", &format!("127.0.0.1 {port}"));
+    assert!(said.starts_with("failed: "), "{said}");
+    let own = bot.path("state/mcp/odd/kept");
+    assert_eq!(call(&bot, "write", &own.display().to_string()), "done");
+    service.stop();
+}
+
+#[test]
+fn a_server_that_hangs_dies_floods_or_changes_harms_nothing_else() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", &format!("{}  time: {{ command: [{}] }}\n", odd(""), pypi("time")));
+    let service = bot.start();
+    let process = |said: &str| said.rsplit(' ').next().unwrap().to_owned();
+    let first = call(&bot, "say", "hello");
+    assert!(first.starts_with("hello 1 "), "{first}");
+    let second = call(&bot, "say", "again");
+    assert_eq!(process(&second), process(&first), "one process for all");
+
+    let died = call(&bot, "die", "");
+    assert!(died.contains("`die` was cut off: out of luck"), "{died}");
+    let third = call(&bot, "say", "back");
+    assert!(third.starts_with("back 1 ") && process(&third) != process(&first), "{third}");
+
+    // One answer that does not come is one answer; a server that does not even answer a ping is given up.
+    let deaf = call(&bot, "deaf", "");
+    assert!(deaf.contains("did not answer within 3 s"), "{deaf}");
+    assert_eq!(process(&call(&bot, "say", "still")), process(&third));
+    let hung = call(&bot, "hang", "");
+    assert!(hung.contains("did not answer within 3 s"), "{hung}");
+    let fourth = call(&bot, "say", "anew");
+    assert!(fourth.starts_with("anew 1 "), "{fourth}");
+
+    assert_eq!(call(&bot, "flood", ""), "flooded");
+    let huge = call(&bot, "huge", "");
+    assert!(huge.contains("more than the 1048576 that are handed on"), "{huge}");
+    let failed = call(&bot, "fail", "");
+    assert!(failed.contains("`fail` failed: on purpose"), "{failed}");
+    assert_eq!(call(&bot, "flood_unasked", ""), "begun");
+    service.until("it is not read any more", || {
+        let servers = bot.json(["mcp"]);
+        servers[0]["wrong"].as_str().is_some_and(|why| why.contains("more than anybody had asked for")).then_some(())
+    });
+    assert_eq!(call(&bot, "change", ""), "changed");
+    let offers = |tool: &str| bot.ok(["mcp", "tools", "odd"]).contains(&format!("mcp__odd__{tool} "));
+    service.until("its list is read again", || (offers("added") && !offers("read")).then_some(()));
+    assert_eq!(call(&bot, "added", ""), "new");
+
+    let time = bot.run(["mcp", "call", "time", "get_current_time", r#"{"timezone": "UTC"}"#]);
+    assert!(time.code == 0 && time.stdout.contains("UTC"), "{}{}", time.stdout, time.stderr);
+    service.stop();
+}
+
+#[test]
+fn a_job_whose_server_is_not_there_fails_and_the_main_session_goes_on() {
+    let api = MessagesApi::answering(|_| Reply::say("Here I am."));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let settings = odd("").replace("odd.py]", "odd.py, --dead]");
+    bot.write("config.yaml", &format!("timezone: UTC\nagent_client: claude\nmain_tools: [Read, mcp__odd]\n{settings}"));
+    let fields = "background: true\nretry: 0\nallowed_tools: [mcp__odd__say]\n";
+    bot.write("reminders/job.md", &reminder(now(), fields, "Say it."));
+    let service = bot.start();
+    let run = service.until_ended("job", 1).remove(0);
+    assert_eq!(run["outcome"], "failed", "{run:#}");
+    let why = run["error"].as_str().unwrap();
+    assert!(why.contains("`odd` does not start") && why.contains("no configuration found"), "{why}");
+    assert!(api.all().is_empty(), "nobody was asked");
+    let said = bot.ok(["chat", "Are you there?"]);
+    assert!(said.contains("Here I am."), "{said}");
+    let listed = bot.ok(["mcp"]);
+    assert!(listed.contains("no configuration found"), "{listed}");
+    service.stop();
+}
+
+#[test]
+fn each_run_has_a_server_of_its_own_where_the_settings_say_so() {
+    let api = MessagesApi::answering(|request| match request.results().first() {
+        None => Reply::call("mcp__odd__say", json!({ "text": "hi" })),
+        Some(_) => Reply::say("Done."),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", &format!("timezone: UTC\nagent_client: claude\n{}", odd(", per_run: true")));
+    let fields = "background: true\nallowed_tools: [mcp__odd__say]\n";
+    bot.write("routines/job.md", &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nSay hi.\n"));
+    let service = bot.start();
+    let said: Vec<String> = (0..2)
+        .map(|_| {
+            let run = service.fire("job");
+            assert_eq!(run["outcome"], "completed", "{run:#}");
+            results(&api)[0].clone()
+        })
+        .collect();
+    assert!(said.iter().all(|said| said.starts_with("hi 1 ")) && said[0] != said[1], "{said:?}");
+    service.stop();
+}
+
+/// A server that is reached by HTTP.
+struct Everything(Child, u16);
+
+impl Everything {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(npm("everything"));
+        command.arg("streamableHttp").env("PORT", port.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Self(command.spawn().unwrap(), port);
+        let address = ("127.0.0.1", port);
+        wait::until("it listens", || std::net::TcpStream::connect(address).ok().map(drop), String::new);
+        server
+    }
+}
+
+impl Drop for Everything {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _gone = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_elsewhere_is_reached_by_http_and_reached_again() {
+    let server = Everything::start();
+    let bot = TestBot::new();
+    bot.write(
+        "config.yaml",
+        &format!("mcp_servers: {{ all: {{ url: 'http://127.0.0.1:{}/mcp', timeout: 10s }} }}\n", server.1),
+    );
+    let service = bot.start();
+    let echo = || bot.run(["mcp", "call", "all", "echo", r#"{"message": "hello"}"#]);
+    let said = echo();
+    assert!(said.code == 0 && said.stdout.contains("Echo: hello"), "{}{}", said.stdout, said.stderr);
+    drop(server);
+    let said = echo();
+    assert!(said.code != 0 && said.stderr.contains("error: "), "{}{}", said.stdout, said.stderr);
+    service.stop();
+}
+
+#[test]
+fn settings_that_cannot_work_are_said_and_rules_about_no_server_too() {
+    let bot = TestBot::new();
+    for (settings, expect) in [
+        ("mcp_servers: [a]", "`mcp_servers` must name servers"),
+        ("mcp_servers: { a: {} }", "`mcp_servers.a` must have either a `command` or a `url`"),
+        ("mcp_servers: { a: { command: [x], url: 'https://x' } }", "either a `command` or a `url`"),
+        ("mcp_servers: { discord: { command: [x] } }", "rules would take it for the bot's own tools"),
+        ("mcp_servers: { a__b: { command: [x] } }", "cannot be the name of an MCP server"),
+        ("mcp_servers: { a: { command: [x], colour: red } }", "unknown setting `colour`"),
+        ("mcp_servers: { a: { url: 'x' } }", "`mcp_servers.a.url` must be an address"),
+        ("mcp_servers: { a: { command: [x], env: [OLLIM_RUN_TOKEN] } }", "is ollim-bot's own"),
+        ("mcp_servers: { a: { command: [x], reads: [notes] } }", "folders that begin with `/` or `~/`"),
+    ] {
+        bot.write("config.yaml", &format!("{settings}\n"));
+        let said = bot.run(["config"]);
+        assert!(said.code != 0 && said.stderr.contains(expect), "{settings}: {}", said.stderr);
+    }
+    bot.write("config.yaml", &odd(""));
+    for (rule, is_known) in [("mcp__odd__say", true), ("mcp__odd", true), ("mcp__ood__say", false), ("mcp__*", true)] {
+        let fields = format!("background: true\nallowed_tools: ['{rule}']\n");
+        bot.write("reminders/job.md", &reminder(now() + chrono::TimeDelta::hours(1), &fields, "x"));
+        let said = bot.run(["check"]);
+        let said = said.stdout + &said.stderr;
+        assert_eq!(!said.contains("is about nothing"), is_known, "{rule}: {said}");
+    }
+    let said = bot.run(["mcp", "call", "odd", "say", "[]"]);
+    assert!(said.code == 2 || said.code == 1, "{}", said.code);
+    assert!(said.stderr.contains("no JSON object"), "{}", said.stderr);
+}
