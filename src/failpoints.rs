@@ -77,6 +77,10 @@ mod enabled {
         BeforeClaim = "before-claim",
         /// The claims are committed.
         Claimed = "claimed",
+        /// Files have changed, and what they set off is about to be claimed.
+        BeforeBurst = "before-burst",
+        /// It is claimed.
+        BurstClaimed = "burst-claimed",
         /// An attempt is about to be recorded as running.
         BeforeLaunch = "before-launch",
         /// It is recorded as running; nothing has been started for it.

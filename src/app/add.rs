@@ -28,7 +28,12 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
         })?;
         draft.run_at = Some(whole_second(time(when, app.now(), zone)?).fixed_offset());
     }
-    if draft.kind == Kind::Routine && draft.cron.is_none() && draft.every.is_none() && draft.after.is_none() {
+    if draft.kind == Kind::Routine
+        && draft.cron.is_none()
+        && draft.every.is_none()
+        && draft.after.is_none()
+        && draft.watch.is_none()
+    {
         return Err(Refusal::user("a routine needs its times")
             .hint("say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, `--every 2h`, or `--after ID`"));
     }

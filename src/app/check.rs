@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{App, Caller, add, gate, jobs, runs};
+use super::{App, Caller, add, gate, jobs, runs, watched};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
 use crate::policy::BOT;
 use crate::refusal::Refusal;
@@ -36,7 +36,9 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let unknown = followed_by_none(&loaded, app);
     let elsewhere =
         unknown_channels(&loaded.definitions, app).into_iter().chain(unknown_servers(&loaded.definitions, app));
-    let problems = loaded.problems.into_iter().chain(elsewhere).chain(gates).chain(unread).chain(unknown);
+    let watched = watched::problems(&loaded.definitions, app);
+    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched);
+    let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }

@@ -23,7 +23,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
     }
     let body = changes.message.clone();
     let is_rescheduled =
-        changes.fields.iter().any(|change| ["cron", "every", "after", "jitter"].contains(&change.field.name));
+        changes.fields.iter().any(|change| ["cron", "every", "after", "watch", "jitter"].contains(&change.field.name));
     let fields = fields(changes, &found, app)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
     let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;

@@ -47,6 +47,7 @@ pub mod times;
 mod transcript;
 mod unit;
 mod upcoming;
+mod watched;
 mod when;
 mod why;
 

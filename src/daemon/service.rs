@@ -47,6 +47,7 @@ use crate::run::questions::Questions;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::{LastingTokens, Tokens};
+use crate::run::watching::Watching;
 use crate::schedule::{
     Dispatcher, FireError, Housekeeping, HousekeepingError, LiveDefinitions, Schedule, ScheduleError, StageView,
 };
@@ -274,6 +275,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         home.root().display()
     );
 
+    let watching = Watching::new(home.clone(), definitions.clone(), schedule.clone(), journal.clone(), spawner.clone());
     let ending = Ending {
         signals,
         until,
@@ -318,6 +320,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
             tasks.spawn(async move { channel.listen(ear).await });
         }
         tasks.spawn(look_after_forks(forks));
+        tasks.spawn(watching.run());
         tasks.spawn(super::idle_client::end_when_idle(idle_client.clone(), main, home.clone()));
         tasks.spawn(async move { hearing.show_answers(ended_questions).await });
     }

@@ -86,6 +86,7 @@ impl From<&Definition> for Draft {
                     Cadence::Cron(cron) => draft.cron = Some(cron.clone()),
                     Cadence::Every(span) => draft.every = Some(*span),
                     Cadence::After(follows) => draft.after = Some(follows.clone()),
+                    Cadence::Watch(folder) => draft.watch = Some(folder.clone()),
                 }
                 (draft.jitter, draft.on_overlap) = (recurs.jitter, *on_overlap);
             }

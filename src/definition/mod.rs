@@ -40,11 +40,12 @@ pub use persona::load_persona;
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
 pub(crate) use read::parsed as parse_file;
-pub use recurrence::{Cadence, FollowedEnd, Follows, Recurrence};
+pub use recurrence::{Cadence, FollowedEnd, Follows, Recurrence, WatchedFolder};
 pub use samples::samples;
 pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load, load_kind};
 pub use watch::{Changed, Watch};
+pub(crate) use watch::{Event as FolderEvent, events as folder_events, registered};
 pub use write::{
     FailedReminder, Written, changed_text, create, create_from, create_link, create_text, failed_reminders,
     move_to_failed, read_text, remove, remove_unchanged, replace_text, require_free, restore_failed, restore_fired,
@@ -195,6 +196,15 @@ impl Definition {
     pub fn follows(&self) -> Option<&Follows> {
         match &self.trigger {
             Trigger::Routine { recurs: Recurrence { cadence: Cadence::After(follows), .. }, .. } => Some(follows),
+            _ => None,
+        }
+    }
+
+    /// The folder that it watches; `None`: it fires otherwise.
+    #[must_use]
+    pub fn watches(&self) -> Option<&WatchedFolder> {
+        match &self.trigger {
+            Trigger::Routine { recurs: Recurrence { cadence: Cadence::Watch(folder), .. }, .. } => Some(folder),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! How a routine recurs.
 
 use std::fmt;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,38 @@ pub enum Cadence {
     Every(Duration),
     /// Each time another job has ended.
     After(Follows),
+    /// Each time something below a folder has changed.
+    Watch(WatchedFolder),
+}
+
+/// A folder that a routine watches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum WatchedFolder {
+    /// Relative to `work/`, without `.` and `..`; empty: all of it.
+    OfWork(PathBuf),
+    /// Elsewhere, without `.` and `..`.
+    Absolute(PathBuf),
+}
+
+impl WatchedFolder {
+    /// Reads a path as a file has it. `None`: it leads out of `work/`, or is none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let plain = !text.trim().is_empty() && text.trim() == text && !text.contains(char::is_control);
+        let parts = || Path::new(text).components().filter(|part| *part != Component::CurDir);
+        let inside = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::RootDir);
+        let path: PathBuf = Some(parts()).filter(|_| plain && parts().all(|part| inside(&part)))?.collect();
+        Some(if path.is_absolute() { Self::Absolute(path) } else { Self::OfWork(path) })
+    }
+}
+
+impl fmt::Display for WatchedFolder {
+    /// As a file has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfWork(path) if path.as_os_str().is_empty() => f.write_str("."),
+            Self::OfWork(path) | Self::Absolute(path) => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 /// The ends of another job that a routine follows.
@@ -61,6 +94,12 @@ impl Recurrence {
                 FollowedEnd::Failed => format!("when {job} has failed"),
                 FollowedEnd::Any => format!("when {job} has ended"),
             }),
+            Cadence::Watch(folder) => Some(match folder {
+                WatchedFolder::OfWork(path) => {
+                    format!("when something in {} has changed", Path::new("work").join(path).display())
+                }
+                WatchedFolder::Absolute(path) => format!("when something in {} has changed", path.display()),
+            }),
         }
     }
 }
@@ -81,6 +120,7 @@ impl fmt::Display for Recurrence {
             Cadence::After(Follows { job, outcome: FollowedEnd::Completed }) => write!(f, "after {job}")?,
             Cadence::After(Follows { job, outcome: FollowedEnd::Failed }) => write!(f, "after {job} (failed)")?,
             Cadence::After(Follows { job, outcome: FollowedEnd::Any }) => write!(f, "after {job} (any)")?,
+            Cadence::Watch(folder) => write!(f, "watch {folder}")?,
         }
         match self.jitter {
             Some(jitter) => write!(f, " + 0-{}", humantime::format_duration(jitter)),

@@ -14,7 +14,7 @@ use super::fields::words;
 use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
-use super::{DefinitionId, Expect, FollowedEnd, Follows, Need, Thinking};
+use super::{DefinitionId, Expect, FollowedEnd, Follows, Need, Thinking, WatchedFolder};
 use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
@@ -392,6 +392,16 @@ impl<'a> Value<'a> {
         })?;
         let job = job.ok_or_else(|| Fault::new(format!("`{}` names no job", self.name), hint))?;
         Ok(Follows { job, outcome })
+    }
+
+    /// A folder to watch.
+    pub(crate) fn folder(&self) -> Result<WatchedFolder, Fault> {
+        let text = self.letters()?;
+        WatchedFolder::parse(&text).ok_or_else(|| {
+            let hint =
+                format!("write `{0}: inbox` for work/inbox, or `{0}: /an/absolute/path`, without `..`", self.name);
+            self.must_be("a folder of work/, or an absolute path", hint)
+        })
     }
 
     /// The id of another job.

@@ -98,10 +98,14 @@ fn named() -> [PathBuf; 2] {
 }
 
 /// One event of the kernel.
-struct Event {
-    watch: i32,
-    what: ReadFlags,
-    name: Option<PathBuf>,
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// The watched folder.
+    pub(crate) watch: i32,
+    /// What has happened.
+    pub(crate) what: ReadFlags,
+    /// To what in it.
+    pub(crate) name: Option<PathBuf>,
 }
 
 impl Watch {
@@ -277,7 +281,7 @@ impl Watch {
 /// `AsyncFd::new` is deprecated because a type's descriptor could change while it is registered. An `OwnedFd`'s cannot,
 /// and its successor is `unsafe`, which this crate forbids.
 #[allow(deprecated)]
-fn registered(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn registered(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(fd)
 }
 
@@ -310,7 +314,7 @@ fn watch_tree(fd: &OwnedFd, folder: &Path, deeper: usize, watches: &mut Vec<i32>
 }
 
 /// Waits for events and takes all there are.
-async fn events(inotify: &AsyncFd<OwnedFd>) -> Vec<Event> {
+pub(crate) async fn events(inotify: &AsyncFd<OwnedFd>) -> Vec<Event> {
     let Ok(mut ready) = inotify.readable().await else {
         // The runtime is going down.
         return std::future::pending().await;

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::delays::{Delay, delayed};
 use super::events::{EventKind, NewEvent, insert_event};
+use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, state};
 use super::{Journal, JournalError, Occasion, Occurrence, RunId, RunState};
 use crate::definition::{DefinitionId, Kind};
@@ -94,6 +95,30 @@ impl Journal {
             .await?;
         self.announce(newest);
         Ok(answers)
+    }
+
+    /// Claims an occurrence that is due for something else than its time, as [`record_occasion`] says, and tells the person of it.
+    /// Returns the claim as it was made.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn claim_occasion(
+        &self,
+        claim: NewClaim,
+        message: Option<NewMessage>,
+    ) -> Result<(NewClaim, Claim), JournalError> {
+        let clock = self.clock.clone();
+        let (claimed, newest) = self
+            .writer
+            .commit(move |connection| {
+                let now = clock.now();
+                let claimed = record_occasion(connection, &claim, now)?;
+                let told = message.as_ref().map(|message| insert_message(connection, message, now)).transpose()?;
+                Ok((claimed, told.unwrap_or(0)))
+            })
+            .await?;
+        self.announce(newest);
+        Ok(claimed)
     }
 
     /// Begins another attempt at the occurrence of `last`, which must be over and its occurrence open.

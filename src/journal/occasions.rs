@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{JournalError, RunId, RunState};
 use crate::definition::DefinitionId;
 
+/// How many files are named in a line.
+const NAMED: usize = 3;
+
 /// What an occurrence fell due for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
@@ -18,6 +21,15 @@ pub enum Occasion {
         /// Its outcome.
         outcome: RunState,
     },
+    /// Something below the folder that it watches has changed.
+    Changed {
+        /// What, relative to that folder, in order; the first ones of many.
+        files: Vec<String>,
+        /// How many more there were.
+        more: usize,
+        /// So much has changed that it is not known what.
+        lost: bool,
+    },
 }
 
 impl Occasion {
@@ -26,6 +38,15 @@ impl Occasion {
     pub fn words(&self) -> String {
         match self {
             Self::After { job, run, outcome } => format!("after run {run} of {job}, {outcome}"),
+            Self::Changed { lost: true, .. } => "so much has changed that it is not known what".to_owned(),
+            Self::Changed { files, more, .. } => {
+                let named = files.len().min(NAMED);
+                let more = match files.len() - named + more {
+                    0 => String::new(),
+                    more => format!(", and {more} more"),
+                };
+                format!("changed: {}{more}", files[..named].join(", "))
+            }
         }
     }
 

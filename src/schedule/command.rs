@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{JournalError, RunId, RunState};
+use crate::journal::{JournalError, Occasion, RunId, RunState};
 
 /// A valid definition and its file's text.
 #[derive(Clone, Debug)]
@@ -74,12 +75,22 @@ pub enum DecisionError {
 /// Who waits for an answer that comes once it is on the disk.
 pub(super) type Decided<T> = oneshot::Sender<Result<T, JournalError>>;
 
+/// Files that have changed, one soon after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// What has changed.
+    pub occasion: Occasion,
+    /// When the first of them did.
+    pub began: Instant,
+}
+
 #[derive(Debug)]
 pub(super) enum Command {
     Replace(Vec<Loaded>),
     Upsert(Loaded),
     Remove(DefinitionId),
     LookAgain(PathBuf),
+    Changed(DefinitionId, Burst),
     Fire(DefinitionId, oneshot::Sender<Result<RunId, FireError>>),
     Cancel(RunId, oneshot::Sender<Result<RunState, CancelError>>),
     Pause(Decided<()>),
@@ -213,6 +224,11 @@ impl Schedule {
     /// A file that held no valid definition is gone, or was mended: occurrences that wait for it look at it again.
     pub fn look_again(&self, file: PathBuf) {
         self.send(Command::LookAgain(file));
+    }
+
+    /// Something below the folder that a routine watches has changed.
+    pub fn changed(&self, id: DefinitionId, burst: Burst) {
+        self.send(Command::Changed(id, burst));
     }
 
     /// Runs a definition now, even a paused or disabled one. One that waits for another attempt, for `resume`, for a login or

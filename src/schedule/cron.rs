@@ -64,7 +64,7 @@ impl Times {
                 let span = TimeDelta::from_std(*span).ok().filter(|span| *span > TimeDelta::zero())?;
                 Self { cadence: Parsed::Every(span), jitter: None }
             }
-            Cadence::After(_) => return None,
+            Cadence::After(_) | Cadence::Watch(_) => return None,
         };
         let jitter = |most| Some(Jitter { most: TimeDelta::from_std(most).ok()?, seed: mixed(id.as_str().bytes()) });
         Some(Self { jitter: recurs.jitter.and_then(jitter), ..times })

@@ -4,17 +4,18 @@
 //! safety net. Whoever writes a definition through here knows afterwards that the schedule has it. Problems go to a channel of
 //! their own: their receiver records them, and a journal that cannot be written must not keep an edit from counting.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, Timelike as _, Utc};
 use chrono_tz::Tz;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 
 use super::command::{Loaded, Schedule};
 use crate::definition::{
     self, Change, Changed, Defaults, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Problem, Store,
-    Watch, Written,
+    Watch, WatchedFolder, Written,
 };
 
 /// All problems of a file; none: it was mended, or is gone.
@@ -26,6 +27,8 @@ pub struct LiveDefinitions {
     store: Arc<Mutex<Store>>,
     schedule: Schedule,
     problems: mpsc::UnboundedSender<ProblemsOfFile>,
+    /// Counts changes.
+    changes: watch::Sender<u64>,
 }
 
 impl LiveDefinitions {
@@ -33,7 +36,7 @@ impl LiveDefinitions {
     #[must_use]
     pub fn new(store: Store, schedule: Schedule) -> (Self, mpsc::UnboundedReceiver<ProblemsOfFile>) {
         let (problems, receiver) = mpsc::unbounded_channel();
-        (Self { store: Arc::new(Mutex::new(store)), schedule, problems }, receiver)
+        (Self { store: Arc::new(Mutex::new(store)), schedule, problems, changes: watch::Sender::default() }, receiver)
     }
 
     /// Hands all definitions to the schedule, with the sessions that the previous process left. Returns all problems.
@@ -42,7 +45,25 @@ impl LiveDefinitions {
         tracing::info!(definitions = loaded.len(), "definitions read");
         loaded.extend(sessions);
         self.schedule.replace(loaded);
+        self.changes.send_modify(|count| *count += 1);
         problems
+    }
+
+    /// Wakes whoever waits for a change of a definition.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The definition in force of an identity.
+    pub async fn of(&self, id: &DefinitionId) -> Option<Arc<Definition>> {
+        self.store.lock().await.get(id).cloned()
+    }
+
+    /// The enabled routines that watch folders, and which.
+    pub async fn watching(&self) -> HashMap<DefinitionId, WatchedFolder> {
+        let watches = |definition: &Arc<Definition>| Some((definition.id.clone(), definition.watches()?.clone()));
+        self.with_store(move |store| store.definitions().filter(|one| one.enabled).filter_map(watches).collect()).await
     }
 
     /// Follows the watch until the future is dropped.
@@ -139,6 +160,7 @@ impl LiveDefinitions {
     /// Tells how things are now, not how they were when the change was found: if two tasks read the folders at once, the
     /// later state is the true one.
     async fn take(&self, changes: Vec<Change>) {
+        let some = !changes.is_empty();
         for change in changes {
             match change {
                 Change::Upsert(definition) => self.announce(&definition.id).await,
@@ -151,6 +173,9 @@ impl LiveDefinitions {
                     drop(self.problems.send((file, problems)));
                 }
             }
+        }
+        if some {
+            self.changes.send_modify(|count| *count += 1);
         }
     }
 

@@ -42,7 +42,7 @@ mod tests;
 mod wall_clock;
 
 pub use command::{
-    ActiveView, Activity, CancelError, DecisionError, FireError, Inbox, Loaded, Schedule, Snapshot, StageView,
+    ActiveView, Activity, Burst, CancelError, DecisionError, FireError, Inbox, Loaded, Schedule, Snapshot, StageView,
 };
 pub use definitions::occurrences;
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};

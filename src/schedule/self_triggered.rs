@@ -17,7 +17,11 @@ pub(super) const WHY: &str = "it has set itself off 3 times within a minute";
 
 /// When routines have set themselves off.
 #[derive(Debug, Default)]
-pub(super) struct SelfTriggered(HashMap<DefinitionId, Times>);
+pub(super) struct SelfTriggered {
+    fired: HashMap<DefinitionId, Times>,
+    /// When runs of routines that watch folders have ended.
+    ended: HashMap<DefinitionId, Instant>,
+}
 
 #[derive(Debug, Default)]
 struct Times {
@@ -35,13 +39,24 @@ pub(super) struct Counted {
 }
 
 impl SelfTriggered {
+    /// A run of a routine that watches a folder has ended.
+    pub(super) fn ended(&mut self, id: &DefinitionId, now: Instant) {
+        self.ended.retain(|_, at| now.duration_since(*at) < WINDOW);
+        self.ended.insert(id.clone(), now);
+    }
+
+    /// Whether one has ended after that, within the last minute.
+    pub(super) fn ended_after(&self, id: &DefinitionId, began: Instant) -> bool {
+        self.ended.get(id).is_some_and(|ended| *ended >= began)
+    }
+
     /// A routine has set itself off.
     pub(super) fn count(&mut self, id: &DefinitionId, now: Instant) -> Counted {
-        self.0.retain(|_, times| {
+        self.fired.retain(|_, times| {
             times.fired.retain(|at| now.duration_since(*at) < WINDOW);
             !times.fired.is_empty()
         });
-        let times = self.0.entry(id.clone()).or_default();
+        let times = self.fired.entry(id.clone()).or_default();
         let may_fire = times.fired.len() < AT_MOST;
         if may_fire {
             times.fired.push_back(now);

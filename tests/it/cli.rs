@@ -96,6 +96,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
                                         `monthly on the 1st at 9`
           --every <SPAN>                The time from one occurrence to the next: `2h`, `90m`
           --after <ID>                  The job after whose end it fires
+          --watch <PATH>                Fires when something below this folder has changed
           --jitter <SPAN>               Spreads its times: each fires up to so much later
           --timezone <ZONE>             IANA zone of its times, e.g. Europe/Berlin
           --disabled                    It is listed and never fires

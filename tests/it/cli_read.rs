@@ -196,7 +196,8 @@ fn the_keys_that_others_build_on() {
       "thinking": true,
       "timeout": null,
       "timezone": "America/New_York",
-      "update_main_session": "on_ping"
+      "update_main_session": "on_ping",
+      "watch": null
     }
     "#);
     insta::assert_snapshot!(serde_json::to_string_pretty(&bot.json(["reminder", "list"])).unwrap(), @r#"

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::Tally;
-use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES};
+use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, WATCHER};
 use crate::world::World;
 
 /// Where the client writes in a run's folder what is to stay.
@@ -84,6 +84,7 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     reminders(world, &occurrences, &messages, &mut wrong);
     routines(world, &occurrences, &mut wrong);
     followers(&journal, &occurrences, &mut wrong);
+    bursts(&journal, &mut wrong);
     files(world, &occurrences, &mut wrong);
     words(world, &occurrences, &messages, &mut wrong);
     shown(world, &messages, &mut wrong);
@@ -241,6 +242,18 @@ fn followers(journal: &Connection, occurrences: &[Occurrence], wrong: &mut Vec<S
     }
 }
 
+/// Each file that was put into the watched folder, once and in one go, is in one burst at most.
+fn bursts(journal: &Connection, wrong: &mut Vec<String>) {
+    let sql = "SELECT file.value, count(*) FROM occurrence, json_each(occasion, '$.files') AS file
+               WHERE occurrence.id = ?1 GROUP BY file.value HAVING count(*) > 1";
+    let mut query = journal.prepare(sql).unwrap();
+    let twice: Vec<(String, i64)> =
+        query.query_map([WATCHER], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+    if !twice.is_empty() {
+        wrong.push(format!("these changes have set off more than one occurrence: {twice:?}"));
+    }
+}
+
 fn expect(what: &str, names: &[String], expected: &[&str]) -> Option<String> {
     (names != expected).then(|| format!("{what} holds {names:?}"))
 }
@@ -249,7 +262,7 @@ fn expect(what: &str, names: &[String], expected: &[&str]) -> Option<String> {
 fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     let home = &world.setting.home;
     let failed_folder = home.join("reminders/failed");
-    let ids = ROUTINES.iter().map(|(id, ..)| *id).chain([FOLLOWER]);
+    let ids = ROUTINES.iter().map(|(id, ..)| *id).chain([FOLLOWER, WATCHER]);
     let mut routines: Vec<String> = ids.map(|id| format!("{id}.md")).collect();
     routines.sort();
     let routines: Vec<&str> = routines.iter().map(String::as_str).collect();

@@ -118,3 +118,12 @@ pub fn follower() -> String {
     let fields = Kind::Quiet.fields();
     format!("---\nafter: latest\non_overlap: queue\n{fields}---\nkind=quiet token={FOLLOWER}.\n")
 }
+
+/// A routine that watches the folder `drop` of `work/`.
+pub const WATCHER: &str = "watcher";
+
+/// Its file.
+pub fn watcher() -> String {
+    let fields = Kind::Quiet.fields();
+    format!("---\nwatch: drop\non_overlap: queue\n{fields}---\nkind=quiet token={WATCHER}.\n")
+}

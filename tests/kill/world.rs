@@ -14,7 +14,7 @@ use ollim_bot::failpoints::Step;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
-use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, follower, routine};
+use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, WATCHER, follower, routine, watcher};
 use crate::life::{Life, STUCK, Setting};
 use crate::rng::Rng;
 use crate::{Tally, check, processes};
@@ -31,6 +31,8 @@ pub struct World {
     pub jobs: Vec<Job>,
     /// What the person has said by their phone: a token each.
     pub words: Vec<String>,
+    /// How many files were put into the folder that is watched.
+    dropped: usize,
     rng: Rng,
     number: usize,
     /// How far the clock is ahead of the machine's, in milliseconds; it only grows.
@@ -60,6 +62,7 @@ impl World {
             setting,
             jobs: Vec::new(),
             words: Vec::new(),
+            dropped: 0,
             rng,
             number,
             ahead: 0,
@@ -75,6 +78,8 @@ impl World {
             world.write(&format!("routines/{id}.md"), &routine(id, kind, fields));
         }
         world.write(&format!("routines/{FOLLOWER}.md"), &follower());
+        world.write(&format!("routines/{WATCHER}.md"), &watcher());
+        fs::create_dir_all(world.drop()).unwrap();
         world
     }
 
@@ -173,6 +178,23 @@ impl World {
         self.setting.home.join("state/channels/phone")
     }
 
+    /// The folder that is watched.
+    fn drop(&self) -> PathBuf {
+        self.setting.home.join("work/drop")
+    }
+
+    /// Puts files there, now and then, until the life has ended; so that the service is at watching when one comes.
+    fn drop_files(&mut self, life: &mut Life) {
+        for _ in 0..2 {
+            if life.ended_within(Duration::from_millis(600)).is_none() {
+                self.dropped += 1;
+                fs::write(self.drop().join(format!("d{}", self.dropped)), "x").unwrap();
+                // A burst is over when it has been quiet for two seconds.
+                life.ended_within(Duration::from_millis(2500));
+            }
+        }
+    }
+
     fn start(&mut self, fail_at: Option<(Step, u64)>) -> Life {
         let command = self.setting.command(&["run"], self.ahead, fail_at);
         self.lives += 1;
@@ -197,6 +219,9 @@ impl World {
             if life.ended_within(moment).is_none() {
                 life.terminate();
             }
+        }
+        if matches!(step, Step::BeforeBurst | Step::BurstClaimed) {
+            self.drop_files(&mut life);
         }
         let mut tally = if life.ended_within(COMES_WITHIN).is_some() {
             tally.lock().unwrap()

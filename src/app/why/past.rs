@@ -108,9 +108,13 @@ pub(super) fn by_hand(facts: &Facts) -> Option<Told> {
 pub(super) fn after(facts: &Facts) -> Option<Told> {
     let occasion = punctual(facts)?.occasion.as_ref()?;
     let (_, began) = begun(facts)?;
-    let Occasion::After { job, run, outcome } = occasion;
-    let sentence = format!("fired {}, as {job} had ended ({outcome})", facts.moment(began));
-    Told::from(sentence, Source::Journal, format!("run {run} of {job}: {outcome}"))
+    let (why, evidence) = match occasion {
+        Occasion::After { job, run, outcome } => {
+            (format!("{job} had ended ({outcome})"), format!("run {run} of {job}: {outcome}"))
+        }
+        Occasion::Changed { .. } => ("files had changed in the folder that it watches".to_owned(), occasion.words()),
+    };
+    Told::from(format!("fired {}, as {why}", facts.moment(began)), Source::Journal, evidence)
 }
 
 fn punctual(facts: &Facts) -> Option<&Story> {

@@ -221,12 +221,13 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
 }
 
 /// The fields that `show` puts into words of its own.
-const SHOWN_APART: [&str; 14] = [
+const SHOWN_APART: [&str; 15] = [
     "id",
     "description",
     "cron",
     "every",
     "after",
+    "watch",
     "jitter",
     "run_at",
     "timezone",

@@ -19,7 +19,7 @@ use chrono_tz::Tz;
 
 use super::super::{
     DefinitionId, Deliver, Expect, Follows, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, Remember, Thinking,
-    Trigger,
+    Trigger, WatchedFolder,
 };
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
@@ -117,24 +117,32 @@ fields! {
     /// Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
     cron: Option<String> = None, |v: &V| v.cron(), {
         on: On::Routine, required: true, unset: ONE_OF_THESE, example: "'30 8 * * 1-5'", may_be_empty: true,
-        not_with: &["every", "after"],
+        not_with: &["every", "after", "watch"],
         flags: &[takes("cron", "WHEN").help("When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`, `monthly on the 1st at 9`")],
         details: "`add` and `edit` take [phrases](#times) too, and write the expression.",
     }
     /// The time from one occurrence to the next: `2h`, `90m`
     every: Option<Duration> = None, |v: &V| v.period(), {
-        on: On::Routine, unset: ONE_OF_THESE, example: "90m", not_with: &["cron", "after"],
+        on: On::Routine, unset: ONE_OF_THESE, example: "90m", not_with: &["cron", "after", "watch"],
         flags: &[takes("every", "SPAN")],
         details: "A minute or more, as it elapses. It is counted from Monday, 1 January 2024, 0:00 in its zone, so that it does not drift, and knows no daylight \
                   saving: `24h` is an hour later in summer. See [times](cron.md#spans).",
     }
     /// The job after whose end it fires
     after: Option<Follows> = None, |v: &V| v.follows(), {
-        on: On::Routine, unset: ONE_OF_THESE, example: "email-triage", not_with: &["cron", "every"],
+        on: On::Routine, unset: ONE_OF_THESE, example: "email-triage", not_with: &["cron", "every", "watch"],
         flags: &[takes("after", "ID")],
         details: "An id, or `{ job: ID, outcome: completed }` with `completed`, `failed` (it timed out, too) or `any` (it was cancelled, too). Each end \
                   is an occurrence of its own. One that was skipped has not run, and nothing follows it. See [jobs that follow](events.md).",
         limit: Limit::Other("What a job makes follows only that job itself and jobs that it has made."),
+    }
+    /// The folder that it fires for when something below it has changed
+    watch: Option<WatchedFolder> = None, |v: &V| v.folder(), {
+        on: On::Routine, unset: ONE_OF_THESE, example: "inbox", not_with: &["cron", "every", "after"],
+        flags: &[takes("watch", "PATH").help("Fires when something below this folder has changed")],
+        details: "A folder of `work/` (`.` is all of it), or an absolute path that the job's rules let it read. What changes within 2 seconds \
+                  is one occurrence, and the paths stand in the prompt. See [files that change](events.md#files-that-change).",
+        limit: Limit::Other("What a job makes watches folders of `work/`, and what its own rules let it read."),
     }
     /// Spreads its times: each fires up to so much later
     jitter: Option<Duration> = None, |v: &V| v.jitter(), {
@@ -410,7 +418,7 @@ fields! {
 }
 
 /// What a routine has where one of the fields that say when it fires is not set.
-const ONE_OF_THESE: &str = "none; a routine has one of `cron`, `every`, `after`";
+const ONE_OF_THESE: &str = "none; a routine has one of `cron`, `every`, `after`, `watch`";
 
 /// What a reader reads, and what is wrong with it.
 type V<'a> = super::super::values::Value<'a>;

@@ -7,6 +7,7 @@ use chrono_tz::Tz;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
 use serde::forward_to_deserialize_any;
 
+use super::super::WatchedFolder;
 use super::super::values::span_text;
 use super::super::{
     DefinitionId, Deliver, Expect, FollowedEnd, Follows, JobClient, Need, OnMissed, OnOverlap, Remember, Thinking,
@@ -65,6 +66,7 @@ field_types! {
     f64, Shape::Amount, |amount| FieldValue::Amount(*amount);
     Duration, Shape::Span, |span| FieldValue::Span(*span);
     String, Shape::Text, |text| FieldValue::Text(text.clone());
+    WatchedFolder, Shape::Text, |folder| FieldValue::Text(folder.to_string());
     Expect, Shape::Text, |expect| FieldValue::Text(expect.to_string());
     Tz, Shape::Text, |zone| FieldValue::Text(zone.name().to_owned());
     DefinitionId, Shape::Text, |id| FieldValue::Text(id.to_string());

@@ -84,6 +84,7 @@ impl Reading<'_> {
             ("cron", draft.cron.clone().map(Cadence::Cron)),
             ("every", draft.every.map(Cadence::Every)),
             ("after", draft.after.clone().map(Cadence::After)),
+            ("watch", draft.watch.clone().map(Cadence::Watch)),
         ];
         let wrong = given.iter().any(|(name, _)| self.is_faulty(name));
         let mut given = given.into_iter().filter_map(|(name, cadence)| Some((name, cadence?)));

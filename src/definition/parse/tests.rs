@@ -706,6 +706,24 @@ fn all_problems_come_at_once() {
 }
 
 #[test]
+fn what_a_routine_watches() {
+    let watches = |path: &str| {
+        let parsed = read("routines/mail.md", &format!("---\nwatch: {path}\n---\nGo.\n"));
+        parsed.definition.map(|found| (found.watches().unwrap().to_string(), Draft::from(&found).render(None)))
+    };
+    for (path, shown) in
+        [("inbox", "inbox"), ("./a/./b/", "a/b"), (".", "."), ("/srv/in/", "/srv/in"), ("'a b'", "a b"), ("...", "...")]
+    {
+        let (found, text) = watches(path).unwrap();
+        assert_eq!(found, shown, "{path}");
+        assert!(text.contains(&format!("watch: {shown}\n")) || path.contains(['\'', '.']), "{text}");
+    }
+    for path in ["..", "a/../b", "/srv/../etc", "''", "[a]", "\"a\\nb\""] {
+        assert_eq!(watches(path), None, "{path}");
+    }
+}
+
+#[test]
 fn what_a_routine_follows() {
     let follows = |line: &str| {
         let parsed = read("routines/mail.md", &format!("---\n{line}\n---\nGo.\n"));

@@ -162,6 +162,9 @@ impl Dispatcher {
         let ActiveOccurrence { occurrence, file, text, .. } = active;
         // A routine that this failure has paused leaves the queue.
         self.definitions.enqueue(&occurrence.id);
+        if self.definitions.definition(&occurrence.id).is_some_and(|definition| definition.watches().is_some()) {
+            self.self_triggered.ended(&occurrence.id, tokio::time::Instant::now());
+        }
         match occurrence.kind {
             Kind::Routine => {}
             Kind::Reminder => self.clean_up(Recorded { occurrence, file, text, outcome, error }, false),

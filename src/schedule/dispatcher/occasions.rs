@@ -2,10 +2,15 @@
 //!
 //! Each is claimed in the commit of what it falls due for, so a crash can neither lose nor repeat it.
 
-use chrono::{DateTime, Utc};
+use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+
+use super::super::command::Burst;
 use super::super::missed::Plan;
 use super::super::overlap::{Ahead, purposes};
+use super::super::self_triggered::WHY;
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, OnMissed, Trigger};
 use crate::journal::{After, Finish, NewClaim, NewMessage, Occasion, Purpose};
@@ -27,6 +32,36 @@ impl Dispatcher {
         }
     }
 
+    /// Claims an occurrence for files that have changed.
+    pub(super) fn changed(&mut self, id: &DefinitionId, burst: Burst) {
+        let watches = |definition: &&Arc<Definition>| definition.watches().is_some() && definition.enabled;
+        let Some(definition) = self.definitions.definition(id).filter(watches).cloned() else { return };
+        if self.phase.is_stopping() {
+            return;
+        }
+        // What changes while it runs, it has most likely changed itself.
+        let by_itself = self.self_triggered.ended_after(id, burst.began);
+        let (Some(claim), message) = self.claim_for(&definition, burst.occasion, by_itself) else { return };
+        self.begin_claims(std::slice::from_ref(&claim));
+        let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), self.asked());
+        let begun = vec![claim.clone()];
+        let task = async move {
+            if claim.purpose == Purpose::Run {
+                launcher.get_ready();
+            }
+            fail_point!(BeforeBurst);
+            let claimed = journal.claim_occasion(claim, message).await;
+            fail_point!(BurstClaimed);
+            claimed
+        };
+        self.spawn(task, move |this, claimed| {
+            this.end_claims(&begun);
+            let (claim, answer) = claimed?;
+            this.on_claimed(vec![claim], vec![answer], asked, None);
+            Ok(())
+        });
+    }
+
     /// The claim of a routine's occurrence that falls due now, and what the person is told of it.
     fn claim_for(
         &mut self,
@@ -40,15 +75,15 @@ impl Dispatcher {
         let mut purpose = self.purpose_now(definition, now);
         let mut message = None;
         if sets_itself_off && purpose == Purpose::Run {
-            let fired = self.self_triggered.count(id, tokio::time::Instant::now());
+            let fired = self.self_triggered.count(id, Instant::now());
             if !fired.may_fire {
-                purpose = Purpose::Skip(format!("cut: {}", super::super::self_triggered::WHY));
+                purpose = Purpose::Skip(format!("cut: {}", WHY));
             }
             let text = || {
                 format!(
                     "{} was cut: {}. It fires again when a minute has passed; `ollim-bot runs {id}` shows what set it off.",
                     definition.title(),
-                    super::super::self_triggered::WHY
+                    WHY
                 )
             };
             message = fired.is_news.then(|| NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text()) });

@@ -35,6 +35,7 @@ impl Dispatcher {
                 self.remove(&id);
             }
             Command::LookAgain(file) => self.look_again(&file),
+            Command::Changed(id, burst) => self.changed(&id, burst),
             Command::Fire(id, reply) => self.fire(&id, reply),
             Command::Cancel(run, reply) => self.cancel(run, reply),
             Command::Pause(reply) => {

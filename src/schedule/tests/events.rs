@@ -1,11 +1,15 @@
 //! Routines that fire for what happens, and not at a time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::super::Burst;
 use super::support::*;
 use crate::agent::{AttemptEnd, FailureClass};
 use crate::definition::{
-    Cadence, Definition, DefinitionId, FollowedEnd, Follows, OnMissed, OnOverlap, Recurrence, Trigger,
+    Cadence, Definition, DefinitionId, FollowedEnd, Follows, OnMissed, OnOverlap, Recurrence, Trigger, WatchedFolder,
 };
 use crate::journal::{Occasion, RunFilter, RunState};
 
@@ -27,6 +31,7 @@ fn followed(world: &World, id: &str) -> Vec<String> {
     let runs = world.reader().runs(&RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() }).unwrap();
     let run = |occasion: Option<Occasion>| match occasion.unwrap() {
         Occasion::After { run, .. } => run.to_string(),
+        Occasion::Changed { files, .. } => files.join(" "),
     };
     runs.into_iter().rev().map(|record| run(record.occasion)).collect()
 }
@@ -181,5 +186,83 @@ async fn one_that_sets_itself_off_is_cut_and_told() {
     assert!(ran == 3 && outcomes.len() > 4, "{outcomes:?}");
     let told: Vec<_> = world.told().into_iter().filter(|text| text.starts_with("routine news was cut")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
+    life.stop(Duration::ZERO).await;
+}
+
+fn watching(id: &str) -> Definition {
+    let cadence = Cadence::Watch(WatchedFolder::OfWork("in".into()));
+    let trigger = Trigger::Routine { recurs: Recurrence { cadence, jitter: None }, on_overlap: OnOverlap::default() };
+    Definition { trigger, ..routine(id) }
+}
+
+fn burst(file: &str) -> Burst {
+    let occasion = Occasion::Changed { files: vec![file.to_owned()], more: 0, lost: false };
+    Burst { occasion, began: Instant::now() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_burst_is_an_occurrence_that_a_crash_leaves_one() {
+    let world = World::new();
+    world.script(|_| vec![Act::Take(Duration::from_secs(30))]);
+    let all = [watching("mail")];
+    let mut life = world.begin(&all);
+    for n in 0..5u64 {
+        seconds(100).await;
+        // Told at one moment, so that they would have the same time.
+        life.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}")));
+        life.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}-too")));
+        seconds(n).await;
+        life.crash().await;
+        life = world.start(&all);
+    }
+    minutes(10).await;
+    let seen: BTreeSet<String> = followed(&world, "mail").into_iter().collect();
+    let expected: BTreeSet<String> = (0..5).flat_map(|n| [format!("{n}"), format!("{n}-too")]).collect();
+    // What had not been claimed died with the process.
+    assert!(seen.is_subset(&expected) && seen.len() >= 8, "{seen:?}");
+    let outcomes = world.reader().occurrences(Some(&DefinitionId::new("mail"))).unwrap();
+    assert!(outcomes.iter().all(|one| one.outcome.is_some()) && outcomes.len() == seen.len(), "{outcomes:?}");
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_writes_where_it_watches_is_cut_and_told() {
+    let world = World::new();
+    world.script(|_| vec![Act::Take(Duration::from_secs(1))]);
+    let life = world.begin(&[watching("mail")]);
+    let id = DefinitionId::new("mail");
+    minutes(2).await;
+    // A person's, and then what each run writes itself: it begins while the run goes, and is told after it.
+    life.schedule.changed(id.clone(), burst("by hand"));
+    for n in 0..4 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let own = burst(&format!("own {n}"));
+        seconds(2).await;
+        life.schedule.changed(id.clone(), own);
+    }
+    seconds(2).await;
+    let ran = |world: &World| {
+        let all = world.reader().occurrences(Some(&DefinitionId::new("mail"))).unwrap();
+        all.iter().filter(|one| one.outcome == Some(RunState::Completed)).count()
+    };
+    assert_eq!(ran(&world), 4, "{:?}", world.attempts());
+    assert!(
+        world.attempts()[4].contains("cut: it has set itself off 3 times within a minute"),
+        "{:?}",
+        world.attempts()
+    );
+    let told: Vec<_> = world.told().into_iter().filter(|text| text.starts_with("routine mail was cut")).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    // What a person changes fires as before.
+    minutes(2).await;
+    life.schedule.changed(id.clone(), burst("by hand"));
+    seconds(2).await;
+    assert_eq!(ran(&world), 5);
+    // Neither a disabled one nor one that watches nothing fires.
+    world.write(&[Definition { enabled: false, ..watching("mail") }]);
+    life.schedule.upsert(loaded(&Definition { enabled: false, ..watching("mail") }));
+    life.schedule.changed(id, burst("by hand"));
+    seconds(1).await;
+    assert_eq!(ran(&world), 5);
     life.stop(Duration::ZERO).await;
 }

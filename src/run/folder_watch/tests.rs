@@ -1,0 +1,132 @@
+//! What a watch tells of, and what it does not follow.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+struct Folder {
+    dir: tempfile::TempDir,
+    base: PathBuf,
+}
+
+impl Folder {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap().join("work");
+        fs::create_dir_all(base.join("in")).unwrap();
+        Self { dir, base }
+    }
+
+    fn place(&self) -> Place {
+        Place { base: self.base.clone(), below: "in".into() }
+    }
+
+    fn watch(&self) -> FolderWatch {
+        FolderWatch::open(&self.place(), Duration::from_millis(100), false).unwrap()
+    }
+
+    fn write(&self, file: &str) {
+        let path = self.base.join("in").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    }
+}
+
+async fn files(watch: &mut FolderWatch) -> Vec<String> {
+    match watch.burst().await.unwrap().occasion {
+        Occasion::Changed { files, lost: false, .. } => files,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_changes_together_is_one_burst() {
+    let folder = Folder::new();
+    folder.write("old");
+    folder.write("sub/older");
+    let mut watch = folder.watch();
+    folder.write("a");
+    folder.write("sub/b");
+    folder.write("new/deep/c");
+    fs::remove_file(folder.base.join("in/old")).unwrap();
+    assert_eq!(files(&mut watch).await, ["a", "new/deep/c", "old", "sub/b"]);
+    // Folders that are new are watched, too, and those that are gone are let go.
+    folder.write("new/deep/d");
+    assert_eq!(files(&mut watch).await, ["new/deep/d"]);
+    fs::rename(folder.base.join("in/new"), folder.base.join("elsewhere")).unwrap();
+    assert_eq!(files(&mut watch).await, ["new"]);
+    fs::write(folder.base.join("elsewhere/deep/e"), "x").unwrap();
+    folder.write("f");
+    assert_eq!(files(&mut watch).await, ["f"]);
+}
+
+#[tokio::test]
+async fn no_link_leads_it_out() {
+    let folder = Folder::new();
+    let outside = folder.dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, folder.base.join("in/link")).unwrap();
+    let mut watch = folder.watch();
+    symlink(&outside, folder.base.join("in/later")).unwrap();
+    fs::write(outside.join("secret"), "x").unwrap();
+    folder.write("a");
+    assert_eq!(files(&mut watch).await, ["a", "later"]);
+    // A link in the place of a folder that was watched.
+    folder.write("sub/b");
+    files(&mut watch).await;
+    fs::rename(folder.base.join("in/sub"), folder.base.join("in/moved")).unwrap();
+    symlink(&outside, folder.base.join("in/sub")).unwrap();
+    files(&mut watch).await;
+    fs::write(outside.join("secret"), "y").unwrap();
+    folder.write("c");
+    assert_eq!(files(&mut watch).await, ["c"]);
+    // And in the place of the watched one itself, or of one above it.
+    fs::rename(folder.base.join("in"), folder.base.join("away")).unwrap();
+    symlink(&outside, folder.base.join("in")).unwrap();
+    assert_eq!(watch.burst().await, Err(End::Gone));
+    assert_eq!(folder.place().open().unwrap_err(), Errno::LOOP);
+    let above = Place { base: folder.base.clone(), below: "in/sub".into() };
+    assert_eq!(above.open().unwrap_err(), Errno::LOOP);
+}
+
+#[tokio::test]
+async fn a_folder_that_goes_ends_it() {
+    let folder = Folder::new();
+    let mut watch = folder.watch();
+    folder.write("a");
+    fs::remove_dir_all(folder.base.join("in")).unwrap();
+    assert_eq!(files(&mut watch).await, ["a"]);
+    assert_eq!(watch.burst().await, Err(End::Gone));
+    assert_eq!(FolderWatch::open(&folder.place(), QUIET, false).unwrap_err().kind(), io::ErrorKind::NotFound);
+    // When it is there again, all that is in it is new.
+    folder.write("b/c");
+    let mut watch = FolderWatch::open(&folder.place(), Duration::from_millis(100), true).unwrap();
+    assert_eq!(files(&mut watch).await, ["b/c"]);
+    // One above it goes.
+    fs::create_dir_all(folder.base.join("x/y")).unwrap();
+    let below = Place { base: folder.base.clone(), below: "x/y".into() };
+    let mut watch = FolderWatch::open(&below, QUIET, false).unwrap();
+    fs::rename(folder.base.join("x"), folder.base.join("z")).unwrap();
+    assert_eq!(watch.burst().await, Err(End::Gone));
+}
+
+#[tokio::test]
+async fn what_is_told_is_bounded() {
+    let folder = Folder::new();
+    let mut watch = folder.watch();
+    (0..1100).for_each(|n| folder.write(&format!("{n:04}{}", "n".repeat(240))));
+    let Occasion::Changed { files, more, lost } = watch.burst().await.unwrap().occasion else { panic!("no files") };
+    assert_eq!((files.len(), files.len() + more, lost), (50, 1100, false));
+    assert!(files.iter().all(|name| name.chars().count() == 201 && name.ends_with('…')), "{files:?}");
+}
+
+#[tokio::test]
+async fn what_is_lost_is_said() {
+    let folder = Folder::new();
+    let mut watch = folder.watch();
+    watch.take(FolderEvent { watch: -1, what: ReadFlags::QUEUE_OVERFLOW, name: None });
+    let occasion = watch.burst().await.unwrap().occasion;
+    assert_eq!(occasion, Occasion::Changed { files: vec![], more: 0, lost: true });
+    assert_eq!(watch.burst().await, Err(End::Lost));
+}

@@ -1,0 +1,252 @@
+//! Follows the folders that routines watch (`watch`), and tells the schedule of what changes in them.
+//!
+//! A folder of `work/` may be watched by every job. One elsewhere may be by a job whose rules let it read what is in it; that is looked
+//! at when the watch begins, and again before each burst counts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use serde_json::json;
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::folder_watch::{End, FolderWatch, Place, QUIET};
+use super::spawn::Spawner;
+use crate::definition::{DefinitionId, WatchedFolder};
+use crate::home::Home;
+use crate::journal::{Journal, NewMessage};
+use crate::policy::{Policy, ToolCall, Verdict};
+use crate::schedule::{LiveDefinitions, Schedule};
+
+/// How often a folder that cannot be watched is looked for.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Where the journal keeps what the person was told.
+const SETTING: &str = "unwatched";
+
+/// Why a folder cannot be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unwatched {
+    /// It is not there.
+    Missing(PathBuf),
+    /// Something else, as a sentence without its full stop.
+    Other(String),
+}
+
+impl std::fmt::Display for Unwatched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Missing(folder) => write!(f, "{} is not there", folder.display()),
+            Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Where the folder that a definition watches is, under the policy of its runs.
+///
+/// # Errors
+/// [`Unwatched`]: it is not there, is none, is behind a link in `work/`, or is not the job's to read.
+pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Place, Unwatched> {
+    let shown = match folder {
+        WatchedFolder::OfWork(path) => Path::new("work").join(path),
+        WatchedFolder::Absolute(path) => path.clone(),
+    };
+    let failed = |error: ErrorKind, why: String| match error {
+        ErrorKind::NotFound => Unwatched::Missing(shown.clone()),
+        ErrorKind::NotADirectory => Unwatched::Other(format!("{} is no folder", shown.display())),
+        _ => Unwatched::Other(format!("{} cannot be opened: {why}", shown.display())),
+    };
+    let real = |path: &Path| path.canonicalize().map_err(|error| failed(error.kind(), error.to_string()));
+    let place = match folder {
+        WatchedFolder::OfWork(path) => Place { base: real(&home.work())?, below: path.clone() },
+        WatchedFolder::Absolute(path) => {
+            let real = real(path)?;
+            if !is_granted(policy, "Read", "file_path", &real, home) {
+                let shown = shown.display();
+                return Err(Unwatched::Other(format!(
+                    "its rules do not let it read {shown}; `Read(/{shown}/**)` would"
+                )));
+            }
+            Place { base: "/".into(), below: real.strip_prefix("/").unwrap_or(&real).to_owned() }
+        }
+    };
+    match place.open() {
+        Ok(_) => Ok(place),
+        Err(Errno::LOOP) => {
+            Err(Unwatched::Other(format!("there is a link on the way to {}, which is not followed", shown.display())))
+        }
+        Err(error) => {
+            let error = std::io::Error::from(error);
+            Err(failed(error.kind(), error.to_string()))
+        }
+    }
+}
+
+/// Whether the tools of a policy let a job write into a place.
+#[must_use]
+pub fn writes_into(place: &Place, policy: &Policy, home: &Home) -> bool {
+    let folder = place.base.join(&place.below);
+    ["Edit", "Write"].iter().any(|tool| is_granted(policy, tool, "file_path", &folder, home))
+}
+
+/// Whether a tool may touch any file of a folder.
+fn is_granted(policy: &Policy, tool: &str, key: &str, folder: &Path, home: &Home) -> bool {
+    let input = json!({ key: folder.join("any-file"), "content": "", "old_string": "a", "new_string": "b" });
+    let call = ToolCall { tool: tool.into(), input, cwd: home.work(), agent_type: None };
+    policy.decide(&call).verdict == Verdict::Allow
+}
+
+/// Follows all folders that are watched.
+#[derive(Clone)]
+pub struct Watching {
+    /// The data folder.
+    home: Home,
+    /// The definitions in force.
+    definitions: LiveDefinitions,
+    /// Who is told of changes.
+    schedule: Schedule,
+    /// Where the person is told of what cannot be watched.
+    journal: Journal,
+    /// Knows what each job may read.
+    spawner: Arc<Spawner>,
+    /// What the person was told of each routine.
+    told: Arc<Mutex<BTreeMap<DefinitionId, String>>>,
+}
+
+impl Watching {
+    /// Nothing is followed before [`Self::run`].
+    #[must_use]
+    pub fn new(
+        home: Home,
+        definitions: LiveDefinitions,
+        schedule: Schedule,
+        journal: Journal,
+        spawner: Arc<Spawner>,
+    ) -> Self {
+        Self { home, definitions, schedule, journal, spawner, told: Arc::default() }
+    }
+
+    /// Follows them until the future is dropped.
+    pub async fn run(self) {
+        let stored = self.journal.setting(SETTING).await.ok().flatten();
+        *self.told.lock().await = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let mut changes = self.definitions.changes();
+        let mut tasks = JoinSet::new();
+        let mut watched: HashMap<DefinitionId, (WatchedFolder, AbortHandle)> = HashMap::new();
+        loop {
+            changes.mark_unchanged();
+            let wanted = self.definitions.watching().await;
+            watched.retain(|id, (folder, task)| {
+                let stays = wanted.get(id) == Some(folder) && !task.is_finished();
+                if !stays {
+                    task.abort();
+                }
+                stays
+            });
+            for (id, folder) in wanted {
+                if !watched.contains_key(&id) {
+                    let task = tasks.spawn(self.clone().follow(id.clone(), folder.clone()));
+                    watched.insert(id, (folder, task));
+                }
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                Some(_) = tasks.join_next() => {}
+            }
+        }
+    }
+
+    /// Follows the folder of one routine.
+    async fn follow(self, id: DefinitionId, folder: WatchedFolder) {
+        // What is there when the service begins was there before.
+        let mut is_new = false;
+        loop {
+            let opened = self.open(&id, &folder, is_new).await;
+            let (place, mut watch) = match opened {
+                Ok(opened) => opened,
+                Err(why) => {
+                    is_new = matches!(why, Unwatched::Missing(_));
+                    self.tell(&id, Some(&why)).await;
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    continue;
+                }
+            };
+            self.tell(&id, None).await;
+            if watch.has_too_many {
+                let why = Unwatched::Other(format!("{} has too many folders, so not all are seen", folder));
+                self.tell(&id, Some(&why)).await;
+            }
+            let end = loop {
+                match watch.burst().await {
+                    // It is looked at again what the job may read, and what the path leads to.
+                    Ok(burst) if self.place(&id, &folder).await.as_ref() == Ok(&place) => {
+                        self.schedule.changed(id.clone(), burst);
+                    }
+                    Ok(burst) if watch.has_ended() => self.schedule.changed(id.clone(), burst),
+                    Ok(_) => break End::Lost,
+                    Err(end) => break end,
+                }
+            };
+            is_new = end == End::Gone;
+        }
+    }
+
+    async fn open(
+        &self,
+        id: &DefinitionId,
+        folder: &WatchedFolder,
+        are_new: bool,
+    ) -> Result<(Place, FolderWatch), Unwatched> {
+        let place = self.place(id, folder).await?;
+        let shown = format!("{folder}");
+        FolderWatch::open(&place, QUIET, are_new).map(|watch| (place, watch)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Unwatched::Missing(shown.into()),
+            _ => Unwatched::Other(format!("{shown} cannot be watched: {error}")),
+        })
+    }
+
+    /// Where the folder is now, as the job may.
+    async fn place(&self, id: &DefinitionId, folder: &WatchedFolder) -> Result<Place, Unwatched> {
+        let gone = || Unwatched::Other("its file is gone".to_owned());
+        let definition = self.definitions.of(id).await.ok_or_else(gone)?;
+        let (spawner, home, folder) = (self.spawner.clone(), self.home.clone(), folder.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let setup = spawner.setup(&definition, None).map_err(|why| Unwatched::Other(why.to_string()))?;
+            place(&folder, &setup.policy, &home)
+        });
+        looked.await.unwrap_or_else(|error| Err(Unwatched::Other(error.to_string())))
+    }
+
+    /// Tells the person what keeps a routine from seeing changes: once for each reason, also over restarts. That a folder is not there
+    /// yet is no news; `status` says it.
+    async fn tell(&self, id: &DefinitionId, why: Option<&Unwatched>) {
+        let now = why.filter(|why| !matches!(why, Unwatched::Missing(_))).map(ToString::to_string);
+        let mut told = self.told.lock().await;
+        if told.get(id) == now.as_ref() {
+            return;
+        }
+        tracing::info!(%id, why = now, "what keeps a routine from seeing changes");
+        let message = match &now {
+            Some(why) => {
+                let text = format!("routine {id} sees no changes: {why}. `ollim-bot check {id}` says what to do.");
+                self.journal
+                    .message(NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) })
+                    .await
+                    .map(drop)
+            }
+            None => Ok(()),
+        };
+        match now {
+            Some(why) => told.insert(id.clone(), why),
+            None => told.remove(id),
+        };
+        let kept = serde_json::to_string(&*told).ok();
+        if let Err(error) = message.and(self.journal.set_setting(SETTING, kept).await) {
+            tracing::warn!(%error, "what keeps a routine from seeing changes could not be recorded");
+        }
+    }
+}
