@@ -48,6 +48,15 @@ pub enum Command {
         /// At which time, as a person writes it; `None`: the last time, and the next.
         at: Option<String>,
     },
+    /// What would become of occurrences.
+    Simulate {
+        /// Of these definitions; empty: of all.
+        ids: Vec<String>,
+        /// Not before this time, as a person writes it; `None`: from now on.
+        from: Option<String>,
+        /// Not after this time; `None`: a day.
+        until: Option<String>,
+    },
     /// The coming occurrences, for a calendar.
     Calendar {
         /// Of so many days from now.

@@ -28,6 +28,7 @@ impl Command {
             | Self::Check { .. }
             | Self::Status
             | Self::Next { .. }
+            | Self::Simulate { .. }
             | Self::Calendar { .. }
             | Self::Runs(_)
             | Self::Run { .. }

@@ -41,6 +41,7 @@ mod restore;
 mod runs;
 mod service;
 mod sessions;
+mod simulate;
 mod status;
 mod suppressed;
 pub mod times;
@@ -85,6 +86,7 @@ pub use service::{
     another_answer,
 };
 pub use sessions::{ChildSession, Session, SessionList};
+pub use simulate::{Fate, Foreseen, Simulated, Taken};
 pub use status::{Overview, ServiceState, Status};
 pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, log_command};
 pub use upcoming::{Each, Occurrence, Upcoming};
@@ -179,6 +181,9 @@ impl App {
                 upcoming::next(count, from.as_deref(), until.as_deref(), &ids, each, self).map(Outcome::Upcoming)
             }
             Command::Why { id, at } => why::why(&id, at.as_deref(), self).map(|why| Outcome::Why(Box::new(why))),
+            Command::Simulate { ids, from, until } => {
+                simulate::simulated(&ids, from.as_deref(), until.as_deref(), self).map(Outcome::Simulated)
+            }
             Command::Calendar { days } => upcoming::calendar(days, self).map(Outcome::Calendar),
             Command::Import { from, dry_run } => import::import(&from, dry_run, self).map(Outcome::Imported),
             Command::ImportCrontab { file, of_user, dry_run } => {

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Answered, BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList,
-    JobPolicy, Overview, Restored, RunDetails, ServerTools, ServiceReply, Session, SessionList, Status, UnitOutcome,
-    Upcoming, Why,
+    JobPolicy, Overview, Restored, RunDetails, ServerTools, ServiceReply, Session, SessionList, Simulated, Status,
+    UnitOutcome, Upcoming, Why,
 };
 use crate::agent::ServerState;
 use crate::agents::{Agents, NamedAgent};
@@ -34,6 +34,8 @@ pub enum Outcome {
     Upcoming(Upcoming),
     /// Why a job did what it did.
     Why(Box<Why>),
+    /// What would become of occurrences.
+    Simulated(Simulated),
     /// The coming occurrences, for a calendar.
     Calendar(Upcoming),
     /// What became of another bot's folder.

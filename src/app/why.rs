@@ -13,7 +13,7 @@ mod words;
 use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
 
 use super::{App, jobs, runs, when};
-use crate::definition::DefinitionId;
+use crate::definition::{Definition, DefinitionId};
 use crate::journal::{JournalReader, RunId, Story};
 use crate::refusal::Refusal;
 
@@ -69,6 +69,11 @@ pub enum Source {
     Clock,
     /// The service, which was asked just now.
     Service,
+}
+
+/// What the zone's rules do to a routine's occurrence at `at`, in words; `None`: nothing.
+pub(super) fn clock_words(definition: &Definition, at: DateTime<Utc>) -> Option<&'static str> {
+    past::is_moved_by_gap(definition, at).map(|_| "the clocks skip its time that night")
 }
 
 /// The times that are asked about: from the first up to before the second.

@@ -176,6 +176,10 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Why { id, time }) => {
             Command::Why { id, at: Some(time.join(" ")).filter(|time| !time.is_empty()) }
         }
+        Some(args::Command::Simulate(args)) => {
+            let args::SimulateArgs { ids, from, until, .. } = args;
+            Command::Simulate { ids, from, until }
+        }
         Some(args::Command::Next(args)) => {
             let args::NextArgs { count, from, until, all, ids } = args;
             let all = all || from.is_some() || until.is_some() || !ids.is_empty();

@@ -73,6 +73,14 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         ["ollim-bot why morning-mail", "ollim-bot why morning-mail 'yesterday 8:00'"],
         "A day alone is all of it. ID may be that of a run.",
     ),
+    (
+        "simulate",
+        [
+            "ollim-bot simulate morning-mail --until 'tomorrow 18:00'",
+            "ollim-bot simulate --all --from '2026-11-23 8:00' --until '2026-11-24 8:00'",
+        ],
+        "Each run is taken to last and to cost as much as the median of past ones.",
+    ),
     ("next", ["ollim-bot next", "ollim-bot next morning-mail -n 5"], ""),
     (
         "routine add",

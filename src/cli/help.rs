@@ -41,6 +41,7 @@ A job's tools (with --background)
 
 What happens
   next              ollim-bot next -n 20
+  simulate          ollim-bot simulate --all --until 'tomorrow 8:00'
   why               ollim-bot why morning-mail 'yesterday 8:00'   (without a time: now)
   status            ollim-bot status
   export ics        ollim-bot export ics --days 90             (a calendar, on standard output)

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::outbox::{NewMessage, insert_message};
 use super::rows::ms;
 use super::{Journal, JournalError, JournalReader, RunId};
-use crate::definition::{Budget, Definition, Period};
+use crate::definition::{Budget, Definition, DefinitionId, Period};
 
 /// Less than this is nothing: no model answers for it.
 const LEAST: f64 = 0.005;
@@ -63,6 +63,12 @@ pub struct Spending {
 }
 
 impl Spending {
+    /// A cap of that name, and what of it is spent until it begins anew.
+    #[must_use]
+    pub fn of(name: &'static str, cap: f64, spent: f64, until: DateTime<Utc>) -> Self {
+        Self { name, cap, spent, until, label: String::new() }
+    }
+
     /// What is left; never below zero.
     #[must_use]
     pub fn left(&self) -> f64 {
@@ -75,7 +81,9 @@ impl Spending {
         if self.name == TOKENS { self.left() < 1.0 } else { self.left() < LEAST }
     }
 
-    fn words(&self, zone: Tz) -> String {
+    /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`.
+    #[must_use]
+    pub fn words(&self, zone: Tz) -> String {
         let whose = match self.name {
             "job_day" => "of this job's `max_cost_day_usd`",
             "month" => "of this month's budget",
@@ -194,6 +202,24 @@ impl JournalReader {
     pub fn spending(&self, budget: Budget, zone: Tz, now: DateTime<Utc>) -> Result<Vec<Spending>, JournalError> {
         let caps = Caps { run: None, job_day: None, budget, zone };
         self.connection().map_or(Ok(Vec::new()), |connection| spendings(connection, &caps, None, now))
+    }
+}
+
+impl JournalReader {
+    /// What a job's runs of today have spent of its `max_cost_day_usd`.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn spending_of(
+        &self,
+        job: &DefinitionId,
+        cap: f64,
+        zone: Tz,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Spending>, JournalError> {
+        let caps = Caps { run: None, job_day: Some(cap), budget: Budget::default(), zone };
+        let Some(connection) = self.connection() else { return Ok(None) };
+        Ok(spendings(connection, &caps, Some(job.as_str()), now)?.pop())
     }
 }
 

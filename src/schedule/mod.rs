@@ -37,6 +37,7 @@ mod queue;
 mod recent;
 mod retry;
 mod self_triggered;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod wall_clock;
@@ -52,3 +53,4 @@ pub use job::{AgentNeed, Job, Launcher};
 #[cfg(test)]
 pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};
+pub use simulate::{Assumed, Fate, Foreseen, Subject, simulate};

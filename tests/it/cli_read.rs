@@ -592,7 +592,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 68] = [
+const COMMANDS: [(&str, Option<&str>); 69] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -666,6 +666,7 @@ const COMMANDS: [(&str, Option<&str>); 68] = [
     ("sessions patch", None),
     ("sessions reset", None),
     ("sessions show", Some("sessions show spawn-1f0c9a2b")),
+    ("simulate", Some("simulate --all")),
     ("spawn", None),
     ("status", Some("status")),
     // The person's alone, and its JSON is in `why`.

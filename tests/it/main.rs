@@ -75,6 +75,7 @@ mod sandbox;
 mod service_unit;
 mod shell_fuzz;
 mod shutdown;
+mod simulate;
 mod skills;
 mod spawning;
 mod storm;

@@ -133,7 +133,7 @@ pub(super) fn after_gap(facts: &Facts) -> Option<Told> {
 }
 
 /// By how much the clocks were set forward at `at`, where the expression does not name what they showed then.
-fn is_moved_by_gap(definition: &Definition, at: DateTime<Utc>) -> Option<TimeDelta> {
+pub(super) fn is_moved_by_gap(definition: &Definition, at: DateTime<Utc>) -> Option<TimeDelta> {
     let Trigger::Routine { recurs, .. } = &definition.trigger else { return None };
     let Cadence::Cron(cron) = &recurs.cadence else { return None };
     let local = |at: DateTime<Utc>| at.with_timezone(&definition.zone).naive_local();

@@ -212,6 +212,8 @@ pub enum Command {
         #[arg(value_name = "TIME", num_args = 1..)]
         time: Vec<String>,
     },
+    /// What would become of the occurrences to come
+    Simulate(SimulateArgs),
     /// What is coming, for other programs
     #[command(subcommand)]
     Export(Export),
@@ -478,6 +480,23 @@ pub struct NextArgs {
     /// Every occurrence of these jobs
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
+}
+
+/// `simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// Of these jobs
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    pub ids: Vec<String>,
+    /// Of all jobs
+    #[arg(long)]
+    pub all: bool,
+    /// Not before this time [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Not after this time [default: a day after the first]
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
 }
 
 /// `runs`.

@@ -20,6 +20,7 @@ mod questions;
 mod runs;
 mod service;
 mod sessions;
+mod simulate;
 mod status;
 mod unit;
 mod upcoming;
@@ -112,6 +113,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::FollowUp(text) => output.line(text),
         Outcome::Calendar(upcoming) => calendar::calendar(&upcoming, view, output),
         Outcome::Why(why) => why::why(&why, view, output),
+        Outcome::Simulated(found) => simulate::simulated(&found, view, output),
         Outcome::Imported(done) => import::imported(&done, view, output),
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),

@@ -11,4 +11,5 @@ mod overlap;
 mod requests;
 mod requiring;
 mod restart;
+mod simulated;
 pub(super) mod support;

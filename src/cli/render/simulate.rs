@@ -1,0 +1,118 @@
+//! What would become of occurrences.
+
+use serde_json::{Value, json};
+
+use super::View;
+use super::runs::money;
+use crate::app::{Fate, Foreseen, Simulated, Taken, times};
+use crate::channel::terminal::plain;
+use crate::cli::output::{Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
+
+/// A line for each, then what was taken for granted.
+pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&as_json(simulated, view));
+        return;
+    }
+    if simulated.occurrences.is_empty() {
+        output.note("nothing is due");
+    }
+    let rows: Vec<Vec<Cell>> = simulated.occurrences.iter().map(|one| row(one, simulated, view)).collect();
+    output.table(&rows);
+    if simulated.is_cut {
+        output.note(format!("{}: only the first {} are shown", paint(WARN, "cut"), simulated.occurrences.len()));
+    }
+    if simulated.is_paused {
+        output.note(format!(
+            "{}: everything is paused; nothing of this happens before `ollim-bot resume`",
+            paint(HINT, "note")
+        ));
+    }
+    let (known, unknown): (Vec<&Taken>, Vec<&Taken>) = simulated.jobs.iter().partition(|job| job.runs > 0);
+    for Taken { definition, takes, costs, runs, .. } in known {
+        let past = if *runs == 1 { "its one past run".to_owned() } else { format!("the median of {runs} past runs") };
+        let id = plain(definition.id.as_str());
+        output.note(format!("{id}: each run is taken for {past}: {}, {}", times::span(*takes), money(*costs)));
+    }
+    if !unknown.is_empty() {
+        let shown = |job: &&Taken| format!("{} ({})", job.definition.id, money(job.costs));
+        let jobs: Vec<String> = unknown.iter().map(shown).collect();
+        output.note(plain(&format!(
+            "no past run is known, so a run is taken to last no time and to cost its cap: {}",
+            jobs.join(", ")
+        )));
+    }
+    for (id, waits) in &simulated.on_events {
+        output.note(plain(&format!("{id} fires {waits}, which is not foreseen")));
+    }
+    if !simulated.left_out.is_empty() {
+        let ids: Vec<&str> = simulated.left_out.iter().map(|id| id.as_str()).collect();
+        output.note(plain(&format!("left out, disabled or paused: {}", ids.join(", "))));
+    }
+}
+
+fn row(one: &Foreseen, simulated: &Simulated, view: &View) -> Vec<Cell> {
+    let Taken { definition, .. } = &simulated.jobs[one.subject];
+    let zone = definition.zone;
+    let (word, style, text) = match &one.fate {
+        Fate::Runs { begins, ends, late, ended } => {
+            let late = late.map(|late| format!("begins {}: {late}", times::local(*begins, view.now, zone)));
+            let ended = ended.then(|| format!("a newer one ends it {}", times::local(*ends, view.now, zone)));
+            let clock = simulated.jobs[one.subject].clock_words(one.at).map(str::to_owned);
+            let text = late.into_iter().chain(ended).chain(clock).collect::<Vec<_>>().join("; ");
+            ("runs", GOOD, text)
+        }
+        Fate::Skipped(why) => ("skipped", WARN, why.clone()),
+        Fate::SkippedSince(from, why) => {
+            ("skipped", WARN, format!("all since {}: {why}", times::local(*from, view.now, zone)))
+        }
+    };
+    vec![
+        times::local(one.at, view.now, zone).into(),
+        Cell::new(definition.id.as_str(), STRONG),
+        Cell::new(word, style),
+        Cell::new(text, FAINT),
+    ]
+}
+
+/// With the keys that others build on.
+fn as_json(simulated: &Simulated, view: &View) -> Value {
+    let at = |at| times::rfc3339(at, view.zone);
+    let occurrences = simulated.occurrences.iter().map(|one| {
+        let job = &simulated.jobs[one.subject];
+        let mut value = json!({ "id": job.definition.id, "at": at(one.at), "clock": job.clock_words(one.at) });
+        match &one.fate {
+            Fate::Runs { begins, ends, late, ended } => {
+                value["fate"] = "runs".into();
+                value["begins"] = at(*begins).into();
+                value["ends"] = at(*ends).into();
+                value["late"] = json!(late);
+                value["ended_by_newer"] = json!(ended);
+            }
+            Fate::Skipped(why) => {
+                value["fate"] = "skipped".into();
+                value["reason"] = why.clone().into();
+            }
+            Fate::SkippedSince(from, why) => {
+                value["fate"] = "skipped".into();
+                value["reason"] = why.clone().into();
+                value["since"] = at(*from).into();
+            }
+        }
+        value
+    });
+    let jobs = simulated.jobs.iter().map(|Taken { definition, takes, costs, runs, .. }| {
+        json!({ "id": definition.id, "takes_ms": takes.num_milliseconds(), "cost_usd": costs, "past_runs": runs })
+    });
+    let on_events = simulated.on_events.iter().map(|(id, waits)| json!({ "id": id, "waits_for": waits }));
+    json!({
+        "from": at(simulated.from),
+        "until": at(simulated.until),
+        "occurrences": occurrences.collect::<Vec<_>>(),
+        "cut": simulated.is_cut,
+        "paused": simulated.is_paused,
+        "jobs": jobs.collect::<Vec<_>>(),
+        "on_events": on_events.collect::<Vec<_>>(),
+        "left_out": simulated.left_out,
+    })
+}

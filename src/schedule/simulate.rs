@@ -1,0 +1,447 @@
+//! What would become of occurrences to come, by the rules of the schedule itself: which are missed ([`plan`]), which overlap
+//! ([`purposes`]), which wait for a slot, which nothing is left to pay for. Pure.
+//!
+//! What a run will take and cost is not known: the caller says what to take for it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::cron::Times;
+use super::definitions::{due_at, occurrences};
+use super::missed::{Plan, Window, plan};
+use super::overlap::{Ahead, purposes};
+use crate::definition::{Definition, Mode, OnMissed, OnOverlap, Period, Trigger};
+use crate::journal::{Purpose, Spending};
+
+/// A definition, and what is taken for each of its runs.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The definition.
+    pub definition: Arc<Definition>,
+    /// How long a run takes.
+    pub takes: TimeDelta,
+    /// What it costs, in US dollars.
+    pub costs: f64,
+    /// What is left of its own cap of a day.
+    pub own_budget: Option<Spending>,
+    /// Why none of its occurrences fires; `None`: they do.
+    pub held: Option<&'static str>,
+}
+
+/// What is taken for granted.
+#[derive(Clone, Debug)]
+pub struct Assumed {
+    /// What fell due before then, and has no record, was missed.
+    pub now: DateTime<Utc>,
+    /// Occurrences from then on.
+    pub from: DateTime<Utc>,
+    /// Not after this.
+    pub until: DateTime<Utc>,
+    /// How many background runs may run at once.
+    pub slots: usize,
+    /// What is left of the budget.
+    pub budget: Vec<Spending>,
+    /// The zone of its days and months.
+    pub zone: Tz,
+    /// At most so many occurrences.
+    pub limit: usize,
+}
+
+/// An occurrence that was looked at beforehand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Foreseen {
+    /// When it is due.
+    pub at: DateTime<Utc>,
+    /// Which subject's, by its place.
+    pub subject: usize,
+    /// What would become of it.
+    pub fate: Fate,
+}
+
+/// What would become of an occurrence.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// It runs.
+    Runs {
+        /// When it begins.
+        begins: DateTime<Utc>,
+        /// When it ends, or is ended.
+        ends: DateTime<Utc>,
+        /// Why it begins after its time.
+        late: Option<&'static str>,
+        /// A newer one ends it.
+        ended: bool,
+    },
+    /// It does not; the reason, as the record would have it.
+    Skipped(String),
+    /// It and all from then on that share its record do not.
+    SkippedSince(DateTime<Utc>, String),
+}
+
+/// What would become of the occurrences, in order of time, and whether there are more than the limit.
+#[must_use]
+pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool) {
+    let mut simulation = Simulation {
+        subjects,
+        assumed,
+        budget: assumed.budget.clone(),
+        own_budgets: subjects.iter().map(|subject| subject.own_budget.clone()).collect(),
+        found: Vec::new(),
+        waiting: Vec::new(),
+        running: Vec::new(),
+    };
+    let mut due = BinaryHeap::new();
+    let after = assumed.from.max(assumed.now + TimeDelta::milliseconds(1)) - TimeDelta::milliseconds(1);
+    for (place, subject) in subjects.iter().enumerate() {
+        simulation.missed(place);
+        due.extend(occurrences(&subject.definition, after).next().map(|at| Reverse((at, place))));
+    }
+    simulation.launch(assumed.now);
+    let times: Vec<Option<Times>> = subjects.iter().map(|subject| Times::of(&subject.definition)).collect();
+    let mut is_cut = false;
+    loop {
+        let next = due.peek().map(|Reverse((at, _))| *at).filter(|at| *at <= assumed.until && !is_cut);
+        let ends = simulation.running.iter().map(|run| run.ends).min().filter(|_| !simulation.waiting.is_empty());
+        let Some(now) = next.into_iter().chain(ends).min() else { break };
+        simulation.running.retain(|run| run.ends > now);
+        while let Some(Reverse((at, place))) =
+            due.peek().copied().filter(|Reverse((at, _))| Some(*at) == next && *at == now && !is_cut)
+        {
+            due.pop();
+            is_cut = simulation.found.len() >= assumed.limit;
+            if !is_cut {
+                simulation.falls_due(place, at);
+                let next = times[place].as_ref().and_then(|times| times.next(subjects[place].definition.zone, at));
+                due.extend(next.map(|next| Reverse((next, place))));
+            }
+        }
+        simulation.launch(now);
+    }
+    simulation.found.sort_by_key(|one| (one.at, one.subject));
+    is_cut |= simulation.found.len() > assumed.limit;
+    simulation.found.truncate(assumed.limit);
+    (simulation.found, is_cut)
+}
+
+/// A run that is going.
+#[derive(Clone, Copy)]
+struct Going {
+    /// Its place in `found`.
+    number: usize,
+    subject: usize,
+    ends: DateTime<Utc>,
+    /// It takes a slot of the background; else it is a turn of the main session, or takes none.
+    is_background: bool,
+    is_foreground: bool,
+}
+
+struct Simulation<'a> {
+    subjects: &'a [Subject],
+    assumed: &'a Assumed,
+    budget: Vec<Spending>,
+    own_budgets: Vec<Option<Spending>>,
+    found: Vec<Foreseen>,
+    /// Places in `found`, in due order, and what each has waited for.
+    waiting: Vec<(usize, Option<&'static str>)>,
+    running: Vec<Going>,
+}
+
+impl Simulation<'_> {
+    /// What fell due before now counts as missed.
+    fn missed(&mut self, place: usize) {
+        let Assumed { now, from, until, .. } = *self.assumed;
+        let definition = Arc::clone(&self.subjects[place].definition);
+        if from >= now {
+            return;
+        }
+        let after = from - TimeDelta::milliseconds(1);
+        let (on_overlap, plan) = match (&definition.trigger, Times::of(&definition)) {
+            (Trigger::Routine { on_overlap, .. }, Some(times)) => {
+                let window = Window { after, eligible_since: now, now: now.min(until) };
+                (*on_overlap, plan(&times, definition.zone, definition.on_missed, &window))
+            }
+            _ => {
+                let due = due_at(&definition).filter(|at| *at > after && *at <= now.min(until));
+                let missed: Vec<_> = due.into_iter().collect();
+                let skips = definition.on_missed == OnMissed::Skip;
+                let (skip, run_late) = if skips { (missed, Vec::new()) } else { (Vec::new(), missed) };
+                (OnOverlap::Skip, Plan { skip, run_late, ..Plan::default() })
+            }
+        };
+        for (at, purpose) in purposes(plan, definition.on_missed, on_overlap, Vec::new()) {
+            self.claim(place, at, purpose);
+        }
+    }
+
+    fn falls_due(&mut self, place: usize, at: DateTime<Utc>) {
+        let definition = Arc::clone(&self.subjects[place].definition);
+        let Trigger::Routine { on_overlap, .. } = definition.trigger else {
+            return self.claim(place, at, Purpose::Run);
+        };
+        let plan = Plan { run: vec![at], ..Plan::default() };
+        let purpose = purposes(plan, definition.on_missed, on_overlap, self.ahead(place)).pop();
+        if on_overlap == OnOverlap::Cancel {
+            self.supersede(place, at);
+        }
+        self.claim(place, at, purpose.map_or(Purpose::Run, |(_, purpose)| purpose));
+    }
+
+    /// The occurrences of a subject that are not over.
+    fn ahead(&self, place: usize) -> Vec<Ahead> {
+        let zone = self.assumed.zone;
+        let name = |number: usize| format!("the one of {}", self.found[number].at.with_timezone(&zone).format("%H:%M"));
+        let running = self.running.iter().filter(|run| run.subject == place);
+        let running = running.map(|run| Ahead { waits: false, name: name(run.number) });
+        let waiting = self.waiting.iter().filter(|(number, _)| self.found[*number].subject == place);
+        running.chain(waiting.map(|(number, _)| Ahead { waits: true, name: name(*number) })).collect()
+    }
+
+    /// A newer occurrence ends the older ones.
+    fn supersede(&mut self, place: usize, at: DateTime<Utc>) {
+        for run in self.running.iter().filter(|run| run.subject == place) {
+            if let Fate::Runs { ends, ended, .. } = &mut self.found[run.number].fate {
+                (*ends, *ended) = (at, true);
+            }
+        }
+        self.running.retain(|run| run.subject != place);
+        let found = &self.found;
+        self.waiting.retain(|(number, _)| found[*number].subject != place);
+    }
+
+    fn claim(&mut self, place: usize, at: DateTime<Utc>, purpose: Purpose) {
+        let fate = match (self.subjects[place].held, purpose) {
+            (Some(why), _) => Fate::Skipped(why.to_owned()),
+            (None, Purpose::Skip(why)) => Fate::Skipped(why),
+            (None, Purpose::SkipSince(from, why)) => Fate::SkippedSince(from, why),
+            (None, Purpose::Run | Purpose::RunByHand) => {
+                self.waiting.push((self.found.len(), None));
+                // What it is unless it begins.
+                Fate::Skipped("a newer occurrence fell due (on_overlap: cancel)".to_owned())
+            }
+        };
+        self.found.push(Foreseen { at, subject: place, fate });
+    }
+
+    /// Begins what waits, in due order, as far as it can.
+    fn launch(&mut self, now: DateTime<Utc>) {
+        self.waiting.sort_by_key(|(number, _)| self.found[*number].at);
+        for (number, waited) in std::mem::take(&mut self.waiting) {
+            match self.held_by(number) {
+                Some(why) => self.waiting.push((number, Some(why))),
+                None => self.begin(number, now, waited),
+            }
+        }
+    }
+
+    /// What keeps an occurrence from beginning.
+    fn held_by(&self, number: usize) -> Option<&'static str> {
+        let place = self.found[number].subject;
+        let definition = &self.subjects[place].definition;
+        let is_older = |(other, _): &(usize, Option<&str>)| self.found[*other].subject == place;
+        if self.running.iter().any(|run| run.subject == place) || self.waiting.iter().any(is_older) {
+            return Some("its earlier run is not over");
+        } else if definition.is_delivered_as_written() {
+            return None;
+        } else if definition.mode == Mode::Foreground {
+            let is_busy = self.running.iter().any(|run| run.is_foreground);
+            return is_busy.then_some("the main session is busy");
+        }
+        let going = self.running.iter().filter(|run| run.is_background).count();
+        (going >= self.assumed.slots.max(1)).then_some("as many runs are going as may")
+    }
+
+    fn begin(&mut self, number: usize, now: DateTime<Utc>, waited: Option<&'static str>) {
+        let Foreseen { at, subject, .. } = self.found[number];
+        let Subject { definition, takes, .. } = &self.subjects[subject];
+        let (takes, is_told) = (*takes, definition.is_delivered_as_written());
+        let is_foreground = definition.mode == Mode::Foreground;
+        self.found[number].fate = match self.unpaid(subject, now) {
+            Some(why) => Fate::Skipped(format!("budget: {why}")),
+            None => {
+                let (is_background, is_foreground) = (!is_told && !is_foreground, !is_told && is_foreground);
+                let ends = now + takes;
+                if ends > now {
+                    self.running.push(Going { number, subject, ends, is_background, is_foreground });
+                }
+                let late = waited.or((now > at).then_some("it was missed"));
+                Fate::Runs { begins: now, ends, late, ended: false }
+            }
+        };
+    }
+
+    /// Pays for a run; else why nothing is left to do so.
+    fn unpaid(&mut self, place: usize, at: DateTime<Utc>) -> Option<String> {
+        let subject = &self.subjects[place];
+        if subject.definition.is_without_agent() {
+            return None;
+        }
+        let zone = self.assumed.zone;
+        let mut all: Vec<&mut Spending> = self.budget.iter_mut().chain(&mut self.own_budgets[place]).collect();
+        for spending in all.iter_mut().filter(|spending| at >= spending.until) {
+            let period = if spending.name == "month" { Period::Month } else { Period::Day };
+            (spending.spent, spending.until) = (0.0, period.around(at, zone).1);
+        }
+        if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
+            return Some(spent.words(zone));
+        }
+        for spending in all.into_iter().filter(|spending| spending.name != "tokens_day") {
+            spending.spent += subject.costs;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::support::{at_time, march, reminder, routine, with_cron};
+    use super::*;
+
+    fn subject(definition: Definition, minutes: i64) -> Subject {
+        Subject {
+            definition: Arc::new(definition),
+            takes: TimeDelta::minutes(minutes),
+            costs: 1.0,
+            own_budget: None,
+            held: None,
+        }
+    }
+
+    fn assumed(from: &str, until: &str) -> Assumed {
+        let now = march("01T12:00:00");
+        let (from, until) = (march(from), march(until));
+        Assumed { now, from, until, slots: 4, budget: Vec::new(), zone: Tz::UTC, limit: 1000 }
+    }
+
+    /// `mail 13:00 13:05-13:20 (late)` for each.
+    fn lines(subjects: &[Subject], assumed: &Assumed) -> Vec<String> {
+        let time = |at: &DateTime<Utc>| at.format("%H:%M").to_string();
+        let line = |one: &Foreseen| {
+            let fate = match &one.fate {
+                Fate::Runs { begins, ends, late, ended } => {
+                    let late = late.map(|late| format!(" ({late})")).unwrap_or_default();
+                    format!("{}-{}{late}{}", time(begins), time(ends), if *ended { " ended" } else { "" })
+                }
+                Fate::Skipped(why) => why.clone(),
+                Fate::SkippedSince(from, why) => format!("since {}: {why}", time(from)),
+            };
+            format!("{} {} {fate}", subjects[one.subject].definition.id, time(&one.at))
+        };
+        simulate(subjects, assumed).0.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_run_that_takes_longer_than_its_step_overlaps_by_the_routines_rule() {
+        let every = |overlap| subject(with_cron(routine("mail"), "0 * * * *", overlap), 90);
+        let found = |overlap| lines(&[every(overlap)], &assumed("01T12:30:00", "01T15:30:00"));
+        assert_eq!(
+            found(OnOverlap::Skip),
+            [
+                "mail 13:00 13:00-14:30",
+                "mail 14:00 overlap: the one of 13:00 is not over (on_overlap: skip)",
+                "mail 15:00 15:00-16:30",
+            ]
+        );
+        assert_eq!(
+            found(OnOverlap::Queue),
+            [
+                "mail 13:00 13:00-14:30",
+                "mail 14:00 14:30-16:00 (its earlier run is not over)",
+                "mail 15:00 16:00-17:30 (its earlier run is not over)",
+            ]
+        );
+        assert_eq!(
+            found(OnOverlap::Cancel),
+            ["mail 13:00 13:00-14:00 ended", "mail 14:00 14:00-15:00 ended", "mail 15:00 15:00-16:30"]
+        );
+    }
+
+    #[test]
+    fn slots_are_taken_in_order_and_what_is_only_told_waits_for_none() {
+        let hog = subject(with_cron(routine("hog"), "0 13 * * *", OnOverlap::Skip), 30);
+        let mail = subject(with_cron(routine("mail"), "10 13 * * *", OnOverlap::Skip), 5);
+        let client = Some(crate::definition::JobClient::Notify);
+        let tea = subject(Definition { client, ..at_time(reminder("tea"), march("01T13:15:00")) }, 0);
+        let one = Assumed { slots: 1, ..assumed("01T12:30:00", "01T15:30:00") };
+        assert_eq!(
+            lines(&[hog, mail, tea], &one),
+            [
+                "hog 13:00 13:00-13:30",
+                "mail 13:10 13:30-13:35 (as many runs are going as may)",
+                "tea 13:15 13:15-13:15",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_fell_due_before_now_is_missed_by_the_routines_rule() {
+        let of = |on_missed| subject(Definition { on_missed, ..routine("mail") }, 1);
+        let found = |on_missed| lines(&[of(on_missed)], &assumed("01T09:30:00", "01T12:30:00"));
+        let newer = "missed: nothing could run at its time, and a newer one runs (on_missed: latest)";
+        assert_eq!(
+            found(OnMissed::Latest),
+            [format!("mail 10:00 {newer}"), format!("mail 11:00 {newer}"), "mail 12:00 12:00-12:01".into()]
+        );
+        assert_eq!(
+            found(OnMissed::All),
+            [
+                "mail 10:00 12:00-12:01 (it was missed)",
+                "mail 11:00 12:01-12:02 (its earlier run is not over)",
+                "mail 12:00 overlap: a missed one is not over (on_overlap: skip)",
+            ]
+        );
+        let late = at_time(reminder("tea"), march("01T11:00:00"));
+        assert_eq!(
+            lines(&[subject(late, 1)], &assumed("01T09:30:00", "01T12:30:00")),
+            ["tea 11:00 12:00-12:01 (it was missed)"]
+        );
+    }
+
+    #[test]
+    fn a_budget_lasts_until_its_period_ends() {
+        let spending = Spending::of("day", 2.0, 0.0, march("02T00:00:00"));
+        let by_night = Assumed { budget: vec![spending], ..assumed("01T21:30:00", "02T00:30:00") };
+        let why = "budget: 2.00 of 2.00 USD of today's budget are spent or taken, until 2026-03-02 00:00";
+        assert_eq!(
+            lines(&[subject(with_cron(routine("mail"), "*/40 * * * *", OnOverlap::Skip), 1)], &by_night),
+            [
+                "mail 21:40 21:40-21:41".to_owned(),
+                "mail 22:00 22:00-22:01".into(),
+                format!("mail 22:40 {why}"),
+                format!("mail 23:00 {why}"),
+                format!("mail 23:40 {why}"),
+                "mail 00:00 00:00-00:01".into(),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_jobs_own_cap_keeps_no_other_from_running() {
+        let own_budget = Some(Spending::of("job_day", 1.0, 0.0, march("02T00:00:00")));
+        let mail = Subject { own_budget, ..subject(with_cron(routine("mail"), "0 * * * *", OnOverlap::Skip), 1) };
+        let web = subject(with_cron(routine("web"), "30 * * * *", OnOverlap::Skip), 1);
+        let why =
+            "budget: 1.00 of 1.00 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-02 00:00";
+        assert_eq!(
+            lines(&[mail, web], &assumed("01T12:45:00", "01T14:30:00")),
+            [
+                "mail 13:00 13:00-13:01".to_owned(),
+                "web 13:30 13:30-13:31".into(),
+                format!("mail 14:00 {why}"),
+                "web 14:30 14:30-14:31".into(),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_job_that_is_off_does_not_run_and_the_limit_cuts() {
+        let off = Subject { held: Some("disabled"), ..subject(routine("mail"), 1) };
+        let few = Assumed { limit: 2, ..assumed("01T12:30:00", "09T12:30:00") };
+        let (found, cut) = simulate(std::slice::from_ref(&off), &few);
+        assert!(cut && found.len() == 2);
+        assert!(found.iter().all(|one| one.fate == Fate::Skipped("disabled".into())));
+    }
+}

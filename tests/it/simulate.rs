@@ -1,0 +1,94 @@
+//! What would become of occurrences, on the command line.
+
+use chrono::TimeDelta;
+use ollim_bot::clock::Clock;
+use ollim_bot::definition::{DefinitionId, Kind};
+use ollim_bot::journal::{Claim, Finish, Journal, NewClaim, Occurrence, Punctuality, Purpose, RunState};
+
+use crate::cli::shown;
+use crate::support::bot::TestBot;
+
+#[track_caller]
+fn simulate(bot: &TestBot, args: &[&str]) -> String {
+    let words: Vec<&str> = ["simulate"].iter().chain(args).copied().collect();
+    shown(bot, &bot.run(&words))
+}
+
+fn some_jobs() -> TestBot {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "timezone: Europe/Berlin\n");
+    bot.write("routines/mail.md", "---\ncron: \"0 8 * * *\"\nbackground: true\n---\nSort the mail.\n");
+    bot.write("routines/night.md", "---\ncron: \"30 2 * * *\"\nclient: notify\n---\nSleep.\n");
+    bot.write("routines/off.md", "---\ncron: \"0 9 * * *\"\nenabled: false\n---\nx\n");
+    bot.write("routines/then.md", "---\nafter: mail\nbackground: true\n---\nx\n");
+    bot.write("reminders/tea.md", "---\nrun_at: \"2098-03-30T07:00:00Z\"\nclient: notify\n---\nTea.\n");
+    bot
+}
+
+#[test]
+fn what_is_coming_is_listed_with_what_becomes_of_it() {
+    let bot = some_jobs();
+    insta::assert_snapshot!(simulate(&bot, &["--all", "--from", "2098-03-29 00:00", "--until", "2098-03-30 23:00"]), @"
+    exit: 0
+    -- stdout
+    Sat 29 Mar 2098 02:30 CET   night  runs
+    Sat 29 Mar 2098 08:00 CET   mail   runs
+    Sun 30 Mar 2098 03:00 CEST  night  runs  the clocks skip its time that night
+    Sun 30 Mar 2098 08:00 CEST  mail   runs
+    Sun 30 Mar 2098 09:00 CEST  tea    runs
+    -- stderr
+    no past run is known, so a run is taken to last no time and to cost its cap: mail ($0.00), night ($0.00), tea ($0.00)
+    then fires when mail has completed, which is not foreseen
+    left out, disabled or paused: off
+    ");
+    insta::assert_snapshot!(simulate(&bot, &["off", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]), @"
+    exit: 0
+    -- stdout
+    Sat 29 Mar 2098 09:00 CET  off  skipped  disabled: its file says `enabled: false`
+    -- stderr
+    no past run is known, so a run is taken to last no time and to cost its cap: off ($0.00)
+    ");
+    insta::assert_snapshot!(simulate(&bot, &["mail", "--from", "2098-03-29 09:00", "--until", "2098-03-29 08:00"]), @"
+    exit: 1
+    -- stderr
+    error: `--until` is not after `--from`
+    hint: `--from 8:00 --until 'tomorrow 8:00'`
+    ");
+    let missing = bot.run(["simulate"]);
+    assert_eq!(missing.code, 1, "{}", missing.stderr);
+}
+
+#[tokio::test]
+async fn past_runs_say_how_long_and_what_it_costs() {
+    let bot = some_jobs();
+    let journal = Journal::open(&bot.home().join("state/journal.db"), Clock::system()).unwrap();
+    for (back, cost_usd) in [(3, 0.10), (2, 0.30), (1, 0.20)] {
+        let at = Clock::system().now() - TimeDelta::days(back);
+        let occurrence = Occurrence { id: DefinitionId::new("mail"), kind: Kind::Routine, at };
+        let claim = NewClaim {
+            occurrence,
+            file: "routines/mail.md".into(),
+            text: "x".into(),
+            purpose: Purpose::Run,
+            occasion: None,
+        };
+        let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
+        journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
+        let end = Finish { cost_usd: Some(cost_usd), ..Finish::closed(RunState::Completed, None) };
+        journal.finish(&run, end).await.unwrap();
+    }
+    journal.close().await;
+    let found = bot.json(["simulate", "mail", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]);
+    assert_eq!(found["jobs"][0]["past_runs"], 3);
+    assert_eq!(found["jobs"][0]["cost_usd"], 0.20);
+    assert_eq!(found["occurrences"][0]["at"], "2098-03-29T08:00:00+01:00");
+    assert_eq!(found["occurrences"][0]["fate"], "runs");
+    assert_eq!(found["cut"], false);
+}
+
+#[test]
+fn a_thousand_years_are_cut() {
+    let bot = some_jobs();
+    let found = bot.json(["simulate", "--all", "--from", "2098-01-01 00:00", "--until", "2999-01-01 00:00"]);
+    assert_eq!((found["cut"].clone(), found["occurrences"].as_array().unwrap().len()), (true.into(), 2000));
+}
