@@ -81,6 +81,10 @@ mod enabled {
         BeforeBurst = "before-burst",
         /// It is claimed.
         BurstClaimed = "burst-claimed",
+        /// The person is about to be asked whether a run may begin, or their answer to be looked at.
+        BeforeApproval = "before-approval",
+        /// They have said yes; the run has not begun.
+        Approved = "approved",
         /// An attempt is about to be recorded as running.
         BeforeLaunch = "before-launch",
         /// It is recorded as running; nothing has been started for it.

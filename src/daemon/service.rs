@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
 use super::channels::{self, Programs};
@@ -36,7 +36,7 @@ use crate::config::secrets::{self, SecretsError};
 use crate::definition::{self, Defaults, DefinitionError, DefinitionId, Store, Watch};
 use crate::heartbeat::Heartbeats;
 use crate::home::Home;
-use crate::journal::{Journal, JournalError, NewMessage, RunId};
+use crate::journal::{Journal, JournalError, NewMessage, Question, RunId};
 use crate::mcp::servers::McpServers;
 use crate::refusal::Refusal;
 use crate::run::client_environment;
@@ -197,7 +197,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         running: tokio::sync::Mutex::default(),
     });
     let hearts = Heartbeats::default();
-    let questions = Questions::new(journal.clone());
+    let questions = Questions::new(journal.clone(), clock.clone());
     questions.end_left_open().await?;
     let runner = Runner {
         questions: questions.clone(),
@@ -306,6 +306,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         asked_on: None,
     };
     let ended_questions = handlers.questions.ended();
+    let answers = handlers.questions.ended();
     let hearing = Arc::new(ServiceHearing {
         handlers: handlers.clone(),
         channels: listened.clone(),
@@ -313,6 +314,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         told: Mutex::default(),
     });
     let mut tasks = JoinSet::new();
+    tasks.spawn(look_at_answers(answers, schedule.clone()));
     // Of a service that was started for one run, nobody expects that it listens.
     if only.is_none() {
         for (name, channel) in listened {
@@ -462,4 +464,13 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> R
     }
     schedule.stop(settings.borrow().shutdown_grace);
     fired
+}
+
+/// Tells the schedule of each answer, since a run may wait for it. Never returns.
+async fn look_at_answers(mut answers: broadcast::Receiver<Question>, schedule: Schedule) {
+    // One that was missed is looked at with the next.
+    while !matches!(answers.recv().await, Err(broadcast::error::RecvError::Closed)) {
+        schedule.answered();
+    }
+    std::future::pending().await
 }

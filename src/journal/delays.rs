@@ -41,6 +41,8 @@ pub enum DelayCause {
     Requires,
     /// Its file was not valid.
     FileInvalid,
+    /// The person had not said that it may begin (`approve`).
+    Approval,
 }
 
 impl fmt::Display for DelayCause {
@@ -60,6 +62,7 @@ impl fmt::Display for DelayCause {
             Self::EarlierRun => "its earlier run was not over",
             Self::Requires => "the machine lacked what it requires",
             Self::FileInvalid => "its file had an error",
+            Self::Approval => "you had not approved it",
         })
     }
 }

@@ -117,6 +117,8 @@ pub struct NewQuestion {
     pub always: Option<String>,
     /// How long it waits.
     pub waits: Duration,
+    /// It asks whether the run may begin (`approve`), and not about a call.
+    pub start: bool,
 }
 
 /// A question as it stands.
@@ -150,13 +152,21 @@ pub struct Question {
     pub answered: Option<DateTime<Utc>>,
     /// The channel by which the person answered.
     pub channel: Option<String>,
+    /// It asks whether the run may begin (`approve`), and not about a call.
+    #[serde(default)]
+    pub start: bool,
 }
 
 impl Question {
     /// `denied, by terminal, after 12s`.
     #[must_use]
     pub fn end(&self) -> Option<String> {
-        let mut text = self.answer?.to_string();
+        let mut text = match self.answer? {
+            end @ (QuestionEnd::Ended | QuestionEnd::Restarted) if self.start => end.to_string(),
+            QuestionEnd::SilenceDeny if self.start => "nobody answered".to_owned(),
+            end if self.start => if end.allows() { "approved" } else { "skipped" }.to_owned(),
+            end => end.to_string(),
+        };
         if let Some(channel) = &self.channel {
             text.push_str(&format!(", by {channel}"));
         }
@@ -169,7 +179,7 @@ impl Question {
 }
 
 const QUESTIONS: &str = "SELECT number, run, id, tool, call, asked_rule, always, message, asked, deadline, answer, sentence, \
-                         answered, channel FROM question";
+                         answered, channel, start FROM question";
 
 impl Journal {
     /// Records a question with the message that asks it, which `message` makes of the question, in one commit. Asking is no effect
@@ -190,8 +200,8 @@ impl Journal {
                 let deadline = now + new.waits;
                 connection
                     .prepare_cached(
-                        "INSERT INTO question (run, id, tool, call, asked_rule, always, asked, deadline)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                        "INSERT INTO question (run, id, tool, call, asked_rule, always, asked, deadline, start)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                     )?
                     .execute(params![
                         new.run.as_str(),
@@ -202,6 +212,7 @@ impl Journal {
                         new.always,
                         ms(now),
                         ms(deadline),
+                        new.start,
                     ])?;
                 let mut question = Question {
                     number: connection.last_insert_rowid(),
@@ -218,6 +229,7 @@ impl Journal {
                     sentence: None,
                     answered: None,
                     channel: None,
+                    start: new.start,
                 };
                 let number = insert_message(connection, &message(&question), now)?;
                 connection
@@ -264,6 +276,24 @@ impl Journal {
             .await
     }
 
+    /// The question whether the occurrence of a run may begin, of any attempt at it; `None`: it was not asked.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn start_question(&self, run: &RunId) -> Result<Option<Question>, JournalError> {
+        let run = run.clone();
+        self.writer
+            .commit(move |connection| {
+                let sql = format!(
+                    "{QUESTIONS} WHERE start AND run IN
+                       (SELECT run FROM run WHERE occurrence = (SELECT occurrence FROM run WHERE run = ?1))
+                     ORDER BY number DESC LIMIT 1"
+                );
+                connection.prepare_cached(&sql)?.query_row([run.as_str()], |row| Ok(read(row))).optional()?.transpose()
+            })
+            .await
+    }
+
     /// Ends the questions that a run has left open.
     ///
     /// # Errors
@@ -293,7 +323,8 @@ impl Journal {
         });
     }
 
-    /// Ends all questions that an earlier life of the service has left open, and tells the person of each.
+    /// Ends all questions about calls that an earlier life of the service has left open, and tells the person of each. One about the start of
+    /// a run stays open: nothing of the run has begun.
     ///
     /// # Errors
     /// When the commit cannot be made.
@@ -332,7 +363,7 @@ fn end_open(
     let now = clock.now();
     let numbers: Vec<i64> = connection
         .prepare_cached(
-            "SELECT number FROM question WHERE answer IS NULL AND (?1 IS NULL OR run = ?1) ORDER BY number",
+            "SELECT number FROM question WHERE answer IS NULL AND (run = ?1 OR ?1 IS NULL AND NOT start) ORDER BY number",
         )?
         .query_map([run.map(RunId::as_str)], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
@@ -374,6 +405,7 @@ fn read(row: &Row<'_>) -> Result<Question, JournalError> {
         sentence: row.get("sentence")?,
         answered: row.maybe_at("answered")?,
         channel: row.get("channel")?,
+        start: row.get("start")?,
     })
 }
 

@@ -422,6 +422,13 @@ fn close_attempt(
     connection
         .prepare_cached("UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1")?
         .execute(params![occurrence, outcome, retry_at])?;
+    if outcome.is_some() {
+        connection
+            .prepare_cached(
+                "UPDATE question SET answer = 'ended', answered = ?2 WHERE run = ?1 AND start AND answer IS NULL",
+            )?
+            .execute(params![run.as_str(), ms(now)])?;
+    }
     let retry_at = if let After::RetryAt(at) = finish.after { Some(at) } else { None };
     let kind = EventKind::RunEnded { outcome: finish.state, error: finish.error.clone(), retry_at };
     insert_event(connection, NewEvent { run: Some(run.as_str()), id: None, kind }, now)

@@ -134,6 +134,7 @@ impl DelegationLimit {
         if self.place != Place::Main {
             draft.created_by = Some(self.creator.clone());
         }
+        draft.approve |= self.own.approve;
         if !draft.background {
             return match self.place {
                 Place::Main => Ok(()),

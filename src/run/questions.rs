@@ -4,6 +4,7 @@
 //! decides which that was. Nobody polls: whoever waits is woken by the answer, by the deadline, or by the end of the run.
 
 mod shown;
+mod starts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{broadcast, oneshot, watch};
 
 pub(super) use self::shown::{program, tool};
+use crate::clock::Clock;
 use crate::definition::{Definition, Kind};
 use crate::journal::{
     Answer, Button, Journal, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, Rich, RunId,
@@ -38,6 +40,7 @@ const END: usize = 500;
 #[derive(Clone, Debug)]
 pub struct Questions {
     journal: Journal,
+    clock: Clock,
     open: Arc<Open>,
     ended: broadcast::Sender<Question>,
 }
@@ -64,8 +67,8 @@ type Granted = Arc<Mutex<BTreeSet<String>>>;
 impl Questions {
     /// None is open: see [`end_left_open`](Self::end_left_open).
     #[must_use]
-    pub fn new(journal: Journal) -> Self {
-        Self { journal, open: Arc::default(), ended: broadcast::Sender::new(OPEN) }
+    pub fn new(journal: Journal, clock: Clock) -> Self {
+        Self { journal, clock, open: Arc::default(), ended: broadcast::Sender::new(OPEN) }
     }
 
     /// Questions that are answered, or whose time is up, from now on.
@@ -284,6 +287,7 @@ impl RunQuestions {
             asked_rule: rule.to_owned(),
             always: self.may_become_a_rule(rule).then(|| rule.to_owned()),
             waits: self.terms.deadline,
+            start: false,
         };
         let message = Message { definition: self.definition.clone(), terms: self.terms.clone(), timeout: self.timeout };
         let question = self.questions.journal.ask(new, move |question| message.of(question)).await;

@@ -52,11 +52,11 @@ use crate::config::{Config, SandboxChoice};
 use crate::definition::{self, Background, Budget as Spendable, Definition, JobClient, Kind, Mode, Remember, Thinking};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
-use crate::journal::{Caps, EventKind, Journal, PendingUpdates, Taken};
+use crate::journal::{Caps, EventKind, Journal, JournalError, PendingUpdates, Taken};
 use crate::mcp::servers::McpServers;
 use crate::policy::{AskTerms, JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
 use crate::refusal::Refusal;
-use crate::schedule::{AgentNeed, Job, Launcher, LiveDefinitions, Schedule};
+use crate::schedule::{AgentNeed, Approval, Job, Launcher, LiveDefinitions, Schedule};
 
 /// Reports that a turn is given at most; older ones are counted.
 const UPDATES_SHOWN: usize = 10;
@@ -181,6 +181,10 @@ impl Launcher for Runner {
 
     async fn unmet(&self, definition: &Definition) -> Option<&'static str> {
         needs::unmet(&definition.requires, Path::new("/"))
+    }
+
+    async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
+        self.questions.approval(job).await
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {

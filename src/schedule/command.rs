@@ -97,6 +97,7 @@ pub(super) enum Command {
     Resume(Decided<()>),
     ResumeRoutine(DefinitionId, Decided<bool>),
     LoggedIn,
+    Answered,
     Limit(usize),
     AlertAfter(u32),
     Snapshot(usize, oneshot::Sender<Snapshot>),
@@ -279,6 +280,11 @@ impl Schedule {
     pub async fn resume_routine(&self, id: DefinitionId) -> Result<bool, DecisionError> {
         let done = self.ask(|reply| Command::ResumeRoutine(id, reply)).await;
         done.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
+    }
+
+    /// The person has answered a question: what waits for their yes looks at the answer.
+    pub fn answered(&self) {
+        self.send(Command::Answered);
     }
 
     /// Sets how many background runs may run at once, at least one.

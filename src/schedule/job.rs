@@ -4,12 +4,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent};
 use crate::definition::Definition;
-use crate::journal::{Occasion, Occurrence, RunId};
+use crate::journal::{JournalError, Occasion, Occurrence, RunId};
 
 /// An attempt to make now. It is claimed, and recorded as running.
 #[derive(Clone, Debug)]
@@ -43,6 +44,17 @@ pub enum AgentNeed {
     Missing(NoAgent),
 }
 
+/// Whether the person has said that a job may begin (`approve`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// They have, or need not.
+    Granted,
+    /// They are being asked, until then.
+    Waits(DateTime<Utc>),
+    /// They have not: why, as a sentence without its full stop.
+    Refused(String),
+}
+
 /// Makes attempts. It marks each first effect in the journal before it allows it, and returns when everything that
 /// it started has ended.
 #[async_trait]
@@ -61,6 +73,13 @@ pub trait Launcher: Send + Sync {
     /// person has asked for: it waits then, and is not recorded as begun.
     async fn unmet(&self, _definition: &Definition) -> Option<&'static str> {
         None
+    }
+    /// Whether the person lets an attempt begin; asks them where they were not. Returns at once.
+    ///
+    /// # Errors
+    /// When the journal fails.
+    async fn approval(&self, _job: &Job) -> Result<Approval, JournalError> {
+        Ok(Approval::Granted)
     }
     /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;

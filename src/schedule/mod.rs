@@ -49,7 +49,7 @@ pub use definitions::occurrences;
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};
 pub use files::{Files, Removal};
 pub use housekeeping::{Housekeeping, HousekeepingError, MaintenanceTask};
-pub use job::{AgentNeed, Job, Launcher};
+pub use job::{AgentNeed, Approval, Job, Launcher};
 #[cfg(test)]
 pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};

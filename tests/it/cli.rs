@@ -119,6 +119,8 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
                                         --disallowed-tools]
           --ask-tools <PATTERN>...      Calls that wait for your answer; '' for none
           --ask <TERMS>                 How you are asked: 'deadline: 10m, default: deny'
+          --approve                     You are asked before each run begins
+          --no-approve                  It begins unasked
           --agent <NAME>                The named agent that it runs as
           --update-main-session <MODE>  How it reports to the main session
           --no-ping                     It may not reach you directly

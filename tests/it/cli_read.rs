@@ -156,6 +156,7 @@ fn the_keys_that_others_build_on() {
         "Bash(ollim-bot help)",
         "Read"
       ],
+      "approve": false,
       "ask": null,
       "ask_tools": null,
       "background": true,
@@ -206,6 +207,7 @@ fn the_keys_that_others_build_on() {
         "agent": null,
         "allow_ping": true,
         "allowed_tools": null,
+        "approve": false,
         "ask": null,
         "ask_tools": null,
         "background": false,

@@ -216,6 +216,89 @@ fn what_a_routine_may_watch() {
     service.stop();
 }
 
+/// The open question of a job, when it is asked.
+fn asked(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
+    service.until("the person is asked", || {
+        let questions = bot.json(["questions"]);
+        questions.as_array().unwrap().iter().find(|one| one["id"] == id && one["answer"].is_null()).cloned()
+    })
+}
+
+#[test]
+fn a_job_that_is_to_be_approved_begins_after_the_yes_alone() {
+    let bot = TestBot::new();
+    job(&bot, "first", NEVER, "true");
+    job(&bot, "then", "after: first\napprove: true", "echo then");
+    let service = bot.start();
+    let number = |question: &Value| question["number"].to_string();
+    // Yes, after a restart and a kill in between: one run.
+    service.fire("first");
+    let question = asked(&bot, &service, "then");
+    assert!(bot.json(["inbox"]).to_string().contains("May routine then run?"));
+    let waits = bot.runs("then");
+    assert_eq!(
+        (waits.len(), &waits[0]["outcome"], &waits[0]["started"]),
+        (1, &"claimed".into(), &Value::Null),
+        "{waits:#?}"
+    );
+    service.kill();
+    let service = bot.start();
+    let again = asked(&bot, &service, "then");
+    assert_eq!(number(&again), number(&question), "it is asked once");
+    bot.ok(["questions", "answer", &number(&question), "run"]);
+    let runs = service.until_ended("then", 1);
+    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
+    // No.
+    service.fire("first");
+    let question = asked(&bot, &service, "then");
+    bot.ok(["questions", "answer", &number(&question), "skip"]);
+    let runs = service.until_ended("then", 2);
+    let why = runs[0]["error"].as_str().unwrap();
+    assert!(runs[0]["outcome"] == "skipped" && why.starts_with("not approved: skipped, by terminal"), "{runs:#?}");
+    // Silence.
+    let text = bot.read("routines/then.md").unwrap();
+    bot.write(
+        "routines/then.md",
+        &text.replace("approve: true", "approve: true\nask: { deadline: 1s, default: allow }"),
+    );
+    service.fire("first");
+    let runs = service.until_ended("then", 3);
+    assert_eq!(runs[0]["outcome"], "skipped", "{runs:#?}");
+    assert!(runs[0]["error"].as_str().unwrap().starts_with("not approved: nobody answered"), "{runs:#?}");
+    // What is fired by hand is approved by that; a question that is open then is dropped.
+    bot.write("routines/then.md", &text);
+    service.fire("first");
+    let question = asked(&bot, &service, "then");
+    bot.ok(["fire", "then", "--wait"]);
+    let runs = service.until_ended("then", 4);
+    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
+    let refused = bot.run(["questions", "answer", &number(&question), "run"]);
+    assert!(refused.stderr.contains("was already answered"), "{refused:?}");
+    // And so is that of a run that is cancelled before.
+    service.fire("first");
+    let question = asked(&bot, &service, "then");
+    bot.ok(["cancel-run", question["run"].as_str().unwrap()]);
+    let refused = bot.run(["questions", "answer", &number(&question), "run"]);
+    assert!(refused.stderr.contains("was already answered"), "{refused:?}");
+    assert_eq!(bot.runs("then").len(), 5, "{:#?}", bot.runs("then"));
+    service.stop();
+}
+
+#[test]
+fn what_an_approved_job_makes_asks_too() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::bash("ollim-bot routine add -m Child --background --isolated --cron @yearly"),
+        _ => Reply::say("done"),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let rules = "background: true\nisolated: true\napprove: true\nallowed_tools: ['Bash(ollim-bot routine add *)']\n";
+    bot.write("routines/maker.md", &format!("---\n{NEVER}\n{rules}---\nMake jobs.\n"));
+    let service = bot.start();
+    service.fire("maker");
+    assert!(bot.read("routines/child.md").unwrap().contains("approve: true"));
+    service.stop();
+}
+
 #[test]
 fn the_examples_are_in_order() {
     let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/events.md")).unwrap();

@@ -99,10 +99,11 @@ impl Job {
 }
 
 /// The routines of a folder, each due every minute: its id, and the rest of its file.
-pub const ROUTINES: [(&str, Kind, &str); 3] = [
+pub const ROUTINES: [(&str, Kind, &str); 4] = [
     ("latest", Kind::Effect, "on_missed: latest\n"),
     ("all", Kind::Quiet, "on_missed: all\non_overlap: queue\n"),
     ("skip", Kind::Slow, "on_missed: skip\n"),
+    ("asks", Kind::Quiet, "approve: true\nask: { deadline: 3s }\n"),
 ];
 
 /// A routine's file.

@@ -231,6 +231,7 @@ impl Scene {
                     asked_rule: "Bash(git *)".into(),
                     always: None,
                     waits: std::time::Duration::from_secs(600),
+                    start: false,
                 };
                 journal.ask(question, |_| NewMessage::of_service("?")).await.unwrap();
             }

@@ -58,6 +58,7 @@ pub(super) fn waits_for(by: DelayCause) -> &'static str {
         DelayCause::EarlierRun => "its earlier run is not over",
         DelayCause::Requires => "the machine lacks what it requires",
         DelayCause::FileInvalid => "its file has an error",
+        DelayCause::Approval => "you have not approved it yet (`ollim-bot questions`)",
     }
 }
 

@@ -112,7 +112,8 @@ pub enum Answer {
     Run,
     /// So may they from now on: the rule moves into `allowed_tools`.
     Always,
-    /// It may not.
+    /// It may not; of a run that is to begin: it is skipped.
+    #[value(alias = "skip")]
     Deny,
 }
 

@@ -28,6 +28,12 @@ pub(super) fn list(questions: &[Question], view: &View, output: &mut Output) {
                 let cut = if short.len() < call.len() { "…" } else { "" };
                 output.line(format!("{title}  {}{cut}  {}", plain_lines(&short), paint(FAINT, &end)));
             }
+            None if question.start => {
+                let until = times::relative(question.deadline, view.now);
+                output.line(format!("{}  is to run, and asks first, until {until}", paint(STRONG, &title)));
+                plain_lines(call).lines().for_each(|line| output.line(format!("  {line}")));
+                output.note(paint(FAINT, &format!("`ollim-bot questions answer {number} run`, or skip")));
+            }
             None => {
                 let until = times::relative(question.deadline, view.now);
                 output.line(format!("{}  `{asked_rule}` asks, until {until}", paint(STRONG, &title)));

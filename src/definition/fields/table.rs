@@ -252,6 +252,14 @@ fields! {
                   name of `channels` in config.yaml, by default the job's.",
         limit: Limit::Other("Silence is a yes in what a job makes only where it is one in the job, or for what the job may do unasked."),
     }
+    /// You are asked before each run begins
+    approve as approve: bool = false, |v: &V| v.flag(), {
+        restricts: true, example: "true",
+        flags: &[sets("approve", TRUE), sets("no-approve", FALSE).help("It begins unasked").only_edits()],
+        details: "Run or skip: by a button, or `ollim-bot questions answer`. Without an answer within `deadline` of `ask`, 10 minutes, the occurrence is \
+                  skipped, whatever `default` says. The question outlives a restart. One that you fire by hand does not ask.",
+        limit: Limit::Other("What a job makes asks where the job asks."),
+    }
     /// The named agent that it runs as
     agent: Option<String> = None, |v: &V| v.agent(), {
         background_only: true, restricts: true, unset: "none", example: "Explore",

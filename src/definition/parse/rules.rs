@@ -167,7 +167,7 @@ impl Reading<'_> {
         }
         self.undeliverable(definition, restrictions);
         let asked = restrictions.asked_tools();
-        if restrictions.ask.is_some() && asked.is_empty() {
+        if restrictions.ask.is_some() && asked.is_empty() && !definition.approve {
             let hint = "write what is to be asked: `ask_tools: [Bash(git push *)]`";
             self.at_field(Severity::Warning, "ask", "`ask` has no effect without `ask_tools`".into(), hint);
         }

@@ -22,7 +22,7 @@ impl Scene {
         let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
         let path: PathBuf = folder.path().join("journal.db");
         let journal = Journal::open(&path, Clock::simulated(noon)).unwrap();
-        Self { _folder: folder, questions: Questions::new(journal.clone()), journal }
+        Self { _folder: folder, questions: Questions::new(journal.clone(), Clock::system()), journal }
     }
 
     fn run(&self, run: &str, allowed: Option<&[&str]>, terms: AskTerms) -> Arc<RunQuestions> {
@@ -176,7 +176,7 @@ async fn what_was_open_at_a_restart_is_denied() {
     let scene = Scene::new();
     let run = scene.run("1", Some(&[]), AskTerms::default());
     let _waiting = scene.asked(&run, RULE).await;
-    let later = Questions::new(scene.journal.clone());
+    let later = Questions::new(scene.journal.clone(), Clock::system());
     assert_eq!(later.end_left_open().await.unwrap(), 1);
     assert_eq!(later.end_left_open().await.unwrap(), 0);
     assert_eq!(scene.end(1).await, Some(QuestionEnd::Restarted));
@@ -201,6 +201,7 @@ fn a_question_says_what_each_answer_is() {
         sentence: None,
         answered: None,
         channel: None,
+        start: false,
     };
     let definition = Arc::new(reminder(Mode::Background(Background::default()), None));
     let terms = AskTerms { channel: Some("phone".into()), ..AskTerms::default() };

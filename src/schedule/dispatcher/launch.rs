@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::active::{LastAttempt, Priority, Running, Stage};
 use super::super::delays::punctuality;
-use super::super::job::{AgentNeed, Job, attempt};
+use super::super::job::{AgentNeed, Approval, Job, attempt};
 use super::super::missed::late_line;
 use super::Dispatcher;
 use super::due::Firing;
@@ -26,6 +26,7 @@ enum NotBegun {
     FileChanged,
     Unmet(&'static str),
     AgentMissing(NoAgent),
+    Unapproved(Approval),
 }
 
 impl Dispatcher {
@@ -98,6 +99,7 @@ impl Dispatcher {
         self.active
             .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
+        let answers = self.answers;
         let task = async move {
             if !check.await {
                 return Err(NotBegun::FileChanged);
@@ -109,6 +111,15 @@ impl Dispatcher {
             }
             if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
                 return Err(NotBegun::AgentMissing(missing));
+            }
+            if job.definition.approve {
+                fail_point!(BeforeApproval);
+                match launcher.approval(&job).await {
+                    Ok(Approval::Granted) => {}
+                    Ok(other) => return Err(NotBegun::Unapproved(other)),
+                    Err(error) => return Ok(Err(error)),
+                }
+                fail_point!(Approved);
             }
             let run = job.run.clone();
             let made = async {
@@ -126,6 +137,7 @@ impl Dispatcher {
             match made {
                 Err(NotBegun::FileChanged) => this.on_file_changed(number),
                 Err(NotBegun::Unmet(why)) => this.on_unmet(number, why),
+                Err(NotBegun::Unapproved(approval)) => this.on_unapproved(number, approval, answers),
                 Err(NotBegun::AgentMissing(missing)) => this.on_agent_missing(number, &missing),
                 Ok(made) => {
                     if let Some((report, had_side_effect)) = this.unless_lost(number, made)? {

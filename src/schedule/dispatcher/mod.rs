@@ -79,6 +79,8 @@ pub struct Dispatcher {
     alert_after: u32,
     recent: RecentLaunches,
     self_triggered: SelfTriggered,
+    /// How often the person has answered a question.
+    answers: u64,
     cleanups: HashMap<DefinitionId, Cleanup>,
     /// Cuts off every running attempt, whether it listens or not.
     cut_off: CancellationToken,
@@ -118,6 +120,7 @@ impl Dispatcher {
             alert_after: 1,
             recent: RecentLaunches::default(),
             self_triggered: SelfTriggered::default(),
+            answers: 0,
             cleanups: HashMap::new(),
             cut_off: CancellationToken::new(),
         }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use tokio::time::Instant;
 
-use super::super::active::Priority;
+use super::super::active::{ActiveOccurrence, Priority};
+use super::super::job::Approval;
 use super::Dispatcher;
-use crate::definition::Kind;
+use crate::definition::{Definition, Kind};
 use crate::journal::{DelayCause, EventKind, Finish, NewMessage, RunState};
 
 /// How often it is looked whether the machine has what is required.
@@ -24,13 +25,10 @@ impl Dispatcher {
         let (cause, definition) = (running.cause, running.definition.clone());
         self.recent.retract(&definition);
         self.waits_again(number, cause, false);
-        let now = self.clock.now();
-        let Some(active) = self.active.get_mut(number).filter(|active| active.is_idle()) else { return };
-        if active.priority == Priority::LoginProbe {
-            // Others need not wait for this one.
-            active.priority = Priority::Scheduled;
-            self.ensure_login_probe();
+        if !self.probes_no_more(number) {
+            return;
         }
+        let now = self.clock.now();
         let Some(active) = self.active.get_mut(number) else { return };
         let longest = definition.requires_for.unwrap_or(USUAL_WAIT);
         let is_first = active.attempt == 1;
@@ -50,8 +48,67 @@ impl Dispatcher {
             self.note(async move { journal.note_waiting(&run, why).await });
             return;
         }
-        let why = format!("{why}, for {}", humantime::format_duration(longest));
-        if !is_first {
+        self.never_begins(number, &definition, format!("{why}, for {}", humantime::format_duration(longest)));
+    }
+
+    /// The person has not said yes: they are being asked, or it is skipped. `answers`: how many they had given before it was looked.
+    pub(super) fn on_unapproved(&mut self, number: u64, approval: Approval, answers: u64) {
+        let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
+        let (cause, definition) = (running.cause, running.definition.clone());
+        self.recent.retract(&definition);
+        self.waits_again(number, cause, false);
+        if !self.probes_no_more(number) {
+            return;
+        }
+        match approval {
+            Approval::Granted => {}
+            Approval::Refused(why) => self.never_begins(number, &definition, why),
+            Approval::Waits(until) => {
+                // One that came meanwhile may be the answer to this.
+                let again = if self.answers == answers { self.retry_instant(until) } else { Instant::now() };
+                let Some(active) = self.active.get_mut(number) else { return };
+                active.unmet = Some(again);
+                self.gate.needs_again = Some(self.gate.needs_again.map_or(again, |first| first.min(again)));
+                let run = active.run.clone();
+                if active.delayed_by.replace(DelayCause::Approval) != Some(DelayCause::Approval) {
+                    self.journal.record(&run, EventKind::Delayed { by: DelayCause::Approval, until: None, what: None });
+                }
+                let journal = self.journal.clone();
+                self.note(
+                    async move { journal.note_waiting(&run, "it waits for your yes (`ollim-bot questions`)").await },
+                );
+            }
+        }
+    }
+
+    /// An answer was given: what waits for one looks whether it is its own.
+    pub(super) fn look_at_answers(&mut self) {
+        self.answers += 1;
+        let approved = |active: &ActiveOccurrence| {
+            self.definitions.definition(&active.occurrence.id).is_some_and(|definition| definition.approve)
+        };
+        for number in self.active.numbers(|active| active.unmet.is_some() && approved(active)) {
+            if let Some(active) = self.active.get_mut(number) {
+                active.unmet = None;
+            }
+        }
+    }
+
+    /// Others need not wait for one that cannot begin. `false`: it is gone, or being ended.
+    fn probes_no_more(&mut self, number: u64) -> bool {
+        let Some(active) = self.active.get_mut(number).filter(|active| active.is_idle()) else { return false };
+        if active.priority == Priority::LoginProbe {
+            active.priority = Priority::Scheduled;
+            self.ensure_login_probe();
+        }
+        true
+    }
+
+    /// It is skipped, and the person is told of a reminder. One that has failed before has failed.
+    fn never_begins(&mut self, number: u64, definition: &Definition, why: String) {
+        let Some(active) = self.active.get(number) else { return };
+        let run = active.run.clone();
+        if active.attempt > 1 {
             return self.give_up(number, why);
         }
         let mut finish = Finish::closed(RunState::Skipped, Some(why.clone()));
@@ -60,7 +117,7 @@ impl Dispatcher {
             let text = format!(
                 "reminder {id} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` brings it back."
             );
-            finish.messages.push(NewMessage::of_run(&run, &definition, text));
+            finish.messages.push(NewMessage::of_run(&run, definition, text));
         }
         self.record(number, finish);
     }

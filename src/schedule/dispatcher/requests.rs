@@ -49,6 +49,7 @@ impl Dispatcher {
                 self.look_for_login();
             }
             Command::LoggedIn => self.look_for_login(),
+            Command::Answered => self.look_at_answers(),
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
             Command::AlertAfter(failures) => self.alert_after = failures.max(1),

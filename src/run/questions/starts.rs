@@ -1,0 +1,91 @@
+//! Whether a run may begin: a job with `approve` waits for the person's yes.
+//!
+//! The question is a row of the journal like those about calls, and outlives a restart: nothing of the run has begun. Nobody holds a future for
+//! it: the schedule looks at the answer when there is one, or when the time is up.
+
+use std::sync::Arc;
+
+use super::{Questions, shown};
+use crate::definition::Definition;
+use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, Rich};
+use crate::policy::AskTerms;
+use crate::schedule::{Approval, Job};
+
+/// Characters of what is to be done that the person is shown.
+const SHOWN: usize = 500;
+
+impl Questions {
+    /// Whether a job may begin. Asks the person, once for each occurrence. What they have fired by hand they have said yes to.
+    ///
+    /// # Errors
+    /// When the journal fails.
+    pub(in crate::run) async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
+        let _ordered = self.open.ordered.lock().await;
+        if job.by_hand {
+            self.journal.end_questions_of(&job.run).await?;
+            return Ok(Approval::Granted);
+        }
+        let question = match self.journal.start_question(&job.run).await? {
+            Some(question) => question,
+            None => self.ask_for_start(job).await?,
+        };
+        let now = self.clock.now();
+        let question = match question.answer {
+            None if question.deadline > now => return Ok(Approval::Waits(question.deadline)),
+            None => {
+                let ended = self.journal.end_question(question.number, QuestionEnd::SilenceDeny, None, None).await?;
+                let (question, _) = ended.unwrap_or((question, false));
+                self.say_ended(&question);
+                question
+            }
+            Some(_) => question,
+        };
+        Ok(match question.answer {
+            Some(end) if end.allows() => Approval::Granted,
+            _ => Approval::Refused(format!("not approved: {}", question.end().unwrap_or_default())),
+        })
+    }
+
+    async fn ask_for_start(&self, job: &Job) -> Result<Question, JournalError> {
+        let definition = Arc::clone(&job.definition);
+        let terms = definition.background().map(|background| background.restrictions.ask_terms()).unwrap_or_default();
+        let what = if definition.description.is_empty() { definition.body.trim() } else { &definition.description };
+        let cut: String = what.chars().take(SHOWN).collect();
+        let rest = if cut.len() < what.len() { "…" } else { "" };
+        let new = NewQuestion {
+            run: job.run.clone(),
+            id: definition.id.clone(),
+            tool: String::new(),
+            call: format!("{}{rest}", cut.lines().map(shown::text).collect::<Vec<_>>().join("\n")),
+            asked_rule: "approve".to_owned(),
+            always: None,
+            waits: terms.deadline,
+            start: true,
+        };
+        self.journal.ask(new, move |question| message(&definition, &terms, question)).await
+    }
+}
+
+fn message(definition: &Definition, terms: &AskTerms, question: &Question) -> NewMessage {
+    let Question { number, call, deadline, .. } = question;
+    let title = format!("May {} run? (question {number})", shown::text(&definition.title()));
+    let until = deadline.with_timezone(&definition.zone).format("%H:%M:%S");
+    let waits = humantime::format_duration(terms.deadline);
+    let silence = format!("Without an answer by {until} (in {waits}) it is skipped. Nothing of it begins before.");
+    let call = format!("```\n{call}\n```");
+    let text = format!("{title}\n\n{call}\n\n{silence}\nAnswer: `ollim-bot questions answer {number} run|skip`");
+    let button =
+        |(label, answer): (&str, &str)| Button { label: label.to_owned(), action: format!("answer:{number}:{answer}") };
+    let rich = Rich {
+        title,
+        description: call,
+        fields: vec![("Silence".into(), silence)],
+        buttons: [("Run", "once"), ("Skip", "deny")].into_iter().map(button).collect(),
+        ..Rich::default()
+    };
+    NewMessage {
+        channel: terms.channel.clone().or_else(|| definition.channel.clone()),
+        rich: Some(rich),
+        ..NewMessage::of_run(&question.run, definition, text)
+    }
+}
