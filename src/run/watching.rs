@@ -148,10 +148,10 @@ impl Watching {
                 stays
             });
             for (id, folder) in wanted {
-                if !watched.contains_key(&id) {
+                watched.entry(id).or_insert_with_key(|id| {
                     let task = tasks.spawn(self.clone().follow(id.clone(), folder.clone()));
-                    watched.insert(id, (folder, task));
-                }
+                    (folder, task)
+                });
             }
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return },
