@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::{App, Caller, add, gate, jobs, runs, watched};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
@@ -24,6 +25,9 @@ pub struct Checked {
     pub sandbox: &'static str,
 }
 
+/// So long gates and commands are tried; what is left after it is said.
+const TRIES: Duration = Duration::from_secs(60);
+
 /// Checks the whole folder; keeps what is said of `files`, or all.
 pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Result<Checked, Refusal> {
     let loaded = app.load_without_settings()?;
@@ -31,7 +35,14 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
     let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
-    let gates = gates.filter_map(|definition| gate::problem(definition, app)).collect::<Vec<_>>();
+    let until = Instant::now() + TRIES;
+    // What a job has made may take as long as it likes; its runs say what is wrong with it.
+    let gates = gates.filter(|definition| definition.created_by.is_none());
+    let gates = gates.filter_map(|definition| match Instant::now() < until {
+        true => gate::problem(definition, app),
+        false => untried(definition),
+    });
+    let gates = gates.collect::<Vec<_>>();
     let unread = unread_jobs(&loaded.definitions, app);
     let unknown = followed_by_none(&loaded, app);
     let elsewhere =
@@ -41,6 +52,17 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
+}
+
+/// That there was no time to try a definition's gate or command.
+fn untried(definition: &Definition) -> Option<Problem> {
+    let name = if definition.gate.is_some() { "gate" } else { definition.command.as_ref().map(|_| "command")? };
+    let message = format!("its {name} was not tried: the others took more than {} s", TRIES.as_secs());
+    let hint = format!("`ollim-bot check {}` tries it alone", definition.id);
+    let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint));
+    problem.field = Some(name.into());
+    problem.id = Some(definition.id.clone());
+    Some(problem)
 }
 
 /// Definitions that name a channel that there is not: their messages go to the default one.

@@ -41,7 +41,6 @@ impl Command {
             | Self::Sessions
             | Self::Session { .. }
             | Self::ShowPolicy { .. }
-            | Self::DryRun { .. }
             | Self::List(_)
             | Self::Show { .. }
             | Self::Service(ServiceCommand::Status) => Effect::Reads,
@@ -61,6 +60,8 @@ impl Command {
             Self::Channels
             // It says what went wrong with other jobs.
             | Self::Why { .. }
+            // It shows what skills and the persona say, and tries a line of another job's.
+            | Self::DryRun { .. }
             // They may say what is private, and are started for it.
             | Self::McpServers
             | Self::McpTools { .. }

@@ -35,8 +35,12 @@ pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
     Some(problem)
 }
 
-/// Why a line of a definition's file would be refused; `None`: it would not, as far as that can be told.
+/// Why a line of a definition's file would be refused; `None`: it would not, as far as that can be told. For the person alone: what
+/// the line reads stands in the answer, and its shell takes of no run's limits.
 pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &App) -> Option<String> {
+    if !matches!(app.caller, Caller::Person) {
+        return None;
+    }
     let (input, cwd) = (json!({ "command": line }), app.home.work());
     let early = setup.policy.decide(&ToolCall { tool: "Bash".into(), input, cwd, agent_type: None });
     if early.verdict == Verdict::Deny || agent_sandbox::probe() == SandboxStatus::Not {
@@ -84,6 +88,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
             clean: shell_environment(&client_environment, &run_dir.join("tmp")),
             of_programs: BTreeMap::from([("OLLIM_HOME".to_owned(), client_environment.data_folder)]),
             limits,
+            group: None,
             run_dir,
         };
         let gate = Gate { line, timeout, decide: Arc::new(move |start: &Start| sandbox.judge(&policy, start)) };

@@ -144,6 +144,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         );
     }
     let groups = groups.ok();
+    let of_commands = groups.clone();
     let for_gates = client_environment::client_environment(&config, &home, &env, &own_binary);
     let idle_client = IdleClient::default();
     let wish = Wish {
@@ -214,6 +215,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         idle_client: idle_client.clone(),
         lasting_tokens: LastingTokens::default(),
         mcp_servers: mcp_servers.clone(),
+        groups: of_commands,
         bot: Bot {
             main: main.clone(),
             meanwhile,

@@ -217,6 +217,8 @@ pub fn attenuate(
         (Some(own), Some(maker)) if own.default == Silence::Allow && maker.default == Silence::Allow => {
             Some(AskTerms { deadline: own.deadline.max(maker.deadline), channel: maker.channel.clone(), ..own })
         }
+        // Where the person is asked is not a child's to choose: not every channel is as safe.
+        (Some(own), Some(maker)) => Some(AskTerms { channel: maker.channel.clone(), ..own }),
         (ask, _) => ask,
     };
     let silence = |terms: &Option<AskTerms>| terms.as_ref().map(|terms| terms.default).unwrap_or_default();

@@ -147,6 +147,16 @@ impl DelegationLimit {
         if self.place != Place::Main && draft.heartbeat_url.is_some() && draft.heartbeat_url != self.own.heartbeat_url {
             return Err(Refusal::denied("only the person chooses whom the service calls; leave `--heartbeat-url` out"));
         }
+        if self.place != Place::Main {
+            // Not every channel is as safe as the person's own choice.
+            if draft.channel.is_some() && draft.channel != self.own.channel {
+                return Err(Refusal::denied("only the person chooses where messages go; leave `--channel` out"));
+            }
+            draft.channel.clone_from(&self.own.channel);
+            if let Some(ask) = &mut draft.ask {
+                ask.channel = self.own.ask.as_ref().and_then(|own| own.channel.clone());
+            }
+        }
         self.narrow_tools(draft)?;
         if draft.client == Some(JobClient::Exec) {
             self.narrow_command(draft)?;

@@ -80,7 +80,11 @@ impl Runner {
         let network = background.restrictions.network;
         let sandbox = self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, network)?;
         let host = self.host(job, policy, Some(sandbox), &settings, EXEC, false);
-        let expected = job.definition.expect.clone().map(|expect| Expected::new(expect, self.home.work()));
+        let expected = job
+            .definition
+            .expect
+            .clone()
+            .map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
         let mut report = match self.shell_line(command, job, &host, &run_dir, &settings).await? {
             Ok(line) => self.run_line(line, job, &host, &settings).await?,
             Err(why) => failed(format!("the job's tools do not cover its command: {why}")),
@@ -105,7 +109,8 @@ impl Runner {
         }
         let marked = host.mark("command").await;
         marked.map_err(|error| Refusal::environment(format!("the command was not run: {error}")))?;
-        let (seen, output, printed) = (Arc::new(Seen::default()), Mutex::new(Output::default()), Notify::new());
+        let (seen, output, printed) =
+            (Arc::new(Seen::default()), Mutex::new(Output::keeping(kept(&job.definition))), Notify::new());
         let timeout = job.definition.timeout.unwrap_or(settings.timeout);
         let mut stopped = None;
         let until = async {
@@ -217,10 +222,19 @@ fn sent(output: &Output, job: &Job) -> Option<String> {
     })
 }
 
+/// How many bytes are kept of what a job's command prints: little where a job has made it, which pays for nothing of it.
+fn kept(definition: &Definition) -> usize {
+    if definition.created_by.is_some() { 4 * 1024 } else { 64 * 1024 }
+}
+
+/// Whether words of a job may reach the person.
+pub(super) fn may_ping(definition: &Definition) -> bool {
+    definition.background().is_some_and(|background| background.restrictions.allow_ping)
+}
+
 /// What the person is sent of the output: nothing where the job may not reach them.
 fn deliver(definition: &Definition) -> Deliver {
-    let may_ping = definition.background().is_some_and(|background| background.restrictions.allow_ping);
-    if may_ping { definition.deliver } else { Deliver::Never }
+    if may_ping(definition) { definition.deliver } else { Deliver::Never }
 }
 
 fn failed(why: String) -> AttemptReport {

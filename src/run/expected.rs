@@ -14,6 +14,8 @@ pub(super) struct Expected {
     expect: Expect,
     work: PathBuf,
     before: Option<Facts>,
+    /// Whether words of the job may reach the person.
+    may_ping: bool,
 }
 
 /// What tells one state of a file from another: device, inode, size, and the nanoseconds of its last two changes.
@@ -21,12 +23,17 @@ type Facts = (u64, u64, u64, (i64, i64), (i64, i64));
 
 impl Expected {
     /// To be made before the agent begins.
-    pub(super) fn new(expect: Expect, work: PathBuf) -> Self {
+    pub(super) fn new(expect: Expect, work: PathBuf, may_ping: bool) -> Self {
         let before = match &expect {
             Expect::File(path) => facts(&work, path),
             Expect::Message | Expect::Report => None,
         };
-        Self { expect, work, before }
+        Self { expect, work, before, may_ping }
+    }
+
+    /// The file, as the person is told of it: a job that may not reach them chooses no words of that.
+    fn named(&self, path: &Path) -> String {
+        if self.may_ping { format!("work/{}", path.display()) } else { "the file that it names".to_owned() }
     }
 
     /// Makes a completed report a failed one where what is expected is not there.
@@ -38,10 +45,10 @@ impl Expected {
             Expect::Message if !delivery.sent && report.messages.is_empty() => {
                 "it sent no message (`expect: message`)".to_owned()
             }
-            Expect::Report if !delivery.reported => "it made no report (`expect: report`)".to_owned(),
+            Expect::Report if delivery.reports == 0 => "it made no report (`expect: report`)".to_owned(),
             Expect::File(path) => match facts(&self.work, path) {
-                None => format!("there is no file {} in work/, or it is empty (`expect`)", path.display()),
-                after if after == self.before => format!("work/{} is as it was before (`expect`)", path.display()),
+                None => format!("{} is not there, or it is empty (`expect`)", self.named(path)),
+                after if after == self.before => format!("{} is as it was before (`expect`)", self.named(path)),
                 Some(_) => return,
             },
             Expect::Message | Expect::Report => return,
@@ -80,11 +87,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let work = root.path().join("work");
         fs::create_dir(&work).unwrap();
-        let expected = || Expected::new(Expect::File("today.md".into()), work.clone());
+        let expected = || Expected::new(Expect::File("today.md".into()), work.clone(), true);
         let nothing = DeliveryState::default();
         let says = |expected: &Expected, words: &str| end(expected, &nothing).unwrap().contains(words);
         let before = expected();
-        assert!(says(&before, "there is no file today.md"));
+        assert!(says(&before, "work/today.md is not there"));
         fs::write(work.join("today.md"), "").unwrap();
         assert!(says(&before, "or it is empty"));
         fs::write(work.join("today.md"), "x").unwrap();
@@ -99,12 +106,12 @@ mod tests {
         fs::write(root.path().join("outside"), "x").unwrap();
         fs::remove_file(work.join("today.md")).unwrap();
         std::os::unix::fs::symlink("../outside", work.join("today.md")).unwrap();
-        assert!(says(&before, "there is no file"));
+        assert!(says(&before, "is not there"));
     }
 
     #[test]
     fn a_run_that_failed_keeps_its_own_end() {
-        let expected = Expected::new(Expect::Message, "/".into());
+        let expected = Expected::new(Expect::Message, "/".into(), true);
         let mut report = AttemptReport::bare(AttemptEnd::Cancelled);
         expected.hold(&mut report, &DeliveryState::default());
         assert_eq!(report.end, AttemptEnd::Cancelled);

@@ -426,10 +426,10 @@ impl RunHost for Host {
                         .into(),
                 );
             }
-            Some(Expect::Report) if !delivery.reported => {
+            Some(Expect::Report) if delivery.reports == 0 => {
                 return Some("Before you finish, call report_updates once: without it the run has failed.".into());
             }
-            _ if delivery.reported => return None,
+            _ if delivery.reports > 0 => return None,
             _ => {}
         }
         self.owes_report(delivery.sent).map(Into::into)

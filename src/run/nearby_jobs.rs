@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::prompt::NearbyJob;
 use crate::definition::Definition;
+use crate::policy::on_one_line;
 use crate::schedule::Schedule;
 
 /// All that fall due in this time are named.
@@ -14,6 +15,8 @@ const SOON: TimeDelta = TimeDelta::hours(3);
 const AT_LEAST: usize = 3;
 /// but none after this time.
 const AT_MOST: TimeDelta = TimeDelta::hours(12);
+/// So many characters of a description are told.
+const LONGEST_DESCRIPTION: usize = 200;
 /// So many of the next occurrences are looked at: foreground jobs are among them.
 const LOOKED_AT: usize = 64;
 
@@ -38,7 +41,11 @@ fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]
         .map(|(at, definition)| NearbyJob {
             at: *at,
             title: definition.title(),
-            description: definition.description.clone(),
+            // A job that others have made tells them nothing by it.
+            description: match definition.created_by {
+                Some(_) => String::new(),
+                None => on_one_line(&definition.description, LONGEST_DESCRIPTION),
+            },
         })
         .collect()
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
+use agent_sandbox::cgroup::Delegated;
 use agent_sandbox::{Limits, SandboxStatus};
 use async_trait::async_trait;
 use chrono_tz::Tz;
@@ -19,6 +20,7 @@ use super::as_written::message;
 use super::chain::FollowUp;
 use super::delegation::DelegationLimit;
 use super::events::RunEvents;
+use super::exec::may_ping;
 use super::expected::Expected;
 use super::folder;
 use super::follow_up::NextCheck;
@@ -139,6 +141,8 @@ pub struct Runner {
     pub clients: Arc<dyn Clients>,
     /// The main session's client, between two turns.
     pub idle_client: IdleClient,
+    /// The control groups of runs; `None`: none is delegated to the service.
+    pub groups: Option<Delegated>,
     /// The person's own MCP servers.
     pub mcp_servers: McpServers,
     /// Where forks' tokens are known.
@@ -297,7 +301,11 @@ impl Runner {
             Gated::Woken { said } => said,
             Gated::Ended(end) => return Ok(AttemptReport::bare(end)),
         };
-        let expected = job.definition.expect.clone().map(|expect| Expected::new(expect, self.home.work()));
+        let expected = job
+            .definition
+            .expect
+            .clone()
+            .map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
         let its_turn = async {
             let Some(fork) = &fork else { return Ok((None, None)) };
             let turn = self.bot.forks.turn(&fork.id).await;

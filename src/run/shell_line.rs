@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 
+use agent_sandbox::cgroup::Group;
 use agent_sandbox::{
     Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, ShellSpec, Stream, TOKEN_VARIABLE, listen_until,
 };
@@ -40,6 +41,8 @@ pub struct ShellLine {
     pub of_programs: BTreeMap<String, String>,
     /// What its processes may take.
     pub limits: Limits,
+    /// The control group of its processes, removed with it; `None`: none is delegated to the service.
+    pub group: Option<Group>,
 }
 
 impl ShellLine {
@@ -54,6 +57,7 @@ impl ShellLine {
         until: impl Future<Output = ()>,
         heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> io::Result<Option<ExitStatus>> {
+        let group = self.group.as_ref().map(Group::folder);
         let (socket, token) = (self.run_dir.join("shell.sock"), agent_sandbox::token::random()?);
         let presented = BTreeMap::from([
             (SOCKET_VARIABLE.to_owned(), socket.display().to_string()),
@@ -72,7 +76,7 @@ impl ShellLine {
             // The shell enters its own before it reads the line.
             domain: None,
             shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
-            bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: None }),
+            bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: group.map(Path::to_owned) }),
         };
         listen_until(&self.shell_binary, &launch, judge(of_programs), until, heard).await
     }
@@ -131,6 +135,7 @@ impl Runner {
         let own = granted.map_err(|error| environment(format!("no token could be made for the run: {error}")))?;
         let of_programs =
             [("OLLIM_HOME", self.client_environment.data_folder.as_str()), ("OLLIM_RUN_TOKEN", own.token())];
+        let group = self.groups.as_ref().map(|groups| groups.group(job.run.as_str(), &settings.limits)).transpose();
         let line = ShellLine {
             line: line.to_owned(),
             shell,
@@ -140,6 +145,7 @@ impl Runner {
             clean: shell_environment(&self.client_environment, &run_dir.join("tmp")),
             of_programs: of_programs.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             limits: settings.limits,
+            group: group.map_err(|error| environment(format!("no control group could be made: {error}")))?,
         };
         Ok(Ok(OfJob { line, own }))
     }

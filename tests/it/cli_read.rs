@@ -614,7 +614,8 @@ const COMMANDS: [(&str, Option<&str>); 69] = [
     ("doctor", None),
     ("edit", None),
     ("export ics", Some("export ics")),
-    ("fire", Some("fire triage --dry-run")),
+    // The person's alone, and its JSON is in `gates`.
+    ("fire", None),
     ("follow-up-chain", None),
     ("help", Some("help")),
     // The person's alone, and their JSON is in `import` and `import_jobs`.

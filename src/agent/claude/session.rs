@@ -305,11 +305,11 @@ impl<'a> Turn<'a> {
 
     /// Compares what the client shows with what the policy shows.
     fn check_surface(&mut self, init: Init) -> Option<End> {
-        let surplus = surplus(&init.tools, &self.request);
+        let surplus = surplus(&init.tools, self.request);
         if !surplus.is_empty() {
             return Some(End::Surface(surplus));
         }
-        if lacks_a_server(&init.tools, &self.request) {
+        if lacks_a_server(&init.tools, self.request) {
             return Some(End::WithoutOurs(init.claude_code_version));
         }
         self.checked = true;

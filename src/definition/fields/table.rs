@@ -390,6 +390,7 @@ fields! {
     /// Where its messages go: a name of `channels` in config.yaml
     channel as channel: Option<String> = None, |v: &V| v.channel(), {
         unset: "`default_channel` of config.yaml", example: "phone", flags: &[takes("channel", "NAME")],
+        limit: Limit::Other("What a job makes has the job's own."),
     }
     /// A monitor such as healthchecks.io that is told how its runs go
     heartbeat_url as heartbeat_url: Option<String> = None, |v: &V| v.web_address(), {

@@ -2,10 +2,6 @@
 
 use std::collections::VecDeque;
 
-/// Bytes that are kept of each.
-const HEAD: usize = 32 * 1024;
-const TAIL: usize = 32 * 1024;
-
 /// A beginning of a line that is at least so long is shown before the line is at its end.
 const LONG_LINE: usize = 4 * 1024;
 
@@ -13,8 +9,10 @@ const LONG_LINE: usize = 4 * 1024;
 const LAST_LINES: usize = 3;
 
 /// What was printed so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Output {
+    /// Bytes that are kept of the beginning, and of the end.
+    most: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     /// Bytes that are neither in the one nor in the other.
@@ -24,12 +22,17 @@ pub(super) struct Output {
 }
 
 impl Output {
+    /// Nothing yet. Of what comes, so many bytes are kept.
+    pub(super) fn keeping(bytes: usize) -> Self {
+        Self { most: bytes / 2, head: Vec::new(), tail: VecDeque::new(), left_out: 0, taken: 0 }
+    }
+
     /// Something more was printed.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
+        let (head, rest) = bytes.split_at(bytes.len().min(self.most - self.head.len()));
         self.head.extend_from_slice(head);
-        let kept = &rest[rest.len().saturating_sub(TAIL)..];
-        let surplus = (self.tail.len() + kept.len()).saturating_sub(TAIL);
+        let kept = &rest[rest.len().saturating_sub(self.most)..];
+        let surplus = (self.tail.len() + kept.len()).saturating_sub(self.most);
         self.left_out += (rest.len() - kept.len() + surplus) as u64;
         self.tail.drain(..surplus);
         self.tail.extend(kept);
@@ -93,8 +96,11 @@ fn letters_end(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
+    const HEAD: usize = 32 * 1024;
+    const TAIL: usize = HEAD;
+
     fn printed(pieces: &[&[u8]]) -> Output {
-        let mut output = Output::default();
+        let mut output = Output::keeping(HEAD + TAIL);
         pieces.iter().for_each(|piece| output.push(piece));
         output
     }

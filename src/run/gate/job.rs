@@ -11,6 +11,7 @@ use super::{Gate, GateEnd, GateVerdict, USUAL_TIMEOUT};
 use crate::agent::{AttemptEnd, Failure, FailureClass, Skip};
 use crate::journal::{Denial, EventKind};
 use crate::refusal::Refusal;
+use crate::run::exec::may_ping;
 use crate::run::host::{Host, layer_name};
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::sandbox::Judged;
@@ -86,6 +87,11 @@ impl Runner {
                 Ok(Gated::Woken { said: Some(said) })
             }
             GateVerdict::Skip(why) => Ok(Gated::Ended(AttemptEnd::Skipped(Skip::Gate(why)))),
+            // What it says is its own words, and these may not reach the person.
+            GateVerdict::Failed(why) if !may_ping(&job.definition) => {
+                note(why);
+                failed(format!("the gate failed; `ollim-bot runs show {}` says how", job.run))
+            }
             GateVerdict::Failed(why) => failed(why),
         }
     }

@@ -32,13 +32,21 @@ pub const SPAWN_AGENT: &str = "spawn_agent";
 /// The same tool under another name.
 pub const SESSIONS_SPAWN: &str = crate::mcp::tools::spawn_agent::OTHER_NAME;
 
+/// So many characters a message to the person may have, and a report to the main session.
+const LONGEST_MESSAGE: usize = 8000;
+/// See [`LONGEST_MESSAGE`].
+pub(super) const LONGEST_REPORT: usize = 4000;
+
+/// So many reports a run may make.
+const MOST_REPORTS: u32 = 20;
+
 /// What a run has told whom.
 #[derive(Debug, Default)]
 pub struct DeliveryState {
     /// It has sent the person a message.
     pub sent: bool,
-    /// It has reported to the main session.
-    pub reported: bool,
+    /// How often it has reported to the main session.
+    pub reports: u32,
 }
 
 /// Serves one call.
@@ -61,7 +69,7 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
 
 async fn ping(host: &Host, arguments: Value) -> Result<String, String> {
     let PingUser { message, critical } = read(PING_USER, arguments)?;
-    let message = filled(PING_USER, &message)?;
+    let message = filled(PING_USER, &message, LONGEST_MESSAGE)?;
     send(host, PING_USER, host.message(format!("[bg] {message}")), critical).await
 }
 
@@ -125,11 +133,14 @@ async fn record(host: &Host, message: NewMessage) -> Result<(), String> {
 
 async fn report(host: &Host, arguments: Value) -> Result<String, String> {
     let ReportUpdates { message } = read(REPORT_UPDATES, arguments)?;
-    let message = filled(REPORT_UPDATES, &message)?;
+    let message = filled(REPORT_UPDATES, &message, LONGEST_REPORT)?;
     let mut delivery = host.delivery.lock().await;
+    if delivery.reports == MOST_REPORTS {
+        return Err(format!("This run has reported {MOST_REPORTS} times already, and that is the most."));
+    }
     let text = format!("{}: {message}", host.definition.title());
     host.journal.report(&host.run, text).await.map_err(|error| format!("The report was not kept: {error}."))?;
-    delivery.reported = true;
+    delivery.reports += 1;
     Ok("Kept: the main session reads it at its next turn.".into())
 }
 
@@ -174,9 +185,15 @@ fn read<A: DeserializeOwned>(tool: &str, arguments: Value) -> Result<A, String> 
     serde_json::from_value(arguments).map_err(|error| format!("{tool}: {error}"))
 }
 
-fn filled<'a>(tool: &str, message: &'a str) -> Result<&'a str, String> {
+fn filled<'a>(tool: &str, message: &'a str, most: usize) -> Result<&'a str, String> {
     let message = message.trim();
-    if message.is_empty() { Err(format!("{tool}: `message` is empty.")) } else { Ok(message) }
+    match message.chars().count() {
+        0 => Err(format!("{tool}: `message` is empty.")),
+        long if long > most => {
+            Err(format!("{tool}: `message` has {long} characters, and {most} are the most. Shorten it."))
+        }
+        _ => Ok(message),
+    }
 }
 
 impl Host {
