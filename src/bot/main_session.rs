@@ -75,6 +75,8 @@ impl Choice {
 pub struct MainSession {
     journal: Journal,
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Whether the person has begun a new conversation while a turn of the old one goes. Held while either is stored.
+    is_left: Arc<tokio::sync::Mutex<bool>>,
     current: Arc<Mutex<Option<Conversation>>>,
     /// When the person said something last.
     heard: Arc<Mutex<Option<DateTime<Utc>>>>,
@@ -101,7 +103,7 @@ impl MainSession {
         let current = Arc::new(Mutex::new(current));
         let choice = journal.setting(CHOICE).await?.and_then(|text| serde_json::from_str(&text).ok());
         let choice = Arc::new(Mutex::new(choice.unwrap_or_default()));
-        Ok(Self { journal, turn: Arc::default(), current, heard: Arc::default(), choice })
+        Ok(Self { journal, turn: Arc::default(), is_left: Arc::default(), current, heard: Arc::default(), choice })
     }
 
     /// What the person has chosen.
@@ -139,18 +141,22 @@ impl MainSession {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 
-    /// Begins a new conversation, after the turn that is going.
+    /// Begins a new conversation at once. A turn that is going ends in the old one, and is the last in it.
     ///
     /// # Errors
     /// When the journal cannot be written.
     pub async fn begin_anew(&self) -> Result<(), JournalError> {
-        let _turn = self.turn.lock().await;
-        self.set(None).await
+        let mut is_left = self.is_left.lock().await;
+        self.set(None).await?;
+        *is_left = self.turn.try_lock().is_err();
+        Ok(())
     }
 
     /// Waits for the turn before, then has the session for itself.
     pub async fn turn(&self) -> Turn<'_> {
-        Turn { session: self, _guard: self.turn.lock().await }
+        let guard = self.turn.lock().await;
+        *self.is_left.lock().await = false;
+        Turn { session: self, _guard: guard }
     }
 
     /// A copy of the transcript up to its last whole line, for a fork to resume, as `main.jsonl` in `run_dir`.
@@ -195,6 +201,10 @@ impl MainSession {
     /// # Errors
     /// When the journal cannot be written.
     pub async fn keep(&self, session: SessionId, transcript: Option<PathBuf>) -> Result<(), JournalError> {
+        let is_left = self.is_left.lock().await;
+        if *is_left {
+            return Ok(());
+        }
         let before = self.current().filter(|conversation| conversation.session == session);
         let transcript = transcript.or_else(|| before.and_then(|conversation| conversation.transcript));
         self.set(Some(Conversation { session, transcript })).await

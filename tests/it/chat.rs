@@ -190,6 +190,31 @@ fn a_conversation_at_a_terminal() {
 }
 
 #[test]
+fn a_new_conversation_begins_at_once_while_an_answer_of_the_old_one_goes() {
+    let api = MessagesApi::answering(|request| {
+        if request.last_text().contains("think long") { Reply::Silence } else { Reply::say("Here I am.") }
+    });
+    let bot = bot(&api);
+    let service = bot.start();
+    let ran = at_terminal(
+        &bot,
+        &[
+            (b"", "Ctrl-D leaves"),
+            (b"Remember the rhubarb\n", "Here I am."),
+            (b"Please think long\n", "(thinking"),
+            (b"/clear\n", "a new conversation"),
+            (b"\x03", "interrupted"),
+            (b"And now?\n", "And now?"),
+        ],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    service.until("it is answered", || api.last().last_text().contains("And now?").then_some(()));
+    let last = api.last();
+    assert!(!last.mentions("rhubarb") && !last.mentions("think long"), "{}", last.body);
+    service.stop();
+}
+
+#[test]
 fn ctrl_c_ends_the_answer_and_not_the_conversation() {
     let api = MessagesApi::answering(|request| {
         if request.last_text().contains("think long") { Reply::Silence } else { Reply::say("Here I am.") }
