@@ -148,6 +148,11 @@ impl Outcome {
                         *channel = serde_json::json!({ "kind": channel["kind"] });
                     }
                 }
+                for setting in settings.iter_mut().filter(|setting| setting.key == "mcp_servers") {
+                    for (_, server) in setting.value.as_object_mut().into_iter().flatten() {
+                        *server = serde_json::json!({});
+                    }
+                }
                 for setting in settings.iter_mut().filter(|setting| setting.key == "heartbeat_url") {
                     if let Some(url) = setting.value.as_str() {
                         setting.value = heartbeat::shown(url).into();

@@ -183,7 +183,7 @@ impl Handler for Handlers {
                 self.main.begin_anew().await?;
                 Ok(ServiceReply::BegunAnew)
             }
-            ServiceCommand::McpServers => Ok(ServiceReply::McpServers(self.mcp_servers.states().await)),
+            ServiceCommand::McpServers => Ok(ServiceReply::McpServers(self.mcp_servers.states())),
             ServiceCommand::McpTools { server } => {
                 let connection = self.mcp_servers.connect(&server).await.map_err(Refusal::environment)?;
                 let tools = connection.tools().await.map_err(Refusal::environment)?;

@@ -568,12 +568,16 @@ impl Runner {
         let Turn { client, job, host, run_dir, session, mut options, deny_rules, prompt, sandbox, settings } = turn;
         let caps = caps(&job.definition, settings);
         let external = match client.starts_processes() {
-            true => match self.external(host).await {
-                Ok(external) => external,
-                Err(why) => {
-                    let failure = Failure::new(FailureClass::McpServerMissing, format!("{why}, and the job needs it"));
-                    return Ok(AttemptReport::bare(AttemptEnd::Failed(failure)));
-                }
+            true => tokio::select! {
+                external = self.external(host) => match external {
+                    Ok(external) => external,
+                    Err(why) => {
+                        let why = format!("{why}, and the job needs it");
+                        let failure = Failure::new(FailureClass::McpServerMissing, why);
+                        return Ok(AttemptReport::bare(AttemptEnd::Failed(failure)));
+                    }
+                },
+                () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
             },
             false => Vec::new(),
         };

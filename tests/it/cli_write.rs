@@ -128,7 +128,7 @@ fn a_phrase_becomes_a_cron_expression_and_is_shown_back() {
     exit: 1
     -- stderr
     error: a routine needs its times
-    hint: say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, or `--every 2h`
+    hint: say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, `--every 2h`, or `--after ID`
     ");
     assert_eq!(bot.run(["routine", "add", "x", "--every", "2h", "--cron", "@daily"]).code, 1);
     assert_eq!(bot.names("routines").len(), 1);

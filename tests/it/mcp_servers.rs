@@ -95,12 +95,12 @@ fn a_server_is_held_by_a_sandbox_of_its_own_and_has_its_own_secrets_only() {
     let inside = bot.path("inside");
     fs::create_dir_all(&inside).unwrap();
     bot.write("config.yaml", &(odd(&format!(", network: false, env: [ODD_TOKEN], reads: ['{}']", inside.display()))));
-    bot.secrets("ODD_TOKEN=o-1\nOTHER_TOKEN=o-2\n");
+    bot.secrets("ODD_TOKEN=o-1-long\nOTHER_TOKEN=o-2\n");
     fs::write(inside.join("a"), "alpha").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = bot.start();
     let environment = call(&bot, "environment", "");
-    assert!(environment.contains("ODD_TOKEN=o-1") && !environment.contains("o-2"), "{environment}");
+    assert!(environment.contains("ODD_TOKEN=o-1-long") && !environment.contains("o-2"), "{environment}");
     assert!(!environment.contains("OLLIM_"), "{environment}");
     assert_eq!(call(&bot, "read", &inside.join("a").display().to_string()), "alpha");
     for (tool, path) in [
@@ -118,6 +118,9 @@ fn a_server_is_held_by_a_sandbox_of_its_own_and_has_its_own_secrets_only() {
     let port = listener.local_addr().unwrap().port();
     let said = call(&bot, "connect", &format!("127.0.0.1 {port}"));
     assert!(said.starts_with("failed: "), "{said}");
+    // What it says at its end is told to agents: without the secrets that it was given.
+    let died = call(&bot, "die", "");
+    assert!(died.contains("out of luck with ***"), "{died}");
     let own = bot.path("state/mcp/odd/kept");
     assert_eq!(call(&bot, "write", &own.display().to_string()), "done");
     service.stop();

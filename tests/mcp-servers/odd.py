@@ -45,7 +45,7 @@ def call(name, text):
         # Goes on, and never answers this call.
         return None
     if name == "die":
-        sys.stderr.write("out of luck\n")
+        sys.stderr.write("out of luck with " + os.environ.get("ODD_TOKEN", "nothing") + "\n")
         sys.stderr.flush()
         os._exit(3)
     if name == "flood":

@@ -95,6 +95,11 @@ impl Rule {
         self.name.as_ref().is_some_and(|name| name.overlaps(&Wildcard::name(&format!("mcp__{server}__*"))))
     }
 
+    /// Whether it speaks of every tool of this MCP server.
+    pub(super) fn is_all_of_server(&self, server: &str) -> bool {
+        self.name.as_ref().is_some_and(|name| name.covers(&Wildcard::name(&format!("mcp__{server}__*"))))
+    }
+
     /// Whether it names every tool there is.
     pub(super) fn is_for_everything(&self) -> bool {
         self.name.as_ref().is_some_and(Wildcard::matches_everything)

@@ -55,6 +55,7 @@ impl Policy {
     #[must_use]
     pub fn may_have_of_server(&self, server: &str) -> bool {
         self.all_lists().iter().all(|lists| match &lists.allow {
+            _ if lists.deny.iter().any(|rule| rule.is_all() && rule.is_all_of_server(server)) => false,
             None => true,
             Some(allow) => allow.iter().chain(&lists.ask).any(|rule| rule.may_be_of_server(server)),
         })

@@ -9,6 +9,7 @@ use super::process::Exit;
 use super::protocol::TurnResult;
 use super::session::{ClientState, End};
 use crate::agent::client::{AttemptEnd, Failure, FailureClass, Request, SessionMode};
+use crate::agent::tools::SERVER;
 use agent_sandbox::{CANNOT_START, NO_DOMAIN};
 
 /// Why a turn is over.
@@ -98,7 +99,14 @@ fn of_fault(end: End, exit: &Exit) -> Failure {
             );
             (FailureClass::SurfaceMismatch, message)
         }
-        End::WithoutOurs(version) => {
+        End::WithoutServer { name, version } if name != SERVER => {
+            let message = format!(
+                "the agent client (version {version}) shows none of the tools of the MCP server `{name}`; nothing was run. \
+                 `ollim-bot mcp tools {name}` lists them"
+            );
+            (FailureClass::SurfaceMismatch, message)
+        }
+        End::WithoutServer { version, .. } => {
             let version = if version.is_empty() { "unknown" } else { &version };
             let message = format!(
                 "the agent client (version {version}) shows none of our tools, so the job could reach nobody; nothing was \

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::surface::{lacks_a_server, surplus};
+use self::surface::{lacking, surplus};
 use super::Limits;
 use super::ledger::{AtServer, Verdicts};
 use super::lines::LineError;
@@ -100,8 +100,8 @@ pub(super) enum End {
     Unauthorized,
     /// It shows tools that it must not show.
     Surface(Vec<String>),
-    /// It shows none of our tools. Its version.
-    WithoutOurs(String),
+    /// It shows none of the tools of a server that the job has.
+    WithoutServer { name: String, version: String },
     /// Too many lines that are no messages; the last one's fault.
     Malformed(String),
     /// Its output cannot be read, or a line has no end.
@@ -309,8 +309,8 @@ impl<'a> Turn<'a> {
         if !surplus.is_empty() {
             return Some(End::Surface(surplus));
         }
-        if lacks_a_server(&init.tools, self.request) {
-            return Some(End::WithoutOurs(init.claude_code_version));
+        if let Some(server) = lacking(&init.tools, self.request) {
+            return Some(End::WithoutServer { name: server.to_owned(), version: init.claude_code_version });
         }
         self.checked = true;
         let said = |text: String| Some(text).filter(|text| !text.is_empty());

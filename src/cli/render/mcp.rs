@@ -25,6 +25,7 @@ pub(super) fn servers(servers: &[ServerState], is_running: bool, view: &View, ou
         let state = match (&server.wrong, &server.tools) {
             (Some(why), _) => Cell::new(plain(why), BAD),
             (None, Some(_)) => Cell::new(plain(server.says.as_deref().unwrap_or("runs")), GOOD),
+            (None, None) if server.says.is_some() => Cell::new("is starting", FAINT),
             (None, None) if server.per_run => Cell::new("starts with each run", FAINT),
             (None, None) => Cell::new("starts when it is needed", FAINT),
         };

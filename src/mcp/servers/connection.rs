@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest,
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
+    PaginatedRequestParams, PingRequest, Tool,
 };
 use rmcp::service::{NotificationContext, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -17,9 +18,10 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::UnixStream;
 use tokio::process::Child;
+use tokio_util::sync::CancellationToken;
 
 use super::metered::{Metered, Unasked};
-use super::tools::{Listed, listed};
+use super::tools::{Listed, MOST, listed};
 use crate::agent::{ExternalAnswer, ExternalTool};
 use crate::config::{McpServer, McpTransport};
 use crate::home::Home;
@@ -30,6 +32,9 @@ const LONGEST: usize = 4 * 1024 * 1024;
 
 /// So much of an answer is handed on, in bytes of JSON.
 const LARGEST_ANSWER: usize = 1024 * 1024;
+
+/// So many pages of a list of tools are read.
+const MOST_PAGES: usize = 32;
 
 /// How long a server that did not answer a call may take to say that it is there.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
@@ -44,8 +49,8 @@ pub struct Connection {
     /// It was given up: it did not even answer a ping.
     is_hung: AtomicBool,
     last_words: LastWords,
-    /// The runner, and the socket with which it ends; `None`: the server runs elsewhere.
-    _process: Option<(Child, UnixStream)>,
+    /// Ends the process, where there is one.
+    end: CancellationToken,
 }
 
 impl Connection {
@@ -81,7 +86,7 @@ impl Connection {
                 let process =
                     Process::start(&program, surroundings).await.map_err(|error| failed(error.to_string()))?;
                 let Process { stdin, stdout, stderr, runner, socket } = process;
-                last_words.follow(stderr);
+                last_words.follow(stderr, program.env.values().cloned().collect());
                 let transport = AsyncRwTransport::new_client(Metered::new(stdout, unasked.clone()), stdin)
                     .with_max_line_length(LONGEST);
                 let served = rmcp::serve_client(handler, transport).await;
@@ -97,7 +102,8 @@ impl Connection {
                 (served.map_err(|error| failed(error.to_string()))?, None)
             }
         };
-        let tools = service.list_all_tools().await.map_err(|error| failed(error.to_string()))?;
+        let end = held(process, unasked.clone());
+        let tools = all_tools(&service).await.map_err(|error| failed(error.to_string()))?;
         changed.store(false, Ordering::Relaxed);
         unasked.forget();
         Ok(Self {
@@ -108,7 +114,7 @@ impl Connection {
             unasked,
             is_hung: AtomicBool::default(),
             last_words,
-            _process: process,
+            end,
         })
     }
 
@@ -148,15 +154,18 @@ impl Connection {
     /// # Errors
     /// It does not answer, as a sentence without its full stop.
     pub async fn tools(&self) -> Result<Vec<ExternalTool>, String> {
-        if self.service.service().changed.swap(false, Ordering::Relaxed) {
+        let changed = &self.service.service().changed;
+        if changed.swap(false, Ordering::Relaxed) {
             self.unasked.forget();
-            let read = tokio::time::timeout(self.timeout, self.service.list_all_tools()).await;
+            let read = tokio::time::timeout(self.timeout, all_tools(&self.service)).await;
             let now = match read {
                 Ok(Ok(tools)) => listed(&self.server, tools),
-                Ok(Err(error)) => {
-                    return Err(format!("the MCP server `{}` does not say its tools: {error}", self.server));
+                failed => {
+                    // They are asked for again.
+                    changed.store(true, Ordering::Relaxed);
+                    let why = failed.ok().and_then(Result::err).map(|error| format!(": {error}")).unwrap_or_default();
+                    return Err(format!("the MCP server `{}` does not say its tools{why}", self.server));
                 }
-                Err(_) => return Err(format!("the MCP server `{}` does not say its tools", self.server)),
             };
             let names =
                 |tools: &[Listed]| tools.iter().map(|tool| tool.tool.name.clone()).collect::<Vec<_>>().join(" ");
@@ -231,8 +240,45 @@ impl Connection {
             tracing::warn!(server = self.server, "an MCP server hangs and is given up");
             self.is_hung.store(true, Ordering::Relaxed);
             self.service.cancellation_token().cancel();
+            self.end.cancel();
         }
     }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+/// Holds a process until the token is cancelled, or it floods. With its runner it ends, and with that all that it started.
+fn held(process: Option<(Child, UnixStream)>, unasked: Unasked) -> CancellationToken {
+    let end = CancellationToken::new();
+    if let Some(process) = process {
+        let end = end.clone();
+        tokio::spawn(async move {
+            let _runner_and_socket = process;
+            tokio::select! {
+                () = end.cancelled() => {}
+                () = unasked.flooded() => {}
+            }
+        });
+    }
+    end
+}
+
+/// The tools that a server lists, page by page, as far as they can be offered.
+async fn all_tools(server: &RunningService<RoleClient, Handler>) -> Result<Vec<Tool>, ServiceError> {
+    let (mut tools, mut cursor) = (Vec::new(), None);
+    for _ in 0..MOST_PAGES {
+        let page = server.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+        tools.extend(page.tools);
+        cursor = page.next_cursor;
+        if cursor.is_none() || tools.len() > MOST {
+            break;
+        }
+    }
+    Ok(tools)
 }
 
 /// What we say to a server. We offer it nothing.
@@ -257,13 +303,21 @@ impl ClientHandler for Handler {
 #[derive(Clone, Default)]
 struct LastWords(Arc<Mutex<String>>);
 
+/// A secret that is shorter would hide half of what is said.
+const SHORTEST_SECRET: usize = 4;
+
 impl LastWords {
     fn get(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn follow(&self, mut stderr: impl AsyncRead + Unpin + Send + 'static) {
+    /// Keeps the last line, without the secrets that the server was given: what it says is told to agents and kept in the record.
+    fn follow(&self, mut stderr: impl AsyncRead + Unpin + Send + 'static, secrets: Vec<String>) {
         let words = self.clone();
+        let hidden = move |line: &str| {
+            let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
+            long.fold(line.to_owned(), |line, secret| line.replace(secret.as_str(), "***"))
+        };
         tokio::spawn(async move {
             let mut end = Vec::new();
             let mut chunk = [0; 4096];
@@ -273,7 +327,7 @@ impl LastWords {
                 end.drain(..surplus);
                 let text = String::from_utf8_lossy(&end);
                 if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
-                    *words.0.lock().unwrap_or_else(PoisonError::into_inner) = cut(line);
+                    *words.0.lock().unwrap_or_else(PoisonError::into_inner) = cut(&hidden(line));
                 }
             }
         });

@@ -4,11 +4,12 @@ use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// So many bytes are read in one [`WINDOW`]; the rest waits in the pipe.
@@ -22,17 +23,37 @@ const UNASKED: u64 = 64 * 1024 * 1024;
 
 /// How many bytes a server has written since a call of it last began or ended.
 #[derive(Clone, Default)]
-pub(super) struct Unasked(Arc<AtomicU64>);
+pub(super) struct Unasked(Arc<Counted>);
+
+#[derive(Default)]
+struct Counted {
+    bytes: AtomicU64,
+    /// It was a flood once: no call makes up for it.
+    is_flood: AtomicBool,
+    flooded: Notify,
+}
 
 impl Unasked {
     /// A call begins or ends.
     pub(super) fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.0.bytes.store(0, Ordering::Relaxed);
     }
 
     /// Whether it wrote so much that it is not read any more.
     pub(super) fn is_flood(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > UNASKED
+        self.0.is_flood.load(Ordering::Relaxed)
+    }
+
+    /// Waits until it is a flood.
+    pub(super) async fn flooded(&self) {
+        self.0.flooded.notified().await;
+    }
+
+    fn add(&self, bytes: u64) {
+        if self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > UNASKED {
+            self.0.is_flood.store(true, Ordering::Relaxed);
+            self.0.flooded.notify_one();
+        }
     }
 }
 
@@ -66,7 +87,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Metered<R> {
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let read = (buf.filled().len() - before) as u64;
         self.read += read;
-        self.unasked.0.fetch_add(read, Ordering::Relaxed);
+        self.unasked.add(read);
         Poll::Ready(Ok(()))
     }
 }

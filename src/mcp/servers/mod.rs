@@ -124,11 +124,18 @@ impl McpServers {
     }
 
     /// Each server as it is, in the order of their names. Nothing is started.
-    pub async fn states(&self) -> Vec<ServerState> {
+    #[must_use]
+    pub fn states(&self) -> Vec<ServerState> {
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut states = Vec::new();
         for (name, server) in servers {
-            let state = server.state.lock().await;
+            // Whoever starts it holds it meanwhile.
+            let Ok(state) = server.state.try_lock() else {
+                let says = Some("it is starting".to_owned());
+                let (reached_by, per_run) = (server.settings.reached_by(), server.settings.per_run);
+                states.push(ServerState { name, reached_by, tools: None, says, wrong: None, starts: 0, per_run });
+                continue;
+            };
             let running = state.running.as_ref().filter(|running| !running.is_over());
             let ended = state.running.as_ref().filter(|running| running.is_over());
             let ended = ended.map(|ended| format!("it has ended: {}", ended.last_words()));
@@ -193,8 +200,14 @@ impl RunServers {
         let Some(known) = self.0.get(server).filter(|known| known.granted.contains(tool)) else {
             return ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools."));
         };
-        // The one that the run began with may have ended; its own is not started twice.
-        let connection = match known.connection.is_over() && !known.per_run {
+        if known.per_run && known.connection.is_over() {
+            let why = known.connection.last_words();
+            return ExternalAnswer::refused(format!(
+                "`{tool}` was not called: `{server}` has ended ({why}), and this run has it no more."
+            ));
+        }
+        // The one that the run began with may have ended.
+        let connection = match known.connection.is_over() {
             true => known.servers.connect(server).await,
             false => Ok(known.connection.clone()),
         };

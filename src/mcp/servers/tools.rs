@@ -7,7 +7,7 @@ use rmcp::model::Tool;
 use crate::agent::ExternalTool;
 
 /// So many tools of one server are offered.
-const MOST: usize = 128;
+pub(super) const MOST: usize = 128;
 
 /// So many characters of what a tool says of itself are kept.
 const LONGEST: usize = 8 * 1024;
