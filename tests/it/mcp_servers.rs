@@ -1,6 +1,7 @@
 //! MCP servers of the person's own: real ones from npm and PyPI, and one that does what it should not.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
@@ -251,6 +252,40 @@ fn a_server_elsewhere_is_reached_by_http_and_reached_again() {
     drop(server);
     let said = echo();
     assert!(said.code != 0 && said.stderr.contains("error: "), "{}{}", said.stdout, said.stderr);
+    service.stop();
+}
+
+/// Answers every request with this page, once.
+fn page(text: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        let _read = stream.read(&mut request).unwrap();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close";
+        write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{text}", text.len()).unwrap();
+    });
+    port
+}
+
+#[test]
+fn a_server_with_network_reaches_it_and_one_without_does_not() {
+    let bot = TestBot::new();
+    let fetch = pypi("fetch");
+    let server =
+        |more: &str| format!("{{ command: [{fetch}, --ignore-robots-txt, --allow-private-ips], timeout: 30s{more} }}");
+    bot.write("config.yaml", &format!("mcp_servers:\n  web: {}\n  cut: {}\n", server(""), server(", network: false")));
+    let service = bot.start();
+    let fetched = |server: &str| {
+        let url = format!("http://127.0.0.1:{}/", page("The tide is high at noon."));
+        let said = bot.run(["mcp", "call", server, "fetch", &json!({ "url": url }).to_string()]);
+        said.stdout + &said.stderr
+    };
+    let web = fetched("web");
+    assert!(web.contains("The tide is high at noon."), "{web}");
+    let cut = fetched("cut");
+    assert!(!cut.contains("tide"), "{cut}");
     service.stop();
 }
 
