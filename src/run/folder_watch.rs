@@ -146,7 +146,7 @@ impl FolderWatch {
         loop {
             let due = self.since.map(|(first, last)| (first + LONGEST).min(last + self.quiet));
             match (due, self.end) {
-                (Some(due), end) if end.is_some() || due <= Instant::now() => return Ok(self.take_burst()),
+                (Some(due), _) if due <= Instant::now() => return Ok(self.take_burst()),
                 (None, Some(end)) => return Err(end),
                 _ => {}
             }

@@ -169,29 +169,32 @@ impl Watching {
             let (place, mut watch) = match opened {
                 Ok(opened) => opened,
                 Err(why) => {
-                    is_new = matches!(why, Unwatched::Missing(_));
+                    is_new |= matches!(why, Unwatched::Missing(_));
                     self.tell(&id, Some(&why)).await;
                     tokio::time::sleep(LOOK_AGAIN).await;
                     continue;
                 }
             };
-            self.tell(&id, None).await;
-            if watch.has_too_many {
-                let why = Unwatched::Other(format!("{} has too many folders, so not all are seen", folder));
-                self.tell(&id, Some(&why)).await;
-            }
-            let end = loop {
-                match watch.burst().await {
+            let too_many = || Unwatched::Other(format!("{folder} has too many folders, so not all are seen"));
+            self.tell(&id, watch.has_too_many.then(too_many).as_ref()).await;
+            is_new = loop {
+                let burst = watch.burst().await;
+                self.tell(&id, watch.has_too_many.then(too_many).as_ref()).await;
+                match burst {
                     // It is looked at again what the job may read, and what the path leads to.
                     Ok(burst) if self.place(&id, &folder).await.as_ref() == Ok(&place) => {
                         self.schedule.changed(id.clone(), burst);
                     }
                     Ok(burst) if watch.has_ended() => self.schedule.changed(id.clone(), burst),
-                    Ok(_) => break End::Lost,
-                    Err(end) => break end,
+                    // What has changed is looked for again where the folder is then.
+                    Ok(_) => break true,
+                    Err(end) => break end == End::Gone,
                 }
             };
-            is_new = end == End::Gone;
+            if is_new {
+                // A folder that is replaced again and again makes no more occurrences than one in which files change.
+                tokio::time::sleep(QUIET).await;
+            }
         }
     }
 

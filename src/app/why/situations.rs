@@ -67,6 +67,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(About::Skipped, "skipped_disabled", |facts| past::skipped(facts, "disabled: ", "")),
     row(About::Skipped, "skipped_paused", |facts| past::skipped(facts, "paused: ", "")),
     row(About::Skipped, "skipped_cut", |facts| past::skipped(facts, "cut: ", "")),
+    row(About::Skipped, "skipped_approve", |facts| past::skipped(facts, "not approved: ", "you did not approve it")),
     row(About::Skipped, "skipped_requires", past::unmet),
     row(About::Skipped, "skipped", |facts| past::skipped(facts, "", "")),
     row(About::Began, "fired_by_channel", past::by_channel),

@@ -22,7 +22,11 @@ impl Questions {
     pub(in crate::run) async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
         let _ordered = self.open.ordered.lock().await;
         if job.by_hand {
-            self.journal.end_questions_of(&job.run).await?;
+            // Their word outlives a restart, as an answer does.
+            if let Some(question) = self.journal.start_question(&job.run).await?.filter(|one| one.answer.is_none()) {
+                let ended = self.journal.end_question(question.number, QuestionEnd::Once, None, None).await?;
+                self.say_ended(&ended.map_or(question, |(question, _)| question));
+            }
             return Ok(Approval::Granted);
         }
         let question = match self.journal.start_question(&job.run).await? {

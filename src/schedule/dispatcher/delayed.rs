@@ -37,7 +37,7 @@ impl Dispatcher {
         let definition = self.definitions.definition(id)?;
         let is_scheduled = active.priority == Priority::Scheduled;
         if active.unmet.is_some() {
-            return Some(DelayCause::Requires);
+            return active.delayed_by.or(Some(DelayCause::Requires));
         } else if active.awaits_agent {
             return Some(DelayCause::Agent);
         } else if self.gate.paused.is_some() && active.priority != Priority::ByHand {

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::super::command::Burst;
 use super::super::missed::Plan;
 use super::super::overlap::{Ahead, purposes};
-use super::super::self_triggered::WHY;
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, OnMissed, Trigger};
 use crate::journal::{After, Finish, NewClaim, NewMessage, Occasion, Purpose};
@@ -40,7 +39,8 @@ impl Dispatcher {
             return;
         }
         // What changes while it runs, it has most likely changed itself.
-        let by_itself = self.self_triggered.ended_after(id, burst.began);
+        let is_running = self.active.of(id).any(|(_, active)| active.running().is_some());
+        let by_itself = is_running || self.self_triggered.ended_after(id, burst.began);
         let (Some(claim), message) = self.claim_for(&definition, burst.occasion, by_itself) else { return };
         self.begin_claims(std::slice::from_ref(&claim));
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), self.asked());
@@ -74,19 +74,17 @@ impl Dispatcher {
         let now = DateTime::from_timestamp_millis(now.timestamp_millis()).unwrap_or(now);
         let mut purpose = self.purpose_now(definition, now);
         let mut message = None;
-        if sets_itself_off && purpose == Purpose::Run {
-            let fired = self.self_triggered.count(id, Instant::now());
-            if !fired.may_fire {
-                purpose = Purpose::Skip(format!("cut: {}", WHY));
+        if purpose == Purpose::Run {
+            let counted = self.self_triggered.count(id, sets_itself_off, Instant::now());
+            if let Some(why) = counted.cut {
+                purpose = Purpose::Skip(format!("cut: {why}"));
+                let text = format!(
+                    "{} was cut: {why}. It fires again when a minute has passed; `ollim-bot runs {id}` shows what set it off.",
+                    definition.title()
+                );
+                let news = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) };
+                message = Some(news).filter(|_| counted.is_news);
             }
-            let text = || {
-                format!(
-                    "{} was cut: {}. It fires again when a minute has passed; `ollim-bot runs {id}` shows what set it off.",
-                    definition.title(),
-                    WHY
-                )
-            };
-            message = fired.is_news.then(|| NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text()) });
         }
         let claim = self.new_claim(id, now, purpose);
         (claim.map(|claim| NewClaim { occasion: Some(occasion), ..claim }), message)

@@ -266,3 +266,35 @@ async fn one_that_writes_where_it_watches_is_cut_and_told() {
     assert_eq!(ran(&world), 5);
     life.stop(Duration::ZERO).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_writes_while_it_runs_is_cut_whatever_its_overlap() {
+    for on_overlap in [OnOverlap::Queue, OnOverlap::Cancel] {
+        let world = World::new();
+        world.script(|_| vec![Act::Take(Duration::from_secs(5))]);
+        let mut definition = watching("mail");
+        if let Trigger::Routine { on_overlap: own, .. } = &mut definition.trigger {
+            *own = on_overlap;
+        }
+        let life = world.begin(&[definition]);
+        let id = DefinitionId::new("mail");
+        minutes(2).await;
+        life.schedule.changed(id.clone(), burst("by hand"));
+        let mut own = 0;
+        for _ in 0..30 {
+            tokio::time::sleep(Duration::from_millis(2300)).await;
+            let all = world.reader().occurrences(Some(&id)).unwrap();
+            // Each run writes where it watches.
+            if all.iter().any(|one| one.outcome.is_none()) {
+                life.schedule.changed(id.clone(), burst(&format!("own {own}")));
+                own += 1;
+            }
+        }
+        let all = world.reader().occurrences(Some(&id)).unwrap();
+        let began = all.iter().filter(|one| one.outcome != Some(RunState::Skipped)).count();
+        assert!(began == 4 && all.len() == own + 1, "{on_overlap:?}: {began} of {}", all.len());
+        let told = world.told().into_iter().filter(|text| text.starts_with("routine mail was cut")).count();
+        assert_eq!(told, 1, "{on_overlap:?}");
+        life.stop(Duration::ZERO).await;
+    }
+}

@@ -206,6 +206,11 @@ pub(super) const CASES: &[Case] = &[
         ["skipped_budget", "mail did not run at 08:00: 1.00 of 1.00 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-03 00:00.", "Next: tomorrow at 08:00 (in 23h 55m)."],
     ),
     case(
+        "nobody approved it",
+        &[FILE, SEE, CLAIM, ("08:10", End(RunState::Skipped, "not approved: denied, since nobody answered"))],
+        ["skipped_approve", "mail did not run at 08:00: you did not approve it (denied, since nobody answered).", "Next: tomorrow at 08:00 (in 23h 45m)."],
+    ),
+    case(
         "offline for too long",
         &[FILE, SEE, CLAIM, ("08:00", Lacks("the machine has no default route (`requires: online`)")), ("14:00", End(RunState::Skipped, "the machine has no default route (`requires: online`), for 6h"))],
         ["skipped_requires", "mail did not run at 08:00: it waited, and the machine has no default route (`requires: online`), for 6h.", "Next: tomorrow at 08:00 (in 17h 55m)."],
