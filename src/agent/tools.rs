@@ -79,6 +79,14 @@ pub struct ServerState {
     pub per_run: bool,
 }
 
+impl ServerState {
+    /// One that does not run, and was not tried.
+    #[must_use]
+    pub fn unstarted(name: String, reached_by: String, per_run: bool) -> Self {
+        Self { name, reached_by, tools: None, says: None, wrong: None, starts: 0, per_run }
+    }
+}
+
 /// JSON-RPC with one run's servers of tools. Dropping it ends the servers; calls that the host is serving go on.
 pub struct ToolPipe {
     /// Requests and notifications of the client, by the server's name.

@@ -59,10 +59,7 @@ fn untried(definition: &Definition) -> Option<Problem> {
     let name = if definition.gate.is_some() { "gate" } else { definition.command.as_ref().map(|_| "command")? };
     let message = format!("its {name} was not tried: the others took more than {} s", TRIES.as_secs());
     let hint = format!("`ollim-bot check {}` tries it alone", definition.id);
-    let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint));
-    problem.field = Some(name.into());
-    problem.id = Some(definition.id.clone());
-    Some(problem)
+    Some(Problem::of_field(definition, name, Severity::Warning, message, hint))
 }
 
 /// Definitions that name a channel that there is not: their messages go to the default one.
@@ -99,10 +96,7 @@ fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &
             let unknown = |pattern| Some((pattern, BOT.unknown_server(pattern, &servers)?));
             for (pattern, said) in list.iter().filter_map(unknown) {
                 let (what, hint) = said.split_once("; ").unwrap_or((&said, ""));
-                let mut problem =
-                    Problem::of_file(&definition.file, Severity::Warning, what.to_owned(), Some(hint.to_owned()));
-                problem.field = Some(field.into());
-                problem.id = Some(definition.id.clone());
+                let problem = Problem::of_field(definition, field, Severity::Warning, what, hint);
                 let text = std::fs::read_to_string(app.home.root().join(&definition.file)).unwrap_or_default();
                 problems.push(problem.at_words(&text, &pattern.to_string()));
             }
@@ -134,10 +128,7 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
     let mut problems = Vec::new();
     for definition in definitions.values() {
         for (message, hint) in definition.context_from.iter().filter_map(|id| why(definition, id)) {
-            let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint.into()));
-            problem.field = Some("context_from".into());
-            problem.id = Some(definition.id.clone());
-            problems.push(problem);
+            problems.push(Problem::of_field(definition, "context_from", Severity::Warning, message, hint));
         }
     }
     problems
@@ -154,9 +145,7 @@ fn followed_by_none(loaded: &Loaded, app: &App) -> Vec<Problem> {
         let job = &definition.follows().filter(|follows| !is_there(&follows.job))?.job;
         let message = format!("there is no job `{job}`, so this routine never fires");
         let hint = "write the id of a routine or a reminder; `ollim-bot routine list` shows those there are";
-        let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint.into()));
-        (problem.field, problem.id) = (Some("after".into()), Some(definition.id.clone()));
-        Some(problem)
+        Some(Problem::of_field(definition, "after", Severity::Warning, message, hint))
     };
     loaded.definitions.values().filter_map(unknown).collect()
 }

@@ -29,10 +29,7 @@ pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
     let why = refused(definition, &setup, line, app)?;
     let message = format!("the job's tools do not cover its {name}, which will fail: {why}");
     let hint = format!("grant what it starts: `allowed_tools: ['Bash(PROGRAM ARGUMENTS)']`, or change the {name}");
-    let mut problem = Problem::of_file(&definition.file, Severity::Error, message, Some(hint));
-    problem.field = Some(name.into());
-    problem.id = Some(definition.id.clone());
-    Some(problem)
+    Some(Problem::of_field(definition, name, Severity::Error, message, hint))
 }
 
 /// Why a line of a definition's file would be refused; `None`: it would not, as far as that can be told. For the person alone: what

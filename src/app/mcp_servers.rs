@@ -22,21 +22,12 @@ pub(super) fn list(app: &App) -> Result<Outcome, Refusal> {
         Some(ServiceReply::McpServers(servers)) => Ok(Outcome::McpServers { servers, is_running: true }),
         Some(_) => Err(another_answer()),
         None => {
-            let servers = app.config()?.mcp_servers.iter().map(unstarted).collect();
+            let config = app.config()?;
+            let unstarted =
+                |server: &McpServer| ServerState::unstarted(server.name.clone(), server.reached_by(), server.per_run);
+            let servers = config.mcp_servers.iter().map(unstarted).collect();
             Ok(Outcome::McpServers { servers, is_running: false })
         }
-    }
-}
-
-fn unstarted(server: &McpServer) -> ServerState {
-    ServerState {
-        name: server.name.clone(),
-        reached_by: server.reached_by(),
-        tools: None,
-        says: None,
-        wrong: None,
-        starts: 0,
-        per_run: server.per_run,
     }
 }
 

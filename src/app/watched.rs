@@ -26,7 +26,5 @@ fn problem(definition: &Definition, app: &App) -> Option<Problem> {
         Err(why @ Unwatched::Missing(_)) => (why.to_string(), "make it: until then there is nothing to see"),
         Err(why) => (format!("it sees no changes: {why}"), "change `watch`, or what it says is in the way"),
     };
-    let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint.into()));
-    (problem.field, problem.id) = (Some("watch".into()), Some(definition.id.clone()));
-    Some(problem)
+    Some(Problem::of_field(definition, "watch", Severity::Warning, message, hint))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{DefinitionId, Kind};
+use super::{Definition, DefinitionId, Kind};
 
 /// Whether the definition fires all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -65,6 +65,19 @@ impl Problem {
             hint,
             id: None,
         }
+    }
+
+    /// A problem of a field of a definition, which fires as `severity` says.
+    #[must_use]
+    pub fn of_field(
+        definition: &Definition,
+        field: &str,
+        severity: Severity,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        let (field, id) = (Some(field.to_owned()), Some(definition.id.clone()));
+        Self { field, id, ..Self::of_file(&definition.file, severity, message, Some(hint.into())) }
     }
 
     /// The same where `words` first stand in the file's text; where they do not, about the file as a whole.

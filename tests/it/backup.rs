@@ -1,6 +1,6 @@
 //! `backup` and `restore`: a person moves to another machine, or gets back what was lost.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,7 @@ fn lived() -> TestBot {
     bot.write("config.yaml", "user_name: Ada\n");
     bot.write("routines/mail.md", "---\ncron: '0 0 1 1 *'\n---\nSort.\n");
     bot.write("work/notes/a.txt", "notes");
-    bot.write(".env", "SOME_TOKEN=hunter2\n");
-    fs::set_permissions(bot.path(".env"), Permissions::from_mode(0o600)).unwrap();
+    bot.secrets("SOME_TOKEN=hunter2\n");
     bot.write("tools/gmail/token.json", "hunter2");
     bot.write("state/main/.credentials.json", "hunter2");
     bot.command_of_ones_own("cal", "#!/bin/sh\n");

@@ -120,8 +120,7 @@ try() { if eval "$2" >/dev/null 2>&1; then echo "$1: open"; else echo "$1: close
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    bot.write(".env", "A=1\n");
-    fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.secrets("A=1\n");
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     let service = bot.start();
     until(&service, &bot, "delivered");
@@ -294,8 +293,7 @@ fn a_phone_is_reached_by_ntfy() {
         "config.yaml",
         &format!("channels: {{ phone: {{ kind: ntfy, url: {}/my-topic }} }}\ndefault_channel: phone\n", server.url),
     );
-    bot.write(".env", "NTFY_TOKEN=tk_secret\n");
-    fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.secrets("NTFY_TOKEN=tk_secret\n");
     bot.write("reminders/tea.md", &reminder(now(), "", &format!("Tea is ready. {}", "é".repeat(3000))));
     let service = bot.start();
     let message = until(&service, &bot, "delivered");

@@ -1,8 +1,6 @@
 //! `kind: discord`: the real program against a stub of Discord.
 
-use std::fs;
 use std::io::{Seek as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
@@ -18,13 +16,8 @@ fn on(discord: &Discord, bot: TestBot) -> TestBot {
         "config.yaml",
         &format!("channels: {{ discord: {{ kind: discord, api: '{}' }} }}\ndefault_channel: discord\n", discord.url()),
     );
-    secret(&bot, &format!("DISCORD_TOKEN={TOKEN}\n"));
+    bot.secrets(&format!("DISCORD_TOKEN={TOKEN}\n"));
     bot
-}
-
-fn secret(bot: &TestBot, text: &str) {
-    bot.write(".env", text);
-    fs::set_permissions(bot.path(".env"), fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// One that talks.
@@ -252,7 +245,7 @@ fn a_token_that_counts_no_more_is_told_at_the_terminal() {
 fn without_a_token_the_terminal_says_so() {
     let discord = Discord::start();
     let bot = on(&discord, TestBot::new());
-    secret(&bot, "");
+    bot.secrets("");
     let service = bot.start();
     service.until("it is told", || service.said().contains("`DISCORD_TOKEN` is not set").then_some(()));
     let tested = bot.run(["channels", "test", "discord"]);

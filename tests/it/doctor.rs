@@ -133,8 +133,7 @@ fn files_settings_and_a_damaged_journal_are_told_with_their_place() {
     bot.write("state/journal.db", &"no database ".repeat(1000));
     let (health, detail) = of(&doctor(&bot, &[]), "journal");
     assert!(health == "wrong" && detail.starts_with("it is damaged: "), "{detail}");
-    bot.write(".env", "nonsense\n");
-    fs::set_permissions(bot.path(".env"), Permissions::from_mode(0o600)).unwrap();
+    bot.secrets("nonsense\n");
     assert!(of(&doctor(&bot, &[]), "secrets").1.ends_with(".env line 1: write `NAME=value`"));
 }
 

@@ -15,8 +15,7 @@ fn bot(smtp: &str, more: &str) -> TestBot {
              default_channel: post\n"
         ),
     );
-    bot.write(".env", "SMTP_PASSWORD=hunter2\n");
-    std::fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.secrets("SMTP_PASSWORD=hunter2\n");
     bot
 }
 
@@ -114,8 +113,7 @@ fn nothing_is_said_to_a_server_that_is_not_the_right_one() {
     assert!(starttls.mails()[0].encrypted);
     service.stop();
     for (env, why) in [("SMTP_PASSWORD=wrong\n", "authentication failed"), ("", "`SMTP_PASSWORD` is not set")] {
-        bot.write(".env", env);
-        std::fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        bot.secrets(env);
         bot.write("reminders/cake.md", &reminder(now(), "", &format!("Cake {why}.")));
         let service = bot.start();
         let delivery = until(&service, &bot, why, "failed");

@@ -48,8 +48,7 @@ fn a_call_is_allowed_from_the_phone_and_a_guess_is_worth_nothing() {
     let api = MessagesApi::script([Reply::bash("touch made"), Reply::bash("touch evil")]);
     let bot = TestBot::with_client(&client::real(), api.url());
     settings(&bot, &ntfy, "");
-    bot.write(".env", "NTFY_TOKEN=tk_secret\n");
-    std::fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.secrets("NTFY_TOKEN=tk_secret\n");
     bot.write("reminders/private-thing.md", &reminder(now(), TOUCH, "Do the thing."));
     let service = bot.start();
     let question = sees(&ntfy, &service, "A job asks for permission.");

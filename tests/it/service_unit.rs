@@ -179,8 +179,7 @@ fn a_client_or_a_login_that_the_service_would_lack_is_said() {
     let said = notes(&bot);
     assert!(said[1].contains("known here only, by ANTHROPIC_API_KEY"), "{said:?}");
     assert!(!bot.ok(["service", "install", "--print"]).contains("sk-test"), "no secret in a unit");
-    bot.write(".env", "ANTHROPIC_API_KEY=sk-test\n");
-    fs::set_permissions(bot.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.secrets("ANTHROPIC_API_KEY=sk-test\n");
     assert_eq!(notes(&bot).len(), 1);
 }
 

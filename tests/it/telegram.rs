@@ -11,9 +11,7 @@ use crate::support::wait;
 const ADA: i64 = 12_345_678;
 
 fn settings(bot: &TestBot, telegram: &Telegram, owner: &str) {
-    bot.write(".env", &format!("TELEGRAM_TOKEN={TOKEN}\n"));
-    let file = bot.path(".env");
-    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    bot.secrets(&format!("TELEGRAM_TOKEN={TOKEN}\n"));
     bot.write(
         "config.yaml",
         &format!("channels:\n  tg: {{ kind: telegram{owner}, api: '{}' }}\ndefault_channel: tg\n", telegram.url()),

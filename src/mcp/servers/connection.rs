@@ -42,6 +42,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 /// A server that is there. Dropped, it ends, with all that it started.
 pub struct Connection {
     server: String,
+    /// Whether it is one run's own.
+    pub(super) per_run: bool,
     timeout: Duration,
     service: RunningService<RoleClient, Handler>,
     tools: Mutex<Vec<Listed>>,
@@ -108,6 +110,7 @@ impl Connection {
         unasked.forget();
         Ok(Self {
             server: settings.name.clone(),
+            per_run: settings.per_run,
             timeout: settings.timeout,
             service,
             tools: Mutex::new(listed(&settings.name, tools)),

@@ -129,24 +129,22 @@ impl McpServers {
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut states = Vec::new();
         for (name, server) in servers {
+            let unstarted = ServerState::unstarted(name, server.settings.reached_by(), server.settings.per_run);
             // Whoever starts it holds it meanwhile.
             let Ok(state) = server.state.try_lock() else {
                 let says = Some("it is starting".to_owned());
-                let (reached_by, per_run) = (server.settings.reached_by(), server.settings.per_run);
-                states.push(ServerState { name, reached_by, tools: None, says, wrong: None, starts: 0, per_run });
+                states.push(ServerState { says, ..unstarted });
                 continue;
             };
             let running = state.running.as_ref().filter(|running| !running.is_over());
             let ended = state.running.as_ref().filter(|running| running.is_over());
             let ended = ended.map(|ended| format!("it has ended: {}", ended.last_words()));
             states.push(ServerState {
-                name,
-                reached_by: server.settings.reached_by(),
                 tools: running.map(|running| running.listed().len()),
                 says: running.and_then(|running| running.says()),
                 wrong: state.failed.as_ref().map(|(_, why)| why.clone()).or(ended),
                 starts: state.starts,
-                per_run: server.settings.per_run,
+                ..unstarted
             });
         }
         states
@@ -184,15 +182,13 @@ struct RunServer {
     /// What was granted when the run began.
     granted: BTreeSet<String>,
     servers: McpServers,
-    per_run: bool,
 }
 
 impl RunServers {
     /// Adds a server with the tools of it that are granted.
     pub fn add(&mut self, name: &str, servers: &McpServers, connection: Arc<Connection>, granted: &[ExternalTool]) {
         let granted = granted.iter().map(|tool| tool.name.clone()).collect();
-        let per_run = servers.server(name).is_ok_and(|server| server.settings.per_run);
-        self.0.insert(name.to_owned(), RunServer { connection, granted, servers: servers.clone(), per_run });
+        self.0.insert(name.to_owned(), RunServer { connection, granted, servers: servers.clone() });
     }
 
     /// Calls a tool. One that was not granted when the run began is not called, whatever the server offers.
@@ -200,7 +196,7 @@ impl RunServers {
         let Some(known) = self.0.get(server).filter(|known| known.granted.contains(tool)) else {
             return ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools."));
         };
-        if known.per_run && known.connection.is_over() {
+        if known.connection.per_run && known.connection.is_over() {
             let why = known.connection.last_words();
             return ExternalAnswer::refused(format!(
                 "`{tool}` was not called: `{server}` has ended ({why}), and this run has it no more."
