@@ -26,6 +26,15 @@ pub struct McpServer {
 }
 
 impl McpServer {
+    /// Names of the secrets that it needs.
+    #[must_use]
+    pub fn secrets(&self) -> &[String] {
+        match &self.transport {
+            McpTransport::Command { env, .. } => env,
+            McpTransport::Url { token_env, .. } => token_env.as_slice(),
+        }
+    }
+
     /// The program with its arguments, or the address.
     #[must_use]
     pub fn reached_by(&self) -> String {

@@ -56,7 +56,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Starts a server, or reaches it, and reads its list of tools. `variable`: the value of a secret.
+    /// Starts a server, or reaches it, and reads its list of tools. `secrets`: those that its settings name.
     ///
     /// # Errors
     /// Why not, as a sentence without its full stop.
@@ -64,48 +64,59 @@ impl Connection {
         settings: &McpServer,
         home: &Home,
         surroundings: &Surroundings,
-        variable: impl Fn(&String) -> Result<String, String>,
+        secrets: BTreeMap<String, String>,
     ) -> Result<Self, String> {
-        let (unasked, last_words) = (Unasked::default(), LastWords::default());
-        let handler = Handler::default();
+        let last_words = LastWords::default();
+        match Self::begin(settings, home, surroundings, secrets, last_words.clone()).await {
+            Ok(connection) => Ok(connection),
+            Err(why) => {
+                let said = last_words.at_end().await;
+                let said = if said.is_empty() { String::new() } else { format!("; its last words: {said}") };
+                Err(format!("the MCP server `{}` does not start: {why}{said}", settings.name))
+            }
+        }
+    }
+
+    async fn begin(
+        settings: &McpServer,
+        home: &Home,
+        surroundings: &Surroundings,
+        secrets: BTreeMap<String, String>,
+        last_words: LastWords,
+    ) -> Result<Self, String> {
+        let (unasked, handler) = (Unasked::default(), Handler::default());
         let changed = handler.changed.clone();
-        let failed = |why: String| {
-            let said = last_words.get();
-            let said = if said.is_empty() { String::new() } else { format!("; its last words: {said}") };
-            format!("the MCP server `{}` does not start: {why}{said}", settings.name)
-        };
         let (service, process) = match &settings.transport {
-            McpTransport::Command { command, env, reads, writes, network } => {
-                let secrets = env.iter().map(|name| Ok((name.clone(), variable(name)?)));
+            McpTransport::Command { command, env: _, reads, writes, network } => {
+                let hidden = secrets.values().cloned().collect();
                 let program = Program {
                     command: command.clone(),
                     own_folder: home.mcp_server(&settings.name),
                     reads: Reads::Only(reads.clone()),
                     writes: writes.clone(),
                     network: if *network { Network::Internet } else { Network::None },
-                    env: secrets.collect::<Result<BTreeMap<_, _>, String>>()?,
+                    env: secrets,
                 };
-                let process =
-                    Process::start(&program, surroundings).await.map_err(|error| failed(error.to_string()))?;
+                let process = Process::start(&program, surroundings).await.map_err(|error| error.to_string())?;
                 let Process { stdin, stdout, stderr, runner, socket } = process;
-                last_words.follow(stderr, program.env.values().cloned().collect());
+                last_words.follow(stderr, hidden);
                 let transport = AsyncRwTransport::new_client(Metered::new(stdout, unasked.clone()), stdin)
                     .with_max_line_length(LONGEST);
                 let served = rmcp::serve_client(handler, transport).await;
-                (served.map_err(|error| failed(error.to_string()))?, Some((runner, socket)))
+                (served.map_err(|error| error.to_string())?, Some((runner, socket)))
             }
             McpTransport::Url { url, token_env } => {
                 crate::tls::choose_provider();
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.clone()).max_sse_event_size(LONGEST);
                 if let Some(name) = token_env {
-                    config = config.auth_header(variable(name)?);
+                    config = config.auth_header(secrets.get(name).cloned().unwrap_or_default());
                 }
                 let served = rmcp::serve_client(handler, StreamableHttpClientTransport::from_config(config)).await;
-                (served.map_err(|error| failed(error.to_string()))?, None)
+                (served.map_err(|error| error.to_string())?, None)
             }
         };
         let end = held(process, unasked.clone());
-        let tools = all_tools(&service).await.map_err(|error| failed(error.to_string()))?;
+        let tools = all_tools(&service).await.map_err(|error| error.to_string())?;
         changed.store(false, Ordering::Relaxed);
         unasked.forget();
         Ok(Self {
@@ -202,10 +213,13 @@ impl Connection {
             Ok(Err(ServiceError::McpError(error))) => {
                 ExternalAnswer::refused(format!("`{name}` failed: {}", cut(&error.message)))
             }
-            Ok(Err(error)) => ExternalAnswer::refused(format!(
-                "`{name}` was cut off: {} ({error}). Whether it did something is not known.",
-                self.last_words()
-            )),
+            Ok(Err(error)) => {
+                let _said = self.last_words.at_end().await;
+                ExternalAnswer::refused(format!(
+                    "`{name}` was cut off: {} ({error}). Whether it did something is not known.",
+                    self.last_words()
+                ))
+            }
             Err(_) => {
                 self.look_for_life().await;
                 let seconds = self.timeout.as_secs();
@@ -304,24 +318,38 @@ impl ClientHandler for Handler {
 
 /// The last line that a server has written to standard error.
 #[derive(Clone, Default)]
-struct LastWords(Arc<Mutex<String>>);
+struct LastWords {
+    line: Arc<Mutex<String>>,
+    /// Held while there may be more.
+    reading: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// How long a server's last words are waited for when it has ended: they come by another pipe than its answers.
+const END: Duration = Duration::from_secs(1);
 
 /// A secret that is shorter would hide half of what is said.
 const SHORTEST_SECRET: usize = 4;
 
 impl LastWords {
     fn get(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same when it has ended, as far as it ends soon.
+    async fn at_end(&self) -> String {
+        let _late = tokio::time::timeout(END, self.reading.lock()).await;
+        self.get()
     }
 
     /// Keeps the last line, without the secrets that the server was given: what it says is told to agents and kept in the record.
     fn follow(&self, mut stderr: impl AsyncRead + Unpin + Send + 'static, secrets: Vec<String>) {
-        let words = self.clone();
+        let (line_kept, reading) = (self.line.clone(), self.reading.clone().try_lock_owned());
         let hidden = move |line: &str| {
             let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
             long.fold(line.to_owned(), |line, secret| line.replace(secret.as_str(), "***"))
         };
         tokio::spawn(async move {
+            let _reading = reading;
             let mut end = Vec::new();
             let mut chunk = [0; 4096];
             while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
@@ -330,7 +358,7 @@ impl LastWords {
                 end.drain(..surplus);
                 let text = String::from_utf8_lossy(&end);
                 if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
-                    *words.0.lock().unwrap_or_else(PoisonError::into_inner) = cut(&hidden(line));
+                    *line_kept.lock().unwrap_or_else(PoisonError::into_inner) = cut(&hidden(line));
                 }
             }
         });

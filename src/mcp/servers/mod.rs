@@ -157,11 +157,12 @@ impl McpServers {
 
     async fn start(&self, settings: &McpServer) -> Result<Connection, String> {
         let shared = &self.0;
-        let variable = |name: &String| {
-            let value = shared.secrets.get(name).cloned();
-            value.ok_or_else(|| format!("the MCP server `{}` needs {name}, which .env does not have", settings.name))
+        let secret = |name: &String| match shared.secrets.get(name) {
+            Some(value) => Ok((name.clone(), value.clone())),
+            None => Err(format!("the MCP server `{}` needs {name}, which .env does not have", settings.name)),
         };
-        let started = Connection::start(settings, &shared.home, &shared.surroundings, variable);
+        let secrets = settings.secrets().iter().map(secret).collect::<Result<_, _>>()?;
+        let started = Connection::start(settings, &shared.home, &shared.surroundings, secrets);
         match tokio::time::timeout(settings.timeout, started).await {
             Ok(started) => started,
             Err(_) => Err(format!(
