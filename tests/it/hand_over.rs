@@ -184,6 +184,10 @@ proptest! {
         let expect = Definition { trigger: Trigger::Reminder { run_at, chain: Some(of_child) }, ..parent };
         prop_assert_eq!(&child, &inherited(expect));
 
+        // On a command line this word is what stands on standard input; it is no text that could be said there.
+        if draft.body == "-" {
+            return Ok(());
+        }
         let words = std::iter::once("ollim-bot".to_owned()).chain(reminder_add(&draft, delay));
         let cli = Cli::try_parse_from(words).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let app = ollim_bot::cli::for_person(by_command.home.clone(), Environment::default());
