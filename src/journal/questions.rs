@@ -162,7 +162,8 @@ impl Question {
     #[must_use]
     pub fn end(&self) -> Option<String> {
         let mut text = match self.answer? {
-            end @ (QuestionEnd::Ended | QuestionEnd::Restarted) if self.start => end.to_string(),
+            QuestionEnd::Ended if self.start => "dropped, since it needs no answer any more".to_owned(),
+            QuestionEnd::Restarted if self.start => QuestionEnd::Restarted.to_string(),
             QuestionEnd::SilenceDeny if self.start => "nobody answered".to_owned(),
             end if self.start => if end.allows() { "approved" } else { "skipped" }.to_owned(),
             end => end.to_string(),

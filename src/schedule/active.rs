@@ -112,6 +112,8 @@ pub(super) struct ActiveOccurrence {
     pub(super) unmet: Option<Instant>,
     /// Since when this attempt waits for that.
     pub(super) unmet_since: Option<DateTime<Utc>>,
+    /// The person may have been asked whether it may begin, and not have answered.
+    pub(super) may_be_asked_about: bool,
     /// Why it could not begin when that was looked at last, which is recorded.
     pub(super) delayed_by: Option<DelayCause>,
     /// The person knows whether it is late.
@@ -127,7 +129,7 @@ impl ActiveOccurrence {
     pub(super) fn claimed(claim: NewClaim, run: RunId, now: DateTime<Utc>) -> Self {
         let NewClaim { occurrence, file, text, purpose, occasion } = claim;
         let by_hand = purpose == Purpose::RunByHand;
-        Self::unfinished(Unfinished {
+        let active = Self::unfinished(Unfinished {
             run,
             claimed: now,
             occurrence,
@@ -143,7 +145,8 @@ impl ActiveOccurrence {
             interruptions: 0,
             effect: None,
             occasion,
-        })
+        });
+        Self { may_be_asked_about: false, ..active }
     }
 
     /// An occurrence of the previous process. It is `Recording` unless nothing of it was ever launched.
@@ -174,6 +177,7 @@ impl ActiveOccurrence {
             claimed: left.claimed,
             unmet: None,
             unmet_since: None,
+            may_be_asked_about: claimed,
             delayed_by: None,
             superseded: false,
             stage: if claimed { Stage::Waiting { reread: false } } else { Stage::Recording },

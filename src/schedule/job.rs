@@ -74,7 +74,8 @@ pub trait Launcher: Send + Sync {
     async fn unmet(&self, _definition: &Definition) -> Option<&'static str> {
         None
     }
-    /// Whether the person lets an attempt begin; asks them where they were not. Returns at once.
+    /// Whether the person lets an attempt begin; asks them where they were not. Asked about a job with `approve`, and about one that may
+    /// have had it when the person was asked. Returns at once.
     ///
     /// # Errors
     /// When the journal fails.

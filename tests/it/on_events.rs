@@ -285,6 +285,45 @@ fn a_job_that_is_to_be_approved_begins_after_the_yes_alone() {
 }
 
 #[test]
+fn an_edit_takes_back_that_the_person_is_asked() {
+    let bot = TestBot::new();
+    job(&bot, "first", NEVER, "true");
+    job(&bot, "then", "after: first\napprove: true", "echo then");
+    let text = bot.read("routines/then.md").unwrap();
+    let is_dropped = |question: &Value| {
+        let refused = bot.run(["questions", "answer", &question["number"].to_string(), "skip"]);
+        assert!(refused.stderr.contains("dropped, since it needs no answer any more"), "{refused:?}");
+    };
+    let mut service = bot.start();
+    for (count, (edit, is_down)) in
+        [("approve: false\n", false), ("", false), ("", true)].into_iter().enumerate().map(|(n, edit)| (n + 1, edit))
+    {
+        bot.write("routines/then.md", &text);
+        service.fire("first");
+        let question = asked(&bot, &service, "then");
+        if is_down {
+            service.kill();
+            bot.write("routines/then.md", &text.replace("approve: true\n", edit));
+            service = bot.start();
+        } else {
+            bot.write("routines/then.md", &text.replace("approve: true\n", edit));
+        }
+        let runs = service.until_ended("then", count);
+        assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
+        is_dropped(&question);
+    }
+    // The file goes.
+    bot.write("routines/then.md", &text);
+    service.fire("first");
+    let question = asked(&bot, &service, "then");
+    std::fs::remove_file(bot.path("routines/then.md")).unwrap();
+    let runs = service.until_ended("then", 4);
+    assert!(runs[0]["outcome"] == "skipped" && runs[0]["error"].as_str().unwrap().contains("deleted"), "{runs:#?}");
+    is_dropped(&question);
+    service.stop();
+}
+
+#[test]
 fn what_an_approved_job_makes_asks_too() {
     let api = MessagesApi::answering(|request| match request.answers() {
         0 => Reply::bash("ollim-bot routine add -m Child --background --isolated --cron @yearly"),

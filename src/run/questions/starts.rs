@@ -15,23 +15,27 @@ use crate::schedule::{Approval, Job};
 const SHOWN: usize = 500;
 
 impl Questions {
-    /// Whether a job may begin. Asks the person, once for each occurrence. What they have fired by hand they have said yes to.
+    /// Whether a job may begin. Asks the person, once for each occurrence. What they have fired by hand they have said yes to, and what
+    /// its file does not hold back any more needs no answer.
     ///
     /// # Errors
     /// When the journal fails.
     pub(in crate::run) async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
         let _ordered = self.open.ordered.lock().await;
-        if job.by_hand {
+        let asked = self.journal.start_question(&job.run).await?;
+        if job.by_hand || !job.definition.approve {
             // Their word outlives a restart, as an answer does.
-            if let Some(question) = self.journal.start_question(&job.run).await?.filter(|one| one.answer.is_none()) {
-                let ended = self.journal.end_question(question.number, QuestionEnd::Once, None, None).await?;
+            let end = if job.by_hand { QuestionEnd::Once } else { QuestionEnd::Ended };
+            if let Some(question) = asked.filter(|one| one.answer.is_none()) {
+                let ended = self.journal.end_question(question.number, end, None, None).await?;
                 self.say_ended(&ended.map_or(question, |(question, _)| question));
             }
             return Ok(Approval::Granted);
         }
-        let question = match self.journal.start_question(&job.run).await? {
-            Some(question) => question,
-            None => self.ask_for_start(job).await?,
+        let question = match asked {
+            // One that was dropped was not answered.
+            Some(question) if question.answer != Some(QuestionEnd::Ended) => question,
+            _ => self.ask_for_start(job).await?,
         };
         let now = self.clock.now();
         let question = match question.answer {

@@ -77,6 +77,7 @@ impl Dispatcher {
         }
         self.definitions.enqueue(id);
         self.take_another_look(|active| active.occurrence.id == *id);
+        self.look_at_edit(id);
         self.cleanup_again(id);
     }
 
@@ -88,6 +89,7 @@ impl Dispatcher {
     /// A definition's file is gone or not valid.
     pub(super) fn remove(&mut self, id: &DefinitionId) {
         if let Some(entry) = self.definitions.remove(id) {
+            self.look_at_edit(id);
             let (files, id) = (Arc::clone(&self.files), id.clone());
             // A file that exists but is not valid keeps its watermark: it is the same definition when it is mended.
             let exists = tokio::task::spawn_blocking(move || files.is_there(&entry.loaded.definition.file));

@@ -95,6 +95,7 @@ impl Dispatcher {
         active.file.clone_from(&definition.file);
         active.text = Arc::clone(&text);
         self.recent.push(now, Arc::clone(&definition));
+        let may_be_asked_about = active.may_be_asked_about;
         let foreground = definition.mode == Mode::Foreground && !self.launcher.tells_only(&definition);
         self.active
             .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
@@ -112,7 +113,7 @@ impl Dispatcher {
             if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
                 return Err(NotBegun::AgentMissing(missing));
             }
-            if job.definition.approve {
+            if job.definition.approve || may_be_asked_about {
                 fail_point!(BeforeApproval);
                 match launcher.approval(&job).await {
                     Ok(Approval::Granted) => {}

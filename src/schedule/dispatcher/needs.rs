@@ -1,5 +1,6 @@
 //! Jobs that require what the machine does not have now: they wait, claimed, and are skipped when that takes too long.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 use super::super::active::{ActiveOccurrence, Priority};
 use super::super::job::Approval;
 use super::Dispatcher;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{DelayCause, EventKind, Finish, NewMessage, RunState};
 
 /// How often it is looked whether the machine has what is required.
@@ -64,9 +65,13 @@ impl Dispatcher {
             Approval::Granted => {}
             Approval::Refused(why) => self.never_begins(number, &definition, why),
             Approval::Waits(until) => {
-                // One that came meanwhile may be the answer to this.
-                let again = if self.answers == answers { self.retry_instant(until) } else { Instant::now() };
+                // An answer or an edit that came meanwhile may concern this.
+                let is_current =
+                    self.definitions.definition(&definition.id).is_some_and(|now| Arc::ptr_eq(now, &definition));
+                let is_news = self.answers != answers || !is_current;
+                let again = if is_news { Instant::now() } else { self.retry_instant(until) };
                 let Some(active) = self.active.get_mut(number) else { return };
+                active.may_be_asked_about = true;
                 active.unmet = Some(again);
                 self.gate.needs_again = Some(self.gate.needs_again.map_or(again, |first| first.min(again)));
                 let run = active.run.clone();
@@ -88,6 +93,16 @@ impl Dispatcher {
             self.definitions.definition(&active.occurrence.id).is_some_and(|definition| definition.approve)
         };
         for number in self.active.numbers(|active| active.unmet.is_some() && approved(active)) {
+            if let Some(active) = self.active.get_mut(number) {
+                active.unmet = None;
+            }
+        }
+    }
+
+    /// The file was edited, or is gone: what waits for the machine or for the person looks at what it says now.
+    pub(super) fn look_at_edit(&mut self, id: &DefinitionId) {
+        let waiting: Vec<u64> = self.active.of(id).filter(|(_, one)| one.unmet.is_some()).map(|(n, _)| n).collect();
+        for number in waiting {
             if let Some(active) = self.active.get_mut(number) {
                 active.unmet = None;
             }
