@@ -110,9 +110,10 @@ impl FolderWatch {
     /// Begins to watch. `are_new`: what is there already counts as changed.
     ///
     /// # Errors
-    /// When there is no such folder, or the kernel allows no (more) watches.
+    /// When there is no such folder, or the kernel allows no (more) watches. Reads folders: not for a thread that serves others.
     pub(super) fn open(place: &Place, quiet: Duration, are_new: bool) -> io::Result<Self> {
-        let inotify = registered(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?)?;
+        let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
+        let inotify = registered(opened.map_err(|error| limited(error, Errno::MFILE, "instances"))?)?;
         let root = place.open()?;
         let mut above = HashMap::new();
         let parents = place.below.ancestors().skip(1).zip(place.below.ancestors().filter_map(Path::file_name));
@@ -223,7 +224,8 @@ impl FolderWatch {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let watch = inotify::add_watch(self.inotify.get_ref(), by_number(&opened), CHANGES)?;
+            let watch = inotify::add_watch(self.inotify.get_ref(), by_number(&opened), CHANGES)
+                .map_err(|error| limited(error, Errno::NOSPC, "watches"))?;
             self.folders.insert(watch, folder.clone());
             for entry in Dir::read_from(&opened)?.flatten() {
                 let bytes = entry.file_name().to_bytes();
@@ -278,6 +280,22 @@ fn beneath(root: &OwnedFd, folder: &Path) -> Result<OwnedFd, Errno> {
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(root, folder, how, Mode::empty(), resolve)
+}
+
+/// What an error of the kernel's means that says `full` where the user has all that there are to have, and what to do about it.
+fn limited(error: Errno, full: Errno, what: &str) -> io::Error {
+    let setting = format!("fs.inotify.max_user_{what}");
+    let limit = std::fs::read_to_string(format!("/proc/sys/{}", setting.replace('.', "/")));
+    let limit: u64 = limit.ok().and_then(|limit| limit.trim().parse().ok()).unwrap_or_default();
+    // The same error as that of a process that has too many files open.
+    let has_files = || rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).is_ok();
+    if error != full || !has_files() {
+        return error.into();
+    }
+    io::Error::other(format!(
+        "the kernel allows this user no more inotify {what} ({setting} is {limit}); `sudo sysctl {setting}={}` allows more",
+        limit.max(128) * 8
+    ))
 }
 
 /// The way to what is open, whatever its name leads to by now.

@@ -18,7 +18,7 @@ use super::folder_watch::{End, FolderWatch, Place, QUIET};
 use super::spawn::Spawner;
 use crate::definition::{DefinitionId, WatchedFolder};
 use crate::home::Home;
-use crate::journal::{Journal, NewMessage};
+use crate::journal::{Journal, JournalReader, NewMessage};
 use crate::policy::{Policy, ToolCall, Verdict};
 use crate::schedule::{LiveDefinitions, Schedule};
 
@@ -86,6 +86,16 @@ pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Pla
     }
 }
 
+/// What keeps each routine from seeing changes, as the service saw it last.
+#[must_use]
+pub fn unwatched(journal: &JournalReader) -> BTreeMap<DefinitionId, String> {
+    read(journal.setting(SETTING).ok().flatten())
+}
+
+fn read(stored: Option<String>) -> BTreeMap<DefinitionId, String> {
+    stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
 /// Whether the tools of a policy let a job write into a place.
 #[must_use]
 pub fn writes_into(place: &Place, policy: &Policy, home: &Home) -> bool {
@@ -132,8 +142,7 @@ impl Watching {
 
     /// Follows them until the future is dropped.
     pub async fn run(self) {
-        let stored = self.journal.setting(SETTING).await.ok().flatten();
-        *self.told.lock().await = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        *self.told.lock().await = read(self.journal.setting(SETTING).await.ok().flatten());
         let mut changes = self.definitions.changes();
         let mut tasks = JoinSet::new();
         let mut watched: HashMap<DefinitionId, (WatchedFolder, AbortHandle)> = HashMap::new();
@@ -205,10 +214,12 @@ impl Watching {
         are_new: bool,
     ) -> Result<(Place, FolderWatch), Unwatched> {
         let place = self.place(id, folder).await?;
-        let shown = format!("{folder}");
-        FolderWatch::open(&place, QUIET, are_new).map(|watch| (place, watch)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Unwatched::Missing(shown.into()),
-            _ => Unwatched::Other(format!("{shown} cannot be watched: {error}")),
+        let looked = place.clone();
+        let opened = tokio::task::spawn_blocking(move || FolderWatch::open(&looked, QUIET, are_new)).await;
+        let opened = opened.unwrap_or_else(|error| Err(error.into()));
+        opened.map(|watch| (place, watch)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Unwatched::Missing(format!("{folder}").into()),
+            _ => Unwatched::Other(format!("{folder} cannot be watched: {error}")),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Routines that fire for what happens: after another job, and for files that change.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -214,6 +215,36 @@ fn what_a_routine_may_watch() {
     until_seen(&bot, &service, "missing", "work/nowhere");
     assert_eq!(bot.json(["inbox"]).to_string().matches("sees no changes").count(), 2);
     service.stop();
+}
+
+/// In a user namespace, which has a limit of its own. The service itself takes one instance, for the definitions.
+#[test]
+fn a_routine_that_the_kernel_lets_watch_nothing_is_told() {
+    let bot = TestBot::new();
+    job(&bot, "sees", "watch: in", "true");
+    bot.write("work/in/a", "x");
+    let limited = |command: &Command| {
+        let mut outer = Command::new("unshare");
+        outer.args(["-Ur", "sh", "-c", "echo 1 > /proc/sys/user/max_inotify_instances && exec \"$@\"", "sh"]);
+        outer.arg(command.get_program()).args(command.get_args());
+        outer
+    };
+    if !limited(&Command::new("true")).status().is_ok_and(|status| status.success()) {
+        eprintln!("left out: this user may make no user namespace here");
+        return;
+    }
+    let inner = bot.command(["run"]);
+    let mut outer = limited(&inner);
+    outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer.current_dir(inner.get_current_dir().unwrap_or(bot.home()));
+    let service = bot.spawn(outer);
+    let words = "the kernel allows this user no more inotify instances (fs.inotify.max_user_instances is";
+    service.until("the person is told", || bot.json(["inbox"]).to_string().contains(words).then_some(()));
+    for command in ["check", "status"] {
+        let shown = bot.run([command]);
+        assert!(shown.stdout.contains(words), "{shown:?}");
+    }
+    service.kill();
 }
 
 /// The open question of a job, when it is asked.

@@ -130,3 +130,24 @@ async fn what_is_lost_is_said() {
     assert_eq!(occasion, Occasion::Changed { files: vec![], more: 0, lost: true });
     assert_eq!(watch.burst().await, Err(End::Lost));
 }
+
+#[test]
+fn what_the_kernel_allows_no_more_of_is_named() {
+    let check = |error, full, what, expected: &str| {
+        let said = limited(error, full, what).to_string();
+        assert!(said.starts_with(expected), "{said}");
+    };
+    check(
+        Errno::MFILE,
+        Errno::MFILE,
+        "instances",
+        "the kernel allows this user no more inotify instances (fs.inotify.max_user_instances is ",
+    );
+    check(
+        Errno::NOSPC,
+        Errno::NOSPC,
+        "watches",
+        "the kernel allows this user no more inotify watches (fs.inotify.max_user_watches is ",
+    );
+    check(Errno::ACCESS, Errno::NOSPC, "watches", "Permission denied");
+}
