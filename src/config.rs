@@ -179,6 +179,19 @@ impl Config {
         name == CONSOLE || self.channels.iter().any(|channel| channel.name == name)
     }
 
+    /// The quiet hours of a channel; `None`: it has none.
+    #[must_use]
+    pub fn quiet_hours_of(&self, channel: &str) -> Option<QuietHours> {
+        if channel == TERMINAL {
+            return None;
+        }
+        match self.channels.iter().find(|one| one.name == channel).and_then(|one| one.quiet_hours) {
+            Some(Quiet::Never) => None,
+            Some(Quiet::Hours(hours)) => Some(hours),
+            None => self.quiet_hours,
+        }
+    }
+
     /// Where a setting comes from.
     #[must_use]
     pub fn origin(&self, key: &str) -> &Origin {

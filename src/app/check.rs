@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{App, Caller, add, gate, jobs, runs, watched};
-use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
+use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
 use crate::policy::BOT;
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
@@ -48,7 +48,8 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let elsewhere =
         unknown_channels(&loaded.definitions, app).into_iter().chain(unknown_servers(&loaded.definitions, app));
     let watched = watched::problems(&loaded.definitions, app);
-    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched);
+    let silent = without_digest(&loaded.definitions, app);
+    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent);
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
@@ -77,6 +78,20 @@ fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: 
     let mut problems: Vec<Problem> = definitions.values().filter_map(problem).collect();
     problems.sort_by(|a, b| a.file.cmp(&b.file));
     problems
+}
+
+/// Definitions whose words wait for a digest on a channel that makes none: they come at once.
+fn without_digest(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
+    let Ok(config) = app.config() else { return Vec::new() };
+    let problem = |definition: &Arc<Definition>| {
+        let named = definition.channel.as_deref().filter(|channel| config.has_channel(channel));
+        let channel = named.unwrap_or(&config.default_channel);
+        let is_without = definition.deliver == Deliver::Digest && config.quiet_hours_of(channel).is_none();
+        let message = format!("there is no digest on `{channel}`, which has no quiet hours: its words come at once");
+        let hint = "`quiet_hours` in config.yaml makes one; or remove `deliver`";
+        is_without.then(|| Problem::of_field(definition, "deliver", Severity::Warning, message, hint))
+    };
+    definitions.values().filter_map(problem).collect()
 }
 
 /// Rules about tools of MCP servers that there are not.

@@ -51,7 +51,7 @@ fn show(message: &Outgoing, zone: Tz, out: &mut impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Urgency;
+    use crate::definition::Urgency;
 
     #[test]
     fn further_lines_stand_below_the_first() {

@@ -12,7 +12,8 @@ use super::worker::Worker;
 use super::{Channel, OpenChats};
 use crate::clock::Clock;
 use crate::config::{CONSOLE, Config, TERMINAL};
-use crate::journal::{Journal, JournalError, Message, NewMessage, Refused, Urgency};
+use crate::definition::Urgency;
+use crate::journal::{Journal, JournalError, Message, NewMessage, Refused};
 
 /// Messages for which channels are chosen in one commit.
 const BATCH: u32 = 1000;

@@ -3,16 +3,18 @@
 use chrono_tz::Tz;
 
 use super::Outgoing;
-use crate::journal::{Message, Urgency};
+use crate::definition::Urgency;
+use crate::journal::Message;
 
 /// One message of all of these; `None`: there are none.
-pub(super) fn digest(messages: &[&Message], zone: Tz) -> Option<Outgoing> {
+pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz) -> Option<Outgoing> {
+    messages.sort_by_key(|message| message.number);
     let (first, last) = (messages.first()?, messages.last()?);
     if messages.len() == 1 {
         return Some(Outgoing::from(*first));
     }
     let mut text = format!("{} messages waited for the end of quiet hours.", messages.len());
-    for message in messages {
+    for message in &messages {
         let time = message.at.with_timezone(&zone).format("%H:%M");
         let job = message.id.as_ref().map(|id| format!(" {id}:")).unwrap_or_default();
         text.push_str(&format!("\n\n{time}{job} {}", message.text.trim()));

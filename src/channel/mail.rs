@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::terminal::{plain, plain_lines};
 use super::{Channel, NotSent, Outgoing};
 use crate::config::{Encryption, MailChannel};
-use crate::journal::Urgency;
+use crate::definition::Urgency;
 
 /// How long a mail may take.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -26,8 +26,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::definition::DefinitionId;
-use crate::journal::{Message, Rich, RunId, Urgency};
+use crate::definition::{DefinitionId, Urgency};
+use crate::journal::{Message, Rich, RunId};
 
 pub use deliveries::Deliveries;
 pub use hearing::{Ear, Heard, Hearing, Progress, ReceivedFile, Response, Said};

@@ -18,7 +18,7 @@ use ureq::http::request::Builder;
 
 use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::NtfyChannel;
-use crate::journal::Urgency;
+use crate::definition::Urgency;
 use token::{Pressed, Tokens};
 pub use token::{Secret, SecretError};
 use topic::{Event, Topic, is_id};
@@ -308,6 +308,7 @@ mod tests {
             text: text.to_owned(),
             delivered: None,
             urgency: Urgency::Normal,
+            digest: false,
             channel: None,
             rich: Some(rich),
             deliveries: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -13,7 +13,8 @@ use tokio::time::sleep;
 use super::{Channel, Deliveries, NotSent, OpenChats, Outgoing};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::journal::{DeliveryState, Journal, JournalReader, Message, NewMessage, Urgency};
+use crate::definition::Urgency;
+use crate::journal::{DeliveryState, Journal, JournalReader, Message, NewMessage};
 
 /// What a channel does with its next messages, the first one first; afterwards it sends.
 #[derive(Default)]
@@ -321,4 +322,37 @@ async fn a_channel_that_is_lost_is_told_on_the_next_one_before_anything_waits_fo
     assert_eq!(desk.sent("post"), [expect]);
     let failing = JournalReader::open(&desk.folder.path().join("journal.db")).unwrap().failing_channels().unwrap();
     assert_eq!((failing[0].name.as_str(), failing[0].error.as_str()), ("phone", "the token was revoked"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_the_digest_comes_with_it_at_the_end_of_quiet_hours() {
+    let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
+    let desk = Desk::at("2026-11-23T08:00:00Z", &quiet);
+    let for_digest = |text: &str| NewMessage { digest: true, ..NewMessage::of_service(text) };
+    let deliveries = desk.deliver().await;
+    desk.journal.message(for_digest("one")).await.unwrap();
+    desk.say("at once").await;
+    sleep(Duration::from_secs(14 * 3600)).await;
+    assert_eq!(desk.sent("phone"), ["at once"], "it waits by day and through the quiet hours");
+    desk.say("by night").await;
+    sleep(Duration::from_secs(9 * 3600)).await;
+    desk.settled().await;
+    let digest = "2 messages waited for the end of quiet hours.\n\n09:00 one\n\n23:00 by night";
+    assert_eq!(desk.sent("phone"), ["at once", digest]);
+    // The service is off when it is due.
+    desk.journal.message(for_digest("two")).await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    deliveries.finish().await;
+    desk.clock.jump(TimeDelta::hours(25));
+    let deliveries = desk.deliver().await;
+    desk.settled().await;
+    assert_eq!(desk.sent("phone").last().unwrap(), "two");
+    // Nothing waits for quiet hours that are no more.
+    desk.journal.message(for_digest("three")).await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.sent("phone").len(), 3);
+    desk.settings.send_replace(Arc::new(Config::parse(PHONE, &BTreeMap::new()).unwrap()));
+    desk.settled().await;
+    assert_eq!(desk.sent("phone").last().unwrap(), "three");
+    deliveries.finish().await;
 }

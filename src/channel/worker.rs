@@ -13,8 +13,9 @@ use tokio::task::JoinSet;
 use super::digest::digest;
 use super::{Channel, Outgoing};
 use crate::clock::Clock;
-use crate::config::{Config, Quiet, TERMINAL};
-use crate::journal::{Journal, JournalError, Message, Refused, Urgency, Waiting};
+use crate::config::{Config, TERMINAL};
+use crate::definition::Urgency;
+use crate::journal::{Journal, JournalError, Message, Refused, Waiting};
 
 /// Messages that are read at once.
 const BATCH: u32 = 1000;
@@ -99,34 +100,47 @@ impl Worker {
             return Ok(Step::Idle);
         }
         let (now, config) = (self.clock.now(), Arc::clone(&self.settings.borrow()));
-        let quiet = quiet_until(&config, &self.name, now);
-        let (critical, rest): (Vec<_>, Vec<_>) =
-            waiting.iter().partition(|one| one.message.urgency == Urgency::Critical || is_talk(&one.message));
-        let mut sending: Vec<(Vec<i64>, Outgoing)> = critical.into_iter().map(alone).collect();
-        if let Some(until) = quiet {
-            self.hold(&rest, until, &config).await?;
-            if sending.is_empty() {
+        let hours = config.quiet_hours_of(&self.name);
+        let is_quiet = hours.and_then(|hours| hours.end(now, config.timezone)).is_some();
+        let until = hours.and_then(|hours| hours.next_end(now, config.timezone));
+        let waits = |one: &Waiting| match one.message.digest && !is_quiet {
+            // One that has waited for its digest is in it, also where the service was off at that time.
+            true => until.is_some() && one.held_until.is_none_or(|held| held > now),
+            false => is_quiet,
+        };
+        let (mut at_once, mut held, mut together, mut rest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for one in &waiting {
+            match one {
+                one if is_at_once(&one.message) => at_once.push(alone(one)),
+                one if waits(one) => held.push(one),
+                one if one.held_until.is_some() => together.push(&one.message),
+                one => rest.push(alone(one)),
+            }
+        }
+        if let Some(until) = until.filter(|_| !held.is_empty()) {
+            self.hold(&held, until, &config).await?;
+            if at_once.len() + together.len() + rest.len() == 0 {
                 return Ok(Step::Quiet(until));
             }
-        } else {
-            let (held, rest): (Vec<&Waiting>, Vec<&Waiting>) =
-                rest.into_iter().partition(|one| one.held_until.is_some());
-            let messages: Vec<_> = held.iter().map(|one| &one.message).collect();
-            let numbers = messages.iter().map(|message| message.number).collect();
-            sending.extend(digest(&messages, config.timezone).map(|digest| (numbers, digest)));
-            sending.extend(rest.into_iter().map(alone));
         }
-        self.send(sending, &config).await
+        let numbers = together.iter().map(|message| message.number).collect();
+        at_once.extend(digest(together, config.timezone).map(|digest| (numbers, digest)));
+        at_once.extend(rest);
+        self.send(at_once, &config).await
     }
 
     async fn hold(&self, waiting: &[&Waiting], until: DateTime<Utc>, config: &Config) -> Result<(), JournalError> {
-        let fresh = waiting.iter().filter(|one| one.held_until != Some(until));
-        let numbers: Vec<i64> = fresh.map(|one| one.message.number).collect();
-        if numbers.is_empty() {
-            return Ok(());
-        }
         let end = until.with_timezone(&config.timezone).format("%H:%M");
-        self.journal.hold(&self.name, numbers, until, format!("its message is held until {end}: quiet hours")).await
+        let note = format!("its message is held until {end}: quiet hours");
+        let digest_note = format!("its message waits for the digest at {end}");
+        for (is_digest, note) in [(false, note), (true, digest_note)] {
+            let fresh = waiting.iter().filter(|one| one.message.digest == is_digest && one.held_until != Some(until));
+            let numbers: Vec<i64> = fresh.map(|one| one.message.number).collect();
+            if !numbers.is_empty() {
+                self.journal.hold(&self.name, numbers, until, note).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn send(&self, sending: Vec<(Vec<i64>, Outgoing)>, config: &Config) -> Result<Step, JournalError> {
@@ -172,9 +186,9 @@ impl Worker {
     }
 }
 
-/// Whether it belongs to a conversation: who has just written is awake.
-fn is_talk(message: &Message) -> bool {
-    message.id.as_ref().is_some_and(|id| id.is_turn() || id.is_fork())
+/// Whether it waits for nothing: it is critical, or belongs to a conversation, and who has just written is awake.
+fn is_at_once(message: &Message) -> bool {
+    message.urgency == Urgency::Critical || message.id.as_ref().is_some_and(|id| id.is_turn() || id.is_fork())
 }
 
 fn alone(waiting: &Waiting) -> (Vec<i64>, Outgoing) {
@@ -186,18 +200,4 @@ async fn settle(records: &mut JoinSet<Result<(), JournalError>>) -> Result<(), J
         recorded.unwrap_or(Err(JournalError::Closed))?;
     }
     Ok(())
-}
-
-/// The end of the quiet hours, if it is quiet on this channel now.
-fn quiet_until(config: &Config, channel: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    if channel == TERMINAL {
-        return None;
-    }
-    let own = config.channels.iter().find(|one| one.name == channel).and_then(|one| one.quiet_hours);
-    let hours = match own {
-        Some(Quiet::Never) => None,
-        Some(Quiet::Hours(hours)) => Some(hours),
-        None => config.quiet_hours,
-    };
-    hours?.end(now, config.timezone)
 }

@@ -142,15 +142,19 @@ impl QuietHours {
     /// When they end, if it is quiet now. A time that the clocks skip is the next one that there is.
     #[must_use]
     pub fn end(&self, now: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
-        let local = now.with_timezone(&zone).naive_local();
-        let time = local.time();
+        let time = now.with_timezone(&zone).time();
         let quiet = match self.from <= self.to {
             true => self.from <= time && time < self.to,
             false => self.from <= time || time < self.to,
         };
-        if !quiet {
-            return None;
-        }
+        if quiet { self.next_end(now, zone) } else { None }
+    }
+
+    /// When they end next, whether it is quiet now or not.
+    #[must_use]
+    pub fn next_end(&self, now: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+        let local = now.with_timezone(&zone).naive_local();
+        let time = local.time();
         let date = if time < self.to { local.date() } else { local.date().checked_add_days(Days::new(1))? };
         let end = date.and_time(self.to);
         let later = || zone.from_local_datetime(&(end + TimeDelta::hours(1))).earliest();

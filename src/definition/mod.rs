@@ -302,7 +302,7 @@ pub enum JobClient {
     Exec,
 }
 
-/// What the person is sent of what a command prints (`deliver`).
+/// What the person is sent of what a job says, or a command prints (`deliver`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deliver {
@@ -313,6 +313,33 @@ pub enum Deliver {
     Always,
     /// Nothing.
     Never,
+    /// Of every job: what it says, with the next digest.
+    Digest,
+}
+
+/// How much a message matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// It may wait.
+    Low,
+    /// It waits for the end of quiet hours.
+    #[default]
+    Normal,
+    /// It waits for nothing, and goes to one more channel.
+    Critical,
+}
+
+impl Urgency {
+    /// The word that stands for it in the journal and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::Critical => "critical",
+        }
+    }
 }
 
 /// When a definition fires.

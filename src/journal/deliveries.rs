@@ -144,7 +144,7 @@ impl Journal {
             .await
     }
 
-    /// What a channel is to deliver, oldest first, the critical before the rest, at most `limit`.
+    /// What a channel is to deliver, oldest first, the critical before the rest and what waits for a digest behind it, at most `limit`.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -155,7 +155,7 @@ impl Journal {
                 let sql = format!(
                     "SELECT {MESSAGE}, d.held_until FROM delivery d JOIN message m ON m.number = d.message
                      WHERE d.channel = ?1 AND d.state = 'waiting'
-                     ORDER BY m.urgency <> 'critical', m.number LIMIT ?2"
+                     ORDER BY m.urgency <> 'critical', m.urgency = 'digest', m.number LIMIT ?2"
                 );
                 let mut query = connection.prepare_cached(&sql)?;
                 collect(query.query(params![channel, limit])?, |row| {

@@ -49,7 +49,7 @@ use tokio::sync::watch;
 
 use crate::agent::Tokens;
 use crate::clock::Clock;
-use crate::definition::{DefinitionId, Kind};
+use crate::definition::{DefinitionId, Kind, Urgency};
 
 pub use backup::copy_journal;
 pub use claims::{Claim, NewClaim, Purpose};
@@ -61,7 +61,7 @@ pub use forks::{ForkEnd, ForkRecord, Resumable};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use heard::HeardBy;
 pub use occasions::Occasion;
-pub use outbox::{Button, NewMessage, Rich, Urgency};
+pub use outbox::{Button, NewMessage, Rich};
 pub use process::ProcessIdentity;
 pub use questions::{Answer, NewQuestion, Question, QuestionEnd};
 pub use reader::{Account, JournalReader, OccurrenceRecord, RunCost, RunFilter};
@@ -303,6 +303,8 @@ pub struct Message {
     pub delivered: Option<DateTime<Utc>>,
     /// How much it matters.
     pub urgency: Urgency,
+    /// It waits for the next digest.
+    pub digest: bool,
     /// The channel that its definition asks for.
     pub channel: Option<String>,
     /// The same for channels that can show more than text.

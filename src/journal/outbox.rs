@@ -9,20 +9,7 @@ use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{Columns, ms};
 use super::runs::mark;
 use super::{Journal, JournalError, Message, RunId};
-use crate::definition::{Definition, DefinitionId};
-
-/// How much a message matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Urgency {
-    /// It may wait.
-    Low,
-    /// It waits for the end of quiet hours.
-    #[default]
-    Normal,
-    /// It waits for nothing, and goes to one more channel.
-    Critical,
-}
+use crate::definition::{Definition, DefinitionId, Deliver, Urgency};
 
 /// What a channel that can show more than text makes of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +49,8 @@ pub struct NewMessage {
     pub text: String,
     /// How much it matters.
     pub urgency: Urgency,
+    /// It waits for the next digest.
+    pub digest: bool,
     /// The channel that its definition asks for.
     pub channel: Option<String>,
     /// The same for channels that can show more than text.
@@ -85,15 +74,22 @@ impl NewMessage {
         self
     }
 
-    /// What a definition's own run has to say, or the service has of that run.
+    /// What the service has to say of a definition's run, or asks for it.
     #[must_use]
     pub fn of_run(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
         Self {
             run: Some(run.clone()),
             id: Some(definition.id.clone()),
+            urgency: definition.urgency,
             channel: definition.channel.clone(),
             ..Self::of_service(text)
         }
+    }
+
+    /// What a definition's own run has to say.
+    #[must_use]
+    pub fn said_by(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
+        Self { digest: definition.deliver == Deliver::Digest, ..Self::of_run(run, definition, text) }
     }
 }
 
@@ -219,7 +215,7 @@ pub(super) fn insert_message(
             message.run.as_ref().map(RunId::as_str),
             message.id.as_ref().map(DefinitionId::as_str),
             text,
-            message.urgency.as_str(),
+            if message.digest { DIGEST } else { message.urgency.as_str() },
             message.channel,
             message.rich.as_ref().and_then(|rich| serde_json::to_string(rich).ok()),
         ])?;
@@ -230,17 +226,8 @@ pub(super) fn insert_message(
     Ok(number)
 }
 
-impl Urgency {
-    /// The word that stands for it in the journal and in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Normal => "normal",
-            Self::Critical => "critical",
-        }
-    }
-}
+/// What stands in the place of its urgency where a message waits for the next digest.
+const DIGEST: &str = "digest";
 
 /// The columns of a message that [`read_message`] reads.
 pub(super) const MESSAGE: &str =
@@ -248,6 +235,7 @@ pub(super) const MESSAGE: &str =
 
 pub(super) fn read_message(row: &Row<'_>) -> Result<Message, JournalError> {
     let urgency: String = row.get("urgency")?;
+    let digest = urgency == DIGEST;
     let urgency = [Urgency::Low, Urgency::Normal, Urgency::Critical].into_iter().find(|one| one.as_str() == urgency);
     Ok(Message {
         number: row.get("number")?,
@@ -256,7 +244,8 @@ pub(super) fn read_message(row: &Row<'_>) -> Result<Message, JournalError> {
         id: row.get::<_, Option<String>>("id")?.map(DefinitionId::new),
         text: row.get("text")?,
         delivered: row.maybe_at("delivered")?,
-        urgency: urgency.unwrap_or_default(),
+        urgency: urgency.unwrap_or(if digest { Urgency::Low } else { Urgency::Normal }),
+        digest,
         channel: row.get("wish")?,
         rich: row.get::<_, Option<String>>("rich")?.and_then(|text| serde_json::from_str(&text).ok()),
         deliveries: Vec::new(),

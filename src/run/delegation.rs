@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::gate;
 use super::runner::RunSettings;
 use crate::definition::fields::{FIELDS, Limit};
-use crate::definition::{Chain, Definition, DefinitionId, Deliver, Draft, JobClient, Trigger};
+use crate::definition::{Chain, Definition, DefinitionId, Deliver, Draft, JobClient, Trigger, Urgency};
 use crate::policy::{
     BOT, BgForkConfig, Granted, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict, attenuate,
 };
@@ -158,6 +158,7 @@ impl DelegationLimit {
             }
         }
         self.narrow_tools(draft)?;
+        self.soften(draft)?;
         if draft.client == Some(JobClient::Exec) {
             self.narrow_command(draft)?;
             return self.narrow_limits(draft);
@@ -178,6 +179,24 @@ impl DelegationLimit {
         }
     }
 
+    /// What it makes is no more urgent than itself, and waits for the digest where it does. A command's output is not sent at all.
+    ///
+    /// # Errors
+    /// A sentence where it is to be critical, and the job is not.
+    pub fn soften(&self, draft: &mut Draft) -> Result<(), Refusal> {
+        if self.place == Place::Main {
+            return Ok(());
+        }
+        if draft.urgency == Urgency::Critical && self.own.urgency < Urgency::Critical {
+            return Err(self.beyond("--urgency", "critical", self.own.urgency.as_str()));
+        }
+        draft.urgency = draft.urgency.min(self.own.urgency);
+        if self.own.deliver == Deliver::Digest && draft.allow_ping && draft.client != Some(JobClient::Exec) {
+            draft.deliver = Deliver::Digest;
+        }
+        Ok(())
+    }
+
     /// What holds of a command besides: no agent's file narrows it, and only the person has its output sent each time. What may send
     /// no message itself has none of its output sent.
     fn narrow_command(&self, draft: &mut Draft) -> Result<(), Refusal> {
@@ -187,8 +206,8 @@ impl DelegationLimit {
                 self.title
             )));
         }
-        if self.place != Place::Main && draft.deliver == Deliver::Always {
-            return Err(Refusal::denied("only the person has output sent each time; leave `--deliver always` out"));
+        if self.place != Place::Main && matches!(draft.deliver, Deliver::Always | Deliver::Digest) {
+            return Err(Refusal::denied("only the person has output sent each time; leave `--deliver` out"));
         }
         let sends = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
         if self.place != Place::Main && !sends.iter().any(|tool| self.policy.names(tool)) {

@@ -207,7 +207,7 @@ fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport
 /// What the person is sent of a command that was completed.
 fn sent(output: &Output, job: &Job) -> Option<String> {
     let text = output.text();
-    if deliver(&job.definition) != Deliver::Always || text.trim().is_empty() {
+    if !matches!(deliver(&job.definition), Deliver::Always | Deliver::Digest) || text.trim().is_empty() {
         return None;
     }
     let text = match text.char_indices().nth(MOST_SENT) {

@@ -275,6 +275,7 @@ fn draft_of(
             draft.update_main_session = UpdateMode::Freely;
         }
         limit.limit_fields(&mut draft)?;
+        limit.soften(&mut draft)?;
     }
     Ok(draft)
 }

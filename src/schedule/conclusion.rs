@@ -68,7 +68,8 @@ pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Fini
         (finish.client, finish.client_version) = (Some(client.name.to_owned()), client.version);
     }
     let buttons = buttons_of(attempted.definition);
-    let messages = report.messages.into_iter().map(|text| message(attempted, text).with_buttons(buttons));
+    let said = |text| NewMessage::said_by(attempted.run, attempted.definition, text).with_buttons(buttons);
+    let messages = report.messages.into_iter().map(said);
     finish.messages.splice(0..0, messages);
     finish
 }
@@ -186,11 +187,8 @@ fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
     };
     let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert);
     finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
-    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(failure_buttons(definition.kind()))));
-}
-
-fn message(attempted: &Attempted<'_>, text: String) -> NewMessage {
-    NewMessage::of_run(attempted.run, attempted.definition, text)
+    let message = |text| NewMessage::of_run(attempted.run, definition, text);
+    finish.messages.extend(text.map(|text| message(text).with_buttons(failure_buttons(definition.kind()))));
 }
 
 #[cfg(test)]

@@ -421,3 +421,31 @@ for line in sys.stdin:
     assert_eq!(error, "no network");
     service.stop();
 }
+
+#[test]
+fn a_job_says_how_much_its_words_matter_and_what_may_wait_for_the_digest() {
+    let time = |hours: i64| (now() + chrono::TimeDelta::hours(hours)).format("%H:%M").to_string();
+    let bot = bot("#!/bin/sh\ncat >> got\n", &format!(", quiet_hours: {{ from: '{}', to: '{}' }}", time(2), time(3)));
+    bot.write("reminders/fire.md", &reminder(now(), "client: notify\nurgency: critical\n", "Fire."));
+    bot.write("reminders/news.md", &reminder(now(), "client: notify\ndeliver: digest\n", "News."));
+    let fails = "---\ncron: '0 0 29 2 *'\nclient: exec\ncommand: exit 3\nallowed_tools: []\nurgency: low\ndeliver: digest\n---\n";
+    bot.write("routines/fails.md", fails);
+    let service = bot.start();
+    service.fire("fails");
+    let got = service.until("all but one are sent", || {
+        let got = lines(&wrote(&bot, "got"));
+        (got.len() == 2).then_some(got)
+    });
+    let urgency = |job: &str| got.iter().find(|one| one["job"] == job).map(|one| one["urgency"].clone());
+    assert_eq!((urgency("fire"), urgency("fails")), (Some("critical".into()), Some("low".into())), "{got:#?}");
+    let held = service.until("what may wait is held", || {
+        let inbox = bot.json(["inbox"]);
+        let news = inbox.as_array().unwrap().iter().find(|message| message["id"] == "news")?.clone();
+        news["deliveries"][0]["held_until"].is_string().then_some(news)
+    });
+    assert_eq!(held["deliveries"][0]["state"], "waiting", "{held:#}");
+    let shown = bot.ok(["runs", "show", held["run"].as_str().unwrap()]);
+    assert!(shown.contains(&format!("its message waits for the digest at {}", time(3))), "{shown}");
+    assert_eq!(bot.run(["check"]).code, 0);
+    service.stop();
+}

@@ -104,8 +104,8 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --client <WHO>                By whom: `notify` delivers it as written, `exec` runs `command`,
                                         `claude` is an agent
           --command <COMMAND>           Runs this command line instead of an agent (`--client exec`)
-          --deliver <WHEN>              What you are sent of what the command prints: failure, always,
-                                        never
+          --deliver <WHEN>              How what it says reaches you: `digest`; of a command also
+                                        failure, always, never
           --background                  Run in a fork of its own instead of the main session
           --foreground                  A turn of the main session
           --isolated                    A fresh session without the main session's history
@@ -146,6 +146,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --retry <N>                   Extra attempts after a failure that may pass
           --alert-after <N>             How many failures in a row you are told of: `1` is the first
           --channel <NAME>              Where its messages go: a name of `channels` in config.yaml
+          --urgency <LEVEL>             How much its messages matter: low, normal, critical
           --heartbeat-url <URL>         A monitor such as healthchecks.io that is told how its runs go
           --max-chain <N>               How many follow-ups the agent may schedule
       -h, --help                        Print help

@@ -198,6 +198,7 @@ fn the_keys_that_others_build_on() {
       "timeout": null,
       "timezone": "America/New_York",
       "update_main_session": "on_ping",
+      "urgency": "normal",
       "watch": null
     }
     "#);

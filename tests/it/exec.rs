@@ -133,6 +133,7 @@ fn deliver_says_what_the_person_is_sent() {
     assert_eq!(sent("deliver: always", "true"), "");
     assert_eq!(sent("deliver: failure", "echo x"), "");
     assert_eq!(sent("deliver: never", "echo x"), "");
+    assert_eq!(sent("deliver: digest", "echo x"), "x");
     for (deliver, told) in
         [("deliver: always", true), ("deliver: failure", true), ("deliver: never", false), ("allow_ping: false", false)]
     {
@@ -377,7 +378,20 @@ fn check_names_what_stands_wrong_beside_a_command() {
     for (fields, field, said) in [
         ("client: exec\n", "command", "`client: exec` needs `command`"),
         ("command: echo x\n", "command", "`command` is for a command, and this job runs none"),
-        ("client: notify\ndeliver: always\n", "deliver", "`deliver` is for a command, and this job runs none"),
+        (
+            "client: notify\ndeliver: always\n",
+            "deliver",
+            "of a job that runs no command, `deliver` can be `digest` only",
+        ),
+        ("deliver: never\n", "deliver", "of a job that runs no command, `deliver` can be `digest` only"),
+        ("client: notify\ndeliver: digest\nurgency: critical\n", "deliver", "what is critical waits for no digest"),
+        (
+            "background: true\ndeliver: digest\nallow_ping: false\n",
+            "deliver",
+            "`deliver: digest` sends you what it says",
+        ),
+        ("client: notify\nurgency: urgent\n", "urgency", "urgent"),
+        ("client: notify\ndeliver: digest\n", "deliver", "there is no digest on `console`, which has no quiet hours"),
         ("client: exec\ncommand: echo x\nbackground: false\n", "background", "a command runs in the background"),
         ("client: exec\ncommand: echo x\nexpect: message\n", "expect", "a command can be expected to make a file only"),
         (

@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Heard, Hearing, OutgoingButton, Progress, Response, Said};
-use crate::definition::DefinitionId;
-use crate::journal::{Rich, Urgency};
+use crate::definition::{DefinitionId, Urgency};
+use crate::journal::Rich;
 use stub::{Fault, OWNER, STRANGER, TOKEN};
 
 type Answer = dyn Fn(&Heard) -> Response + Send + Sync;

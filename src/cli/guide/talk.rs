@@ -12,7 +12,7 @@ use crate::channel::terminal::plain;
 use crate::channel::{Channel, Outgoing};
 use crate::cli::output::{BAD, GOOD, HINT, Output, STRONG, paint};
 use crate::config::{DiscordChannel, TelegramChannel};
-use crate::journal::Urgency;
+use crate::definition::Urgency;
 use crate::refusal::Refusal;
 
 /// What the person sees there first.

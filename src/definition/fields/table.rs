@@ -19,7 +19,7 @@ use chrono_tz::Tz;
 
 use super::super::{
     DefinitionId, Deliver, Expect, Follows, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, Remember, Thinking,
-    Trigger, WatchedFolder,
+    Trigger, Urgency, WatchedFolder,
 };
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
@@ -186,12 +186,14 @@ fields! {
                   frontmatter is for people, and may be left out. See [commands](exec.md).",
         limit: Limit::Other("What a job makes runs its command with at most the tools that the job has, and makes no jobs itself."),
     }
-    /// What you are sent of what the command prints: failure, always, never
+    /// How what it says reaches you: `digest`; of a command also failure, always, never
     deliver as deliver: Deliver = Deliver::Failure, |v: &V| v.one_of::<Deliver>(), {
-        command_only: true, restricts: true, example: "always", flags: &[takes("deliver", "WHEN")],
-        details: "`failure`: its last lines, where it failed. `always`: all that it printed, each time it printed something. `never`: \
-                  nothing of it; that it failed you are told all the same.",
-        limit: Limit::Other("What a job makes is never `always`."),
+        restricts: true, example: "digest", flags: &[takes("deliver", "WHEN")],
+        details: "`digest`: it waits for the end of the next [quiet hours](channels.md#what-holds), and comes with all else that waited as one \
+                  message. The news that it failed, and its questions, do not wait for that. Of a command, `failure`: its last lines, where it \
+                  failed. `always`: all that it printed, each time it printed something; so it is with `digest`. `never`: nothing of it; that \
+                  it failed you are told all the same.",
+        limit: Limit::Other("Of what a job makes, no command is `always` or `digest`; where the job is `digest`, the rest is, too."),
     }
     /// Run in a fork of its own instead of the main session
     background: bool = false, |v: &V| v.flag(), {
@@ -391,6 +393,14 @@ fields! {
     channel as channel: Option<String> = None, |v: &V| v.channel(), {
         unset: "`default_channel` of config.yaml", example: "phone", flags: &[takes("channel", "NAME")],
         limit: Limit::Other("What a job makes has the job's own."),
+    }
+    /// How much its messages matter: low, normal, critical
+    urgency as urgency: Urgency = Urgency::Normal, |v: &V| v.one_of::<Urgency>(), {
+        example: "critical", flags: &[takes("urgency", "LEVEL")],
+        details: "`critical`: they wait for no quiet hours, go to `critical_channel`, too, and pass where the budget of messages is empty. `low`: \
+                  a channel shows them quietly, where it can. It holds for the job's questions and for the news that it failed as well. The \
+                  agent may call a single message critical, whatever stands here.",
+        limit: Limit::Other("What a job makes has at most the job's own."),
     }
     /// A monitor such as healthchecks.io that is told how its runs go
     heartbeat_url as heartbeat_url: Option<String> = None, |v: &V| v.web_address(), {

@@ -11,6 +11,7 @@ use super::super::WatchedFolder;
 use super::super::values::span_text;
 use super::super::{
     DefinitionId, Deliver, Expect, FollowedEnd, Follows, JobClient, Need, OnMissed, OnOverlap, Remember, Thinking,
+    Urgency,
 };
 use super::FieldValue;
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
@@ -93,6 +94,7 @@ field_types! {
     };
     JobClient, Shape::Word(words::<Self>), word;
     Deliver, Shape::Word(words::<Self>), word;
+    Urgency, Shape::Word(words::<Self>), word;
     UpdateMode, Shape::Word(words::<Self>), word;
     JobNetwork, Shape::Word(words::<Self>), word;
     OnMissed, Shape::Word(words::<Self>), word;

@@ -138,6 +138,7 @@ impl Reading<'_> {
             self.at_field(Severity::Error, second, crate::policy::BothLists.to_string(), hint);
         }
         self.fields_of_other_clients(draft.client);
+        self.delivery(draft);
         match draft.client {
             Some(JobClient::Notify) => return Some(Mode::Foreground),
             Some(JobClient::Exec) => self.command(draft),

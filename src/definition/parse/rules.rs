@@ -4,7 +4,9 @@ use super::Reading;
 use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
 use crate::definition::problem::quoted;
-use crate::definition::{Definition, Deliver, Draft, Expect, JobClient, Kind, Recurrence, Remember, Severity, Trigger};
+use crate::definition::{
+    Definition, Deliver, Draft, Expect, JobClient, Kind, Recurrence, Remember, Severity, Trigger, Urgency,
+};
 use crate::policy::{BOT, BgForkConfig, ToolPattern, UpdateMode};
 
 impl Reading<'_> {
@@ -105,6 +107,26 @@ impl Reading<'_> {
             let message = "`deliver: always` sends you what it prints, and `allow_ping: false` keeps it from that";
             self.at_field(Severity::Error, "deliver", message.into(), "keep one of the two");
         }
+    }
+
+    /// What contradicts how its words are delivered.
+    pub(super) fn delivery(&mut self, draft: &Draft) {
+        let is_command = draft.client == Some(JobClient::Exec);
+        let (message, hint) = match draft.deliver {
+            Deliver::Always | Deliver::Never if !is_command => (
+                "of a job that runs no command, `deliver` can be `digest` only",
+                "remove `deliver`, or write `client: exec`",
+            ),
+            Deliver::Digest if draft.urgency == Urgency::Critical => {
+                ("what is critical waits for no digest", "keep one of `deliver: digest` and `urgency: critical`")
+            }
+            Deliver::Digest if !draft.allow_ping => (
+                "`deliver: digest` sends you what it says, and `allow_ping: false` keeps it from that",
+                "keep one of the two",
+            ),
+            _ => return,
+        };
+        self.at_field(Severity::Error, "deliver", message.into(), hint);
     }
 
     /// A reminder's field in a routine, and the other way round.

@@ -104,6 +104,38 @@ fn what_is_not_asked_for_is_as_the_maker_has_it() {
 }
 
 #[test]
+fn what_it_makes_is_no_louder() {
+    let quiet = job(&["Read"], |own| (own.urgency, own.deliver) = (Urgency::Low, Deliver::Digest));
+    let mut made = draft();
+    quiet.narrow(&mut made).unwrap();
+    assert_eq!((made.urgency, made.deliver), (Urgency::Low, Deliver::Digest));
+    refused(&quiet, |draft| draft.urgency = Urgency::Critical, "`--urgency critical` is more than");
+    let command = |draft: &mut Draft| {
+        (draft.client, draft.command) = (Some(JobClient::Exec), Some("true".into()));
+    };
+    let with_digest = |draft: &mut Draft| {
+        command(draft);
+        draft.deliver = Deliver::Digest;
+    };
+    refused(&quiet, with_digest, "only the person has output sent each time");
+    let mut made = draft();
+    command(&mut made);
+    quiet.narrow(&mut made).unwrap();
+    assert_eq!(made.deliver, Deliver::Never, "it may send nothing itself");
+    let mut silent = draft();
+    silent.allow_ping = false;
+    quiet.narrow(&mut silent).unwrap();
+    assert_eq!(silent.deliver, Deliver::Failure, "it says nothing that could wait");
+    let urgent = job(&["Read"], |own| own.urgency = Urgency::Critical);
+    for (asked, made) in [(Urgency::Normal, Urgency::Normal), (Urgency::Critical, Urgency::Critical)] {
+        let mut draft = draft();
+        draft.urgency = asked;
+        urgent.narrow(&mut draft).unwrap();
+        assert_eq!(draft.urgency, made);
+    }
+}
+
+#[test]
 fn what_is_more_is_refused_with_its_name() {
     let limit = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
         own.timeout = Some(Duration::from_secs(60));

@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::forks::Forks;
 use super::host::Host;
 use crate::agent::ToolAnswer;
-use crate::journal::{Denial, EventKind, NewMessage, Urgency};
+use crate::definition::Urgency;
+use crate::journal::{Denial, EventKind, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, EnterFork, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
 use crate::policy::{BOT, ToolLists};
 use crate::run::spawn::SpawnRequest;
@@ -96,6 +97,8 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     if delivery.sent && !critical {
         return Err(format!("You have already sent a message in this run, and one is the most. {instead}"));
     }
+    // One that is critical by the person's own word may still be sent once only.
+    let critical = critical || host.definition.urgency == Urgency::Critical;
     if host.bot.main.is_busy(host.clock.now()) && !critical {
         return Err(format!("The user is in the middle of a conversation. {instead}"));
     }
@@ -117,7 +120,7 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
         return Err(format!("{reason} {instead}"));
     }
     if critical {
-        message.urgency = Urgency::Critical;
+        (message.urgency, message.digest) = (Urgency::Critical, false);
     }
     record(host, message).await?;
     delivery.sent = true;
@@ -219,6 +222,6 @@ impl Host {
 
     /// A message from this run.
     pub(super) fn message(&self, text: String) -> NewMessage {
-        NewMessage::of_run(&self.run, &self.definition, text)
+        NewMessage::said_by(&self.run, &self.definition, text)
     }
 }

@@ -35,7 +35,7 @@ impl Dispatcher {
             && finish.state == RunState::Completed
         {
             let answer = finish.answer.clone().filter(|answer| !answer.trim().is_empty());
-            let message = |text| NewMessage::of_run(&active.run, &running.definition, text);
+            let message = |text| NewMessage::said_by(&active.run, &running.definition, text);
             finish.messages.extend(answer.map(|text| message(text).with_buttons(buttons_of(&running.definition))));
         }
         match login {
