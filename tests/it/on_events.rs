@@ -239,7 +239,7 @@ fn a_routine_that_the_kernel_lets_watch_nothing_is_told() {
     outer.current_dir(inner.get_current_dir().unwrap_or(bot.home()));
     let service = bot.spawn(outer);
     let words = "the kernel allows this user no more inotify instances (fs.inotify.max_user_instances is";
-    service.until("the person is told", || bot.json(["inbox"]).to_string().contains(words).then_some(()));
+    service.until("the person is told", || bot.run(["inbox"]).stdout.contains(words).then_some(()));
     for command in ["check", "status"] {
         let shown = bot.run([command]);
         assert!(shown.stdout.contains(words), "{shown:?}");
