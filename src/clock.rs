@@ -4,9 +4,10 @@
 //! A test clock follows tokio's paused time, so a test can live through a year in milliseconds.
 
 mod alarm;
+mod wake;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Timelike as _, Utc};
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub use alarm::Alarm;
+pub use wake::Waker;
 
 /// Waits up to this long are slept in one piece: at the largest rate at which a clock is slewed (500 ppm,
 /// adjtimex(2)) the end is off by at most 5 ms, and looking again costs nothing.
@@ -46,6 +48,8 @@ struct Simulated {
     slept: AtomicI64,
     /// How often it was set.
     jumps: watch::Sender<u64>,
+    /// When the machine is to wake.
+    wakes_at: Mutex<Option<DateTime<Utc>>>,
 }
 
 impl Clock {
@@ -65,6 +69,7 @@ impl Clock {
             shift: AtomicI64::new(0),
             slept: AtomicI64::new(0),
             jumps: watch::Sender::new(0),
+            wakes_at: Mutex::default(),
         })))
     }
 
@@ -100,6 +105,21 @@ impl Clock {
     #[must_use]
     pub fn alarm(&self) -> Alarm {
         Alarm::of(self)
+    }
+
+    /// Wakes the machine from sleep.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        Waker::of(self)
+    }
+
+    /// When a simulated machine is to wake from sleep.
+    #[must_use]
+    pub fn wakes_at(&self) -> Option<DateTime<Utc>> {
+        match &self.0 {
+            Source::Simulated(simulated) => *simulated.wakes_at.lock().unwrap_or_else(PoisonError::into_inner),
+            Source::System => None,
+        }
     }
 
     /// The time now.

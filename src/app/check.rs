@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{App, Caller, add, gate, jobs, runs, watched};
+use super::{App, Caller, add, gate, jobs, runs, waking, watched};
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
 use crate::policy::BOT;
 use crate::refusal::Refusal;
@@ -47,7 +47,8 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let unknown = followed_by_none(&loaded, app);
     let elsewhere =
         unknown_channels(&loaded.definitions, app).into_iter().chain(unknown_servers(&loaded.definitions, app));
-    let watched = watched::problems(&loaded.definitions, app);
+    let watched =
+        watched::problems(&loaded.definitions, app).into_iter().chain(waking::problems(&loaded.definitions, app));
     let silent = without_digest(&loaded.definitions, app);
     let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent);
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);

@@ -48,6 +48,7 @@ pub mod times;
 mod transcript;
 mod unit;
 mod upcoming;
+mod waking;
 mod watched;
 mod when;
 mod why;

@@ -6,7 +6,7 @@ use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Each, Occurrence};
-use super::{App, Caller, Overdue, budget, runs, watched};
+use super::{App, Caller, Overdue, budget, runs, waking, watched};
 use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
@@ -114,7 +114,12 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         need_agent,
         due,
         service,
-        problems: watched::problems(&loaded.definitions, app).into_iter().chain(loaded.problems).collect(),
+        problems: [
+            watched::problems(&loaded.definitions, app),
+            waking::problems(&loaded.definitions, app),
+            loaded.problems,
+        ]
+        .concat(),
         failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
         strangers: match app.caller {

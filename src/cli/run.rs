@@ -66,6 +66,8 @@ pub(super) fn serve(
         execute_words: by_channel::execute_words,
         events,
     };
+    // The machine's alarm (`wake`) is for the service and not for what it starts. What cannot be cleared was not there.
+    let _none = rustix::thread::clear_ambient_capability_set();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -164,7 +164,7 @@ impl Timer {
 }
 
 /// A moment as the kernel takes it; zero would be no moment but "never" to it.
-fn timespec(at: DateTime<Utc>) -> Timespec {
+pub(super) fn timespec(at: DateTime<Utc>) -> Timespec {
     let seconds = at.timestamp().clamp(1, NEVER.tv_sec);
     Timespec { tv_sec: seconds, tv_nsec: i64::from(at.timestamp_subsec_nanos().min(999_999_999)) }
 }

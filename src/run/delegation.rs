@@ -182,13 +182,16 @@ impl DelegationLimit {
     /// What it makes is no more urgent than itself, and waits for the digest where it does. A command's output is not sent at all.
     ///
     /// # Errors
-    /// A sentence where it is to be critical, and the job is not.
+    /// A sentence where it is to be critical or to wake the machine, and the job is not or does not.
     pub fn soften(&self, draft: &mut Draft) -> Result<(), Refusal> {
         if self.place == Place::Main {
             return Ok(());
         }
         if draft.urgency == Urgency::Critical && self.own.urgency < Urgency::Critical {
             return Err(self.beyond("--urgency", "critical", self.own.urgency.as_str()));
+        }
+        if draft.wake && !self.own.wake {
+            return Err(Refusal::denied("only the person has the machine woken; leave `--wake` out"));
         }
         draft.urgency = draft.urgency.min(self.own.urgency);
         if self.own.deliver == Deliver::Digest && draft.allow_ping && draft.client != Some(JobClient::Exec) {

@@ -45,6 +45,8 @@ pub(super) struct Definitions {
     queue: Queue,
     /// Those of the queue that are delivered as they are written.
     plain: Queue,
+    /// Those of the queue that wake the machine.
+    waking: Queue,
     /// Definitions of which an occurrence is being claimed.
     pub(super) claiming: HashSet<DefinitionId>,
     /// Routines that follow a job, by that job.
@@ -170,8 +172,7 @@ impl Definitions {
             self.followers.remove(&(follows.job.clone(), id.clone()));
         }
         if let Some(due) = entry.queued {
-            self.queue.remove(due, id);
-            self.plain.remove(due, id);
+            self.dequeue(due, id);
         }
         Some(entry)
     }
@@ -243,17 +244,21 @@ impl Definitions {
             }
         };
         if entry.queued != due {
-            if let Some(old) = entry.queued {
-                self.queue.remove(old, id);
-                self.plain.remove(old, id);
+            let old = std::mem::replace(&mut entry.queued, due);
+            let (is_plain, wakes) = (definition.is_without_agent(), definition.wake);
+            if let Some(old) = old {
+                self.dequeue(old, id);
             }
             if let Some(due) = due {
-                self.queue.insert(due, id.clone());
-                if definition.is_without_agent() {
-                    self.plain.insert(due, id.clone());
-                }
+                let queues = [(&mut self.queue, true), (&mut self.plain, is_plain), (&mut self.waking, wakes)];
+                queues.into_iter().filter(|(_, is_in)| *is_in).for_each(|(queue, _)| queue.insert(due, id.clone()));
             }
-            entry.queued = due;
+        }
+    }
+
+    fn dequeue(&mut self, due: DateTime<Utc>, id: &DefinitionId) {
+        for queue in [&mut self.queue, &mut self.plain, &mut self.waking] {
+            queue.remove(due, id);
         }
     }
 
@@ -270,17 +275,22 @@ impl Definitions {
         self.plain.first()
     }
 
+    /// The same of those that wake the machine.
+    pub(super) fn next_waking_due(&self) -> Option<DateTime<Utc>> {
+        self.waking.first()
+    }
+
     /// Takes all definitions that are due out of the queue, in order. `plain`: only those that are delivered as they are written.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>, plain: bool) -> Vec<Arc<Definition>> {
-        let (from, other) = if plain { (&mut self.plain, &mut self.queue) } else { (&mut self.queue, &mut self.plain) };
-        let due = from.take_due(now);
+        let due = if plain { self.plain.take_due(now) } else { self.queue.take_due(now) };
         due.into_iter()
             .filter_map(|id| {
                 let entry = self.all.get_mut(&id)?;
-                if let Some(due) = entry.queued.take() {
-                    other.remove(due, &id);
+                let (definition, queued) = (Arc::clone(&entry.loaded.definition), entry.queued.take());
+                if let Some(due) = queued {
+                    self.dequeue(due, &id);
                 }
-                Some(Arc::clone(&entry.loaded.definition))
+                Some(definition)
             })
             .collect()
     }

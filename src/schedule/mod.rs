@@ -46,6 +46,7 @@ pub use command::{
     ActiveView, Activity, Burst, CancelError, DecisionError, FireError, Inbox, Loaded, Schedule, Snapshot, StageView,
 };
 pub use definitions::occurrences;
+pub use dispatcher::cannot_wake;
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};
 pub use files::{Files, Removal};
 pub use housekeeping::{Housekeeping, HousekeepingError, MaintenanceTask};

@@ -199,6 +199,7 @@ fn the_keys_that_others_build_on() {
       "timezone": "America/New_York",
       "update_main_session": "on_ping",
       "urgency": "normal",
+      "wake": false,
       "watch": null
     }
     "#);

@@ -86,5 +86,6 @@ mod telegram;
 mod troubleshooting;
 mod turn_ends;
 mod unprivileged;
+mod waking;
 mod walk;
 mod wrapper;

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Finding;
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, runs, times};
+use crate::app::{App, runs, times, waking};
 use crate::definition::{self, Definition, DefinitionId, Kind};
 use crate::schedule::occurrences;
 
@@ -80,6 +80,11 @@ pub(super) fn outcomes(app: &App) -> Vec<Finding> {
                 .step("see what is due: `ollim-bot status`"),
         );
     }
+    let asleep = waking::problems(&loaded.definitions, app);
+    found.extend(asleep.first().map(|one| {
+        let detail = format!("{} with `wake`: {}", counted(asleep.len(), "job"), one.message);
+        Finding::look("jobs", detail).step("docs/service.md, \"Waking the machine\", says what it takes")
+    }));
     if found.is_empty() {
         found.push(Finding::ok("jobs", "none has failed last, and none was left out"));
     }

@@ -154,6 +154,13 @@ fields! {
     run_at: Option<DateTime<FixedOffset>> = None, |v: &V| v.instant(), {
         on: On::Reminder, required: true, example: "2027-01-31T18:30:00+01:00", may_be_empty: true,
     }
+    /// Wakes the machine from sleep, where the service may
+    wake as wake: bool = false, |v: &V| v.flag(), {
+        example: "true", flags: &[sets("wake", TRUE), sets("no-wake", FALSE).help("It waits until the machine is awake").only_edits()],
+        details: "The machine's own clock wakes it, and the job runs some seconds late. It takes a privilege that the service does not \
+                  have by itself: see [waking the machine](service.md#waking-the-machine). `check`, `status` and `doctor` say where it has no effect.",
+        limit: Limit::Other("What a job makes wakes the machine only where the job does."),
+    }
     /// IANA zone of its times, e.g. Europe/Berlin
     timezone as own_zone: Option<Tz> = None, |v: &V| v.zone(), {
         unset: "`timezone` of config.yaml, else the system's", example: "Europe/Berlin", may_be_empty: true,

@@ -109,7 +109,7 @@ impl Reading<'_> {
             }
         };
         let recurs = Recurrence { cadence, jitter: draft.jitter };
-        self.jitter_without_times(&recurs);
+        self.without_times(&recurs, draft.wake);
         Some(Trigger::Routine { recurs, on_overlap: draft.on_overlap })
     }
 

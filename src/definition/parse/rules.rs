@@ -70,13 +70,14 @@ impl Reading<'_> {
         }
     }
 
-    /// A spread of times where there are none.
-    pub(super) fn jitter_without_times(&mut self, recurs: &Recurrence) {
-        if recurs.jitter.is_some()
-            && let Some(when) = recurs.waits_for()
-        {
-            let message = format!("`jitter` has no effect on a routine that fires {when}");
-            self.at_field(Severity::Warning, "jitter", message, "remove it");
+    /// What is said of times where there are none.
+    pub(super) fn without_times(&mut self, recurs: &Recurrence, wake: bool) {
+        let Some(when) = recurs.waits_for() else { return };
+        for (name, is_set) in [("jitter", recurs.jitter.is_some()), ("wake", wake)] {
+            if is_set {
+                let message = format!("`{name}` has no effect on a routine that fires {when}");
+                self.at_field(Severity::Warning, name, message, "remove it");
+            }
         }
     }
 

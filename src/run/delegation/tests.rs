@@ -126,6 +126,7 @@ fn what_it_makes_is_no_louder() {
     silent.allow_ping = false;
     quiet.narrow(&mut silent).unwrap();
     assert_eq!(silent.deliver, Deliver::Failure, "it says nothing that could wait");
+    refused(&quiet, |draft| draft.wake = true, "only the person has the machine woken");
     let urgent = job(&["Read"], |own| own.urgency = Urgency::Critical);
     for (asked, made) in [(Urgency::Normal, Urgency::Normal), (Urgency::Critical, Urgency::Critical)] {
         let mut draft = draft();

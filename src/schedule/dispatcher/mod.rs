@@ -14,6 +14,7 @@ mod phase;
 mod pre_launch;
 mod recovery;
 mod requests;
+mod waking;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,11 +34,12 @@ use super::job::Launcher;
 use super::recent::RecentLaunches;
 use super::self_triggered::SelfTriggered;
 use super::wall_clock::WallClock;
-use crate::clock::{Alarm, Clock, Drift};
+use crate::clock::{Alarm, Clock, Drift, Waker};
 use crate::definition::DefinitionId;
 use crate::journal::{Journal, JournalError};
 
 pub use phase::LONGEST_END;
+pub use waking::cannot_wake;
 
 use cleanup::Cleanup;
 use phase::Phase;
@@ -62,6 +64,8 @@ pub struct Dispatcher {
     drift: Drift,
     wall_clock: WallClock,
     alarm: Alarm,
+    /// Wakes the machine; `None`: no definition has asked for that yet.
+    waker: Option<Waker>,
     journal: Journal,
     launcher: Arc<dyn Launcher>,
     files: Arc<dyn Files>,
@@ -105,6 +109,7 @@ impl Dispatcher {
             drift: Drift::new(clock),
             wall_clock: WallClock::new(journal.watermark(), clock.now()),
             alarm: clock.alarm(),
+            waker: None,
             journal,
             launcher,
             files,
@@ -144,6 +149,7 @@ impl Dispatcher {
             self.launch_waiting();
             self.note_delays();
             self.announce();
+            self.set_waker();
             let abandoned = self.commands.is_closed() && self.commands.is_empty();
             if abandoned {
                 self.end_now();

@@ -13,3 +13,4 @@ mod requiring;
 mod restart;
 mod simulated;
 pub(super) mod support;
+mod waking;

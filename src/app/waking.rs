@@ -1,0 +1,22 @@
+//! Jobs that wake the machine from sleep: why they do not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{App, runs};
+use crate::definition::{Definition, DefinitionId, Problem, Severity};
+use crate::schedule::cannot_wake;
+
+/// What a person should know of them.
+pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
+    let waking: Vec<_> = definitions.values().filter(|one| one.enabled && one.wake).collect();
+    if waking.is_empty() {
+        return Vec::new();
+    }
+    let Some(why) = runs::open(app).ok().and_then(|journal| cannot_wake(&journal)) else { return Vec::new() };
+    let message = format!("it does not wake the machine: {why}");
+    let hint = "docs/service.md, \"Waking the machine\", says what it takes; or remove `wake`";
+    let problem =
+        |definition: &Arc<Definition>| Problem::of_field(definition, "wake", Severity::Warning, message.clone(), hint);
+    waking.into_iter().map(problem).collect()
+}
