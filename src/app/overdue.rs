@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::Account;
+use crate::schedule::cron::Times;
 use crate::schedule::occurrences;
 
 /// So many occurrences of one definition are counted: a month of minutes takes a moment to go through.
@@ -45,6 +46,9 @@ pub(super) fn overdue(
             (_, account) => account.map_or(DateTime::<Utc>::MIN_UTC, |account| account.until),
         };
         let has_record = |at: &DateTime<Utc>| account.is_some_and(|account| account.beyond.contains(at));
+        // What has fired under another jitter is not due once more.
+        let times = account.and_then(|_| Times::of(definition));
+        let after = times.map_or(after, |times| times.not_again(definition.zone, after, after));
         let due = occurrences(definition, after).take_while(|at| *at <= now);
         let mut due = due.filter(|at| !has_record(at)).take(COUNTED);
         let since = due.next()?;

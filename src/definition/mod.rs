@@ -54,6 +54,7 @@ pub use write::{
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -197,6 +198,15 @@ impl Definition {
         match &self.trigger {
             Trigger::Routine { recurs: Recurrence { cadence: Cadence::After(follows), .. }, .. } => Some(follows),
             _ => None,
+        }
+    }
+
+    /// By how much its times are put off at most; `None`: not at all.
+    #[must_use]
+    pub fn jitter(&self) -> Option<Duration> {
+        match &self.trigger {
+            Trigger::Routine { recurs, .. } => recurs.jitter,
+            Trigger::Reminder { .. } | Trigger::Session { .. } => None,
         }
     }
 

@@ -88,6 +88,27 @@ impl Journal {
             .await
     }
 
+    /// The last time, not after now, for which a routine has fired, or was recorded as skipped.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn last_due(&self, id: &DefinitionId) -> Result<Option<DateTime<Utc>>, JournalError> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer
+            .commit(move |connection| {
+                let last: Option<i64> = connection
+                    .prepare_cached(
+                        "SELECT at FROM occurrence
+                         WHERE id = ?1 AND at <= ?2 AND kind = 'routine' AND NOT by_hand AND occasion IS NULL
+                         ORDER BY at DESC LIMIT 1",
+                    )?
+                    .query_row(params![id.as_str(), ms(clock.now())], |row| row.get(0))
+                    .optional()?;
+                last.map(time).transpose()
+            })
+            .await
+    }
+
     /// Forgets how a definition looked: it has to be seen anew to have an account.
     ///
     /// # Errors

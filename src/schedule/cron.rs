@@ -84,7 +84,23 @@ impl Times {
     /// The first time after `after`, which it never is itself. `None`: there is none before the year 5000.
     #[must_use]
     pub fn next(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let Some(jitter) = self.jitter else { return self.cadence.next(zone, after) };
+        self.next_put_off(zone, after).map(|(_, at)| at)
+    }
+
+    /// `after`, or later where jitter, which was another when `last` fell due, would have it come once more.
+    #[must_use]
+    pub fn not_again(&self, zone: Tz, after: DateTime<Utc>, last: DateTime<Utc>) -> DateTime<Utc> {
+        let mut after = after;
+        // Whatever the jitter was, the time that was put off to `last` is the last one that is not after it.
+        while let Some((_, at)) = self.next_put_off(zone, after).filter(|(due, _)| *due <= last) {
+            after = at;
+        }
+        after
+    }
+
+    /// The same with the time from which it was put off.
+    fn next_put_off(&self, zone: Tz, after: DateTime<Utc>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+        let Some(jitter) = self.jitter else { return self.cadence.next(zone, after).map(|at| (at, at)) };
         // Each is put off to before the following one is due: of those before `after` only the last can come after it.
         let mut back = TimeDelta::minutes(1).min(jitter.most);
         let mut due = loop {
@@ -98,7 +114,7 @@ impl Times {
             let following = self.cadence.next(zone, due);
             let at = due + jitter.of(due, following);
             if at > after {
-                return Some(at);
+                return Some((due, at));
             }
             due = following?;
         }

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::command::Loaded;
 use super::cron::Times;
 use super::queue::Queue;
-use crate::definition::{Definition, DefinitionId, FollowedEnd, Trigger};
+use crate::definition::{Definition, DefinitionId, FollowedEnd, Recurrence, Trigger};
 use crate::journal::{ConsecutiveFailures, ObservedGeneration, RunState};
 
 /// Up to when a routine's occurrences are accounted for. The two differ only while the clock is behind.
@@ -34,8 +34,14 @@ pub(super) struct Entry {
     pub(super) claimed: Option<DateTime<Utc>>,
 }
 
-/// A definition, and the time until which its occurrences are accounted for, as the journal says.
-pub(super) type Observed = (Arc<Definition>, DateTime<Utc>);
+/// What the journal says of a definition.
+pub(super) struct Observed {
+    pub(super) definition: Arc<Definition>,
+    /// Its occurrences are accounted for until then.
+    pub(super) accounted_until: DateTime<Utc>,
+    /// The last time for which it has fired. Only of one with jitter.
+    pub(super) last_due: Option<DateTime<Utc>>,
+}
 
 /// All definitions. A definition is in the queue exactly when it is enabled, not paused, not being claimed, and has a
 /// next time.
@@ -76,10 +82,14 @@ pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
     Some(if whole < run_at { whole + TimeDelta::milliseconds(1) } else { whole })
 }
 
-/// All that a definition's backlog depends on. `None` for an enabled reminder: it fires however long ago it was due.
+/// All that a definition's backlog depends on. `None` for an enabled reminder: it fires however long ago it was due. Jitter is no part of
+/// it: what was put off is still to come when that is edited.
 pub(super) fn generation(definition: &Definition) -> Option<ObservedGeneration> {
     let trigger = match &definition.trigger {
-        Trigger::Routine { recurs, .. } => format!("{recurs}\n{}\n{}", definition.zone, definition.enabled),
+        Trigger::Routine { recurs, .. } => {
+            let recurs = Recurrence { jitter: None, cadence: recurs.cadence.clone() };
+            format!("{recurs}\n{}\n{}", definition.zone, definition.enabled)
+        }
         Trigger::Reminder { .. } if !definition.enabled => ObservedGeneration::DISABLED_REMINDER.to_owned(),
         Trigger::Reminder { .. } | Trigger::Session { .. } => return None,
     };
@@ -122,7 +132,10 @@ impl Definitions {
         let id = loaded.definition.id.clone();
         let old = self.remove(&id);
         let generation = generation(&loaded.definition);
-        let same = old.as_ref().is_some_and(|old| self::generation(&old.loaded.definition) == generation);
+        let same = old.as_ref().is_some_and(|old| {
+            let old = &old.loaded.definition;
+            self::generation(old) == generation && old.jitter() == loaded.definition.jitter()
+        });
         let was_disabled = match &old {
             Some(old) => !old.loaded.definition.enabled,
             None => self.were_disabled.contains(&id),
@@ -186,11 +199,15 @@ impl Definitions {
 
     /// Takes in the journal's answer, unless a newer edit has overtaken it.
     pub(super) fn set_watermark(&mut self, observed: &Observed, now: DateTime<Utc>, latest: DateTime<Utc>) {
-        let (definition, watermark) = observed;
+        let Observed { definition, accounted_until, last_due } = observed;
         let Some(entry) = self.all.get_mut(&definition.id) else { return };
         let current = &entry.loaded.definition;
         if Arc::ptr_eq(current, definition) || generation(current) == generation(definition) {
-            let (fires_after, not_missed_until) = ((*watermark).min(now), (*watermark).min(latest));
+            let (fires_after, not_missed_until) = ((*accounted_until).min(now), (*accounted_until).min(latest));
+            let fires_after = match (Times::of(current), last_due) {
+                (Some(times), Some(last)) => times.not_again(current.zone, fires_after, *last),
+                _ => fires_after,
+            };
             let old = entry.watermark.unwrap_or(Watermark { fires_after, not_missed_until });
             entry.watermark = Some(Watermark {
                 fires_after: fires_after.max(old.fires_after),

@@ -27,11 +27,17 @@ pub(super) async fn observe(
 ) -> Result<Vec<Observed>, JournalError> {
     let mut observed = Vec::with_capacity(unobserved.len());
     for batch in unobserved.chunks(BATCH) {
-        let (definitions, generations): (Vec<_>, Vec<_>) = batch.iter().cloned().unzip();
+        let (definitions, generations): (Vec<Arc<Definition>>, Vec<_>) = batch.iter().cloned().unzip();
         fail_point!(BeforeSight);
         let watermark = journal.see(generations.into(), latest).await?;
         fail_point!(Sighted);
-        observed.extend(definitions.into_iter().zip(watermark));
+        for (definition, accounted_until) in definitions.into_iter().zip(watermark) {
+            let last_due = match definition.jitter() {
+                Some(_) => journal.last_due(&definition.id).await?,
+                None => None,
+            };
+            observed.push(Observed { definition, accounted_until, last_due });
+        }
     }
     Ok(observed)
 }
@@ -64,7 +70,7 @@ impl Dispatcher {
             self.spawn(async move { observe(&journal, latest, unobserved).await }, |this, observed| {
                 for observed in observed? {
                     this.set_watermark(&observed);
-                    this.definitions.enqueue(&observed.0.id);
+                    this.definitions.enqueue(&observed.definition.id);
                 }
                 Ok(())
             });

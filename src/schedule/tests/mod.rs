@@ -6,6 +6,7 @@ mod delays;
 mod events;
 mod failing;
 mod following;
+mod jitter;
 mod on_time;
 mod overlap;
 mod requests;
