@@ -89,6 +89,14 @@ pub struct Tokens {
     pub output: u64,
 }
 
+impl Tokens {
+    /// Those that count against `tokens_day`: all but what was read from the cache.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        self.input + self.cache_write + self.output
+    }
+}
+
 impl std::ops::Add for Tokens {
     type Output = Self;
 

@@ -51,6 +51,8 @@ pub struct Taken {
     pub takes: TimeDelta,
     /// What it costs: the median of past runs, else its cap.
     pub costs: f64,
+    /// How many tokens it takes: the median of past runs; nothing where there are none.
+    pub tokens: u64,
     /// How many past runs are known.
     pub runs: usize,
     /// What is left of its own cap of a day.
@@ -99,12 +101,13 @@ pub(super) fn simulated(
     let jobs: Vec<Taken> = chosen.into_iter().map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
     let subjects: Vec<Subject> = jobs
         .iter()
-        .map(|Taken { definition, takes, costs, own_budget, .. }| Subject {
+        .map(|Taken { definition, takes, costs, tokens, own_budget, .. }| Subject {
             own_budget: own_budget.clone(),
             held: held(definition),
             definition: Arc::clone(definition),
             takes: *takes,
             costs: *costs,
+            tokens: *tokens,
         })
         .collect();
     let assumed = Assumed {
@@ -125,9 +128,11 @@ pub(super) fn simulated(
 /// What past runs of a job took and cost.
 fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Result<Taken, Refusal> {
     let past = journal.completed_lately(&definition.id, PAST)?;
-    let takes = median(past.iter().map(|(took, _)| took.num_milliseconds()).collect()).unwrap_or_default();
+    let takes = median(past.iter().map(|run| run.took.num_milliseconds()).collect()).unwrap_or_default();
+    let tokens = past.iter().filter_map(|run| i64::try_from(run.tokens?.counted()).ok());
+    let tokens = median(tokens.collect()).and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default();
     let cents = |usd: f64| (usd * 1e6) as i64;
-    let costs = median(past.iter().filter_map(|(_, cost)| cost.map(cents)).collect());
+    let costs = median(past.iter().filter_map(|run| run.cost_usd.map(cents)).collect());
     let cap = || definition.max_cost_usd.or_else(|| app.config().ok()?.budget.of_a_run());
     #[allow(clippy::cast_precision_loss, reason = "nothing costs that much")]
     let costs = costs.map(|millionths| millionths as f64 / 1e6);
@@ -136,7 +141,7 @@ fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Res
         Some(cap) => journal.spending_of(&definition.id, cap, app.zone()?, app.now())?,
         None => None,
     };
-    Ok(Taken { own_budget, takes: TimeDelta::milliseconds(takes), costs, runs: past.len(), definition })
+    Ok(Taken { own_budget, takes: TimeDelta::milliseconds(takes), costs, tokens, runs: past.len(), definition })
 }
 
 /// The one in the middle.

@@ -70,7 +70,7 @@ pub use remembered::Remembered;
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
 pub use spending::{Caps, Spending, Taken};
-pub use story::{Attempt, Seen, Story};
+pub use story::{Attempt, PastRun, Seen, Story};
 pub use updates::PendingUpdates;
 
 /// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called

@@ -386,7 +386,7 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
     })
 }
 
-fn tokens(row: &Row<'_>) -> Result<Option<Tokens>, JournalError> {
+pub(super) fn tokens(row: &Row<'_>) -> Result<Option<Tokens>, JournalError> {
     Ok(row.get::<_, Option<String>>("tokens")?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 

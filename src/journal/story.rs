@@ -6,8 +6,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Row, ToSql};
 
 use super::events::event;
+use super::reader::tokens;
 use super::rows::{Columns, kind, ms, state};
 use super::{Event, JournalError, JournalReader, Occasion, Occurrence, RunId, RunState};
+use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
 /// Events that belong to no run are looked for among so many of the newest: there is no index of them.
@@ -15,6 +17,17 @@ const LOOKED_THROUGH: i64 = 20_000;
 
 /// So many attempts and occurrences are read at once.
 const READ: u32 = 50;
+
+/// What a run that completed took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastRun {
+    /// How long.
+    pub took: TimeDelta,
+    /// In US dollars; `None`: its client did not say.
+    pub cost_usd: Option<f64>,
+    /// How many tokens; `None`: its client did not say.
+    pub tokens: Option<Tokens>,
+}
 
 /// An occurrence, and each attempt at it.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,19 +186,19 @@ impl JournalReader {
         Ok(self.all(sql, &[&id.as_str()], read)?.pop())
     }
 
-    /// How long runs of a definition took that completed, and what they cost, the newest first, at most `limit`.
+    /// What runs of a definition took that completed, the newest first, at most `limit`.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn completed_lately(
-        &self,
-        id: &DefinitionId,
-        limit: u32,
-    ) -> Result<Vec<(TimeDelta, Option<f64>)>, JournalError> {
-        let sql = "SELECT r.launched, r.ended, r.cost_usd FROM run r JOIN occurrence o ON o.number = r.occurrence
+    pub fn completed_lately(&self, id: &DefinitionId, limit: u32) -> Result<Vec<PastRun>, JournalError> {
+        let sql =
+            "SELECT r.launched, r.ended, r.cost_usd, r.tokens FROM run r JOIN occurrence o ON o.number = r.occurrence
             WHERE o.id = ?1 AND r.state = 'completed' AND r.launched IS NOT NULL AND r.ended IS NOT NULL
             ORDER BY r.number DESC LIMIT ?2";
-        self.all(sql, &[&id.as_str(), &limit], |row| Ok((row.at("ended")? - row.at("launched")?, row.get("cost_usd")?)))
+        self.all(sql, &[&id.as_str(), &limit], |row| {
+            let took = row.at("ended")? - row.at("launched")?;
+            Ok(PastRun { took, cost_usd: row.get("cost_usd")?, tokens: tokens(row)? })
+        })
     }
 
     fn stories(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<Story>, JournalError> {

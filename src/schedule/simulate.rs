@@ -26,6 +26,8 @@ pub struct Subject {
     pub takes: TimeDelta,
     /// What it costs, in US dollars.
     pub costs: f64,
+    /// How many tokens it takes.
+    pub tokens: u64,
     /// What is left of its own cap of a day.
     pub own_budget: Option<Spending>,
     /// Why none of its occurrences fires; `None`: they do.
@@ -288,8 +290,10 @@ impl Simulation<'_> {
         if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
             return Some(spent.words(zone));
         }
-        for spending in all.into_iter().filter(|spending| spending.name != "tokens_day") {
-            spending.spent += subject.costs;
+        #[allow(clippy::cast_precision_loss, reason = "nobody counts that far")]
+        let tokens = subject.tokens as f64;
+        for spending in all {
+            spending.spent += if spending.name == "tokens_day" { tokens } else { subject.costs };
         }
         None
     }
@@ -305,6 +309,7 @@ mod tests {
             definition: Arc::new(definition),
             takes: TimeDelta::minutes(minutes),
             costs: 1.0,
+            tokens: 1000,
             own_budget: None,
             held: None,
         }
@@ -416,6 +421,17 @@ mod tests {
                 "mail 00:00 00:00-00:01".into(),
             ]
         );
+    }
+
+    #[test]
+    fn tokens_of_a_day_are_spent_too() {
+        let spending = Spending::of("tokens_day", 1500.0, 0.0, march("02T00:00:00"));
+        let by_night = Assumed { budget: vec![spending], ..assumed("01T22:30:00", "02T00:30:00") };
+        let mail = subject(with_cron(routine("mail"), "*/30 * * * *", OnOverlap::Skip), 1);
+        let found = lines(&[mail], &by_night);
+        assert_eq!(found[..2], ["mail 22:30 22:30-22:31", "mail 23:00 23:00-23:01"]);
+        assert!(found[2].starts_with("mail 23:30 budget: 2000 of 1500 tokens"), "{found:?}");
+        assert_eq!(found[3], "mail 00:00 00:00-00:01");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What would become of occurrences, on the command line.
 
 use chrono::TimeDelta;
+use ollim_bot::agent::Tokens;
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
 use ollim_bot::journal::{Claim, Finish, Journal, NewClaim, Occurrence, Punctuality, Purpose, RunState};
@@ -37,7 +38,7 @@ fn what_is_coming_is_listed_with_what_becomes_of_it() {
     Sun 30 Mar 2098 08:00 CEST  mail   runs
     Sun 30 Mar 2098 09:00 CEST  tea    runs
     -- stderr
-    no past run is known, so a run is taken to last no time and to cost its cap: mail ($0.00), night ($0.00), tea ($0.00)
+    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: mail ($0.00), night ($0.00), tea ($0.00)
     then fires when mail has completed, which is not foreseen
     left out, disabled or paused: off
     ");
@@ -46,13 +47,18 @@ fn what_is_coming_is_listed_with_what_becomes_of_it() {
     -- stdout
     Sat 29 Mar 2098 09:00 CET  off  skipped  disabled: its file says `enabled: false`
     -- stderr
-    no past run is known, so a run is taken to last no time and to cost its cap: off ($0.00)
+    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: off ($0.00)
     ");
     insta::assert_snapshot!(simulate(&bot, &["mail", "--from", "2098-03-29 09:00", "--until", "2098-03-29 08:00"]), @"
     exit: 1
     -- stderr
     error: `--until` is not after `--from`
     hint: `--from 8:00 --until 'tomorrow 8:00'`
+    ");
+    insta::assert_snapshot!(simulate(&bot, &["then", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]), @"
+    exit: 0
+    -- stderr
+    then fires when mail has completed, which is not foreseen
     ");
     let missing = bot.run(["simulate"]);
     assert_eq!(missing.code, 1, "{}", missing.stderr);
@@ -74,13 +80,19 @@ async fn past_runs_say_how_long_and_what_it_costs() {
         };
         let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
         journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
-        let end = Finish { cost_usd: Some(cost_usd), ..Finish::closed(RunState::Completed, None) };
+        let tokens = Some(Tokens { input: 1000, cache_read: 70_000, cache_write: 200, output: 34 });
+        let end = Finish { cost_usd: Some(cost_usd), tokens, ..Finish::closed(RunState::Completed, None) };
         journal.finish(&run, end).await.unwrap();
     }
     journal.close().await;
+    let config = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &format!("{config}budget: {{ tokens_day: 2000 }}\n"));
+    let text = simulate(&bot, &["mail", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]);
+    assert!(text.contains("the median of 3 past runs") && text.contains(", $0.20, 1234 tokens"), "{text}");
     let found = bot.json(["simulate", "mail", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]);
     assert_eq!(found["jobs"][0]["past_runs"], 3);
     assert_eq!(found["jobs"][0]["cost_usd"], 0.20);
+    assert_eq!(found["jobs"][0]["tokens"], 1234);
     assert_eq!(found["occurrences"][0]["at"], "2098-03-29T08:00:00+01:00");
     assert_eq!(found["occurrences"][0]["fate"], "runs");
     assert_eq!(found["cut"], false);

@@ -14,7 +14,8 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
         output.json(&as_json(simulated, view));
         return;
     }
-    if simulated.occurrences.is_empty() {
+    // Where there are only jobs without times, these say so themselves.
+    if simulated.occurrences.is_empty() && (!simulated.jobs.is_empty() || simulated.on_events.is_empty()) {
         output.note("nothing is due");
     }
     let rows: Vec<Vec<Cell>> = simulated.occurrences.iter().map(|one| row(one, simulated, view)).collect();
@@ -29,16 +30,17 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
         ));
     }
     let (known, unknown): (Vec<&Taken>, Vec<&Taken>) = simulated.jobs.iter().partition(|job| job.runs > 0);
-    for Taken { definition, takes, costs, runs, .. } in known {
+    for Taken { definition, takes, costs, tokens, runs, .. } in known {
         let past = if *runs == 1 { "its one past run".to_owned() } else { format!("the median of {runs} past runs") };
         let id = plain(definition.id.as_str());
-        output.note(format!("{id}: each run is taken for {past}: {}, {}", times::span(*takes), money(*costs)));
+        let tokens = if *tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
+        output.note(format!("{id}: each run is taken for {past}: {}, {}{tokens}", times::span(*takes), money(*costs)));
     }
     if !unknown.is_empty() {
         let shown = |job: &&Taken| format!("{} ({})", job.definition.id, money(job.costs));
         let jobs: Vec<String> = unknown.iter().map(shown).collect();
         output.note(plain(&format!(
-            "no past run is known, so a run is taken to last no time and to cost its cap: {}",
+            "no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: {}",
             jobs.join(", ")
         )));
     }
@@ -101,8 +103,9 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
         }
         value
     });
-    let jobs = simulated.jobs.iter().map(|Taken { definition, takes, costs, runs, .. }| {
-        json!({ "id": definition.id, "takes_ms": takes.num_milliseconds(), "cost_usd": costs, "past_runs": runs })
+    let jobs = simulated.jobs.iter().map(|Taken { definition, takes, costs, tokens, runs, .. }| {
+        let takes = takes.num_milliseconds();
+        json!({ "id": definition.id, "takes_ms": takes, "cost_usd": costs, "tokens": tokens, "past_runs": runs })
     });
     let on_events = simulated.on_events.iter().map(|(id, waits)| json!({ "id": id, "waits_for": waits }));
     json!({

@@ -24,6 +24,7 @@ async fn both(all: &[Definition], slots: usize) -> [Vec<String>; 2] {
         definition: Arc::new(one.clone()),
         takes: TimeDelta::minutes(takes(one.id.as_str()).into()),
         costs: 0.0,
+        tokens: 0,
         own_budget: None,
         held: None,
     };
