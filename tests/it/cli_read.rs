@@ -250,7 +250,9 @@ fn the_keys_that_others_build_on() {
         "thinking": true,
         "timeout": null,
         "timezone": "Europe/Berlin",
-        "update_main_session": "on_ping"
+        "update_main_session": "on_ping",
+        "urgency": "normal",
+        "wake": false
       }
     ]
     "#);
