@@ -140,10 +140,19 @@ pub struct Service {
 impl Service {
     /// When it said so.
     pub fn when_said(&self, text: &str) -> Instant {
+        self.said(text).0
+    }
+
+    /// The next line in which it says so.
+    pub fn line(&self, text: &str) -> String {
+        self.said(text).1
+    }
+
+    fn said(&self, text: &str) -> (Instant, String) {
         loop {
             let (at, line) = self.lines.recv_timeout(Duration::from_secs(300)).expect("the service says it");
             if line.contains(text) {
-                return at;
+                return (at, line);
             }
         }
     }

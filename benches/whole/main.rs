@@ -11,6 +11,7 @@ mod commands;
 mod decision;
 #[path = "../../tests/it/support/discord.rs"]
 mod discord;
+mod exec;
 mod forks;
 mod lateness;
 #[path = "../../tests/it/support/messages_api.rs"]
@@ -45,13 +46,14 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [Section; 8] = [
+    let sections: [Section; 9] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),
         ("commands", commands::measure),
         ("decision", decision::measure),
         ("starts", starts::measure),
+        ("exec", exec::measure),
         ("forks", forks::measure),
         ("talk", talk::measure),
     ];

@@ -2,7 +2,7 @@
 //! `scripts/bench` has installed them, tokio-cron-scheduler in a process of its own.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -53,6 +53,42 @@ pub fn agent_sdk(client: &Path, url: &str, person: &Path) -> Option<Duration> {
     command.env("PATH", std::env::var_os("PATH")?).env("HOME", person).env("IS_SANDBOX", "1");
     command.env("ANTHROPIC_BASE_URL", url).env("ANTHROPIC_API_KEY", "sk-test-not-a-key");
     Some(Duration::from_secs_f64(stdout(&mut command).trim().parse().unwrap()))
+}
+
+/// How late cron's jobs begin: the cron of BusyBox, which takes a folder of its own. It reads the clock once a minute.
+pub fn cron() -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let (tabs, said) = (folder.path().join("tabs"), folder.path().join("said"));
+    std::fs::create_dir(&tabs).unwrap();
+    let line = format!("* * * * * /bin/bash -c '{} >>{}'\n", super::exec::LINE, said.display());
+    std::fs::write(tabs.join("root"), line.repeat(10)).unwrap();
+    let cron = Command::new("busybox").args(["crond", "-f", "-c"]).arg(&tabs).stderr(Stdio::null()).spawn();
+    let Ok(mut cron) = cron else { return "cron (BusyBox): not installed".into() };
+    // It begins at a whole minute; two of them are waited for.
+    let mut late = Vec::new();
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_secs(60));
+    }
+    let minute = |at: DateTime<Utc>| at.timestamp_millis().rem_euclid(60_000);
+    let lines = std::fs::read_to_string(&said).unwrap_or_default();
+    late.extend(lines.lines().map(|line| minute(super::exec::first_word(line))));
+    // It may have ended.
+    let _ended = cron.kill().and_then(|()| cron.wait());
+    match late.is_empty() {
+        true => "cron (BusyBox): ran nothing; it needs root".into(),
+        false => format!("cron (BusyBox): {}", words(&mut late)),
+    }
+}
+
+/// How long so many starts of bash take, one after the other.
+pub fn in_turn(count: usize) -> Duration {
+    let start = std::time::Instant::now();
+    for _ in 0..count {
+        assert!(
+            Command::new("/bin/bash").args(["-c", super::exec::LINE]).stdout(Stdio::null()).status().unwrap().success()
+        );
+    }
+    start.elapsed()
 }
 
 fn stdout(command: &mut Command) -> String {
