@@ -52,6 +52,7 @@ mod waking;
 mod watched;
 mod when;
 mod why;
+pub mod words;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

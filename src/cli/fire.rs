@@ -4,7 +4,7 @@ use super::args::Color;
 use super::output::{FAINT, Output, paint};
 use super::render::{self, View};
 use super::{log, run, watch};
-use crate::app::{App, Command, Outcome, ServiceReply};
+use crate::app::{App, Command, Outcome, ServiceReply, words};
 use crate::daemon::ending::Until;
 use crate::journal::RunState;
 use crate::refusal::Refusal;
@@ -42,6 +42,6 @@ pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output
     let waits =
         (run.outcome == RunState::Claimed).then(|| ": it waits, and a running service goes on with it".to_owned());
     let why = run.error.as_ref().map(|error| format!(": {error}")).or(waits).unwrap_or_default();
-    output.line(format!("{} {}{why}", run.id, render::state(run.outcome).replace('_', " ")));
+    output.line(format!("{} {}{why}", run.id, words::state(run.outcome)));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A turn of the conversation: what the bot says, and a small line for each call.
 
 use super::View;
-use super::runs::call;
+use crate::app::words::call;
 use crate::agent::Observation;
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, FAINT, Output, paint};

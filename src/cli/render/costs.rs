@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use super::View;
-use super::events::grouped;
-use super::runs::money;
+use crate::app::words::{grouped, money};
 use crate::app::{Costs, CostsBy};
 use crate::cli::output::{Cell, FAINT, GOOD, Output, STRONG, paint};
 

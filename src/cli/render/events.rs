@@ -2,18 +2,13 @@
 
 use std::collections::HashMap;
 
-use anstyle::Style;
-use bytesize::ByteSize;
-use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::runs::{call, money};
-use super::{View, state};
-use crate::agent::{self, Observation};
-use crate::app::times;
+use super::{View, style};
+use crate::app::{times, words};
 use crate::channel::terminal::plain_lines;
-use crate::cli::output::{BAD, FAINT, GOOD, Output, STRONG, WARN, paint};
-use crate::journal::{Event, EventKind, RunState};
+use crate::cli::output::{FAINT, Output, paint};
+use crate::journal::Event;
 
 /// Of a longer text so many lines are shown, unless all of it is asked for.
 const FOLDED_LINES: usize = 3;
@@ -54,80 +49,20 @@ impl<'a> Events<'a> {
             output.line(as_json(event, self.view).to_string());
             return;
         }
-        let Some((name, style, text)) = self.shown(&event.kind) else { return };
+        let full = self.full.then_some(&self.results);
+        let shown = words::event(&event.kind, full, self.view.now, self.view.zone);
+        let Some((name, tone, text)) = shown else { return };
         let time = event.at.with_timezone(&self.view.zone).format("%H:%M:%S");
         let id = event.id.as_ref().filter(|_| self.named).map(|id| format!("  {id}")).unwrap_or_default();
         let mut lines = self.folded(&text, output.width).into_iter();
         let first = lines.next().map(|line| format!("{:1$}{line}", "", 10 - name.len())).unwrap_or_default();
-        output.line(format!("{}{first}{}", paint(style, &format!("{time}  {name}")), paint(FAINT, &plain_lines(&id))));
+        output.line(format!("{}{first}{}", paint(style(tone), &format!("{time}  {name}")), paint(FAINT, &plain_lines(&id))));
         for line in lines {
             output.line(format!("{:20}{line}", "").trim_end());
         }
     }
 
     /// What it is called, in which style, and its text; `None`: it is not shown.
-    fn shown(&self, kind: &EventKind) -> Option<(&'static str, Style, String)> {
-        Some(match kind {
-            EventKind::RunStarted { attempt: 1, .. } => ("started", STRONG, String::new()),
-            EventKind::RunStarted { attempt, .. } => ("started", STRONG, format!("attempt {attempt}")),
-            EventKind::Prompt { text } => ("prompt", FAINT, text.clone()),
-            EventKind::Message { text, .. } => ("message", GOOD, text.clone()),
-            EventKind::Update { text } => ("report", STRONG, text.clone()),
-            EventKind::Note { text } => ("note", STRONG, text.clone()),
-            EventKind::RunEnded { outcome, error, retry_at } => {
-                let style = if *outcome == RunState::Completed { GOOD } else { BAD };
-                let mut text = state(*outcome).replace('_', " ");
-                if let Some(error) = error {
-                    text.push_str(&format!(": {error}"));
-                }
-                if let Some(at) = retry_at {
-                    text.push_str(&format!("; tried again {}", times::relative(*at, self.view.now)));
-                }
-                ("ended", style, text)
-            }
-            EventKind::Delayed { by, until, what } => {
-                let until = until.map(|at| format!(", until {}", times::local(at, self.view.now, self.view.zone)));
-                let what = what.as_ref().map(|what| format!(": {what}"));
-                ("late", WARN, format!("{by}{}{}", what.unwrap_or_default(), until.unwrap_or_default()))
-            }
-            EventKind::Requested { channel } => ("asked", STRONG, format!("for by you, on {channel}")),
-            EventKind::ClockSet { seconds, slept } => ("clock", WARN, clock_set(*seconds, *slept)),
-            EventKind::DueMoved { to, .. } => {
-                ("moved", STRONG, format!("to {}", times::local(*to, self.view.now, self.view.zone)))
-            }
-            EventKind::DefinitionChanged => ("changed", FAINT, "its file was written or changed".into()),
-            EventKind::DefinitionRemoved => ("removed", FAINT, "its file is gone, or not valid any more".into()),
-            EventKind::Problem { file, text } if text.is_empty() => ("mended", GOOD, file.clone()),
-            EventKind::Problem { text, .. } => ("problem", BAD, text.clone()),
-            EventKind::Letters { text } => ("letters", FAINT, text.clone()),
-            EventKind::Cut => ("cut", WARN, "the run said and did more than is recorded".into()),
-            EventKind::Observed(seen) => return self.observed(seen),
-        })
-    }
-
-    fn observed(&self, seen: &Observation) -> Option<(&'static str, Style, String)> {
-        Some(match seen {
-            Observation::ClientReady { version, model } => {
-                let version = version.as_deref().unwrap_or("of an unknown version");
-                let model = model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
-                ("client", FAINT, format!("claude {version}{model}"))
-            }
-            Observation::Said { text } => ("said", STRONG, text.clone()),
-            Observation::Printed { text } => ("printed", STRONG, text.clone()),
-            Observation::ToolCall { tool, input, .. } if self.full => ("call", STRONG, format!("{tool} {input:#}")),
-            Observation::ToolCall { tool, input, .. } => ("call", STRONG, call(tool, input)),
-            Observation::ToolDecided { allowed: true, .. } => return None,
-            Observation::ToolDecided { reason, .. } => ("denied", BAD, reason.clone()),
-            Observation::ToolResult { call, bytes, failed } => {
-                let failed = if *failed { "failed, " } else { "" };
-                let text = self.results.get(call).map(|text| format!("\n{text}")).unwrap_or_default();
-                ("result", FAINT, format!("{failed}{}{text}", ByteSize(*bytes as u64)))
-            }
-            Observation::Compacted { before, after } => ("compacted", FAINT, agent::compacted(*before, *after)),
-            Observation::ApiRetry { fault } => ("retry", WARN, format!("{fault}; the client tries again")),
-        })
-    }
-
     /// A text in lines that fit the terminal.
     fn folded(&self, text: &str, width: Option<usize>) -> Vec<String> {
         let text = plain_lines(text.trim());
@@ -140,16 +75,6 @@ impl<'a> Events<'a> {
             lines.push(paint(FAINT, &format!("… {more} more lines")));
         }
         lines
-    }
-}
-
-/// `it was set back by 1h`.
-fn clock_set(seconds: i64, slept: bool) -> String {
-    let span = times::span(TimeDelta::seconds(seconds));
-    match (slept, seconds < 0) {
-        (true, _) => format!("the machine slept for {span}"),
-        (false, true) => format!("it was set back by {span}"),
-        (false, false) => format!("it was set forward by {span}"),
     }
 }
 
@@ -174,36 +99,10 @@ pub(super) fn as_json(event: &Event, view: &View) -> Value {
     value
 }
 
-/// What a run took, in one line: `$0.0042, 1,200 tokens read, 340 written`.
-pub(super) fn taken(cost: Option<f64>, tokens: Option<crate::agent::Tokens>) -> String {
-    let cost = cost.map(money);
-    let tokens = tokens.map(|tokens| {
-        format!(
-            "{} tokens read afresh, {} from the cache, {} written to it, {} written",
-            grouped(tokens.input),
-            grouped(tokens.cache_read),
-            grouped(tokens.cache_write),
-            grouped(tokens.output)
-        )
-    });
-    cost.into_iter().chain(tokens).collect::<Vec<_>>().join("; ")
-}
-
-/// `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 #[cfg(test)]
 mod tests {
+    use bytesize::ByteSize;
+
     use super::*;
 
     #[test]
@@ -218,8 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_readable() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    fn sizes_are_readable() {
         assert_eq!(
             [0, 1023, 1024, 1536].map(|bytes| ByteSize(bytes).to_string()),
             ["0 B", "1023 B", "1.0 KiB", "1.5 KiB"]

@@ -36,9 +36,10 @@ pub(super) use check::problem;
 pub(super) use doctor::line as finding;
 pub(super) use events::Events;
 pub(super) use logs::line as log_line;
-pub(super) use runs::{as_json as run_json, inbox_message, state};
+pub(super) use runs::{as_json as run_json, inbox_message};
 
-use super::output::{GOOD, Output, STRONG, paint};
+use super::output::{BAD, FAINT, GOOD, Output, STRONG, WARN, paint};
+use crate::app::words::{self, Tone};
 use crate::app::{App, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
@@ -67,6 +68,18 @@ impl View {
     /// `Sun 22 Nov 09:00 CET (in 19h 4m)`.
     fn moment(&self, at: DateTime<Utc>) -> String {
         times::local_and_relative(at, self.now, self.zone)
+    }
+}
+
+/// How a tone looks on a terminal.
+fn style(tone: Tone) -> anstyle::Style {
+    match tone {
+        Tone::Plain => anstyle::Style::new(),
+        Tone::Strong => STRONG,
+        Tone::Faint => FAINT,
+        Tone::Good => GOOD,
+        Tone::Warn => WARN,
+        Tone::Bad => BAD,
     }
 }
 
@@ -145,7 +158,7 @@ fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &
             "tokens_day" => ("today", format!("{:.0} of {:.0} tokens spent", cap.spent, cap.cap)),
             name => {
                 let whose = if name == "month" { "this month" } else { "today" };
-                (whose, format!("{} of {} spent", runs::money(cap.spent), runs::money(cap.cap)))
+                (whose, format!("{} of {} spent", words::money(cap.spent), words::money(cap.cap)))
             }
         };
         output.line(format!("{}; {whose} ends {}", paint(STRONG, &amounts), view.moment(cap.until)));

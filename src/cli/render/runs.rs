@@ -4,13 +4,14 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
 
-use super::View;
-use super::events::{self, Events, taken};
+use super::events::{self, Events};
+use super::{View, style};
+use crate::app::words::{self, call, late, money, outcome, retries, taken, took};
 use crate::app::{RunDetails, times};
 use crate::channel::terminal::{plain, plain_lines};
-use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
+use crate::cli::output::{Cell, FAINT, Output, STRONG, paint};
 use crate::config::CONSOLE;
-use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, Occasion, RunFilter, RunRecord, RunState};
+use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, Occasion, RunFilter, RunRecord};
 
 /// Runs, newest first.
 pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: &mut Output) {
@@ -33,7 +34,7 @@ pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: 
             times::local(run.scheduled, now, zone).into(),
             late(run).into(),
             took(run).into(),
-            Cell::new(outcome(run, now), style(run)),
+            Cell::new(outcome(run, now), style(words::tone(run))),
             Cell::new(remarks(run, now, zone), FAINT),
         ]);
     }
@@ -218,55 +219,6 @@ fn header(names: &[&str]) -> Vec<Cell> {
     names.iter().map(|name| Cell::new(name, FAINT)).collect()
 }
 
-/// How the journal names a state.
-pub(in super::super) fn state(state: RunState) -> String {
-    match serde_json::to_value(state) {
-        Ok(Value::String(word)) => word,
-        _ => String::new(),
-    }
-}
-
-/// How it stands or ended, and whether it is tried again.
-pub(super) fn outcome(run: &RunRecord, now: DateTime<Utc>) -> String {
-    let word = state(run.outcome).replace('_', " ");
-    match run.retry_at {
-        None => word,
-        Some(at) if at > now => format!("{word}, again {}", times::relative(at, now)),
-        // Its time has come, but it waits: for a slot, for `resume`, for the service.
-        Some(_) => format!("{word}, again as soon as it can"),
-    }
-}
-
-fn style(run: &RunRecord) -> anstyle::Style {
-    match run.outcome {
-        RunState::Completed => GOOD,
-        RunState::Failed | RunState::TimedOut if run.retry_at.is_none() => BAD,
-        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Cancelled => WARN,
-        RunState::Claimed | RunState::Running | RunState::Skipped => anstyle::Style::new(),
-    }
-}
-
-/// What the client's own retries were for; empty: there were none.
-pub(super) fn retries(run: &RunRecord) -> String {
-    let Some(fault) = run.api_fault.as_ref().filter(|_| run.api_retries > 0) else { return String::new() };
-    let times = if run.api_retries == 1 { "once".to_owned() } else { format!("{} times", run.api_retries) };
-    format!("{fault}; the client tried again {times}")
-}
-
-/// Below a second a run is on time.
-fn late(run: &RunRecord) -> String {
-    match run.late_ms {
-        Some(late) if late >= 1_000 => times::span(chrono::TimeDelta::milliseconds(late)),
-        _ => String::new(),
-    }
-}
-
-fn took(run: &RunRecord) -> String {
-    match (run.started, run.ended) {
-        (Some(started), Some(ended)) => times::span(ended - started),
-        _ => String::new(),
-    }
-}
 
 fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
     let mut remarks = Vec::new();
@@ -289,19 +241,4 @@ fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
         remarks.push(line.to_owned());
     }
     remarks.join(", ")
-}
-
-/// What was tried, in a line: the command, the path, else the whole input.
-pub(super) fn call(tool: &str, input: &Value) -> String {
-    let main = ["command", "file_path", "url", "pattern", "path", "message"];
-    match main.iter().find_map(|key| input.get(key).and_then(Value::as_str)) {
-        Some(main) => format!("{tool} {main}"),
-        None => format!("{tool} {input}"),
-    }
-}
-
-/// An amount in US dollars with two significant digits at least: `$1.50`, `$0.0042`.
-pub(super) fn money(dollars: f64) -> String {
-    let decimals = (2..9).zip(1..).find(|(_, power)| dollars * 10_f64.powi(*power) >= 1.0);
-    format!("${dollars:.*}", decimals.map_or(2, |(decimals, _)| decimals))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::View;
-use super::runs::money;
+use crate::app::words::money;
 use crate::app::{Fate, Foreseen, Simulated, Taken, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{View, budget_json, run_json, runs, upcoming, waiting};
-use crate::app::{IDLE_CLIENT_WAITS, Overview, ServiceState, Status, times};
+use super::{View, budget_json, run_json, upcoming, waiting};
+use crate::app::{IDLE_CLIENT_WAITS, Overview, ServiceState, Status, times, words};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
@@ -159,7 +159,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
                 Cell::new(run.run.as_str(), STRONG),
                 format!("{} {}", run.kind, run.id).into(),
                 Cell::new(since, FAINT),
-                Cell::new(runs::retries(run), WARN),
+                Cell::new(words::retries(run), WARN),
             ]
         };
         output.table(&running.iter().map(row).collect::<Vec<_>>());

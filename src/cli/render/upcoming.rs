@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{View, state};
-use crate::app::{Occurrence, Upcoming, summary, times};
+use super::View;
+use crate::app::{Occurrence, Upcoming, summary, times, words};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::journal::RunState;
@@ -48,7 +48,7 @@ pub(super) fn as_json(occurrences: &[Occurrence], view: &View) -> Vec<Value> {
 pub(super) fn rows(occurrences: &[Occurrence], view: &View) -> Vec<Vec<Cell>> {
     let now = view.now;
     let of = |Occurrence { at, definition, last }: &Occurrence| {
-        let ended = |(outcome, at)| format!("{} {}", state(outcome).replace('_', " "), times::relative(at, now));
+        let ended = |(outcome, at)| format!("{} {}", words::state(outcome), times::relative(at, now));
         let bad = last.is_some_and(|(outcome, _)| matches!(outcome, RunState::Failed | RunState::TimedOut));
         vec![
             times::local(*at, now, definition.zone).into(),

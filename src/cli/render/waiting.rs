@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{View, runs};
-use crate::app::{Overdue, times};
+use super::View;
+use crate::app::{Overdue, times, words};
 use crate::cli::output::{Cell, FAINT, STRONG};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunRecord, RunState};
@@ -52,7 +52,7 @@ fn state(run: &RunRecord, now: DateTime<Utc>) -> String {
         // A person has fired it before its time.
         RunState::Claimed => "claimed".to_owned(),
         RunState::Running | RunState::Interrupted => "was cut off".to_owned(),
-        _ => runs::outcome(run, now),
+        _ => words::outcome(run, now),
     }
 }
 

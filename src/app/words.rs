@@ -1,0 +1,218 @@
+//! What is recorded, in words that every interface shows alike.
+
+use std::collections::HashMap;
+
+use bytesize::ByteSize;
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use serde_json::Value;
+
+use super::times;
+use crate::agent::{self, Observation, Tokens};
+use crate::journal::{EventKind, RunRecord, RunState};
+
+/// How something that is shown stands out. An interface has a style for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Like the text around it.
+    Plain,
+    /// It stands out.
+    Strong,
+    /// It stands back.
+    Faint,
+    /// It is as it should be.
+    Good,
+    /// A person may want to look at it.
+    Warn,
+    /// A person has to look at it.
+    Bad,
+}
+
+/// How the journal names a state, in words: `timed out`.
+#[must_use]
+pub fn state(state: RunState) -> String {
+    state.as_str().replace('_', " ")
+}
+
+/// How a run stands or ended, and whether it is tried again.
+#[must_use]
+pub fn outcome(run: &RunRecord, now: DateTime<Utc>) -> String {
+    let word = state(run.outcome);
+    match run.retry_at {
+        None => word,
+        Some(at) if at > now => format!("{word}, again {}", times::relative(at, now)),
+        // Its time has come, but it waits: for a slot, for `resume`, for the service.
+        Some(_) => format!("{word}, again as soon as it can"),
+    }
+}
+
+/// How an outcome stands out.
+#[must_use]
+pub fn tone(run: &RunRecord) -> Tone {
+    match run.outcome {
+        RunState::Completed => Tone::Good,
+        RunState::Failed | RunState::TimedOut if run.retry_at.is_none() => Tone::Bad,
+        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Cancelled => Tone::Warn,
+        RunState::Claimed | RunState::Running | RunState::Skipped => Tone::Plain,
+    }
+}
+
+/// What the client's own retries were for; empty: there were none.
+#[must_use]
+pub fn retries(run: &RunRecord) -> String {
+    let Some(fault) = run.api_fault.as_ref().filter(|_| run.api_retries > 0) else { return String::new() };
+    let times = if run.api_retries == 1 { "once".to_owned() } else { format!("{} times", run.api_retries) };
+    format!("{fault}; the client tried again {times}")
+}
+
+/// How late a run began; empty below a second.
+#[must_use]
+pub fn late(run: &RunRecord) -> String {
+    match run.late_ms {
+        Some(late) if late >= 1_000 => times::span(TimeDelta::milliseconds(late)),
+        _ => String::new(),
+    }
+}
+
+/// How long a run took; empty: it is not over, or never began.
+#[must_use]
+pub fn took(run: &RunRecord) -> String {
+    match (run.started, run.ended) {
+        (Some(started), Some(ended)) => times::span(ended - started),
+        _ => String::new(),
+    }
+}
+
+/// What was tried, in a line: the command, the path, else the whole input.
+#[must_use]
+pub fn call(tool: &str, input: &Value) -> String {
+    let main = ["command", "file_path", "url", "pattern", "path", "message"];
+    match main.iter().find_map(|key| input.get(key).and_then(Value::as_str)) {
+        Some(main) => format!("{tool} {main}"),
+        None => format!("{tool} {input}"),
+    }
+}
+
+/// An amount in US dollars with two significant digits at least: `$1.50`, `$0.0042`.
+#[must_use]
+pub fn money(dollars: f64) -> String {
+    let decimals = (2..9).zip(1..).find(|(_, power)| dollars * 10_f64.powi(*power) >= 1.0);
+    format!("${dollars:.*}", decimals.map_or(2, |(decimals, _)| decimals))
+}
+
+/// `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// What a run took, in one line: `$0.0042; 1,200 tokens read afresh, …`.
+#[must_use]
+pub fn taken(cost: Option<f64>, tokens: Option<Tokens>) -> String {
+    let cost = cost.map(money);
+    let tokens = tokens.map(|tokens| {
+        format!(
+            "{} tokens read afresh, {} from the cache, {} written to it, {} written",
+            grouped(tokens.input),
+            grouped(tokens.cache_read),
+            grouped(tokens.cache_write),
+            grouped(tokens.output)
+        )
+    });
+    cost.into_iter().chain(tokens).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether all of a call is shown: then with the results of calls that are known, by the client's id of the call.
+pub type Full<'a> = Option<&'a HashMap<String, String>>;
+
+/// An event: what it is called, how it stands out, and its text. `None`: it is not shown.
+#[must_use]
+pub fn event(kind: &EventKind, full: Full<'_>, now: DateTime<Utc>, zone: Tz) -> Option<(&'static str, Tone, String)> {
+    Some(match kind {
+        EventKind::RunStarted { attempt: 1, .. } => ("started", Tone::Strong, String::new()),
+        EventKind::RunStarted { attempt, .. } => ("started", Tone::Strong, format!("attempt {attempt}")),
+        EventKind::Prompt { text } => ("prompt", Tone::Faint, text.clone()),
+        EventKind::Message { text, .. } => ("message", Tone::Good, text.clone()),
+        EventKind::Update { text } => ("report", Tone::Strong, text.clone()),
+        EventKind::Note { text } => ("note", Tone::Strong, text.clone()),
+        EventKind::RunEnded { outcome, error, retry_at } => {
+            let style = if *outcome == RunState::Completed { Tone::Good } else { Tone::Bad };
+            let mut text = state(*outcome);
+            if let Some(error) = error {
+                text.push_str(&format!(": {error}"));
+            }
+            if let Some(at) = retry_at {
+                text.push_str(&format!("; tried again {}", times::relative(*at, now)));
+            }
+            ("ended", style, text)
+        }
+        EventKind::Delayed { by, until, what } => {
+            let until = until.map(|at| format!(", until {}", times::local(at, now, zone)));
+            let what = what.as_ref().map(|what| format!(": {what}"));
+            ("late", Tone::Warn, format!("{by}{}{}", what.unwrap_or_default(), until.unwrap_or_default()))
+        }
+        EventKind::Requested { channel } => ("asked", Tone::Strong, format!("for by you, on {channel}")),
+        EventKind::ClockSet { seconds, slept } => ("clock", Tone::Warn, clock_set(*seconds, *slept)),
+        EventKind::DueMoved { to, .. } => {
+            ("moved", Tone::Strong, format!("to {}", times::local(*to, now, zone)))
+        }
+        EventKind::DefinitionChanged => ("changed", Tone::Faint, "its file was written or changed".into()),
+        EventKind::DefinitionRemoved => ("removed", Tone::Faint, "its file is gone, or not valid any more".into()),
+        EventKind::Problem { file, text } if text.is_empty() => ("mended", Tone::Good, file.clone()),
+        EventKind::Problem { text, .. } => ("problem", Tone::Bad, text.clone()),
+        EventKind::Letters { text } => ("letters", Tone::Faint, text.clone()),
+        EventKind::Cut => ("cut", Tone::Warn, "the run said and did more than is recorded".into()),
+        EventKind::Observed(seen) => return observed(seen, full),
+    })
+}
+
+fn observed(seen: &Observation, full: Full<'_>) -> Option<(&'static str, Tone, String)> {
+    Some(match seen {
+        Observation::ClientReady { version, model } => {
+            let version = version.as_deref().unwrap_or("of an unknown version");
+            let model = model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
+            ("client", Tone::Faint, format!("claude {version}{model}"))
+        }
+        Observation::Said { text } => ("said", Tone::Strong, text.clone()),
+        Observation::Printed { text } => ("printed", Tone::Strong, text.clone()),
+        Observation::ToolCall { tool, input, .. } if full.is_some() => ("call", Tone::Strong, format!("{tool} {input:#}")),
+        Observation::ToolCall { tool, input, .. } => ("call", Tone::Strong, call(tool, input)),
+        Observation::ToolDecided { allowed: true, .. } => return None,
+        Observation::ToolDecided { reason, .. } => ("denied", Tone::Bad, reason.clone()),
+        Observation::ToolResult { call, bytes, failed } => {
+            let failed = if *failed { "failed, " } else { "" };
+            let text = full.and_then(|results| results.get(call)).map(|text| format!("\n{text}")).unwrap_or_default();
+            ("result", Tone::Faint, format!("{failed}{}{text}", ByteSize(*bytes as u64)))
+        }
+        Observation::Compacted { before, after } => ("compacted", Tone::Faint, agent::compacted(*before, *after)),
+        Observation::ApiRetry { fault } => ("retry", Tone::Warn, format!("{fault}; the client tries again")),
+    })
+}
+
+/// `it was set back by 1h`.
+fn clock_set(seconds: i64, slept: bool) -> String {
+    let span = times::span(TimeDelta::seconds(seconds));
+    match (slept, seconds < 0) {
+        (true, _) => format!("the machine slept for {span}"),
+        (false, true) => format!("it was set back by {span}"),
+        (false, false) => format!("it was set forward by {span}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}
