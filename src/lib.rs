@@ -43,6 +43,8 @@ pub mod channel;
 
 pub mod app;
 
+pub mod web;
+
 pub mod daemon;
 
 pub mod cli;

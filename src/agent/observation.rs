@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::policy::Layer;
+
 /// Something that a client said or did, in the order in which it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -41,6 +43,12 @@ pub enum Observation {
         allowed: bool,
         /// The sentence that the agent was given; empty where it may run.
         reason: String,
+        /// The layer that decided; `None`: none came to a verdict, or an earlier version of the program recorded it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        layer: Option<Layer>,
+        /// The rule that decided, where one matched.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
     },
     /// The call is over.
     ToolResult {

@@ -94,6 +94,11 @@ pub enum Command {
         /// With what its calls returned.
         full: bool,
     },
+    /// Calls that runs were refused, counted by job and rule.
+    RefusedCalls {
+        /// Only those in so much time up to now.
+        since: Option<Duration>,
+    },
     /// What runs have cost.
     Costs {
         /// Summed up by what.
@@ -169,8 +174,8 @@ pub enum Command {
     List(Kind),
     /// One definition.
     Show {
-        /// Its kind.
-        kind: Kind,
+        /// Its kind; `None`: either.
+        kind: Option<Kind>,
         /// Its id, its file, or the beginning of its id.
         id: String,
     },

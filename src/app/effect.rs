@@ -60,6 +60,7 @@ impl Command {
             Self::Channels
             // It says what went wrong with other jobs.
             | Self::Why { .. }
+            | Self::RefusedCalls { .. }
             // It shows what skills and the persona say, and tries a line of another job's.
             | Self::DryRun { .. }
             // They may say what is private, and are started for it.

@@ -96,9 +96,9 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
 }
 
 /// One definition.
-pub(super) fn show(kind: Kind, id: &str, app: &App) -> Result<Job, Refusal> {
+pub(super) fn show(kind: Option<Kind>, id: &str, app: &App) -> Result<Job, Refusal> {
     let loaded = app.load()?;
-    let definition = find(id, Some(kind), &loaded)?;
+    let definition = find(id, kind, &loaded)?;
     let paused = paused(&loaded, app).contains(&definition.id);
     let job = Job::of(definition, app.now());
     Ok(Job { next: job.next.filter(|_| !paused), paused, ..job })

@@ -9,6 +9,7 @@
 
 mod add;
 mod agents;
+mod attention;
 mod backup;
 mod budget;
 mod chains;
@@ -44,6 +45,7 @@ mod sessions;
 mod simulate;
 mod status;
 mod suppressed;
+mod timeline;
 pub mod times;
 mod transcript;
 mod unit;
@@ -62,6 +64,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+pub use attention::{About, Attention, Need};
 pub use backup::{BackedUp, Differences, Restored, Unread};
 pub use channels::ChannelState;
 pub use chat::Exchange;
@@ -84,12 +87,13 @@ pub use policy::{Explanation, JobPolicy};
 pub use questions::{Answered, Change};
 pub use runs::RunDetails;
 pub use service::{
-    ClientStatus, Events, IDLE_CLIENT_WAITS, LoginState, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus,
-    another_answer,
+    ClientStatus, Events, IDLE_CLIENT_WAITS, LoginState, PageState, Sandbox, Service, ServiceCommand, ServiceReply,
+    ServiceStatus, another_answer,
 };
 pub use sessions::{ChildSession, Session, SessionList};
 pub use simulate::{Fate, Foreseen, Simulated, Taken};
 pub use status::{Overview, ServiceState, Status};
+pub use timeline::{Row, Timeline, Whose};
 pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, log_command};
 pub use upcoming::{Each, Occurrence, Upcoming};
 pub use why::{Evidence, Said, Source, Why};
@@ -97,12 +101,13 @@ pub use why::{Evidence, Said, Source, Why};
 use crate::agents::known_agents;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Origin, secrets};
-use crate::definition::{self, Defaults, Kind, KnownCommands, Loaded, Problem, Severity};
+use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
 use crate::journal::Answer;
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
+use crate::schedule::occurrences;
 
 /// How a person makes or names a data folder.
 const NO_HOME: &str = "`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another";
@@ -196,6 +201,7 @@ impl App {
             }
             Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
             Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),
+            Command::RefusedCalls { since } => runs::refused(since, self).map(Outcome::RefusedCalls),
             Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),
             Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
             Command::Channels => channels::channels(self).map(Outcome::Channels),
@@ -242,6 +248,36 @@ impl App {
             Command::Fire { id } => service::fire(&id, self),
             Command::Service(command) => service::ask(service::named(command, self)?, self).map(Outcome::Service),
         }
+    }
+
+    /// How everything is, and what of it needs the person.
+    ///
+    /// # Errors
+    /// When there is no data folder, or the journal cannot be read.
+    pub fn attention(&self) -> Result<Attention, Refusal> {
+        self.require_person()?;
+        attention::attention(self)
+    }
+
+    /// What ran up to so long ago and what comes up to so long ahead; at most `count` rows, those after the routine `after`.
+    ///
+    /// # Errors
+    /// When there is no data folder, or the journal cannot be read.
+    pub fn timeline(
+        &self,
+        before: TimeDelta,
+        ahead: TimeDelta,
+        after: Option<&DefinitionId>,
+        count: usize,
+    ) -> Result<Timeline, Refusal> {
+        self.require_person()?;
+        timeline::timeline(before, ahead, after, count, self)
+    }
+
+    /// The next times of a definition, at most `count`.
+    #[must_use]
+    pub fn next_times(&self, definition: &Definition, count: usize) -> Vec<DateTime<Utc>> {
+        occurrences(definition, self.now()).take(count).collect()
     }
 
     /// Answers a question, and says what came of it. `channel`: where the person answers.

@@ -15,7 +15,7 @@ use crate::bot::budget::PingBudget;
 use crate::config::Setting;
 use crate::definition::{DefinitionId, Problem};
 use crate::heartbeat;
-use crate::journal::{Message, Question, RunFilter, RunRecord, Spending};
+use crate::journal::{Message, Question, RefusedCalls, RunFilter, RunRecord, Spending};
 
 /// What came of a [`Command`](super::Command).
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub enum Outcome {
     },
     /// One run.
     Run(Box<RunDetails>),
+    /// Calls that runs were refused, the latest first.
+    RefusedCalls(Vec<RefusedCalls>),
     /// What runs have cost.
     Costs(Costs),
     /// Messages, newest last.

@@ -1,10 +1,11 @@
 //! What the journal knows: runs and messages.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use super::{App, Caller, jobs, transcript};
 use crate::definition::DefinitionId;
-use crate::journal::{Event, JournalReader, Message, RunFilter, RunId, RunRecord};
+use crate::journal::{Event, JournalReader, Message, RefusedCalls, RunFilter, RunId, RunRecord};
 use crate::refusal::Refusal;
 
 /// Runs, newest first.
@@ -78,6 +79,14 @@ pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refus
     let run = app.as_seen(run);
     let results = run.transcript.as_deref().filter(|_| full && !events.is_empty()).map(transcript::results);
     Ok(RunDetails { results: results.unwrap_or_default(), full, events, run })
+}
+
+/// So many rows of refused calls are shown at most.
+const REFUSED: u32 = 500;
+
+/// Calls that were refused in the last `since`, counted by job and rule.
+pub(super) fn refused(since: Option<Duration>, app: &App) -> Result<Vec<RefusedCalls>, Refusal> {
+    Ok(open(app)?.refused_calls(since.map(|since| app.ago(since)), REFUSED)?)
 }
 
 /// Messages, newest last; for a run those that it has sent itself.

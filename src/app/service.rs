@@ -79,6 +79,11 @@ pub enum ServiceCommand {
         /// The code; `None`: begin.
         code: Option<String>,
     },
+    /// A link that logs a browser in to the page.
+    WebLink {
+        /// End the sessions that there are before.
+        end_sessions: bool,
+    },
     /// Start nothing more.
     Pause,
     /// Start jobs again: all, or a routine that was paused after failures.
@@ -192,6 +197,13 @@ pub enum ServiceReply {
     Answered(Box<Question>),
     /// [`ServiceCommand::Login`].
     Login(LoginState),
+    /// [`ServiceCommand::WebLink`].
+    WebLink {
+        /// The link.
+        url: String,
+        /// For how many seconds it is good.
+        seconds: i64,
+    },
     /// [`ServiceCommand::Pause`].
     Paused,
     /// [`ServiceCommand::Resume`].
@@ -261,6 +273,9 @@ pub struct ServiceStatus {
     pub channel: String,
     /// Whether the kernel holds background jobs.
     pub sandbox: Sandbox,
+    /// Where the page is served, or why it is not; `None`: the settings have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageState>,
     /// Since when it starts nothing because the person said so, RFC 3339.
     pub paused: Option<String>,
     /// Since when jobs wait for the client to be logged in, RFC 3339.
@@ -271,6 +286,16 @@ pub struct ServiceStatus {
     /// For how many seconds the main session's client has waited for a message; `None`: there is none, or it is answering.
     #[serde(default)]
     pub idle_client: Option<u64>,
+}
+
+/// Whether the page is served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageState {
+    /// It is, at this address.
+    Served(String),
+    /// It is not: why.
+    Failed(String),
 }
 
 /// So long the main session's client waits for another message.

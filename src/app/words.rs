@@ -161,9 +161,7 @@ pub fn event(kind: &EventKind, full: Full<'_>, now: DateTime<Utc>, zone: Tz) -> 
         }
         EventKind::Requested { channel } => ("asked", Tone::Strong, format!("for by you, on {channel}")),
         EventKind::ClockSet { seconds, slept } => ("clock", Tone::Warn, clock_set(*seconds, *slept)),
-        EventKind::DueMoved { to, .. } => {
-            ("moved", Tone::Strong, format!("to {}", times::local(*to, now, zone)))
-        }
+        EventKind::DueMoved { to, .. } => ("moved", Tone::Strong, format!("to {}", times::local(*to, now, zone))),
         EventKind::DefinitionChanged => ("changed", Tone::Faint, "its file was written or changed".into()),
         EventKind::DefinitionRemoved => ("removed", Tone::Faint, "its file is gone, or not valid any more".into()),
         EventKind::Problem { file, text } if text.is_empty() => ("mended", Tone::Good, file.clone()),
@@ -183,7 +181,9 @@ fn observed(seen: &Observation, full: Full<'_>) -> Option<(&'static str, Tone, S
         }
         Observation::Said { text } => ("said", Tone::Strong, text.clone()),
         Observation::Printed { text } => ("printed", Tone::Strong, text.clone()),
-        Observation::ToolCall { tool, input, .. } if full.is_some() => ("call", Tone::Strong, format!("{tool} {input:#}")),
+        Observation::ToolCall { tool, input, .. } if full.is_some() => {
+            ("call", Tone::Strong, format!("{tool} {input:#}"))
+        }
         Observation::ToolCall { tool, input, .. } => ("call", Tone::Strong, call(tool, input)),
         Observation::ToolDecided { allowed: true, .. } => return None,
         Observation::ToolDecided { reason, .. } => ("denied", Tone::Bad, reason.clone()),

@@ -125,6 +125,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             })?;
             Command::Service(ServiceCommand::McpCall { server, tool, arguments })
         }
+        Some(args::Command::Web { end_sessions }) => Command::Service(ServiceCommand::WebLink { end_sessions }),
         Some(args::Command::Login { code }) => Command::Service(ServiceCommand::Login { code }),
         Some(args::Command::Budget { set: Some(left), .. }) => return Ok(Typed::Own(Own::SetBudget(left))),
         Some(args::Command::Budget { set: None, day, month }) if day.is_some() || month.is_some() => {
@@ -141,6 +142,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             None => Command::Runs(RunFilter {
                 id: args.id.map(DefinitionId::new),
                 failed: args.failed,
+                before: None,
                 limit: Some(at_most(args.count)),
             }),
         },
@@ -201,6 +203,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Spawn(args)) => Command::Spawn(spawn(args)?),
         Some(args::Command::Policy(Policy::Show { definition })) => Command::ShowPolicy { definition },
         Some(args::Command::Policy(Policy::Explain(args))) => explain(args)?,
+        Some(args::Command::Policy(Policy::Refusals { since })) => Command::RefusedCalls { since },
         Some(args::Command::CancelRun { run }) => Command::Service(ServiceCommand::CancelRun { run: RunId::new(run) }),
         Some(args::Command::Pause { ids }) if ids.is_empty() => Command::Service(ServiceCommand::Pause),
         Some(args::Command::Pause { ids }) => {
@@ -225,7 +228,7 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Re
     let kind = Kind::Routine;
     Ok(Typed::App(match routine {
         Routine::List => Command::List(kind),
-        Routine::Show { id } => Command::Show { kind, id },
+        Routine::Show { id } => Command::Show { kind: Some(kind), id },
         Routine::Add(args) => {
             let RoutineAdd { text, fields } = *args;
             let text = body(text, folder)?;
@@ -250,7 +253,7 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
     let kind = Kind::Reminder;
     Ok(Typed::App(match reminder {
         Reminder::List => Command::List(kind),
-        Reminder::Show { id } => Command::Show { kind, id },
+        Reminder::Show { id } => Command::Show { kind: Some(kind), id },
         Reminder::Add(args) => {
             let ReminderAdd { text, delay, span, at, fields } = *args;
             let minutes = |minutes: u32| Duration::from_secs(u64::from(minutes) * 60);

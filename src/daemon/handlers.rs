@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 
 use super::control::Handler;
+use super::page::Page;
 use super::settings::AppInForce;
 use super::sign_in::SignIns;
 use super::wire::Reply;
@@ -78,6 +79,8 @@ pub struct Handlers {
     pub sign_ins: SignIns,
     /// What happens.
     pub journal: Journal,
+    /// The page.
+    pub page: Page,
     /// See [`ExecuteLine`].
     pub execute: ExecuteLine,
     /// The channel by which the person asks; `None`: by another way.
@@ -134,6 +137,7 @@ impl Handler for Handlers {
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
                 Ok(ServiceReply::Status(Box::new(status)))
             }
+            ServiceCommand::WebLink { end_sessions } => self.page.link(end_sessions, &self.app.get()).await,
             ServiceCommand::Fire { id } => match self.schedule.fire(id.clone()).await {
                 Ok(run) => {
                     if let Some(channel) = self.asked_on.clone() {

@@ -280,7 +280,7 @@ impl ServiceHearing {
             let words: Vec<&str> = std::iter::once("why").chain(job.split_whitespace()).collect();
             return self.words(&words).await;
         }
-        let filter = RunFilter { id: None, failed: true, limit: Some(1) };
+        let filter = RunFilter { failed: true, limit: Some(1), ..RunFilter::default() };
         let Outcome::Runs { runs, .. } = self.execute(Command::Runs(filter)).await? else { return Ok(String::new()) };
         match runs.first() {
             Some(run) => self.words(&["why", run.run.as_str()]).await,
@@ -409,7 +409,7 @@ async fn follow(
                 calls.insert(call, label.clone());
                 Progress::Call { label }
             }
-            Sight::Did(Observation::ToolDecided { call, allowed: false, reason }) => {
+            Sight::Did(Observation::ToolDecided { call, allowed: false, reason, .. }) => {
                 Progress::Refused { label: calls.remove(&call).unwrap_or_default(), reason }
             }
             Sight::Did(_) => continue,

@@ -16,6 +16,7 @@ mod heartbeat;
 mod idle_client;
 pub mod lock;
 mod maintenance;
+mod page;
 mod problems;
 mod received;
 mod runtime_files;

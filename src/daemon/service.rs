@@ -20,6 +20,7 @@ use super::hearing::{ExecuteWords, ServiceHearing};
 use super::heartbeat;
 use super::lock::{Lock, LockError};
 use super::maintenance::Maintenance;
+use super::page::Page;
 use super::problems::Problems;
 use super::runtime_files;
 use super::settings::{AppInForce, Current, InForce, Settings};
@@ -232,7 +233,11 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let dispatcher = Dispatcher::new(inbox, &clock, journal.clone(), Arc::new(runner), Arc::new(files));
     let sessions = spawner.left_open().await.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
 
+    // Of a service that is started for one run, nobody expects a page.
+    let listen = config.web.as_ref().filter(|_| only.is_none());
+    let (page, listener) = Page::open(listen, config.web_url.as_deref(), journal.clone()).await?;
     let status = ServiceStatus {
+        page: page.state(),
         pid: std::process::id(),
         since: clock.now().to_rfc3339(),
         client: client_status(),
@@ -304,6 +309,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         sign_ins: SignIns::new(to_log_in, schedule.clone()),
         journal: journal.clone(),
         client: client_status,
+        page: page.clone(),
         execute,
         asked_on: None,
     };
@@ -315,7 +321,15 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         execute: execute_words,
         told: Mutex::default(),
     });
+    let web = listener.map(|listener| (page.web(handlers.clone(), &journal, tokens.clone()), listener));
     let mut tasks = JoinSet::new();
+    if let Some((web, listener)) = web {
+        tasks.spawn(async move {
+            if let Err(error) = web.serve(listener).await {
+                tracing::error!(%error, "the page is not served any more");
+            }
+        });
+    }
     tasks.spawn(look_at_answers(answers, schedule.clone()));
     // Of a service that was started for one run, nobody expects that it listens.
     if only.is_none() {

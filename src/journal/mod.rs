@@ -24,6 +24,7 @@ mod prune;
 mod questions;
 mod reader;
 mod recovery;
+mod refusals;
 mod remembered;
 mod rows;
 mod runs;
@@ -34,6 +35,7 @@ mod spending;
 mod story;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod updates;
 mod writer;
 
@@ -66,11 +68,13 @@ pub use process::ProcessIdentity;
 pub use questions::{Answer, NewQuestion, Question, QuestionEnd};
 pub use reader::{Account, JournalReader, OccurrenceRecord, RunCost, RunFilter};
 pub use recovery::{Recorded, Recovered, Unfinished};
+pub use refusals::RefusedCalls;
 pub use remembered::Remembered;
 pub use runs::{After, Finish};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
 pub use spending::{Caps, Spending, Taken};
 pub use story::{Attempt, PastRun, Seen, Story};
+pub use timeline::Stretch;
 pub use updates::PendingUpdates;
 
 /// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called

@@ -26,6 +26,8 @@ pub struct RunFilter {
     pub id: Option<DefinitionId>,
     /// Only those that failed or went over their time.
     pub failed: bool,
+    /// Only those before this one, which is not among them.
+    pub before: Option<RunId>,
     /// At most so many, the newest.
     pub limit: Option<u32>,
 }
@@ -99,9 +101,11 @@ impl JournalReader {
         let sql = format!(
             "{RUNS} WHERE (?1 IS NULL OR o.id = ?1)
                AND (NOT ?2 OR r.state IN ('failed', 'timed_out'))
+               AND (?4 IS NULL OR r.number < (SELECT number FROM run WHERE run = ?4))
              ORDER BY r.number DESC LIMIT ?3"
         );
-        self.read_runs(&sql, &[&id, &filter.failed, &limit])
+        let before = filter.before.as_ref().map(RunId::as_str);
+        self.read_runs(&sql, &[&id, &filter.failed, &limit, &before])
     }
 
     /// The ids of a definition's runs, the newest first, at most `limit`.

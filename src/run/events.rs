@@ -115,7 +115,13 @@ mod tests {
             EventKind::Observed(Observation::Printed { text: text.clone() }),
             EventKind::Observed(Observation::ToolCall { call: String::new(), tool: text.clone(), input: json!({}) }),
             EventKind::Observed(Observation::ToolCall { call: text.clone(), tool: String::new(), input: json!({}) }),
-            EventKind::Observed(Observation::ToolDecided { call: String::new(), allowed: false, reason: text.clone() }),
+            EventKind::Observed(Observation::ToolDecided {
+                call: String::new(),
+                allowed: false,
+                reason: text.clone(),
+                layer: None,
+                rule: None,
+            }),
             EventKind::Observed(Observation::ApiRetry { fault: text }),
         ] {
             assert_eq!(size_of(&kind), 1000, "{kind:?}");

@@ -266,11 +266,6 @@ fn line_of(script: &str) -> Option<String> {
     }
 }
 
-/// As the record names it.
-pub(super) fn layer_name(layer: Layer) -> String {
-    serde_json::to_value(layer).ok().and_then(|value| value.as_str().map(Into::into)).unwrap_or_default()
-}
-
 #[async_trait]
 impl OnBehalf for Host {
     fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision {
@@ -317,7 +312,7 @@ impl RunHost for Host {
             );
         }
         if decision.verdict == Verdict::Deny {
-            let layer = layer_name(decision.layer);
+            let layer = decision.layer.to_string();
             let (rule, reason) = (decision.rule.clone(), decision.reason.clone());
             self.record(Denial { tool: call.tool, input: call.input, layer, rule, reason }).await;
         } else {
@@ -361,7 +356,7 @@ impl RunHost for Host {
         }
         if decision.verdict == Verdict::Deny {
             let input = serde_json::json!({ "command": decision.commands.first() });
-            let (layer, reason) = (layer_name(decision.layer), decision.reason);
+            let (layer, reason) = (decision.layer.to_string(), decision.reason);
             let denial = Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason };
             self.record_with(denial, Some("a program was refused")).await;
             return answer;

@@ -14,7 +14,7 @@ use agent_sandbox::{
 use serde_json::json;
 
 use super::dry_run::as_the_client_does;
-use super::host::{Host, layer_name};
+use super::host::Host;
 use super::runner::{RunSettings, Runner};
 use super::tokens::{Grant, RunAuthority};
 use crate::agent::claude::options::shell_environment;
@@ -125,7 +125,7 @@ impl Runner {
         let early = host.policy().decide(&call);
         let shell = host.sandbox.as_ref().and_then(|sandbox| sandbox.for_client(false).shell);
         let Some(shell) = shell.filter(|_| early.verdict != Verdict::Deny) else {
-            let (layer, reason) = (layer_name(early.layer), early.reason.clone());
+            let (layer, reason) = (early.layer.to_string(), early.reason.clone());
             host.record(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }).await;
             return Ok(Err(early.reason));
         };

@@ -121,6 +121,20 @@ impl Times {
     }
 }
 
+/// When a routine fires, in words: `At 08:30, on Monday-Friday`.
+#[must_use]
+pub fn in_words(recurs: &Recurrence) -> String {
+    let described = match &recurs.cadence {
+        Cadence::Cron(cron) => parse_cron(cron).ok().map(|cron| cron.describe()),
+        Cadence::Every(_) | Cadence::After(_) | Cadence::Watch(_) => None,
+    };
+    match (described, recurs.jitter) {
+        (None, _) => recurs.to_string(),
+        (Some(words), None) => words,
+        (Some(words), Some(jitter)) => format!("{words}, up to {} later", humantime::format_duration(jitter)),
+    }
+}
+
 impl Jitter {
     /// How long a time is put off: always to before the following one, so that each keeps a time and a place of its own.
     fn of(self, due: DateTime<Utc>, following: Option<DateTime<Utc>>) -> TimeDelta {

@@ -37,9 +37,10 @@ pub use start::{Executes, Location, ProgramDecision, ProgramStart, Rights, Shell
 pub use tool_lists::ToolLists;
 pub use visible::PolicyEntry;
 
+use std::fmt;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One call that an agent wants to make.
@@ -68,7 +69,7 @@ pub enum Verdict {
 }
 
 /// Which layer decided. In order: the first that says no wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Blocked for every fork, whatever a file says (and the protected places, and unreadable input).
@@ -81,6 +82,18 @@ pub enum Layer {
     AskTools,
     /// The permission mode, where nothing above said no.
     PermissionMode,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "system",
+            Self::DisallowedTools => "disallowed_tools",
+            Self::AllowedTools => "allowed_tools",
+            Self::AskTools => "ask_tools",
+            Self::PermissionMode => "permission_mode",
+        })
+    }
 }
 
 /// A verdict with its evidence.

@@ -422,13 +422,20 @@ impl<'a> Turn<'a> {
                 cwd: call.cwd,
                 agent_type: call.agent_type,
             });
-            let (allow, reason) = match timeout(within, AssertUnwindSafe(asked).catch_unwind()).await {
-                Ok(Ok(decision)) => (decision.verdict == Verdict::Allow, decision.reason),
-                Ok(Err(_)) => (false, "denied: ollim-bot failed to judge this call (a fault of its own)".into()),
-                Err(_) => (false, "denied: ollim-bot did not come to a verdict in time".into()),
+            let (decided, none) = match timeout(within, AssertUnwindSafe(asked).catch_unwind()).await {
+                Ok(Ok(decision)) => (Some(decision), ""),
+                Ok(Err(_)) => (None, "denied: ollim-bot failed to judge this call (a fault of its own)"),
+                Err(_) => (None, "denied: ollim-bot did not come to a verdict in time"),
             };
-            let said = if allow { String::new() } else { reason.clone() };
-            host.observe(Observation::ToolDecided { call: call.tool_use_id.clone(), allowed: allow, reason: said });
+            let allow = decided.as_ref().is_some_and(|decision| decision.verdict == Verdict::Allow);
+            let reason = decided.as_ref().map_or_else(|| none.to_owned(), |decision| decision.reason.clone());
+            host.observe(Observation::ToolDecided {
+                call: call.tool_use_id.clone(),
+                allowed: allow,
+                reason: if allow { String::new() } else { reason.clone() },
+                layer: decided.as_ref().map(|decision| decision.layer),
+                rule: decided.and_then(|decision| decision.rule),
+            });
             verdicts.give(call.tool_use_id, call.tool_name, allow);
             out.send(&protocol::verdict(&id, form, allow, &reason, &call.tool_input));
         });

@@ -264,6 +264,7 @@ impl Scene {
     fn app(&self, up: Up) -> App {
         let client = ClientStatus { name: "claude".into(), ..ClientStatus::default() };
         let status = ServiceStatus {
+            page: None,
             pid: 7,
             since: at("01T00:00").to_rfc3339(),
             client,

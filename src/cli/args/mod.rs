@@ -338,6 +338,12 @@ pub enum Command {
         #[arg(allow_hyphen_values = true)]
         code: Option<String>,
     },
+    /// A link that opens the page in your browser
+    Web {
+        /// Log every browser out first
+        #[arg(long)]
+        end_sessions: bool,
+    },
     /// How messages reach you, and whether each way works
     Channels {
         /// What to do with one; nothing: all are listed.
@@ -544,6 +550,12 @@ pub enum Policy {
     Show {
         /// A job's id, or a file
         definition: String,
+    },
+    /// What jobs were refused, counted by job and rule
+    Refusals {
+        /// Only those in so much time up to now, for example 7d
+        #[arg(long, value_name = "SPAN", value_parser = span)]
+        since: Option<Duration>,
     },
 }
 

@@ -1,8 +1,8 @@
 //! A turn of the conversation: what the bot says, and a small line for each call.
 
 use super::View;
-use crate::app::words::call;
 use crate::agent::Observation;
+use crate::app::words::call;
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, FAINT, Output, paint};
 use crate::journal::{Event, EventKind, RunState};

@@ -56,7 +56,11 @@ impl<'a> Events<'a> {
         let id = event.id.as_ref().filter(|_| self.named).map(|id| format!("  {id}")).unwrap_or_default();
         let mut lines = self.folded(&text, output.width).into_iter();
         let first = lines.next().map(|line| format!("{:1$}{line}", "", 10 - name.len())).unwrap_or_default();
-        output.line(format!("{}{first}{}", paint(style(tone), &format!("{time}  {name}")), paint(FAINT, &plain_lines(&id))));
+        output.line(format!(
+            "{}{first}{}",
+            paint(style(tone), &format!("{time}  {name}")),
+            paint(FAINT, &plain_lines(&id))
+        ));
         for line in lines {
             output.line(format!("{:20}{line}", "").trim_end());
         }

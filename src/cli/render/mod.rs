@@ -94,6 +94,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Upcoming(upcoming) => upcoming::upcoming(&upcoming, view, output),
         Outcome::Runs { runs, filter } => runs::list(&runs, &filter, view, output),
         Outcome::Run(details) => runs::show(*details, view, output),
+        Outcome::RefusedCalls(calls) => policy::refused(&calls, view, output),
         Outcome::Costs(sums) => costs::costs(&sums, view, output),
         Outcome::Inbox(messages) => runs::inbox(&messages, view, output),
         Outcome::Questions(questions) => questions::list(&questions, view, output),

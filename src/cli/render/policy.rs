@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::View;
-use crate::app::{Explanation, JobPolicy};
+use crate::app::{Explanation, JobPolicy, times, words};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
+use crate::journal::RefusedCalls;
 use crate::policy::{Decision, Verdict};
 
 /// A verdict and its reason. Exit 1 if it is a denial.
@@ -34,9 +35,8 @@ fn shown(decision: &Decision, output: &mut Output) {
         Verdict::Deny => paint(BAD, "denied"),
         Verdict::Ask => paint(WARN, "asked"),
     });
-    let layer = serde_json::to_value(decision.layer).ok().and_then(|value| value.as_str().map(ToOwned::to_owned));
     let mut rows = vec![
-        ("layer", layer.unwrap_or_default()),
+        ("layer", decision.layer.to_string()),
         ("rule", decision.rule.clone().unwrap_or_else(|| "none matches".into())),
         ("reason", decision.reason.clone()),
     ];
@@ -93,4 +93,28 @@ pub(super) fn table(policy: &JobPolicy, output: &mut Output) {
         output.line("");
         policy.includes.iter().for_each(|line| output.line(paint(FAINT, &plain(line))));
     }
+}
+
+/// What jobs were refused, the latest first.
+pub(super) fn refused(calls: &[RefusedCalls], view: &View, output: &mut Output) {
+    if view.json {
+        output.json(&calls);
+        return;
+    }
+    if calls.is_empty() {
+        output.note("nothing was refused");
+        return;
+    }
+    let mut rows = vec![["JOB", "COUNT", "LAST", "RULE", "CALL"].map(|name| Cell::new(name, FAINT)).to_vec()];
+    for RefusedCalls { id, tool, rule, count, last, input, .. } in calls {
+        rows.push(vec![
+            Cell::new(id.as_str(), STRONG),
+            count.to_string().into(),
+            times::relative(*last, view.now).into(),
+            rule.as_deref().unwrap_or("no rule grants it").into(),
+            Cell::new(words::call(tool, input), FAINT),
+        ]);
+    }
+    output.table(&rows);
+    output.note(paint(FAINT, "`ollim-bot policy show JOB` shows what a job may do; its file is where that is changed"));
 }

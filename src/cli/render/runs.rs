@@ -219,7 +219,6 @@ fn header(names: &[&str]) -> Vec<Cell> {
     names.iter().map(|name| Cell::new(name, FAINT)).collect()
 }
 
-
 fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
     let mut remarks = Vec::new();
     if let Some(from) = run.covers_from {

@@ -48,6 +48,15 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
             ));
             return;
         }
+        ServiceReply::WebLink { url, seconds } => {
+            if view.json {
+                output.json(&json!({ "url": url, "seconds": seconds }));
+                return;
+            }
+            output.line(plain(url));
+            output.note(paint(FAINT, &format!("the link logs one browser in, once, within {seconds} seconds")));
+            return;
+        }
         ServiceReply::Paused => {
             "paused: nothing starts by itself until `ollim-bot resume`; `ollim-bot fire ID` still runs a job".into()
         }

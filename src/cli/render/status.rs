@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{View, budget_json, run_json, upcoming, waiting};
-use crate::app::{IDLE_CLIENT_WAITS, Overview, ServiceState, Status, times, words};
+use crate::app::{IDLE_CLIENT_WAITS, Overview, PageState, ServiceState, Status, times, words};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
@@ -58,6 +58,7 @@ fn as_json(status: &Status, view: &View) -> Value {
             "paused": service.paused,
             "waiting_for_login": service.waiting_for_login,
             "ending": service.ending,
+            "page": service.page,
             "idle_client_s": service.idle_client,
         })),
         "client": service.map(|service| &service.client),
@@ -137,6 +138,11 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
                 let since = times::relative(failing.since, now);
                 let words = format!("{}: does not deliver ({since}): {}", plain(&failing.name), plain(&failing.error));
                 fact("", Cell::new(words, BAD));
+            }
+            match &service.page {
+                Some(PageState::Served(url)) => fact("page", format!("{url} (`ollim-bot web` opens it)").into()),
+                Some(PageState::Failed(why)) => fact("page", Cell::new(format!("not served: {why}"), BAD)),
+                None => {}
             }
             let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
             fact("sandbox", Cell::new(&service.sandbox.detail, style));

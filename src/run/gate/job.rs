@@ -12,7 +12,7 @@ use crate::agent::{AttemptEnd, Failure, FailureClass, Skip};
 use crate::journal::{Denial, EventKind};
 use crate::refusal::Refusal;
 use crate::run::exec::may_ping;
-use crate::run::host::{Host, layer_name};
+use crate::run::host::Host;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::sandbox::Judged;
 use crate::run::shell_line::OfJob;
@@ -69,7 +69,7 @@ impl Runner {
         };
         for decision in refused {
             let input = json!({ "command": decision.commands.first() });
-            let (layer, rule, reason) = (layer_name(decision.layer), decision.rule, decision.reason);
+            let (layer, rule, reason) = (decision.layer.to_string(), decision.rule, decision.reason);
             host.record(Denial { tool: "Bash".into(), input, layer, rule, reason }).await;
         }
         if !matches!(verdict, GateVerdict::Failed(_))

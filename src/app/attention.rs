@@ -1,0 +1,149 @@
+//! Is anything wrong? What needs the person, the most urgent first.
+
+use super::{App, PageState, Status, budget, runs, status};
+use crate::definition::DefinitionId;
+use crate::journal::Question;
+use crate::refusal::Refusal;
+
+/// What a need is about: where a person looks to see to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The service and its client.
+    Service,
+    /// What jobs ask.
+    Questions,
+    /// One job.
+    Job(DefinitionId),
+    /// Files with errors.
+    Files,
+    /// Channels that do not deliver.
+    Channels,
+    /// What was spent.
+    Costs,
+}
+
+/// Something that needs the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What it is, as a part of a sentence: `2 questions are open`.
+    pub words: String,
+    /// What it is about.
+    pub about: About,
+}
+
+/// How everything is, and what of it needs the person.
+#[derive(Debug)]
+pub struct Attention {
+    /// How everything is.
+    pub status: Status,
+    /// What needs the person; empty: nothing does.
+    pub needs: Vec<Need>,
+    /// The questions that are open.
+    pub questions: Vec<Question>,
+}
+
+impl Attention {
+    /// `3 things need you: the agent is not logged in; …`, or that nothing does.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let words: Vec<&str> = self.needs.iter().map(|need| &*need.words).collect();
+        match words.len() {
+            0 => self.calm(),
+            count => format!("{}: {}", self.count_words(count), words.join("; ")),
+        }
+    }
+
+    /// `3 things need you`.
+    #[must_use]
+    pub fn count_words(&self, count: usize) -> String {
+        if count == 1 { "1 thing needs you".to_owned() } else { format!("{count} things need you") }
+    }
+
+    /// What is said when nothing needs the person.
+    #[must_use]
+    pub fn calm(&self) -> String {
+        let running = match self.status.running.len() {
+            0 => String::new(),
+            1 => ", 1 run is going".to_owned(),
+            runs => format!(", {runs} runs are going"),
+        };
+        format!("Nothing needs you{running}")
+    }
+}
+
+/// What needs the person now.
+pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
+    let status = status::status(app)?;
+    let questions: Vec<Question> =
+        runs::open(app)?.questions(0)?.into_iter().filter(|question| question.answer.is_none()).collect();
+    let spent = budget::spending(app).unwrap_or_default();
+    let mut needs = needs_of(&status);
+    match questions.len() {
+        0 => {}
+        1 => needs.push(Need::new("1 question is open", About::Questions)),
+        open => needs.push(Need::new(format!("{open} questions are open"), About::Questions)),
+    }
+    for cap in spent.iter().filter(|cap| cap.left() <= 0.0) {
+        let whose = if cap.name == "month" { "this month" } else { "today" };
+        needs.push(Need::new(format!("the budget of {whose} is spent"), About::Costs));
+    }
+    Ok(Attention { status, needs, questions })
+}
+
+impl Need {
+    fn new(words: impl Into<String>, about: About) -> Self {
+        Self { words: words.into(), about }
+    }
+}
+
+/// Those that the status tells of.
+fn needs_of(status: &Status) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let jobs = |count: usize| if count == 1 { "1 job waits".to_owned() } else { format!("{count} jobs wait") };
+    match &status.service {
+        None => needs.push(Need::new("the service does not run", About::Service)),
+        Some(service) => {
+            if service.ending {
+                needs.push(Need::new("the service is ending", About::Service));
+            }
+            if service.client.missing.is_some() && !status.need_agent.is_empty() {
+                needs.push(Need::new(format!("no agent, so {}", jobs(status.need_agent.len())), About::Service));
+            } else if service.waiting_for_login.is_some() {
+                needs.push(Need::new("the agent is not logged in, so jobs wait", About::Service));
+            }
+            if let Some(PageState::Failed(why)) = &service.page {
+                needs.push(Need::new(format!("the page is not served: {why}"), About::Service));
+            }
+            if service.paused.is_some() {
+                needs.push(Need::new("everything is paused", About::Service));
+            }
+        }
+    }
+    if status.settings_are_wrong {
+        needs.push(Need::new("the settings have an error", About::Files));
+    }
+    for channel in &status.failing_channels {
+        needs.push(Need::new(format!("{} does not deliver", channel.name), About::Channels));
+    }
+    for failing in &status.failures {
+        let times = match failing.failures {
+            1 => "failed".to_owned(),
+            times => format!("failed {times} times in a row"),
+        };
+        let words = match failing.paused {
+            Some(_) => format!("{} is paused, it {times}", failing.id),
+            None => format!("{} {times}", failing.id),
+        };
+        needs.push(Need::new(words, About::Job(failing.id.clone())));
+    }
+    let broken: std::collections::BTreeSet<_> =
+        status.problems.iter().filter(|problem| problem.is_error()).map(|problem| &problem.file).collect();
+    match broken.len() {
+        0 => {}
+        1 => {
+            needs.extend(broken.first().map(|file| Need::new(format!("{} has an error", file.display()), About::Files)))
+        }
+        files => needs.push(Need::new(format!("{files} files have errors"), About::Files)),
+    }
+    needs
+}

@@ -1,0 +1,113 @@
+//! What ran and what comes, a row a job.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::suppressed::Suppressed;
+use super::upcoming::{self, Each};
+use super::{App, runs};
+use crate::definition::{DefinitionId, Kind};
+use crate::journal::Stretch;
+use crate::refusal::Refusal;
+
+/// So many coming occurrences are drawn at most, of all jobs together.
+const COMING: usize = 5_000;
+
+/// What a row stands for. Routines have one each; what fires once would fill the page with rows of one bar.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whose {
+    /// One routine.
+    Routine(DefinitionId),
+    /// All reminders.
+    Reminders,
+    /// All spawned agents.
+    Agents,
+    /// The person's conversation with the bot.
+    Conversation,
+}
+
+impl Whose {
+    fn of(id: &DefinitionId, kind: Kind) -> Self {
+        match kind {
+            _ if id.is_turn() || id.is_fork() => Self::Conversation,
+            Kind::Routine => Self::Routine(id.clone()),
+            Kind::Reminder => Self::Reminders,
+            Kind::Session => Self::Agents,
+        }
+    }
+}
+
+/// A row.
+#[derive(Debug)]
+pub struct Row {
+    /// What it stands for.
+    pub whose: Whose,
+    /// What ran or was skipped, in order.
+    pub past: Vec<Stretch>,
+    /// What falls due, in order.
+    pub coming: Vec<DateTime<Utc>>,
+}
+
+/// The rows of a span of time.
+#[derive(Debug)]
+pub struct Timeline {
+    /// Where it begins.
+    pub from: DateTime<Utc>,
+    /// Where it ends.
+    pub until: DateTime<Utc>,
+    /// Rows with something in them: routines by their ids, then the others.
+    pub rows: Vec<Row>,
+    /// How many rows there are besides.
+    pub more: usize,
+    /// How many enabled routines have nothing in the span.
+    pub idle: usize,
+    /// The zone of records.
+    pub zone: Tz,
+}
+
+/// A span around now; at most `count` rows, those after the routine `after`.
+pub(super) fn timeline(
+    before: TimeDelta,
+    ahead: TimeDelta,
+    after: Option<&DefinitionId>,
+    count: usize,
+    app: &App,
+) -> Result<Timeline, Refusal> {
+    let now = app.now();
+    let (from, until) = (now - before, now + ahead);
+    let loaded = app.load_without_settings()?;
+    let journal = runs::open(app)?;
+    let mut rows: BTreeMap<Whose, Row> = BTreeMap::new();
+    let mut row = |whose: Whose, add: &mut dyn FnMut(&mut Row)| {
+        if matches!((&whose, after), (Whose::Routine(id), Some(after)) if id <= after) {
+            return;
+        }
+        add(rows.entry(whose.clone()).or_insert_with(|| Row { whose, past: Vec::new(), coming: Vec::new() }));
+    };
+    for stretch in journal.stretches(from, now)? {
+        let mut stretch = Some(stretch);
+        let whose = stretch.as_ref().map(|one| Whose::of(&one.id, one.kind));
+        if let Some(whose) = whose {
+            row(whose, &mut |row| row.past.extend(stretch.take()));
+        }
+    }
+    let definitions = Suppressed::known_to(&journal, &loaded, app).others(loaded.definitions.values().cloned());
+    for occurrence in upcoming::coming(&definitions, Some(now), now, Some(until), COMING, Each::All) {
+        let definition = &occurrence.definition;
+        row(Whose::of(&definition.id, definition.kind()), &mut |row| row.coming.push(occurrence.at));
+    }
+    let shown = |id: &DefinitionId| rows.contains_key(&Whose::Routine(id.clone()));
+    let routines = loaded.definitions.values().filter(|one| one.kind() == Kind::Routine && one.enabled);
+    let idle = routines.filter(|one| after.is_none_or(|after| one.id > *after) && !shown(&one.id)).count();
+    let more = rows.len().saturating_sub(count);
+    Ok(Timeline {
+        from,
+        until,
+        rows: rows.into_values().take(count).collect(),
+        more,
+        idle,
+        zone: app.zone_of_records(),
+    })
+}

@@ -1,0 +1,100 @@
+//! The page: whether it is served, and the links that log a browser in.
+
+use std::sync::Arc;
+
+use super::handlers::Handlers;
+use crate::app::{App, PageState, ServiceReply};
+use crate::config::Listen;
+use crate::journal::{Journal, JournalError};
+use crate::refusal::Refusal;
+use crate::run::tokens::Tokens;
+use crate::web::{GOOD_FOR, Listener, Logins, Sessions, Web};
+
+/// The page as the service has it.
+#[derive(Clone)]
+pub struct Page {
+    logins: Logins,
+    sessions: Sessions,
+    /// `None`: the settings have none.
+    state: Option<PageState>,
+    /// Where it is reached from outside.
+    url: Option<String>,
+}
+
+impl Page {
+    /// Listens there. What cannot be listened on is said, and keeps no job from running.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn open(
+        listen: Option<&Listen>,
+        url: Option<&str>,
+        journal: Journal,
+    ) -> Result<(Self, Option<Listener>), JournalError> {
+        let bound = match listen {
+            Some(listen) => Some(Listener::bind(listen).await),
+            None => None,
+        };
+        let (state, listener) = match bound {
+            None => (None, None),
+            Some(Ok(listener)) => (Some(PageState::Served(listener.url())), Some(listener)),
+            Some(Err(error)) => {
+                tracing::error!("the page is not served: {error}");
+                (Some(PageState::Failed(error.to_string())), None)
+            }
+        };
+        let sessions = Sessions::load(journal).await?;
+        let url = url.map(|url| url.trim_end_matches('/').to_owned());
+        Ok((Self { logins: Logins::default(), sessions, state, url }, listener))
+    }
+
+    /// Whether it is served.
+    #[must_use]
+    pub fn state(&self) -> Option<PageState> {
+        self.state.clone()
+    }
+
+    /// What serves it.
+    #[must_use]
+    pub fn web(&self, handlers: Handlers, journal: &Journal, tokens: Tokens) -> Web {
+        let chats = handlers.chats.clone();
+        let app: Arc<dyn Fn() -> App + Send + Sync> = Arc::new(move || {
+            let service = Arc::new(handlers.clone());
+            handlers.app.get().with_service(service)
+        });
+        Web {
+            app,
+            logins: self.logins.clone(),
+            sessions: self.sessions.clone(),
+            newest: journal.newest_event(),
+            is_run_token: Arc::new(move |word| tokens.find(word).is_some()),
+            open_chat: Arc::new(move || Box::new(chats.open())),
+            url: self.url.clone(),
+        }
+    }
+
+    /// A link that logs a browser in.
+    ///
+    /// # Errors
+    /// When the page is not served.
+    pub async fn link(&self, end_sessions: bool, app: &App) -> Result<ServiceReply, Refusal> {
+        let served = match &self.state {
+            Some(PageState::Served(url)) => url,
+            Some(PageState::Failed(why)) => {
+                return Err(Refusal::environment(format!("the page is not served: {why}"))
+                    .hint("set another `web` in config.yaml, and start the service again"));
+            }
+            None => {
+                return Err(Refusal::user("the settings have no page")
+                    .hint("put `web: 127.0.0.1:8080` into config.yaml, and start the service again"));
+            }
+        };
+        if end_sessions {
+            self.sessions.end_all().await.map_err(Refusal::environment)?;
+        }
+        let failed = |error: std::io::Error| Refusal::environment(format!("no link can be made: {error}"));
+        let token = self.logins.issue(app.now()).map_err(failed)?;
+        let url = format!("{}/in/{token}", self.url.as_ref().unwrap_or(served));
+        Ok(ServiceReply::WebLink { url, seconds: GOOD_FOR.num_seconds() })
+    }
+}

@@ -1,0 +1,59 @@
+//! What runs were refused, counted by job and rule.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::rows::{Columns, ms};
+use super::{JournalError, JournalReader, RunId};
+use crate::definition::DefinitionId;
+
+/// Calls of one job that the same rule, or the same missing rule, has refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedCalls {
+    /// The job.
+    pub id: DefinitionId,
+    /// The tool.
+    pub tool: String,
+    /// The layer that said no.
+    pub layer: String,
+    /// The rule, where one matched.
+    pub rule: Option<String>,
+    /// How many calls.
+    pub count: u64,
+    /// When the last one was refused.
+    pub last: DateTime<Utc>,
+    /// The run that made it.
+    pub run: RunId,
+    /// Its input.
+    pub input: serde_json::Value,
+    /// The sentence that the agent was given.
+    pub reason: String,
+}
+
+impl JournalReader {
+    /// Refused calls from then on, the latest first, at most `limit` rows.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn refused_calls(&self, from: Option<DateTime<Utc>>, limit: u32) -> Result<Vec<RefusedCalls>, JournalError> {
+        // In SQLite the other columns beside max() are those of its row.
+        let sql = "SELECT o.id, d.tool, d.layer, d.rule, count(*) AS count, max(d.at) AS last, r.run, d.input, d.reason
+            FROM denial d JOIN run r ON r.number = d.run JOIN occurrence o ON o.number = r.occurrence
+            WHERE ?1 IS NULL OR d.at >= ?1
+            GROUP BY o.id, d.tool, d.layer, d.rule ORDER BY last DESC LIMIT ?2";
+        self.all(sql, &[&from.map(ms), &limit], |row| {
+            let input: String = row.get("input")?;
+            Ok(RefusedCalls {
+                id: row.id("id")?,
+                tool: row.get("tool")?,
+                layer: row.get("layer")?,
+                rule: row.get("rule")?,
+                count: row.get::<_, i64>("count")?.unsigned_abs(),
+                last: row.at("last")?,
+                run: row.run("run")?,
+                input: serde_json::from_str(&input).unwrap_or(serde_json::Value::String(input)),
+                reason: row.get("reason")?,
+            })
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! What the page does: each form is one command, and leads to the page that shows what came of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::extract::{Path, Query};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+
+use super::context::Context;
+use super::error;
+use super::guard::Posted;
+use super::pages::{execute, not_saved};
+use super::parts::{link, run};
+use crate::app::{Command, Outcome, ServiceCommand, ServiceReply};
+use crate::definition::Problem;
+use crate::journal::{Answer, RunId};
+use crate::refusal::Refusal;
+
+/// How an answer's channel is named in the record.
+const PAGE: &str = "page";
+
+/// Leads to a page, or says why not.
+fn lead(done: Result<String, Refusal>) -> Response {
+    match done {
+        Ok(path) => Redirect::to(&path).into_response(),
+        Err(refusal) => error::refused(&refusal),
+    }
+}
+
+/// Runs, pauses, resumes or snoozes a job.
+pub(super) async fn job(context: Context, Path((id, action)): Path<(String, String)>, posted: Posted) -> Response {
+    let page = link("/jobs/", &id, "");
+    let command = match &*action {
+        "fire" => Command::Fire { id },
+        "pause" => Command::SetEnabled { kind: None, id, enabled: false },
+        "resume" => Command::SetEnabled { kind: None, id, enabled: true },
+        "go-on" => Command::Resume { id },
+        "snooze" => match posted.get("span").parse::<humantime::Duration>() {
+            Ok(span) => Command::Snooze { id, span: Duration::from(span) },
+            Err(_) => return error::refused(&Refusal::user("write a span, such as `2h`")),
+        },
+        _ => return error::not_found().await,
+    };
+    let done = context.ask(move |app| {
+        Ok(match app.execute(command)? {
+            Outcome::Service(ServiceReply::Fired { run: fired, .. }) => run(fired.as_str()),
+            _ => page,
+        })
+    });
+    lead(done.await)
+}
+
+/// Ends a run.
+pub(super) async fn cancel_run(context: Context, Path(id): Path<String>, _posted: Posted) -> Response {
+    let command = Command::Service(ServiceCommand::CancelRun { run: RunId::new(&*id) });
+    lead(context.ask(move |app| app.execute(command).map(|_| run(&id))).await)
+}
+
+/// Saves a file that was edited, if nothing is wrong with it.
+pub(super) async fn save(context: Context, Path(id): Path<String>, posted: Posted) -> Response {
+    let text = |name: &str| posted.get(name).replace("\r\n", "\n");
+    let (file, old, new) = (PathBuf::from(posted.get("file")), text("old"), text("new"));
+    let command = Command::Replace { file: file.clone(), old: old.clone(), new: new.clone() };
+    let shown = |problem: &Problem| {
+        let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("line {}: {}{hint}", problem.line, problem.message)
+    };
+    let problems = match context.ask(move |app| app.execute(command)).await {
+        Ok(Outcome::Invalid(problems)) => problems.iter().map(shown).collect(),
+        Ok(Outcome::ChangedMeanwhile) => {
+            vec![
+                "the file was changed by somebody else since you opened it: copy what you wrote, and open it again"
+                    .into(),
+            ]
+        }
+        Ok(_) => return Redirect::to(&link("/jobs/", &id, "")).into_response(),
+        Err(refusal) => vec![refusal.to_string()],
+    };
+    not_saved(context, (id, file, old, new), problems).await
+}
+
+/// Says something to the bot.
+pub(super) async fn say(context: Context, posted: Posted) -> Response {
+    let text = posted.get("text").trim().to_owned();
+    if text.is_empty() {
+        return Redirect::to("/chat").into_response();
+    }
+    lead(context.ask(move |app| app.say(&text).map(|_| "/chat".to_owned())).await)
+}
+
+/// `?back=/runs/…`.
+#[derive(Deserialize)]
+pub(super) struct Back {
+    #[serde(default)]
+    run: Option<String>,
+}
+
+/// Answers a question.
+pub(super) async fn answer(
+    context: Context,
+    Path(number): Path<i64>,
+    Query(back): Query<Back>,
+    posted: Posted,
+) -> Response {
+    let answer = match posted.get("answer") {
+        "once" => Answer::Once,
+        "run" => Answer::Run,
+        "always" => Answer::Always,
+        "deny" => Answer::Deny,
+        _ => return error::refused(&Refusal::user("there is no such answer")),
+    };
+    let sentence = Some(posted.get("sentence").to_owned()).filter(|text| !text.is_empty() && answer == Answer::Deny);
+    let command = Command::Answer { question: number, answer, sentence, channel: PAGE.to_owned() };
+    let place = back.run.map_or_else(|| "/questions".to_owned(), |id| run(&id));
+    lead(context.ask(move |app| app.execute(command).map(|_| place)).await)
+}
+
+/// Pauses everything, or lets it go on.
+pub(super) async fn service(context: Context, posted: Posted) -> Response {
+    let command = match posted.get("do") {
+        "pause" => ServiceCommand::Pause,
+        "resume" => ServiceCommand::Resume { id: None },
+        _ => return error::refused(&Refusal::user("there is no such button")),
+    };
+    let done = context
+        .ask(move |app| execute!(app, Command::Service(command), Outcome::Service(_) => Ok("/service".to_owned())));
+    lead(done.await)
+}

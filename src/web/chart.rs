@@ -1,0 +1,258 @@
+//! The bars of a timeline's row, as SVG.
+//!
+//! A bar has a colour and a shape by its outcome. Its place is a share of the span, so an hour is as wide on every day; a day of 23
+//! or 25 hours is that wide.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Datelike as _, Days, NaiveTime, TimeDelta, Timelike as _, Utc};
+use chrono_tz::Tz;
+use maud::{Markup, PreEscaped, html};
+
+use super::context::Context;
+use super::parts::{glyph, run};
+use crate::app::words;
+use crate::app::{Row, Timeline, times};
+use crate::journal::{RunState, Stretch};
+
+/// A row's height, in pixels.
+const HEIGHT: u32 = 22;
+/// Bars closer together than this share of the span are one.
+const APART: f64 = 0.006;
+/// A bar as wide as this share is drawn as long as it took; a shorter one is a glyph.
+const LONG: f64 = 0.012;
+/// So many bars of a row lead to their runs; what is as it should be comes after what is not.
+const LINKED: usize = 40;
+
+/// One or more runs of the same outcome that stand close together.
+struct Bar<'a> {
+    from: f64,
+    until: f64,
+    state: RunState,
+    last: &'a Stretch,
+    count: usize,
+}
+
+/// Where times stand in a span: 0 at its beginning, 1 at its end.
+pub(super) struct Scale {
+    from: DateTime<Utc>,
+    span: f64,
+}
+
+impl Scale {
+    pub(super) fn of(timeline: &Timeline) -> Self {
+        let span = (timeline.until - timeline.from).num_milliseconds().max(1);
+        Self { from: timeline.from, span: span as f64 }
+    }
+
+    fn at(&self, at: DateTime<Utc>) -> f64 {
+        ((at - self.from).num_milliseconds() as f64 / self.span).clamp(0.0, 1.0)
+    }
+}
+
+/// `12.34%`.
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A row's bars.
+pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> Markup {
+    let bars = merged(&row.past, scale, context.now);
+    let mut linked: Vec<usize> = (0..bars.len()).collect();
+    linked.sort_by_key(|index| (bars[*index].state.is_well(), std::cmp::Reverse(*index)));
+    linked.truncate(LINKED);
+    linked.sort_unstable();
+    let mut drawn = String::new();
+    let mut plain: Vec<&Bar<'_>> = Vec::new();
+    for (index, bar) in bars.iter().enumerate() {
+        if linked.binary_search(&index).is_ok() {
+            drawn.push_str(&linked_bar(bar, context).into_string());
+        } else {
+            plain.push(bar);
+        }
+    }
+    html! {
+        svg .strip height=(HEIGHT) width="100%" role="group" aria-label=(label(row, name, context)) {
+            (PreEscaped(grid(scale, context)))
+            (PreEscaped(dense(&plain)))
+            (PreEscaped(coming(row, scale)))
+            (PreEscaped(drawn))
+        }
+    }
+}
+
+/// `email-triage: 12 completed, 1 failed; next in 2h`.
+fn label(row: &Row, name: &str, context: &Context) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for stretch in &row.past {
+        *counts.entry(stretch.state.as_str()).or_default() += 1;
+    }
+    let mut words: Vec<String> =
+        counts.into_iter().map(|(state, count)| format!("{count} {}", state.replace('_', " "))).collect();
+    words.extend(row.coming.first().map(|at| format!("next {}", times::relative(*at, context.now))));
+    format!("{name}: {}", words.join(", "))
+}
+
+fn merged<'a>(past: &'a [Stretch], scale: &Scale, now: DateTime<Utc>) -> Vec<Bar<'a>> {
+    let mut in_order: Vec<&Stretch> = past.iter().collect();
+    in_order.sort_by_key(|stretch| stretch.from);
+    let mut bars: Vec<Bar<'a>> = Vec::new();
+    for stretch in in_order {
+        let (from, until) = (scale.at(stretch.from), scale.at(stretch.until.unwrap_or(now)));
+        match bars.last_mut() {
+            Some(bar) if bar.state == stretch.state && from - bar.until < APART => {
+                bar.until = bar.until.max(until);
+                bar.count += 1;
+                bar.last = stretch;
+            }
+            _ => bars.push(Bar { from, until, state: stretch.state, last: stretch, count: 1 }),
+        }
+    }
+    bars
+}
+
+fn linked_bar(bar: &Bar<'_>, context: &Context) -> Markup {
+    let shape = glyph(bar.state);
+    let Stretch { id, from, until, .. } = bar.last;
+    let state = words::state(bar.state);
+    let took = until.map(|until| until - *from).filter(|took| took.num_milliseconds() > 0);
+    let at = times::local(*from, context.now, context.zone);
+    let title = match (bar.count, took) {
+        (1, Some(took)) => format!("{id} {state}, {at}, took {}", times::span(took)),
+        (1, None) => format!("{id} {state}, {at}"),
+        (count, _) => format!("{count} runs {state}, the last at {at}"),
+    };
+    // What went well need not be stopped at on the way through by keyboard: the job's page has it too.
+    let stop = bar.state.is_well().then_some("-1");
+    html! {
+        a href=(run(bar.last.run.as_str())) tabindex=[stop] {
+            title { (title) }
+            @if bar.until - bar.from >= LONG {
+                rect .{ "b-" (shape) } x=(percent(bar.from)) width=(percent(bar.until - bar.from)) y="6" height="10" rx="1.5" {}
+                @if !bar.state.is_well() { svg x=(percent(bar.until)) y="11" overflow="visible" { use href={ "#" (shape) } {} } }
+            } @else {
+                svg x=(percent((bar.from + bar.until) / 2.0)) y="11" overflow="visible" { use href={ "#" (shape) } {} }
+            }
+        }
+    }
+}
+
+/// Bars that lead nowhere, in few bytes: one path for each outcome.
+fn dense(bars: &[&Bar<'_>]) -> String {
+    let mut paths: BTreeMap<&str, String> = BTreeMap::new();
+    for bar in bars {
+        let path = paths.entry(glyph(bar.state)).or_default();
+        let (x, width) = ((bar.from * 1000.0).round(), ((bar.until - bar.from) * 1000.0).round().max(4.0));
+        // A String takes everything.
+        let _ = write!(path, "M{x} 6h{width}v10h-{width}z");
+    }
+    let mut svg = String::new();
+    if !paths.is_empty() {
+        svg.push_str("<svg viewBox=\"0 0 1000 22\" preserveAspectRatio=\"none\" width=\"100%\" height=\"22\">");
+        for (shape, path) in paths {
+            let _ = write!(svg, "<path class=\"b-{shape}\" d=\"{path}\"/>");
+        }
+        svg.push_str("</svg>");
+    }
+    svg
+}
+
+/// What falls due, as ticks.
+fn coming(row: &Row, scale: &Scale) -> String {
+    let mut path = String::new();
+    let mut last = f64::MIN;
+    for at in &row.coming {
+        let x = scale.at(*at);
+        if x - last >= APART {
+            let _ = write!(path, "M{} 7v8", (x * 1000.0).round());
+            last = x;
+        }
+    }
+    if path.is_empty() {
+        return path;
+    }
+    format!(
+        "<svg viewBox=\"0 0 1000 22\" preserveAspectRatio=\"none\" width=\"100%\" height=\"22\"><path class=\"coming\" d=\"{path}\"/></svg>"
+    )
+}
+
+/// A line for each midnight, and one for now.
+fn grid(scale: &Scale, context: &Context) -> String {
+    let mut path = String::new();
+    for (at, _) in marks(scale, context.zone).into_iter().filter(|(_, text)| !text.contains(':')) {
+        let _ = write!(path, "M{} 0v22", (scale.at(at) * 1000.0).round());
+    }
+    format!(
+        "<svg viewBox=\"0 0 1000 22\" preserveAspectRatio=\"none\" width=\"100%\" height=\"22\"><path class=\"day\" d=\"{path}\"/><path class=\"now\" d=\"M{} 0v22\"/></svg>",
+        (scale.at(context.now) * 1000.0).round()
+    )
+}
+
+/// The times that stand above the rows.
+pub(super) fn axis(scale: &Scale, context: &Context) -> Markup {
+    html! {
+        svg .axis height="18" width="100%" aria-hidden="true" {
+            @for (at, text) in marks(scale, context.zone) {
+                @let share = scale.at(at);
+                @if share < 0.97 { text x=(percent(share)) y="12" .strong[!text.contains(':')] { (text) } }
+            }
+            text .now x=(percent(scale.at(context.now))) y="12" text-anchor="middle" { "now" }
+        }
+    }
+}
+
+/// Midnights by their day, and, in a span of less than three days, every sixth hour between them.
+fn marks(scale: &Scale, zone: Tz) -> Vec<(DateTime<Utc>, String)> {
+    let until = scale.from + TimeDelta::milliseconds(scale.span as i64);
+    let is_short = until - scale.from < TimeDelta::days(3);
+    let mut marks = Vec::new();
+    let mut day = scale.from.with_timezone(&zone).date_naive();
+    while let Some(midnight) = first_of(day, zone).filter(|midnight| *midnight <= until) {
+        let next = day.checked_add_days(Days::new(1)).and_then(|next| first_of(next, zone)).unwrap_or(until);
+        marks.push((midnight, format!("{} {}", midnight.with_timezone(&zone).format("%a"), day.day())));
+        let mut at = midnight + TimeDelta::hours(1);
+        while is_short && at < next {
+            let there = at.with_timezone(&zone);
+            if there.hour().is_multiple_of(6) && there.minute() == 0 {
+                marks.push((at, there.format("%H:%M").to_string()));
+            }
+            at += TimeDelta::hours(1);
+        }
+        let Some(following) = day.checked_add_days(Days::new(1)) else { break };
+        day = following;
+    }
+    marks.retain(|(at, _)| *at >= scale.from && *at <= until);
+    marks
+}
+
+/// When a day begins in a zone; it may have no midnight.
+fn first_of(day: chrono::NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
+    let midnight = day.and_time(NaiveTime::MIN);
+    (0..4)
+        .find_map(|hour| (midnight + TimeDelta::hours(hour)).and_local_timezone(zone).earliest().map(|at| at.to_utc()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_as_wide_as_they_are_long() {
+        // Vienna goes back by an hour on 25 October 2026, and forward on 29 March.
+        for (from, hours) in [("2026-10-24T22:00:00Z", 25), ("2026-03-28T23:00:00Z", 23)] {
+            let from: DateTime<Utc> = from.parse().unwrap();
+            let span = TimeDelta::days(7).num_milliseconds() as f64;
+            let marks = marks(&Scale { from, span }, chrono_tz::Europe::Vienna);
+            assert_eq!(marks[0].0, from);
+            assert_eq!((marks[1].0 - marks[0].0).num_hours(), hours);
+            assert_eq!(marks.len(), 8, "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn shares_are_short() {
+        assert_eq!([0.0, 0.5, 0.12345, 1.0].map(percent), ["0%", "50%", "12.35%", "100%"]);
+    }
+}

@@ -1,0 +1,86 @@
+//! What every view needs besides its outcome: the time, the viewer's zone, the token of forms.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use chrono::{DateTime, Offset as _, Utc};
+use chrono_tz::Tz;
+use maud::{Markup, html};
+
+use super::Web;
+use super::guard::SessionToken;
+use super::sessions::form_token;
+use crate::app::{App, times};
+use crate::refusal::Refusal;
+
+/// Who looks, and when.
+#[derive(Clone)]
+pub(super) struct Context {
+    /// What can be asked.
+    pub app: App,
+    /// What "in 5m" counts from.
+    pub now: DateTime<Utc>,
+    /// The zone of whoever looks; where the browser says none, that of records.
+    pub zone: Tz,
+    /// What the forms of this session carry.
+    pub form_token: String,
+    /// The number of the newest event that what is shown can hold.
+    pub newest: i64,
+}
+
+impl FromRequestParts<Web> for Context {
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, StatusCode> {
+        let SessionToken(session) = SessionToken::from_request_parts(parts, web).await?;
+        let app = (web.app)();
+        let cookies = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let zone =
+            cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix("zone=")?.parse().ok());
+        let zone = zone.unwrap_or_else(|| app.zone_of_records());
+        let newest = *web.newest.borrow();
+        Ok(Self { now: app.now(), app, zone, form_token: form_token(&session), newest })
+    }
+}
+
+impl Context {
+    /// Asks the application on a thread of its own: it reads files and the journal.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&App) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let app = self.app.clone();
+        let asked = tokio::task::spawn_blocking(move || ask(&app)).await;
+        asked.unwrap_or_else(|error| Err(Refusal::environment(format!("a fault of ollim-bot itself: {error}"))))
+    }
+
+    /// `Tue 24 Nov 09:00 CET`, and how far off that is.
+    pub(super) fn moment(&self, at: DateTime<Utc>) -> Markup {
+        html! { (self.time(at)) " " span .faint { (times::relative(at, self.now)) } }
+    }
+
+    /// `Tue 24 Nov 09:00 CET`.
+    pub(super) fn time(&self, at: DateTime<Utc>) -> Markup {
+        html! { time datetime=(times::rfc3339(at, self.zone)) { (times::local(at, self.now, self.zone)) } }
+    }
+
+    /// The same, and the time in the job's own zone where that is another.
+    pub(super) fn time_of_job(&self, at: DateTime<Utc>, zone: Tz) -> Markup {
+        let offset = |zone: Tz| at.with_timezone(&zone).offset().fix();
+        html! {
+            (self.time(at))
+            @if offset(zone) != offset(self.zone) {
+                " " span .faint { "(" (at.with_timezone(&zone).format("%H:%M")) " in " (zone.name()) ")" }
+            }
+        }
+    }
+
+    /// How far off a time is, with the time itself where one asks for it.
+    pub(super) fn relative(&self, at: DateTime<Utc>) -> Markup {
+        html! {
+            time datetime=(times::rfc3339(at, self.zone)) title=(times::local(at, self.now, self.zone)) {
+                (times::relative(at, self.now))
+            }
+        }
+    }
+}

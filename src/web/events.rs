@@ -1,0 +1,38 @@
+//! The stream that tells an open page that something has happened. It carries the numbers of events and nothing of what happened:
+//! the page asks for itself again.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures::Stream;
+use futures::stream::unfold;
+
+use super::Web;
+use super::guard::SessionToken;
+
+/// A proxy closes a connection on which nothing is said.
+const KEEP_ALIVE: Duration = Duration::from_secs(25);
+
+/// The number of the newest event now, and each newer one. It ends with the session or the service.
+pub(super) async fn stream(
+    State(web): State<Web>,
+    session: SessionToken,
+    Query(query): Query<HashMap<String, String>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let mut newest = web.newest.clone();
+    newest.mark_changed();
+    // Who has the conversation open reads the answers there.
+    let chat = query.contains_key("chat").then(|| (web.open_chat)());
+    let stream = unfold((web, session, newest, chat), |(web, session, mut newest, chat)| async move {
+        newest.changed().await.ok()?;
+        if !web.sessions.has(&session.0, web.now()) {
+            return None;
+        }
+        let number = *newest.borrow_and_update();
+        Some((Ok(Event::default().data(number.to_string())), (web, session, newest, chat)))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}

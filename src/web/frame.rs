@@ -1,0 +1,121 @@
+//! What every page has: the sentence on top, the way to the other pages, and how old what is shown is.
+
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Response};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::context::Context;
+use super::parts::{self, link};
+use crate::app::{About, Attention, times};
+
+/// The pages that stand in the navigation: path and name.
+const PAGES: [(&str, &str); 9] = [
+    ("/", "Timeline"),
+    ("/next", "Next"),
+    ("/jobs", "Jobs"),
+    ("/runs", "Runs"),
+    ("/refusals", "Refusals"),
+    ("/policy", "Policy"),
+    ("/costs", "Costs"),
+    ("/inbox", "Inbox"),
+    ("/chat", "Chat"),
+];
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("page.js");
+const ICON: &str = include_str!("icon.svg");
+const GLYPHS: &str = include_str!("glyphs.svg");
+
+/// A page around what a view shows. `here`: the path of its place in the navigation.
+pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Context, shown: &Markup) -> Response {
+    let version = env!("CARGO_PKG_VERSION");
+    let wrong = !attention.needs.is_empty();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" data-newest=(context.newest) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { @if wrong { "(" (attention.needs.len()) ") " } (title) " – ollim-bot" }
+                link rel="icon" href="/icon.svg" type="image/svg+xml";
+                link rel="stylesheet" href={ "/style.css?" (version) };
+                script src={ "/page.js?" (version) } defer {}
+            }
+            body {
+                (PreEscaped(GLYPHS))
+                a .skip href="#main" { "Skip to the content" }
+                header {
+                    (sentence(attention))
+                    nav aria-label="Pages" {
+                        @for (path, name) in PAGES {
+                            a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
+                        }
+                    }
+                }
+                main id="main" tabindex="-1" { (shown) }
+                footer {
+                    p id="as-of" {
+                        "As of " (context.now.with_timezone(&context.zone).format("%H:%M:%S"))
+                        ", times in " (context.zone.name()) ". "
+                        @if let Some(service) = &attention.status.service {
+                            a href="/service" { "Service " (version) }
+                            @if let Ok(since) = service.since.parse::<chrono::DateTime<chrono::Utc>>() {
+                                ", up " (times::span(context.now - since))
+                            }
+                            ". "
+                        }
+                    }
+                    (parts::button("/out", "Log out", &[], context))
+                }
+                p id="stale" role="alert" hidden {}
+            }
+        }
+    };
+    Html(page.into_string()).into_response()
+}
+
+/// Is anything wrong? Each need leads to where a person sees to it.
+fn sentence(attention: &Attention) -> Markup {
+    let needs = &attention.needs;
+    html! {
+        p id="needs" .good[needs.is_empty()] .bad[!needs.is_empty()] {
+            @if needs.is_empty() {
+                (attention.calm()) "."
+            } @else {
+                strong { (attention.count_words(needs.len())) } ": "
+                @for (index, need) in needs.iter().enumerate() {
+                    @if index > 0 { "; " }
+                    a href=(place(&need.about)) { (need.words) }
+                }
+                "."
+            }
+        }
+    }
+}
+
+fn place(about: &About) -> String {
+    match about {
+        About::Service | About::Files | About::Channels => "/service".to_owned(),
+        About::Questions => "/questions".to_owned(),
+        About::Job(id) => link("/jobs/", id.as_str(), ""),
+        About::Costs => "/costs".to_owned(),
+    }
+}
+
+/// A file that comes with the program: it is the same as long as the program is.
+fn file(kind: &'static str, text: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "max-age=3600")], text).into_response()
+}
+
+pub(super) async fn style() -> Response {
+    file("text/css; charset=utf-8", STYLE)
+}
+
+pub(super) async fn script() -> Response {
+    file("text/javascript; charset=utf-8", SCRIPT)
+}
+
+pub(super) async fn icon() -> Response {
+    file("image/svg+xml", ICON)
+}

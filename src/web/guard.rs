@@ -1,0 +1,191 @@
+//! What every request has to pass: the host that it names, the page that it comes from, the session that it presents.
+//!
+//! A browser sends requests for any page that the person has open. The name in `Host` is checked against a name of another's that
+//! leads here, `Origin` and `Sec-Fetch-Site` against another page's requests, and a form's token against forms of others.
+
+use std::collections::HashMap;
+
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::sessions::form_token;
+use super::{Web, error};
+
+/// The cookie that carries a session.
+pub(super) const COOKIE: &str = "ollim";
+
+/// Nothing but our own style and script; no frames.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// These headers are on every answer. The referrer policy is not `no-referrer`: a browser would then send no origin with forms.
+const HEADERS: [(header::HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Refuses what no browser of the person's would send for this page.
+pub(super) async fn request(State(web): State<Web>, request: Request, next: Next) -> Response {
+    let mut answer = match refusal(&web, &request) {
+        Some((status, title, why)) => error::page(status, title, why),
+        None => next.run(request).await,
+    };
+    for (name, value) in HEADERS {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'static str)> {
+    let headers = request.headers();
+    if headers.values().filter_map(|value| value.to_str().ok()).any(|value| carries_run_token(web, value)) {
+        return Some((StatusCode::FORBIDDEN, "A job may not use the page", "It reports by its own tools."));
+    }
+    let host = text(headers, header::HOST).unwrap_or_default();
+    if !is_own_host(host, web.url.as_deref()) {
+        let why = "The page answers for this machine's own name alone. `web_url` in config.yaml names another one.";
+        return Some((StatusCode::MISDIRECTED_REQUEST, "This is another host's name", why));
+    }
+    let is_navigation =
+        request.method() == Method::GET && text(headers, "sec-fetch-mode").is_some_and(|mode| mode == "navigate");
+    let site = text(headers, "sec-fetch-site").unwrap_or("same-origin");
+    let from_elsewhere = !matches!(site, "same-origin" | "none") && !is_navigation;
+    let origin = text(headers, header::ORIGIN);
+    let of_another = origin.is_some_and(|origin| !is_own_origin(origin, host, web.url.as_deref()));
+    // A form that says nothing of where it comes from comes from no browser of today.
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let unknown = changes && origin.is_none() && text(headers, "sec-fetch-site").is_none();
+    if from_elsewhere || of_another || unknown {
+        return Some((
+            StatusCode::FORBIDDEN,
+            "Another page has asked for this",
+            "Open the page itself, and try again there.",
+        ));
+    }
+    None
+}
+
+/// Refuses whoever has no session.
+pub(super) async fn session(State(web): State<Web>, mut request: Request, next: Next) -> Response {
+    let now = web.now();
+    match cookie(request.headers()).filter(|session| web.sessions.has(session, now)).map(str::to_owned) {
+        Some(session) => {
+            request.extensions_mut().insert(SessionToken(session));
+            next.run(request).await
+        }
+        None => error::page(
+            StatusCode::UNAUTHORIZED,
+            "You are not logged in here",
+            "`ollim-bot web` prints a link that logs this browser in.",
+        ),
+    }
+}
+
+/// The session that a request presents.
+#[derive(Clone)]
+pub(super) struct SessionToken(pub String);
+
+impl<S: Sync> FromRequestParts<S> for SessionToken {
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, StatusCode> {
+        parts.extensions.get::<Self>().cloned().ok_or(StatusCode::UNAUTHORIZED)
+    }
+}
+
+/// A form of this session's.
+pub(super) struct Posted(HashMap<String, String>);
+
+impl Posted {
+    /// A field; empty where it is not there.
+    pub(super) fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+}
+
+impl FromRequest<Web> for Posted {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, web: &Web) -> Result<Self, Response> {
+        let session = request.extensions().get::<SessionToken>().cloned();
+        let refused = |why: &str| error::page(StatusCode::FORBIDDEN, "This form is of another session", why);
+        let session = session.ok_or_else(|| refused("Log in, and try again."))?;
+        let axum::Form(fields) = axum::Form::<HashMap<String, String>>::from_request(request, web)
+            .await
+            .map_err(|why| error::page(StatusCode::BAD_REQUEST, "The form cannot be read", &why.to_string()))?;
+        if fields.get("token").is_none_or(|token| *token != form_token(&session.0)) {
+            return Err(refused("Open the page again, and try there."));
+        }
+        Ok(Self(fields))
+    }
+}
+
+fn text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// Whether a header's value has a run's token in it, as a whole word.
+fn carries_run_token(web: &Web, value: &str) -> bool {
+    let word = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_';
+    value.split(word).filter(|word| !word.is_empty()).any(|word| (web.is_run_token)(word))
+}
+
+/// A name that leads to this machine by itself, on whatever port (a tunnel may have another one), or the host of `web_url`.
+fn is_own_host(host: &str, url: Option<&str>) -> bool {
+    let name = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+        .map_or(host, |(name, _)| name);
+    let of_url = url.and_then(|url| url.split_once("://")).map(|(_, host)| host.trim_end_matches('/'));
+    matches!(name, "127.0.0.1" | "localhost" | "[::1]") || of_url.is_some_and(|of_url| of_url == host)
+}
+
+fn is_own_origin(origin: &str, host: &str, url: Option<&str>) -> bool {
+    url.is_some_and(|url| url.trim_end_matches('/') == origin) || origin == format!("http://{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_hosts_are_answered() {
+        let url = Some("https://bot.example.org/");
+        for own in ["127.0.0.1:8080", "localhost", "localhost:9", "[::1]:8080", "[::1]", "bot.example.org"] {
+            assert!(is_own_host(own, url), "{own}");
+        }
+        for other in [
+            "",
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:80",
+            "bot.example.org:81",
+            "[::2]:80",
+        ] {
+            assert!(!is_own_host(other, url), "{other}");
+        }
+        assert!(!is_own_host("bot.example.org", None));
+    }
+
+    #[test]
+    fn only_the_page_itself_is_its_origin() {
+        assert!(is_own_origin("http://localhost:8080", "localhost:8080", None));
+        assert!(is_own_origin("https://bot.example.org", "bot.example.org", Some("https://bot.example.org/")));
+        for other in ["null", "http://localhost:8081", "https://localhost:8080", "http://evil.example", ""] {
+            assert!(!is_own_origin(other, "localhost:8080", None), "{other}");
+        }
+    }
+}

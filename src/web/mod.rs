@@ -1,0 +1,103 @@
+//! The page: what ran, what comes, what was refused, what it cost, and whether anything is wrong.
+//!
+//! A view is a function from an application's outcome to HTML; the server renders all of it. What changes is told by one stream
+//! of Server-Sent Events, on which the page asks for itself again. Nothing is decided here: whatever the page does goes through
+//! [`App::execute`].
+//!
+//! The page shows mails and prompts and starts agents, so it stands behind [`guard`]: only the listed hosts, no other origin, a
+//! session that a one-time link began ([`login`]), and a token of that session in every form. A request that carries a run's token
+//! is refused.
+
+mod actions;
+mod chart;
+mod context;
+mod error;
+mod events;
+mod frame;
+mod guard;
+mod listener;
+mod login;
+mod pages;
+mod parts;
+mod sessions;
+mod views;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+use chrono::{DateTime, Utc};
+use tokio::sync::watch;
+
+pub use listener::{BindError, Listener};
+pub use login::{GOOD_FOR, Logins};
+pub use sessions::Sessions;
+
+use crate::app::App;
+
+/// What the page is served from.
+#[derive(Clone)]
+pub struct Web {
+    /// What can be asked, by the settings in force; the caller is the person.
+    pub app: Arc<dyn Fn() -> App + Send + Sync>,
+    /// The one-time links.
+    pub logins: Logins,
+    /// Who is logged in.
+    pub sessions: Sessions,
+    /// The number of the newest event.
+    pub newest: watch::Receiver<i64>,
+    /// Whether a word is the token of a run that is going.
+    pub is_run_token: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Begins to talk: as long as what it returns is kept, answers to what is said at a terminal need no other channel.
+    pub open_chat: Arc<dyn Fn() -> Box<dyn std::any::Any + Send> + Send + Sync>,
+    /// Where the page is reached from outside (`web_url`), such as `https://bot.example.org`.
+    pub url: Option<String>,
+}
+
+impl Web {
+    fn now(&self) -> DateTime<Utc> {
+        (self.app)().now()
+    }
+
+    /// Answers requests until the future is dropped.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(self, listener: Listener) -> std::io::Result<()> {
+        listener.serve(self.router()).await
+    }
+
+    fn router(self) -> Router {
+        let behind_session = Router::new()
+            .route("/", get(pages::timeline))
+            .route("/next", get(pages::next))
+            .route("/jobs", get(pages::jobs))
+            .route("/jobs/{id}", get(pages::job))
+            .route("/jobs/{id}/edit", get(pages::edit).post(actions::save))
+            .route("/jobs/{id}/dry-run", get(pages::dry_run))
+            .route("/jobs/{id}/{action}", post(actions::job))
+            .route("/runs", get(pages::runs))
+            .route("/runs/{run}", get(pages::run))
+            .route("/runs/{run}/cancel", post(actions::cancel_run))
+            .route("/refusals", get(pages::refusals))
+            .route("/policy", get(pages::policy))
+            .route("/costs", get(pages::costs))
+            .route("/inbox", get(pages::inbox))
+            .route("/chat", get(pages::chat).post(actions::say))
+            .route("/questions", get(pages::questions))
+            .route("/questions/{number}", post(actions::answer))
+            .route("/service", get(pages::service).post(actions::service))
+            .route("/events", get(events::stream))
+            .route("/out", post(login::leave))
+            .route_layer(axum::middleware::from_fn_with_state(self.clone(), guard::session));
+        Router::new()
+            .merge(behind_session)
+            .route("/in/{token}", get(login::enter))
+            .route("/style.css", get(frame::style))
+            .route("/page.js", get(frame::script))
+            .route("/icon.svg", get(frame::icon))
+            .fallback(error::not_found)
+            .layer(axum::middleware::from_fn_with_state(self.clone(), guard::request))
+            .with_state(self)
+    }
+}

@@ -1,0 +1,106 @@
+// Keeps an open page as things are: the server tells that something happened, and the page asks for itself again.
+'use strict';
+
+const stale = document.getElementById('stale');
+let asked = false, again = false, last = Date.now(), stream = null;
+
+// The server shows times in the zone of whoever looks.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.split('; ').includes('zone=' + zone)) {
+  document.cookie = 'zone=' + zone + '; path=/; max-age=31536000; samesite=strict';
+  refresh();
+}
+
+/** Whether the person is writing something that must not be taken from under their hands. */
+function isWriting() {
+  const at = document.activeElement;
+  const fields = document.querySelectorAll('main textarea, main input:not([type=hidden])');
+  return [...fields].some((field) => field.value !== field.defaultValue || (field === at && field.value));
+}
+
+/** Puts what the server shows now in place of what is shown. Open texts, the focus and the scrolling stay. */
+function replace(text) {
+  const fresh = new DOMParser().parseFromString(text, 'text/html');
+  const open = [...document.querySelectorAll('main details')].map((one) => one.open);
+  const focus = document.activeElement && document.activeElement.id;
+  for (const part of ['#needs', '#as-of', isWriting() ? null : '#main']) {
+    const [old, now] = part ? [document.querySelector(part), fresh.querySelector(part)] : [];
+    if (old && now && old.innerHTML !== now.innerHTML) {
+      old.innerHTML = now.innerHTML;
+      old.className = now.className;
+    }
+  }
+  document.title = fresh.title;
+  const details = document.querySelectorAll('main details');
+  if (details.length >= open.length) open.forEach((was, at) => { details[at].open = was; });
+  if (focus && document.getElementById(focus)) document.getElementById(focus).focus({ preventScroll: true });
+}
+
+/** Asks for the page again: at once, then at most twice a second. */
+async function refresh() {
+  if (asked) { again = true; return; }
+  asked = true;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, cache: 'no-store' });
+    if (answer.status === 401) { location.reload(); return; }
+    if (answer.ok) {
+      replace(await answer.text());
+      last = Date.now();
+      stale.hidden = true;
+    }
+  } catch { isStale(); }
+  setTimeout(() => {
+    asked = false;
+    if (again) { again = false; refresh(); }
+  }, 500);
+}
+
+/** Says how old the page is whose service does not answer. */
+function isStale() {
+  const since = new Date(last).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  stale.textContent = 'The service does not answer. What you see is from ' + since + '.';
+  stale.hidden = false;
+}
+
+function listen() {
+  if (stream) return;
+  stream = new EventSource(document.querySelector('[data-chat]') ? '/events?chat=1' : '/events');
+  stream.onmessage = (event) => {
+    stale.hidden = true;
+    const root = document.documentElement;
+    if (Number(event.data) === Number(root.dataset.newest)) return;
+    root.dataset.newest = event.data;
+    refresh();
+  };
+  stream.onerror = () => {
+    isStale();
+    // A browser gives up on a server that refuses, so that is tried again here.
+    if (stream && stream.readyState === EventSource.CLOSED) { stop(); setTimeout(listen, 3000); }
+  };
+}
+
+function stop() {
+  if (stream) stream.close();
+  stream = null;
+}
+
+// A page that nobody sees asks for nothing. One that the browser puts aside is shown as it was.
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) { stop(); } else { listen(); refresh(); }
+});
+addEventListener('pagehide', stop);
+addEventListener('pageshow', (event) => { if (event.persisted) { listen(); refresh(); } });
+// "in 5m" grows old by itself.
+setInterval(() => { if (!document.hidden) refresh(); }, 30000);
+
+document.addEventListener('click', (event) => {
+  const text = event.target.closest('[data-copy]');
+  if (text) navigator.clipboard.writeText(text.dataset.copy).then(() => { text.textContent = 'Copied'; });
+});
+// Ctrl+Enter sends what is written.
+document.addEventListener('keydown', (event) => {
+  const form = event.target.closest('form');
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form) form.requestSubmit();
+});
+
+if (!document.hidden) listen();

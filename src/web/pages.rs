@@ -1,0 +1,293 @@
+//! The pages: each asks the application for what its view shows.
+
+use std::time::Duration;
+
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use axum::response::Response;
+use chrono::TimeDelta;
+use maud::Markup;
+use serde::Deserialize;
+
+use super::context::Context;
+use super::views::{self, job::JobParts};
+use super::{error, frame};
+use crate::app::{App, Attention, Command, CostsBy, Each, Outcome};
+use crate::definition::{DefinitionId, Kind};
+use crate::journal::{RunFilter, RunId};
+use crate::refusal::Refusal;
+
+/// So many rows a page of a list has.
+const ROWS: u32 = 50;
+
+/// What an outcome of the kind that is asked for holds.
+macro_rules! execute {
+    ($app:expr, $command:expr, $pattern:pat => $value:expr) => {
+        match $app.execute($command)? {
+            $pattern => $value,
+            _ => return Err($crate::app::another_answer()),
+        }
+    };
+}
+pub(super) use execute;
+
+/// A page of what `ask` finds and `show` renders.
+async fn page<T: Send + 'static>(
+    context: Context,
+    (title, here): (&str, &str),
+    ask: impl FnOnce(&App) -> Result<T, Refusal> + Send + 'static,
+    show: impl FnOnce(&T, &Attention, &Context) -> Markup,
+) -> Response {
+    let asked = context.ask(move |app| Ok((app.attention()?, ask(app)?))).await;
+    match asked {
+        Ok((attention, found)) => frame::page(title, here, &attention, &context, &show(&found, &attention, &context)),
+        Err(refusal) => error::refused(&refusal),
+    }
+}
+
+/// `?days=7&after=ID`.
+#[derive(Deserialize)]
+pub(super) struct TimelineQuery {
+    #[serde(default)]
+    days: Option<u8>,
+    #[serde(default)]
+    after: Option<String>,
+}
+
+pub(super) async fn timeline(context: Context, Query(query): Query<TimelineQuery>) -> Response {
+    let week = query.days == Some(7);
+    let (before, ahead) =
+        if week { (TimeDelta::days(7), TimeDelta::days(1)) } else { (TimeDelta::hours(24), TimeDelta::hours(8)) };
+    let after = query.after.map(DefinitionId::new);
+    page(
+        context,
+        ("Timeline", "/"),
+        move |app| app.timeline(before, ahead, after.as_ref(), ROWS as usize),
+        |found, attention, context| views::timeline::timeline(found, attention, week, context),
+    )
+    .await
+}
+
+pub(super) async fn next(context: Context) -> Response {
+    let until = (context.now + TimeDelta::hours(24)).to_rfc3339();
+    page(
+        context,
+        ("Next", "/next"),
+        move |app| {
+            let each = Each::All;
+            let next = Command::Next { count: 200, from: None, until: Some(until), ids: Vec::new(), each };
+            Ok((execute!(app, next, Outcome::Upcoming(next) => next), views::next::routines(app)?))
+        },
+        |(next, routines), _, context| views::next::next(next, routines, context),
+    )
+    .await
+}
+
+pub(super) async fn jobs(context: Context) -> Response {
+    page(
+        context,
+        ("Jobs", "/jobs"),
+        |app| {
+            let list = |kind| Ok(execute!(app, Command::List(kind), Outcome::Jobs(list) => list));
+            Ok([list(Kind::Routine)?, list(Kind::Reminder)?])
+        },
+        |lists, attention, context| views::jobs::jobs(lists, attention, context),
+    )
+    .await
+}
+
+pub(super) async fn job(context: Context, Path(id): Path<String>) -> Response {
+    let title = id.clone();
+    page(
+        context,
+        (&title, "/jobs"),
+        move |app| JobParts::of(&id, app),
+        |parts, attention, context| views::job::job(parts, attention, context),
+    )
+    .await
+}
+
+pub(super) async fn edit(context: Context, Path(id): Path<String>) -> Response {
+    let title = format!("Edit {id}");
+    page(
+        context,
+        (&title, "/jobs"),
+        move |app| {
+            let file = Command::FileOf { kind: None, id: id.clone() };
+            Ok(execute!(app, file, Outcome::File { file, text } => (id, file, text)))
+        },
+        |(id, file, text), _, context| views::edit::edit(id, file, text, text, &[], context),
+    )
+    .await
+}
+
+pub(super) async fn dry_run(context: Context, Path(id): Path<String>) -> Response {
+    let title = format!("Dry run of {id}");
+    page(
+        context,
+        (&title, "/jobs"),
+        move |app| Ok(execute!(app, Command::DryRun { id }, Outcome::DryRun(found) => found)),
+        |found, _, context| views::dry_run::dry_run(found, context),
+    )
+    .await
+}
+
+/// `?job=ID&failed=on&before=RUN`.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct RunsQuery {
+    #[serde(default)]
+    pub job: String,
+    #[serde(default)]
+    pub failed: Option<String>,
+    #[serde(default)]
+    pub before: Option<String>,
+}
+
+pub(super) async fn runs(context: Context, Query(query): Query<RunsQuery>) -> Response {
+    let filter = RunFilter {
+        id: (!query.job.is_empty()).then(|| DefinitionId::new(&*query.job)),
+        failed: query.failed.is_some(),
+        before: query.before.clone().map(RunId::new),
+        limit: Some(ROWS + 1),
+    };
+    page(
+        context,
+        ("Runs", "/runs"),
+        move |app| Ok(execute!(app, Command::Runs(filter), Outcome::Runs { runs, .. } => runs)),
+        |runs, _, context| views::runs::runs(runs, ROWS as usize, &query, context),
+    )
+    .await
+}
+
+pub(super) async fn run(context: Context, Path(run): Path<String>) -> Response {
+    let title = format!("Run {run}");
+    page(
+        context,
+        (&title, "/runs"),
+        move |app| {
+            let details = execute!(app, Command::Run { run, full: true }, Outcome::Run(details) => details);
+            let why = Command::Why { id: details.run.run.to_string(), at: None };
+            // A run of the conversation has no reason but that something was said.
+            let why = app.execute(why).ok().and_then(|why| if let Outcome::Why(why) = why { Some(why) } else { None });
+            Ok((details, why))
+        },
+        |(details, why), attention, context| views::run::run(details, why.as_deref(), &attention.questions, context),
+    )
+    .await
+}
+
+/// `?since=30`.
+#[derive(Deserialize)]
+pub(super) struct SinceQuery {
+    #[serde(default)]
+    since: Option<u64>,
+}
+
+impl SinceQuery {
+    /// So many days; without a word 30, and all with 0.
+    fn span(&self) -> (u64, Option<Duration>) {
+        let days = self.since.unwrap_or(30).min(3_650);
+        (days, (days > 0).then(|| Duration::from_secs(days * 86_400)))
+    }
+}
+
+pub(super) async fn refusals(context: Context, Query(query): Query<SinceQuery>) -> Response {
+    let (days, since) = query.span();
+    page(
+        context,
+        ("Refusals", "/refusals"),
+        move |app| Ok(execute!(app, Command::RefusedCalls { since }, Outcome::RefusedCalls(calls) => calls)),
+        |calls, _, context| views::refusals::refusals(calls, days, context),
+    )
+    .await
+}
+
+/// `?job=ID&tool=Bash&input=git push`.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct PolicyQuery {
+    #[serde(default)]
+    pub job: String,
+    #[serde(default)]
+    pub tool: String,
+    #[serde(default)]
+    pub input: String,
+}
+
+pub(super) async fn policy(context: Context, Query(query): Query<PolicyQuery>) -> Response {
+    let asked = query.clone();
+    page(
+        context,
+        ("Policy", "/policy"),
+        move |app| views::policy::Tried::of(&asked, app),
+        |tried, _, context| views::policy::policy(tried, &query, context),
+    )
+    .await
+}
+
+pub(super) async fn costs(context: Context, Query(query): Query<SinceQuery>) -> Response {
+    let (days, since) = query.span();
+    page(
+        context,
+        ("Costs", "/costs"),
+        move |app| {
+            let by = |by, since| Ok(execute!(app, Command::Costs { by, since }, Outcome::Costs(costs) => costs));
+            let caps = execute!(app, Command::Budget, Outcome::Budget(_, caps) => caps);
+            Ok(([by(CostsBy::Day, since)?, by(CostsBy::Job, since)?, by(CostsBy::Model, since)?], caps))
+        },
+        |(costs, caps), _, context| views::costs::costs(costs, caps, days, context),
+    )
+    .await
+}
+
+pub(super) async fn inbox(context: Context) -> Response {
+    page(
+        context,
+        ("Inbox", "/inbox"),
+        |app| Ok(execute!(app, Command::Inbox { count: 100 }, Outcome::Inbox(messages) => messages)),
+        |messages, _, context| views::inbox::inbox(messages, context),
+    )
+    .await
+}
+
+pub(super) async fn chat(context: Context) -> Response {
+    page(context, ("Chat", "/chat"), |app| app.exchanges(30), |found, _, context| views::chat::chat(found, context))
+        .await
+}
+
+pub(super) async fn questions(context: Context) -> Response {
+    page(
+        context,
+        ("Questions", ""),
+        |app| Ok(execute!(app, Command::Questions, Outcome::Questions(questions) => questions)),
+        |questions, _, context| views::questions::questions(questions, context),
+    )
+    .await
+}
+
+pub(super) async fn service(context: Context) -> Response {
+    page(
+        context,
+        ("Service", ""),
+        |app| Ok(execute!(app, Command::Channels, Outcome::Channels(channels) => channels)),
+        |channels, attention, context| views::service::service(channels, attention, context),
+    )
+    .await
+}
+
+/// A file that was not saved, with what is wrong with it.
+pub(super) async fn not_saved(
+    context: Context,
+    (id, file, old, new): (String, std::path::PathBuf, String, String),
+    problems: Vec<String>,
+) -> Response {
+    let title = format!("Edit {id}");
+    let mut answer = page(
+        context,
+        (&title, "/jobs"),
+        |_| Ok(()),
+        |(), _, context| views::edit::edit(&id, &file, &old, &new, &problems, context),
+    )
+    .await;
+    *answer.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    answer
+}

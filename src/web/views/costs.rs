@@ -1,0 +1,91 @@
+//! What runs have cost.
+
+use maud::{Markup, html};
+
+use super::refusals::spans;
+use crate::app::words::{grouped, money};
+use crate::app::{Costs, CostsBy};
+use crate::journal::Spending;
+use crate::web::context::Context;
+use crate::web::parts;
+
+pub(in crate::web) fn costs(costs: &[Costs; 3], caps: &[Spending], days: u64, context: &Context) -> Markup {
+    let total: f64 = costs[0].rows.iter().map(|row| row.cost_usd).sum();
+    html! {
+        div .head {
+            h1 { "Costs" }
+            (spans("/costs", days))
+        }
+        p .lead .num { (money(total)) }
+        @for cap in caps { (spent(cap, context)) }
+        @if costs[0].rows.is_empty() {
+            p .empty { "No run has reported a cost in this time." }
+        } @else {
+            (chart(&costs[0]))
+        }
+        @for sums in &costs[1..] { (table(sums)) }
+    }
+}
+
+fn spent(cap: &Spending, context: &Context) -> Markup {
+    let share = if cap.cap > 0.0 { (cap.spent / cap.cap).min(1.0) } else { 1.0 };
+    let amount =
+        |value: f64| if cap.name == "tokens_day" { format!("{} tokens", grouped(value as u64)) } else { money(value) };
+    let whose = if cap.name == "month" { "this month" } else { "today" };
+    html! {
+        p .cap {
+            meter min="0" max="1" high="0.8" value=(format!("{share:.3}")) aria-label={ "spent " (whose) } {}
+            " " (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (whose) "; begins anew " (context.relative(cap.until)) "."
+        }
+    }
+}
+
+/// A bar a day.
+fn chart(costs: &Costs) -> Markup {
+    let highest = costs.rows.iter().map(|row| row.cost_usd).fold(0.0, f64::max);
+    let width = 100.0 / costs.rows.len().max(1) as f64;
+    html! {
+        figure {
+            svg .bars width="100%" height="90" role="img" aria-label={ "Costs of " (costs.rows.len()) " days, " (money(highest)) " at most" } {
+                @for (index, row) in costs.rows.iter().enumerate() {
+                    @let height = if highest > 0.0 { (row.cost_usd / highest * 86.0).max(1.0) } else { 1.0 };
+                    rect .b-done x=(format!("{:.2}%", index as f64 * width)) width=(format!("{:.2}%", width * 0.8)) y=(format!("{:.1}", 90.0 - height)) height=(format!("{height:.1}")) {
+                        title { (row.key) ": " (money(row.cost_usd)) ", " (row.runs) " runs" }
+                    }
+                }
+            }
+            figcaption .faint {
+                @if let (Some(first), Some(last)) = (costs.rows.first(), costs.rows.last()) { (first.key) " to " (last.key) ", " (money(highest)) " on the dearest day" }
+            }
+        }
+    }
+}
+
+fn table(costs: &Costs) -> Markup {
+    let (title, name) = match costs.by {
+        CostsBy::Model => ("By model", "Model"),
+        CostsBy::Job | CostsBy::Day => ("By job", "Job"),
+    };
+    html! {
+        @if !costs.rows.is_empty() {
+            h2 { (title) }
+            div .scroll tabindex="0" role="region" aria-label=(title) {
+                table {
+                    thead { tr { th { (name) } th .num { "Runs" } th .num { "Cost" } th .num { "A run" } th .num { "Tokens read" } th .num { "Tokens written" } } }
+                    tbody {
+                        @for row in costs.rows.iter().take(50) {
+                            tr {
+                                td { @if costs.by == CostsBy::Job { (parts::job(&row.key)) } @else { (row.key) } }
+                                td .num { (row.runs) }
+                                td .num { (money(row.cost_usd)) }
+                                td .num { (money(row.cost_usd / f64::from(row.runs.max(1)))) }
+                                td .num { (grouped(row.tokens.input + row.tokens.cache_read + row.tokens.cache_write)) }
+                                td .num { (grouped(row.tokens.output)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What a run would be given.
+
+use maud::{Markup, html};
+
+use super::policy;
+use crate::app::DryRun;
+use crate::run::gate::GateVerdict;
+use crate::web::context::Context;
+use crate::web::parts::{self, link};
+
+pub(in crate::web) fn dry_run(found: &DryRun, _context: &Context) -> Markup {
+    let DryRun { delivered, runs, gate, system_prompt, prompt, policy, command: _ } = found;
+    html! {
+        h1 { "Dry run of " a href=(link("/jobs/", policy.id.as_str(), "")) { (policy.id) } }
+        p .faint { @if gate.is_some() { "Nothing but the gate was run." } @else { "Nothing was run." } }
+        @if let Some(gate) = gate {
+            h2 { "Gate" }
+            @match gate {
+                GateVerdict::Wake(said) => { p { "The agent would be woken." } (parts::folded(said, 12)) },
+                GateVerdict::Skip(why) => p { "This time would be skipped: " (why) },
+                GateVerdict::Failed(why) => p .bad { "The run would fail: " (why) },
+            }
+        }
+        @if let Some(message) = delivered {
+            h2 { "Message, delivered as written without a model" }
+            (parts::folded(message, 40))
+        } @else if let Some((line, refused)) = runs {
+            h2 { "Command, run without a model" }
+            pre { (line) }
+            @if let Some(why) = refused { p .bad { "The run would fail: " (why) } }
+        } @else {
+            h2 { "Prompt" }
+            (parts::folded(prompt, 40))
+            h2 { "System prompt" }
+            (parts::folded(system_prompt, 6))
+        }
+        h2 { "What it may do" }
+        (policy::entries(policy))
+    }
+}

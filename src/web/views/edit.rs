@@ -1,0 +1,37 @@
+//! A job's file in a form.
+
+use std::path::Path;
+
+use maud::{Markup, html};
+
+use crate::web::context::Context;
+use crate::web::parts::{self, link};
+
+/// `old`: the text that was opened; `new`: as it is to be; `problems`: why it was not saved.
+pub(in crate::web) fn edit(
+    id: &str,
+    file: &Path,
+    old: &str,
+    new: &str,
+    problems: &[String],
+    context: &Context,
+) -> Markup {
+    html! {
+        h1 { "Edit " (id) }
+        @if !problems.is_empty() {
+            div .bad role="alert" {
+                p { "It was not saved:" }
+                ul { @for problem in problems { li { (parts::with_code(problem)) } } }
+            }
+        }
+        form .edit method="post" action=(link("/jobs/", id, "/edit")) {
+            (parts::token(context))
+            input type="hidden" name="file" value=(file.display());
+            // The first line feed of a text area is not its own.
+            textarea .hidden name="old" hidden aria-hidden="true" tabindex="-1" { "\n" (old) }
+            label for="text" { code { (file.display()) } }
+            textarea id="text" name="new" rows=(new.lines().count().clamp(12, 40)) spellcheck="false" { "\n" (new) }
+            div .buttons { button { "Check and save" } a .button href=(link("/jobs/", id, "")) { "Leave it" } }
+        }
+    }
+}

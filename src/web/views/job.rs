@@ -1,0 +1,174 @@
+//! One job: what it does next, how it went, what it may do, and its file.
+
+use maud::{Markup, html};
+
+use super::next::{self, Routine};
+use super::{policy, runs};
+use crate::app::{App, Attention, Command, Job, JobPolicy, Outcome, Why, summary};
+use crate::definition::{DefinitionId, Kind};
+use crate::journal::{RunFilter, RunRecord};
+use crate::refusal::Refusal;
+use crate::web::context::Context;
+use crate::web::pages::execute;
+use crate::web::parts::{self, link};
+
+/// So many runs are shown.
+const RUNS: u32 = 30;
+
+/// What the page of a job shows.
+pub(in crate::web) struct JobParts {
+    id: String,
+    job: Option<Job>,
+    /// Why there is no job of that id, where its file is wrong or gone.
+    missing: Option<Refusal>,
+    text: Option<String>,
+    policy: Result<JobPolicy, Refusal>,
+    why: Option<Box<Why>>,
+    routine: Option<Routine>,
+    runs: Vec<RunRecord>,
+}
+
+impl JobParts {
+    pub(in crate::web) fn of(id: &str, app: &App) -> Result<Self, Refusal> {
+        let found = match app.execute(Command::Show { kind: None, id: id.to_owned() }) {
+            Ok(Outcome::Job(job)) => Ok(job),
+            Ok(_) => Err(crate::app::another_answer()),
+            Err(refusal) => Err(refusal),
+        };
+        let name = found.as_ref().map_or_else(|_| id.to_owned(), |job| job.definition.id.to_string());
+        let filter = RunFilter { id: Some(DefinitionId::new(&*name)), limit: Some(RUNS), ..RunFilter::default() };
+        let ran = app.execute(Command::Runs(filter));
+        let runs = match (ran, &found) {
+            (Ok(Outcome::Runs { runs, .. }), _) => runs,
+            // A name that nobody knows.
+            (_, Err(refusal)) => return Err(refusal.clone()),
+            _ => Vec::new(),
+        };
+        let text = match app.execute(Command::FileOf { kind: None, id: name.clone() }) {
+            Ok(Outcome::File { text, .. }) => Some(text),
+            _ => None,
+        };
+        let why = app.execute(Command::Why { id: name.clone(), at: None }).ok();
+        let why = why.and_then(|why| if let Outcome::Why(why) = why { Some(why) } else { None });
+        let (job, missing) = match found {
+            Ok(job) => (Some(job), None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        let policy = show_policy(&name, app);
+        let is_routine = |job: &&Job| job.definition.kind() == Kind::Routine && job.next.is_some();
+        let routine = job.as_ref().filter(is_routine).map(|job| next::of(&job.definition, app));
+        Ok(Self { id: name, job, missing, text, policy, why, routine, runs })
+    }
+}
+
+fn show_policy(id: &str, app: &App) -> Result<JobPolicy, Refusal> {
+    Ok(execute!(app, Command::ShowPolicy { definition: id.to_owned() }, Outcome::Policy(policy) => policy))
+}
+
+pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Context) -> Markup {
+    let JobParts { id, job, missing, text, policy, why, routine, runs } = parts;
+    let of_file =
+        attention.status.problems.iter().filter(|problem| problem.id.as_ref().is_some_and(|of| of.as_str() == id));
+    html! {
+        div .head {
+            h1 { (id) }
+            @if let Some(job) = job { (buttons(job, context)) }
+        }
+        @if let Some(job) = job { p { (summary(&job.definition)) } }
+        @if let Some(why) = missing { p .bad { (parts::with_code(&why.to_string())) } }
+        @if let Some(why) = why {
+            p .why { (parts::with_code(&why.said.sentence)) @if let Some(next) = &why.next { " " (parts::with_code(&next.sentence)) } }
+        }
+        @for problem in of_file {
+            p .bad[problem.is_error()] .warn[!problem.is_error()] {
+                code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message))
+                @if let Some(hint) = &problem.hint { ". " (parts::with_code(hint)) }
+            }
+        }
+        @if let Some(routine) = routine { (next::times(routine, context)) }
+        h2 { "Last runs" }
+        @if runs.is_empty() {
+            p .empty { "It has not run yet." }
+        } @else {
+            div .sparks { (spark("duration", &durations(runs))) (spark("cost", &costs(runs))) }
+            (runs::table(runs, false, context))
+            p { a href={ "/runs?job=" (link("", id, "")) } { "All runs of this job" } }
+        }
+        h2 { "What it may do" }
+        @match policy {
+            Ok(policy) => (policy::entries(policy)),
+            Err(refusal) => p .faint { (parts::with_code(&refusal.to_string())) },
+        }
+        @if let Some(text) = text {
+            div .head {
+                h2 { "Its file" }
+                @if job.is_some() { a .button href=(link("/jobs/", id, "/edit")) { "Edit" } }
+            }
+            (lines(text))
+        }
+    }
+}
+
+fn buttons(job: &Job, context: &Context) -> Markup {
+    let path = |action: &str| link("/jobs/", job.definition.id.as_str(), action);
+    html! {
+        div .buttons {
+            (parts::button(&path("/fire"), "Run now", &[], context))
+            a .button href=(path("/dry-run")) { "Dry run" }
+            @if job.paused {
+                (parts::button(&path("/go-on"), "Resume", &[], context))
+            } @else if job.definition.kind() == Kind::Routine {
+                @if job.definition.enabled {
+                    (parts::button(&path("/pause"), "Pause", &[], context))
+                } @else {
+                    (parts::button(&path("/resume"), "Resume", &[], context))
+                }
+            } @else {
+                (parts::button(&path("/snooze"), "Snooze 1h", &[("span", "1h")], context))
+                (parts::button(&path("/snooze"), "Snooze 1d", &[("span", "1d")], context))
+            }
+        }
+    }
+}
+
+/// A text with the numbers of its lines.
+fn lines(text: &str) -> Markup {
+    html! {
+        pre .file tabindex="0" role="region" aria-label="The file" {
+            @for (index, line) in text.lines().enumerate() { span .line id={ "L" (index + 1) } { (line) "\n" } }
+        }
+    }
+}
+
+/// The seconds that runs took, the oldest first.
+fn durations(runs: &[RunRecord]) -> Vec<f64> {
+    let took = |run: &RunRecord| Some((run.ended? - run.started?).num_milliseconds() as f64 / 1000.0);
+    runs.iter().rev().filter_map(took).collect()
+}
+
+/// What runs cost, the oldest first.
+fn costs(runs: &[RunRecord]) -> Vec<f64> {
+    runs.iter().rev().filter_map(|run| run.cost_usd).filter(|cost| *cost > 0.0).collect()
+}
+
+/// A small bar for each value, with the median and the highest in words.
+fn spark(what: &str, values: &[f64]) -> Markup {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (Some(median), Some(highest)) = (sorted.get(sorted.len() / 2), sorted.last()) else { return html! {} };
+    let words = |value: f64| match what {
+        "cost" => crate::app::words::money(value),
+        _ => crate::app::times::span(chrono::TimeDelta::milliseconds((value * 1000.0) as i64)),
+    };
+    html! {
+        figure .spark {
+            svg width=(values.len() * 6) height="28" role="img" aria-label={ (what) " of the last " (values.len()) " runs" } {
+                @for (index, value) in values.iter().enumerate() {
+                    @let height = if *highest > 0.0 { (value / highest * 26.0).max(1.0) } else { 1.0 };
+                    rect .b-done x=(index * 6) y=(format!("{:.1}", 28.0 - height)) width="4" height=(format!("{height:.1}")) { title { (words(*value)) } }
+                }
+            }
+            figcaption { (what) ": median " (words(*median)) ", highest " (words(*highest)) }
+        }
+    }
+}

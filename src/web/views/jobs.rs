@@ -1,0 +1,73 @@
+//! All jobs.
+
+use maud::{Markup, html};
+
+use crate::app::{Attention, Job, JobList, summary};
+use crate::definition::{Kind, Trigger};
+use crate::web::context::Context;
+use crate::web::parts::{self, link};
+
+pub(in crate::web) fn jobs(lists: &[JobList; 2], attention: &Attention, context: &Context) -> Markup {
+    html! {
+        h1 { "Jobs" }
+        @for list in lists {
+            @let (title, id, none) = match list.kind {
+                Kind::Routine => ("Routines", "routines", "There are no routines. `ollim-bot routine add` makes one."),
+                _ => ("Reminders", "reminders", "There are no reminders. `ollim-bot reminder add` makes one."),
+            };
+            h2 id=(id) { (title) }
+            @if list.jobs.is_empty() && list.failed.is_empty() {
+                p .empty { (parts::with_code(none)) }
+            } @else {
+                (table(list, attention, context))
+            }
+            @for failed in &list.failed {
+                p .bad {
+                    "failed: " (parts::job(failed.id.as_str()))
+                    @if let Some(reason) = &failed.reason { ": " (reason) }
+                }
+            }
+            @for problem in &list.errors {
+                p .bad { code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message)) }
+            }
+        }
+    }
+}
+
+fn table(list: &JobList, attention: &Attention, context: &Context) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label="Jobs" {
+            table {
+                thead { tr { th { "Job" } th { "What" } th { "Next" } th { "When" } th { "" } } }
+                tbody {
+                    @for Job { definition, next, paused } in &list.jobs {
+                        @let failing = attention.status.failures.iter().find(|failing| failing.id == definition.id);
+                        tr {
+                            td { a href=(link("/jobs/", definition.id.as_str(), "")) { (definition.id) } }
+                            td .wide { (summary(definition)) }
+                            td .num {
+                                @match next {
+                                    Some(at) => (context.relative(*at)),
+                                    None if *paused => span .bad { "paused after failures" },
+                                    None if !definition.enabled => span .faint { "disabled" },
+                                    None => span .faint { (definition.waits_for().unwrap_or_else(|| "never".into())) },
+                                }
+                            }
+                            td .num {
+                                @match &definition.trigger {
+                                    Trigger::Routine { recurs, .. } => code { (recurs) },
+                                    _ => @if let Some(at) = next { (context.time_of_job(*at, definition.zone)) },
+                                }
+                            }
+                            td {
+                                @if let Some(failing) = failing {
+                                    span .bad { "failed " @if failing.failures > 1 { (failing.failures) " times" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

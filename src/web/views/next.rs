@@ -1,0 +1,102 @@
+//! What comes, and when each routine fires, in words.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Offset as _, Utc};
+use maud::{Markup, html};
+
+use crate::app::{App, Command, Outcome, Upcoming, summary, words};
+use crate::definition::{Definition, Kind, Trigger};
+use crate::refusal::Refusal;
+use crate::schedule::cron::in_words;
+use crate::web::context::Context;
+use crate::web::pages::execute;
+use crate::web::parts;
+
+/// So many next times of a routine are shown.
+const TIMES: usize = 5;
+
+/// A routine, when it fires in words, and its next times.
+pub(in crate::web) struct Routine {
+    definition: Arc<Definition>,
+    words: String,
+    times: Vec<DateTime<Utc>>,
+}
+
+/// All routines that fire, by their next time.
+pub(in crate::web) fn routines(app: &App) -> Result<Vec<Routine>, Refusal> {
+    let list = execute!(app, Command::List(Kind::Routine), Outcome::Jobs(list) => list);
+    Ok(list.jobs.into_iter().filter(|job| job.next.is_some()).take(50).map(|job| of(&job.definition, app)).collect())
+}
+
+/// When a routine fires.
+pub(in crate::web) fn of(definition: &Arc<Definition>, app: &App) -> Routine {
+    let times = app.next_times(definition, TIMES);
+    let words = match &definition.trigger {
+        Trigger::Routine { recurs, .. } => in_words(recurs),
+        _ => String::new(),
+    };
+    Routine { definition: Arc::clone(definition), words, times }
+}
+
+pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Context) -> Markup {
+    html! {
+        h1 { "Next 24 hours" }
+        @if next.occurrences.is_empty() {
+            p .empty { "Nothing falls due in the next 24 hours." }
+        } @else {
+            div .scroll tabindex="0" role="region" aria-label="What comes" {
+                table {
+                    thead { tr { th { "When" } th { "In" } th { "Job" } th { "What" } th { "Last" } } }
+                    tbody {
+                        @for one in &next.occurrences {
+                            tr {
+                                td .num { (context.time_of_job(one.at, one.definition.zone)) }
+                                td .num .faint { (context.relative(one.at)) }
+                                td { (parts::job(one.definition.id.as_str())) }
+                                td .wide { (summary(&one.definition)) }
+                                td .faint {
+                                    @if let Some((state, at)) = one.last {
+                                        (parts::mark(state)) (words::state(state)) " " (context.relative(at))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @for definition in &next.on_events {
+            p { (parts::job(definition.id.as_str())) " fires " (definition.waits_for().unwrap_or_default()) "." }
+        }
+        @for id in &next.paused { p .bad { (parts::job(id.as_str())) " is paused after failures." } }
+        @if !routines.is_empty() {
+            h2 { "Routines" }
+            @for routine in routines { (times(routine, context)) }
+        }
+    }
+}
+
+/// When a routine fires: in words, and its next times.
+pub(in crate::web) fn times(routine: &Routine, context: &Context) -> Markup {
+    let Routine { definition, words, times } = routine;
+    html! {
+        section .times {
+            h3 { (parts::job(definition.id.as_str())) }
+            p { (words) " " span .faint { "(" @if let Trigger::Routine { recurs, .. } = &definition.trigger { code { (recurs) } } " in " (definition.zone.name()) ")" } }
+            ol {
+                @for (index, at) in times.iter().enumerate() {
+                    li .num {
+                        (context.time_of_job(*at, definition.zone)) " " span .faint { (context.relative(*at)) }
+                        @if index > 0 {
+                            @let offset = |at: DateTime<Utc>| at.with_timezone(&definition.zone).offset().fix();
+                            @if offset(*at) != offset(times[index - 1]) {
+                                " " strong .warn { "the clocks change before it" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What jobs ask.
+
+use maud::{Markup, html};
+
+use crate::journal::Question;
+use crate::web::context::Context;
+use crate::web::parts;
+
+pub(in crate::web) fn questions(questions: &[Question], context: &Context) -> Markup {
+    let (waiting, ended): (Vec<_>, Vec<_>) = questions.iter().partition(|question| question.answer.is_none());
+    html! {
+        h1 { "Questions" }
+        @if waiting.is_empty() { p .empty { "No job asks anything." } }
+        @for question in waiting { (open(question, None, context)) }
+        @if !ended.is_empty() {
+            h2 { "Answered" }
+            ul {
+                @for question in ended {
+                    li {
+                        (parts::job(question.id.as_str())) ": "
+                        code { (question.call.lines().next().unwrap_or_default().chars().take(120).collect::<String>()) }
+                        " " span .faint { (question.end().unwrap_or_default()) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A question that is open, with its answers. `run`: the page to come back to.
+pub(in crate::web) fn open(question: &Question, run: Option<&str>, context: &Context) -> Markup {
+    let back = run.map(|run| format!("?run={run}")).unwrap_or_default();
+    let action = format!("/questions/{}{back}", question.number);
+    let answers: &[(&str, &str)] = if question.start {
+        &[("run", "Run it"), ("deny", "Skip it")]
+    } else if question.always.is_some() {
+        &[("once", "Allow once"), ("run", "Allow in this run"), ("always", "Always"), ("deny", "Deny")]
+    } else {
+        &[("once", "Allow once"), ("run", "Allow in this run"), ("deny", "Deny")]
+    };
+    html! {
+        section .question {
+            h2 {
+                (parts::job(question.id.as_str()))
+                @if question.start { " is to run, and asks first" } @else { ": " code { (question.asked_rule) } " asks" }
+            }
+            pre { (question.call) }
+            p .faint { "Until " (context.moment(question.deadline)) ". " a href=(parts::run(question.run.as_str())) { "Its run" } }
+            div .buttons {
+                @for (answer, label) in answers { (parts::button(&action, label, &[("answer", answer)], context)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What jobs were refused, and the line that would allow it.
+
+use maud::{Markup, html};
+
+use crate::app::words;
+use crate::journal::RefusedCalls;
+use crate::web::context::Context;
+use crate::web::parts::{self, link};
+
+/// The spans to choose from, in days.
+const SPANS: [(u64, &str); 4] = [(1, "24 hours"), (7, "7 days"), (30, "30 days"), (0, "all")];
+
+pub(in crate::web) fn refusals(calls: &[RefusedCalls], days: u64, context: &Context) -> Markup {
+    html! {
+        div .head {
+            h1 { "Refusals" }
+            (spans("/refusals", days))
+        }
+        @if calls.is_empty() {
+            p .empty { "No job was refused anything in this time." }
+        } @else {
+            p .faint { "What a job asked for and its file does not allow. To allow something, put its line into the file." }
+        }
+        @for refused in calls {
+            section .refused {
+                h2 { (parts::job(refused.id.as_str())) " " code { (refused.tool) } }
+                p {
+                    strong { (refused.count) " " @if refused.count == 1 { "call" } @else { "calls" } }
+                    ", the last " (context.relative(refused.last)) " in "
+                    a href=(parts::run(refused.run.as_str())) { "run " (refused.run) } ", by "
+                    @match &refused.rule {
+                        Some(rule) => { "the rule " code { (rule) } },
+                        None => "no rule that grants it",
+                    }
+                    " (layer " (refused.layer) ")."
+                }
+                (parts::folded(&words::call(&refused.tool, &refused.input), 4))
+                p .faint { (parts::with_code(&refused.reason)) }
+                @if let Some(line) = grant(refused) {
+                    p .grant {
+                        "Allow this: " code { (line) } " "
+                        button type="button" data-copy=(line) { "Copy" } " "
+                        a href=(link("/jobs/", refused.id.as_str(), "/edit")) { "Edit the file" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The line for `allowed_tools` that grants such a call and nothing wider; `None`: no rule can, since another one denies it.
+fn grant(refused: &RefusedCalls) -> Option<String> {
+    if refused.rule.is_some() || refused.layer != "allowed_tools" {
+        return None;
+    }
+    let main = ["command", "file_path", "url"].iter().find_map(|key| refused.input.get(key)?.as_str());
+    let specific = main.filter(|text| !text.contains(['\n', '(', ')', '*']) && text.len() <= 200);
+    match (&*refused.tool, specific) {
+        ("Bash", Some(line)) => Some(format!("- Bash({line})")),
+        ("Bash", None) => None,
+        (tool @ ("Read" | "Write" | "Edit"), Some(path)) => Some(format!("- {tool}({path})")),
+        (tool, _) => Some(format!("- {tool}")),
+    }
+}
+
+/// Links to the spans of a page.
+pub(in crate::web) fn spans(page: &str, days: u64) -> Markup {
+    html! {
+        p .switch {
+            @for (span, name) in SPANS {
+                a href={ (page) "?since=" (span) } aria-current=[(span == days).then_some("true")] { (name) }
+            }
+        }
+    }
+}

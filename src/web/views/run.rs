@@ -1,0 +1,125 @@
+//! One run: why it fired, what happened in it, what it may do, and its file as it fired.
+
+use std::collections::HashMap;
+
+use maud::{Markup, html};
+
+use super::questions;
+use crate::agent::Observation;
+use crate::app::words::{self, Tone};
+use crate::app::{RunDetails, Why};
+use crate::journal::{Event, EventKind, Occasion, Question, RunRecord};
+use crate::web::context::Context;
+use crate::web::parts::{self, fact, said};
+
+/// So many lines of a text are shown unfolded.
+const LINES: usize = 12;
+
+pub(in crate::web) fn run(details: &RunDetails, why: Option<&Why>, open: &[Question], context: &Context) -> Markup {
+    let RunDetails { run, events, .. } = details;
+    let decided = decisions(events);
+    html! {
+        div .head {
+            h1 { "Run " code { (run.run) } }
+            @if !run.outcome.is_over() {
+                div .buttons { (parts::button(&format!("{}/cancel", parts::run(run.run.as_str())), "End it", &[], context)) }
+            }
+        }
+        p .lead { (parts::job(run.id.as_str())) ": " (parts::outcome(run, context)) }
+        @if let Some(error) = &run.error { div .bad { (parts::folded(error, LINES)) } }
+        @if let Some(why) = why { p .why { (parts::with_code(&why.said.sentence)) } }
+        @for question in open.iter().filter(|question| question.run == run.run) {
+            (questions::open(question, Some(run.run.as_str()), context))
+        }
+        (facts(run, context))
+        h2 { "What happened" }
+        @if events.is_empty() { p .empty { "Nothing is recorded of it." } }
+        ol .events {
+            @for event in &details.events { (happened(event, &decided, details, context)) }
+        }
+        @if let Some(text) = &run.definition {
+            h2 { "The file as it fired" }
+            pre .file tabindex="0" role="region" aria-label="The file" { (text) }
+        }
+    }
+}
+
+fn facts(run: &RunRecord, context: &Context) -> Markup {
+    let version = run.client_version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    html! {
+        dl .facts {
+            (fact("Scheduled", Some(context.moment(run.scheduled))))
+            (fact("Fired", said(run.occasion.as_ref().map(Occasion::words).unwrap_or_default())))
+            (fact("Started", run.started.map(|at| context.moment(at))))
+            (fact("Ended", run.ended.map(|at| context.moment(at))))
+            (fact("Late", said(words::late(run))))
+            (fact("Took", said(words::took(run))))
+            (fact("Again", run.retry_at.map(|at| context.moment(at))))
+            (fact("Attempt", (run.attempt > 1).then(|| html! { (run.attempt) })))
+            (fact("Client", said(run.client.as_ref().map(|name| format!("{name}{version}")).unwrap_or_default())))
+            (fact("Model", said(run.model.as_deref().unwrap_or_default())))
+            (fact("API", said(words::retries(run))))
+            (fact("Cost", said(words::taken(run.cost_usd, run.tokens))))
+            (fact("Transcript", run.transcript.as_ref().map(|path| html! { code { (path.display()) } })))
+        }
+    }
+}
+
+/// What was decided of a call: by which layer, and by which rule.
+struct Decided<'a> {
+    allowed: bool,
+    layer: Option<String>,
+    rule: Option<&'a str>,
+}
+
+/// The decisions of a run, by the client's id of the call.
+fn decisions(events: &[Event]) -> HashMap<&str, Decided<'_>> {
+    let mut decisions = HashMap::new();
+    for event in events {
+        if let EventKind::Observed(Observation::ToolDecided { call, allowed, layer, rule, .. }) = &event.kind {
+            let layer = layer.map(|layer| layer.to_string());
+            decisions.insert(&**call, Decided { allowed: *allowed, layer, rule: rule.as_deref() });
+        }
+    }
+    decisions
+}
+
+/// One event. What was decided of a call stands beside the call.
+fn happened(event: &Event, decisions: &HashMap<&str, Decided<'_>>, details: &RunDetails, context: &Context) -> Markup {
+    let Some((name, tone, text)) = words::event(&event.kind, None, context.now, context.zone) else { return html! {} };
+    let lines = if tone == Tone::Faint { 2 } else { LINES };
+    html! {
+        li {
+            time .num .faint datetime=(event.at.to_rfc3339()) { (event.at.with_timezone(&context.zone).format("%H:%M:%S")) }
+            span .(parts::class(tone)) { (name) }
+            div {
+                @match &event.kind {
+                    EventKind::Observed(Observation::ToolCall { call, input, .. }) => {
+                        details {
+                            summary { code { (text.chars().take(300).collect::<String>()) } }
+                            pre { (format!("{input:#}")) }
+                        }
+                        @if let Some(decided) = decisions.get(&**call) { (verdict(decided)) }
+                    },
+                    EventKind::Observed(Observation::ToolResult { call, .. }) => {
+                        @match details.results.get(call) {
+                            Some(result) => details { summary { (text) } pre { (result) } },
+                            None => (text),
+                        }
+                    },
+                    _ => (parts::folded(&text, lines)),
+                }
+            }
+        }
+    }
+}
+
+fn verdict(decided: &Decided<'_>) -> Markup {
+    html! {
+        p .faint {
+            @if decided.allowed { span .good { "allowed" } } @else { span .bad { "refused" } }
+            @if let Some(layer) = &decided.layer { " by " (layer) }
+            @if let Some(rule) = decided.rule { ", rule " code { (rule) } }
+        }
+    }
+}

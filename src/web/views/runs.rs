@@ -1,0 +1,73 @@
+//! Runs, newest first.
+
+use maud::{Markup, html};
+
+use crate::app::words;
+use crate::journal::RunRecord;
+use crate::web::context::Context;
+use crate::web::pages::RunsQuery;
+use crate::web::parts::{self, link};
+
+/// A page of them: `rows` of `runs`, which has one more where there are older ones.
+pub(in crate::web) fn runs(runs: &[RunRecord], rows: usize, query: &RunsQuery, context: &Context) -> Markup {
+    let shown = &runs[..runs.len().min(rows)];
+    let older = shown.last().filter(|_| runs.len() > rows);
+    let failed = if query.failed.is_some() { "&failed=on" } else { "" };
+    html! {
+        h1 { "Runs" }
+        form .filter method="get" action="/runs" {
+            label { "Job " input name="job" value=(query.job) autocomplete="off"; }
+            label { input type="checkbox" name="failed" checked[query.failed.is_some()]; " failed only" }
+            button { "Show" }
+        }
+        @if shown.is_empty() {
+            p .empty { "No runs" @if query.failed.is_some() { " that failed" } @if !query.job.is_empty() { " of " (query.job) } " yet." }
+        } @else {
+            (table(shown, true, context))
+        }
+        @if let Some(last) = older {
+            p { a href={ "/runs?job=" (link("", &query.job, "")) (failed) "&before=" (last.run) } { "Older runs" } }
+        }
+    }
+}
+
+/// A row a run. `named`: with the job of each.
+pub(in crate::web) fn table(runs: &[RunRecord], named: bool, context: &Context) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label="Runs" {
+            table {
+                thead { tr {
+                    th { "Run" } @if named { th { "Job" } } th { "Scheduled" } th { "Outcome" } th { "Late" } th { "Took" } th { "Cost" } th { "" }
+                } }
+                tbody {
+                    @for run in runs {
+                        tr {
+                            td { a href=(parts::run(run.run.as_str())) { code { (run.run) } } }
+                            @if named { td { (parts::job(run.id.as_str())) } }
+                            td .num { (context.time(run.scheduled)) }
+                            td { (parts::outcome(run, context)) }
+                            td .num { (words::late(run)) }
+                            td .num { (words::took(run)) }
+                            td .num { @if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) { (words::money(cost)) } }
+                            td .wide .faint { (remark(run)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn remark(run: &RunRecord) -> String {
+    let mut words = Vec::new();
+    if run.attempt > 1 {
+        words.push(format!("attempt {}", run.attempt));
+    }
+    match run.denials.len() {
+        0 => {}
+        1 => words.push("1 call refused".to_owned()),
+        more => words.push(format!("{more} calls refused")),
+    }
+    words.extend(run.error.as_deref().and_then(|error| error.lines().next()).map(str::to_owned));
+    words.join(", ")
+}

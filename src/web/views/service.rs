@@ -1,0 +1,61 @@
+//! The service: its client, its channels, what is wrong with files.
+
+use maud::{Markup, html};
+
+use crate::app::{Attention, ChannelState, Status};
+use crate::web::context::Context;
+use crate::web::parts::{self, fact, said};
+
+pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, context: &Context) -> Markup {
+    let status = &attention.status;
+    html! {
+        h1 { "Service" }
+        @if let Some(service) = &status.service {
+            div .buttons {
+                @if service.paused.is_some() {
+                    (parts::button("/service", "Resume everything", &[("do", "resume")], context))
+                } @else {
+                    (parts::button("/service", "Pause everything", &[("do", "pause")], context))
+                }
+            }
+            dl .facts {
+                (fact("Process", said(service.pid.to_string())))
+                (fact("Client", said(format!("{} {} ({})", service.client.name, service.client.version.as_deref().unwrap_or_default(), service.client.why))))
+                (fact("No agent", service.client.missing.as_ref().map(|missing| html! { span .bad { (parts::with_code(missing)) } })))
+                (fact("Login", service.waiting_for_login.as_ref().map(|_| html! { span .bad { "jobs wait until the agent is logged in: " code { "ollim-bot login" } } })))
+                (fact("Sandbox", said(&service.sandbox.detail)))
+                (fact("Messages left", said(format!("{} of {} for background jobs", status.budget.left(), crate::bot::budget::CAPACITY))))
+            }
+        }
+        (problems(status))
+        h2 { "Channels" }
+        @if channels.is_empty() { p .empty { "There is no channel but the terminal of " code { "ollim-bot run" } "." } }
+        ul {
+            @for channel in channels {
+                li {
+                    (channel.name)
+                    @if let Some(failing) = status.failing_channels.iter().find(|failing| failing.name == channel.name) {
+                        " " span .bad { "does not deliver, " (context.relative(failing.since)) ": " (failing.error) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn problems(status: &Status) -> Markup {
+    html! {
+        @if !status.problems.is_empty() {
+            h2 { "Files" }
+            ul {
+                @for problem in &status.problems {
+                    li {
+                        span .bad[problem.is_error()] .warn[!problem.is_error()] { @if problem.is_error() { "error " } @else { "warning " } }
+                        code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message))
+                        @if let Some(hint) = &problem.hint { ". " (parts::with_code(hint)) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What ran and what comes: a row a job.
+
+use maud::{Markup, html};
+
+use crate::app::{Attention, Row, Timeline, Whose};
+use crate::journal::{RunRecord, RunState};
+use crate::web::chart::{Scale, axis, bars};
+use crate::web::context::Context;
+use crate::web::parts::{self, link, mark};
+
+/// What the glyphs mean.
+const LEGEND: [(RunState, &str); 6] = [
+    (RunState::Completed, "completed"),
+    (RunState::Failed, "failed"),
+    (RunState::TimedOut, "timed out"),
+    (RunState::Running, "going"),
+    (RunState::Skipped, "skipped"),
+    (RunState::Cancelled, "cut off"),
+];
+
+pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week: bool, context: &Context) -> Markup {
+    let scale = Scale::of(timeline);
+    html! {
+        div .head {
+            h1 { "Timeline" }
+            p .switch {
+                a href="/" aria-current=[(!week).then_some("true")] { "24 hours" }
+                a href="/?days=7" aria-current=[week.then_some("true")] { "7 days" }
+            }
+        }
+        @if !attention.status.running.is_empty() { (running(&attention.status.running, context)) }
+        @if timeline.rows.is_empty() {
+            p .empty { "Nothing ran and nothing comes in this time. " a href="/jobs" { "All jobs" } }
+        } @else {
+            div .timeline {
+                div .row .top { span {} (axis(&scale, context)) }
+                @for row in &timeline.rows {
+                    @let name = name(row);
+                    div .row {
+                        @match &row.whose {
+                            Whose::Routine(id) => a .name href=(link("/jobs/", id.as_str(), "")) { (name) },
+                            Whose::Reminders => a .name .faint href="/jobs#reminders" { (name) },
+                            Whose::Conversation => a .name .faint href="/chat" { (name) },
+                            Whose::Agents => a .name .faint href="/runs" { (name) },
+                        }
+                        (bars(row, &name, &scale, context))
+                    }
+                }
+            }
+            p .legend {
+                @for (state, words) in LEGEND { span { (mark(state)) (words) } }
+                span { svg .mark width="12" height="12" viewBox="-6 -6 12 12" aria-hidden="true" { use href="#coming" {} } "comes" }
+            }
+        }
+        @if timeline.more > 0 {
+            @if let Some(Row { whose: Whose::Routine(last), .. }) = timeline.rows.last() {
+                @let days = if week { 7 } else { 1 };
+                p { a href={ "/?days=" (days) "&after=" (link("", last.as_str(), "")) } { (timeline.more) " more" } }
+            }
+        }
+        @if timeline.idle > 0 {
+            p .faint {
+                (timeline.idle) @if timeline.idle == 1 { " job has" } @else { " jobs have" } " nothing in this time. "
+                a href="/jobs" { "All jobs" }
+            }
+        }
+    }
+}
+
+fn name(row: &Row) -> String {
+    match &row.whose {
+        Whose::Routine(id) => id.to_string(),
+        Whose::Reminders => "reminders".to_owned(),
+        Whose::Agents => "spawned agents".to_owned(),
+        Whose::Conversation => "conversation".to_owned(),
+    }
+}
+
+fn running(runs: &[RunRecord], context: &Context) -> Markup {
+    html! {
+        ul .running aria-label="Going now" {
+            @for run in runs.iter().take(8) {
+                li {
+                    a href=(parts::run(run.run.as_str())) { (mark(run.outcome)) (run.id) }
+                    @if let Some(started) = run.started { " " span .faint { "since " (context.relative(started)) } }
+                }
+            }
+        }
+    }
+}
