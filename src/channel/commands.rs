@@ -69,6 +69,7 @@ const ANY_JOB: Argument = Argument { required: false, ..JOB };
 /// All commands.
 pub const COMMANDS: &[ChatCommand] = &[
     command("status", "How the service is doing", None, Does::Lines(&[&["status"]])),
+    command("web", "A link to the page", None, Does::Lines(&[&["web"]])),
     command("next", "What comes next", Some(ANY_JOB), Does::Lines(&[&["next"]])),
     command("jobs", "All routines and reminders", None, Does::Lines(&[&["routine", "list"], &["reminder", "list"]])),
     command("runs", "What ran", Some(ANY_JOB), Does::Lines(&[&["runs"]])),

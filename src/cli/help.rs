@@ -32,7 +32,7 @@ A job's tools (with --background)
   only these        --allowed-tools 'Read' 'Bash(git log *)'   ('' for none)
   all but these     --blocked-tools 'WebFetch' 'Bash(git *)'   (--ask-tools 'Bash(git *)': asks you)
   policy explain    ollim-bot policy explain morning-mail --command 'git push'
-  policy show       ollim-bot policy show morning-mail
+  policy show       ollim-bot policy show morning-mail         (policy refusals)
   agents list       ollim-bot agents list
   agents show       ollim-bot agents show Explore              (--agent Explore: a job runs as it)
   spawn             ollim-bot spawn -m 'Read the logs' --agent Explore --deny 'Bash(git *)'
@@ -63,8 +63,8 @@ What happens
 The service
   init              ollim-bot init
   run               ollim-bot run                              (--until-idle, --for 10m)
-  pause             ollim-bot pause                            (pause ID...: only these)
-  resume            ollim-bot resume
+  pause             ollim-bot pause                            (ID...: only these; resume ends it)
+  web               ollim-bot web                              (a link to the page)
   backup            ollim-bot backup bot.tar                   (--secrets: .env and tools/ too)
   restore           ollim-bot restore bot.tar                  (into an empty folder)
   import ollim-bot  ollim-bot import ollim-bot ~/old --dry-run   (import crontab, import systemd)
@@ -164,7 +164,7 @@ mod tests {
                 "sessions reset",
                 "sessions patch",
             ])
-            .chain(["import crontab", "import systemd", "mcp list", "mcp call"])
+            .chain(["import crontab", "import systemd", "mcp list", "mcp call", "policy refusals", "resume"])
             .collect();
         for command in &commands {
             assert!(listed.contains(&command.as_str()), "`{command}` is not in the help");

@@ -23,6 +23,7 @@ const PAGES: [(&str, &str); 9] = [
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
+const ENTER: &str = "document.forms[0].requestSubmit();\n";
 const ICON: &str = include_str!("icon.svg");
 const GLYPHS: &str = include_str!("glyphs.svg");
 
@@ -114,6 +115,11 @@ pub(super) async fn style() -> Response {
 
 pub(super) async fn script() -> Response {
     file("text/javascript; charset=utf-8", SCRIPT)
+}
+
+/// The script of the page that a link leads to.
+pub(super) async fn enter() -> Response {
+    file("text/javascript; charset=utf-8", ENTER)
 }
 
 pub(super) async fn icon() -> Response {

@@ -9,8 +9,8 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{DOCTYPE, html};
 
-use super::guard::SessionToken;
-use super::sessions::hash;
+use super::guard::{COOKIE, Posted, SessionToken};
+use super::sessions::{LASTS, hash};
 use super::{Web, error};
 
 /// How long a link is good for.
@@ -39,6 +39,12 @@ impl Logins {
         Ok(token)
     }
 
+    /// Whether a token is good.
+    fn has(&self, token: &str, now: DateTime<Utc>) -> bool {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(&hash(token)).is_some_and(|until| *until > now)
+    }
+
     /// Whether a token is good. It is not afterwards.
     fn take(&self, token: &str, now: DateTime<Utc>) -> bool {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,45 +52,63 @@ impl Logins {
     }
 }
 
-/// A link was followed.
+/// A link was followed. That alone begins nothing: a messenger looks at links too, for a preview. The page that it leads to asks for
+/// the session, by itself where scripts run.
+pub(super) async fn offer(State(web): State<Web>, Path(token): Path<String>) -> Response {
+    if !web.logins.has(&token, web.now()) {
+        return gone();
+    }
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "ollim-bot" }
+                link rel="stylesheet" href="/style.css";
+                script src="/enter.js" defer {}
+            }
+            body {
+                main .alone {
+                    h1 { "ollim-bot" }
+                    form method="post" action={ "/in/" (token) } { button autofocus { "Log this browser in" } }
+                }
+            }
+        }
+    };
+    Html(page.into_string()).into_response()
+}
+
+/// Begins a session.
 pub(super) async fn enter(State(web): State<Web>, Path(token): Path<String>) -> Response {
     let now = web.now();
     if !web.logins.take(&token, now) {
-        return error::page(
-            StatusCode::GONE,
-            "This link is not good any more",
-            "A link begins one session, within a minute. `ollim-bot web` prints a new one.",
-        );
+        return gone();
     }
     let session = match web.sessions.begin(now).await {
         Ok(session) => session,
         Err(why) => return error::page(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be kept", &why),
     };
     let secure = if web.url.as_ref().is_some_and(|url| url.starts_with("https:")) { "; Secure" } else { "" };
-    let age = super::sessions::LASTS.num_seconds();
-    let cookie =
-        format!("{}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}", super::guard::COOKIE);
-    // A redirect would still belong to the page that the link stood on, and a strict cookie is not sent for that one.
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="refresh" content="0;url=/";
-                title { "ollim-bot" }
-            }
-            body { p { a href="/" { "Go on to the page" } } }
-        }
-    };
-    ([(header::SET_COOKIE, cookie)], Html(page.into_string())).into_response()
+    let age = LASTS.num_seconds();
+    let cookie = format!("{COOKIE}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}");
+    ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+}
+
+fn gone() -> Response {
+    error::page(
+        StatusCode::GONE,
+        "This link is not good any more",
+        "A link begins one session, within a minute. `ollim-bot web` prints a new one.",
+    )
 }
 
 /// Ends the session.
-pub(super) async fn leave(State(web): State<Web>, session: SessionToken, _posted: super::guard::Posted) -> Response {
+pub(super) async fn leave(State(web): State<Web>, session: SessionToken, _posted: Posted) -> Response {
     if let Err(why) = web.sessions.end(&session.0).await {
         return error::page(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be ended", &why);
     }
-    let cookie = format!("{}=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict", super::guard::COOKIE);
+    let cookie = format!("{COOKIE}=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict");
     ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
 }
 
@@ -96,7 +120,8 @@ mod tests {
     fn a_link_is_good_once_and_for_a_minute() {
         let (logins, now) = (Logins::default(), DateTime::<Utc>::UNIX_EPOCH);
         let token = logins.issue(now).unwrap();
-        assert!(!logins.take("another", now));
+        assert!(!logins.has("another", now) && !logins.take("another", now));
+        assert!(logins.has(&token, now));
         assert!(logins.take(&token, now));
         assert!(!logins.take(&token, now));
         let late = logins.issue(now).unwrap();

@@ -92,9 +92,10 @@ impl Web {
             .route_layer(axum::middleware::from_fn_with_state(self.clone(), guard::session));
         Router::new()
             .merge(behind_session)
-            .route("/in/{token}", get(login::enter))
+            .route("/in/{token}", get(login::offer).post(login::enter))
             .route("/style.css", get(frame::style))
             .route("/page.js", get(frame::script))
+            .route("/enter.js", get(frame::enter))
             .route("/icon.svg", get(frame::icon))
             .fallback(error::not_found)
             .layer(axum::middleware::from_fn_with_state(self.clone(), guard::request))

@@ -75,7 +75,7 @@ pub(super) async fn next(context: Context) -> Response {
         ("Next", "/next"),
         move |app| {
             let each = Each::All;
-            let next = Command::Next { count: 200, from: None, until: Some(until), ids: Vec::new(), each };
+            let next = Command::Next { count: 5_000, from: None, until: Some(until), ids: Vec::new(), each };
             Ok((execute!(app, next, Outcome::Upcoming(next) => next), views::next::routines(app)?))
         },
         |(next, routines), _, context| views::next::next(next, routines, context),

@@ -64,6 +64,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "schedule",
         ],
     ),
+    // Parses requests and renders outcomes as HTML. Of the layers below `app` it names the data in outcomes.
+    ("web", &["agent", "app", "bot", "config", "definition", "journal", "policy", "refusal", "run", "schedule"]),
     // Constructs every part, and serves the control socket.
     (
         "daemon",
@@ -85,6 +87,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "refusal",
             "run",
             "schedule",
+            "web",
         ],
     ),
     // Parses and renders. Of the layers below `app` it names the data in outcomes, never what acts.
@@ -130,6 +133,8 @@ const CONFINED: &[(&str, &[&str])] = &[
             "program.rs",
             "main.rs",
             "bin/",
+            "web/login.rs",
+            "web/sessions.rs",
         ],
     ),
     ("tool_policy", &["policy/"]),
@@ -144,7 +149,9 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tls.rs", "channel/ntfy/topic.rs"]),
     ("hyper", &["channel/ntfy/topic.rs"]),
     ("lettre", &["channel/mail.rs"]),
-    ("ring", &["channel/ntfy/token.rs"]),
+    ("ring", &["channel/ntfy/token.rs", "web/sessions.rs"]),
+    ("axum", &["web/"]),
+    ("maud", &["web/"]),
     ("interim", &["app/when.rs"]),
     ("println!", &["cli/output"]),
     ("std::process::exit", &["main.rs"]),

@@ -598,7 +598,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 69] = [
+const COMMANDS: [(&str, Option<&str>); 71] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -638,6 +638,8 @@ const COMMANDS: [(&str, Option<&str>); 69] = [
     ("next", Some("next")),
     ("pause", None),
     ("policy explain", Some("policy explain triage --command id")),
+    // The person's alone, and its JSON is in `page`.
+    ("policy refusals", None),
     ("policy show", Some("policy show triage")),
     // The person's alone, and their JSON is in `questions`.
     ("questions", None),
@@ -676,6 +678,7 @@ const COMMANDS: [(&str, Option<&str>); 69] = [
     ("simulate", Some("simulate --all")),
     ("spawn", None),
     ("status", Some("status")),
+    ("web", None),
     // The person's alone, and its JSON is in `why`.
     ("why", None),
 ];

@@ -64,6 +64,7 @@ mod misbehaving;
 mod missed;
 mod ntfy;
 mod on_events;
+mod page;
 mod plain_jobs;
 mod policy_corpus;
 mod problems;

@@ -1,12 +1,13 @@
 //! What comes, and when each routine fires, in words.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Offset as _, Utc};
 use maud::{Markup, html};
 
 use crate::app::{App, Command, Outcome, Upcoming, summary, words};
-use crate::definition::{Definition, Kind, Trigger};
+use crate::definition::{Definition, DefinitionId, Kind, Trigger};
 use crate::refusal::Refusal;
 use crate::schedule::cron::in_words;
 use crate::web::context::Context;
@@ -15,6 +16,9 @@ use crate::web::parts;
 
 /// So many next times of a routine are shown.
 const TIMES: usize = 5;
+
+/// So many rows has one job in the list; one that fires each minute would hide the others.
+const ROWS: usize = 3;
 
 /// A routine, when it fires in words, and its next times.
 pub(in crate::web) struct Routine {
@@ -40,6 +44,15 @@ pub(in crate::web) fn of(definition: &Arc<Definition>, app: &App) -> Routine {
 }
 
 pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Context) -> Markup {
+    let mut of_each: HashMap<&DefinitionId, usize> = HashMap::new();
+    let mut shown = Vec::new();
+    for one in &next.occurrences {
+        let rows = of_each.entry(&one.definition.id).or_default();
+        *rows += 1;
+        if *rows <= ROWS {
+            shown.push((one, *rows == ROWS));
+        }
+    }
     html! {
         h1 { "Next 24 hours" }
         @if next.occurrences.is_empty() {
@@ -49,12 +62,16 @@ pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Cont
                 table {
                     thead { tr { th { "When" } th { "In" } th { "Job" } th { "What" } th { "Last" } } }
                     tbody {
-                        @for one in &next.occurrences {
+                        @for (one, is_last) in &shown {
                             tr {
                                 td .num { (context.time_of_job(one.at, one.definition.zone)) }
                                 td .num .faint { (context.relative(one.at)) }
                                 td { (parts::job(one.definition.id.as_str())) }
-                                td .wide { (summary(&one.definition)) }
+                                td .wide {
+                                    (summary(&one.definition))
+                                    @let more = of_each[&one.definition.id] - ROWS.min(of_each[&one.definition.id]);
+                                    @if *is_last && more > 0 { " " span .faint { "(and " (more) " times more)" } }
+                                }
                                 td .faint {
                                     @if let Some((state, at)) = one.last {
                                         (parts::mark(state)) (words::state(state)) " " (context.relative(at))
@@ -72,7 +89,7 @@ pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Cont
         @for id in &next.paused { p .bad { (parts::job(id.as_str())) " is paused after failures." } }
         @if !routines.is_empty() {
             h2 { "Routines" }
-            @for routine in routines { (times(routine, context)) }
+            @for routine in routines { h3 { (parts::job(routine.definition.id.as_str())) } (times(routine, context)) }
         }
     }
 }
@@ -82,7 +99,6 @@ pub(in crate::web) fn times(routine: &Routine, context: &Context) -> Markup {
     let Routine { definition, words, times } = routine;
     html! {
         section .times {
-            h3 { (parts::job(definition.id.as_str())) }
             p { (words) " " span .faint { "(" @if let Trigger::Routine { recurs, .. } = &definition.trigger { code { (recurs) } } " in " (definition.zone.name()) ")" } }
             ol {
                 @for (index, at) in times.iter().enumerate() {

@@ -40,7 +40,9 @@ fn tried(query: &PolicyQuery, app: &App) -> Result<Explanation, Refusal> {
             "WebFetch" => json!({ "url": text }),
             "Read" | "Write" | "Edit" => json!({ "file_path": text }),
             _ => {
-                return Err(Refusal::user("write the tool's input as JSON").hint("for example {\"query\": \"weather\"}"));
+                return Err(
+                    Refusal::user("write the tool's input as JSON").hint("for example {\"query\": \"weather\"}")
+                );
             }
         },
     };

@@ -1,0 +1,290 @@
+//! The page over HTTP: what it shows, what it does, and whom it refuses. `page_browser` has what only a browser does.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use serde_json::Value;
+
+use crate::support::bot::TestBot;
+
+/// A bot whose page listens on a port of its own.
+struct Page {
+    bot: TestBot,
+    address: SocketAddr,
+}
+
+/// An answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Page {
+    fn new() -> Self {
+        let bot = TestBot::new();
+        // Nobody else has this port until it is listened on again.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        bot.write("config.yaml", &format!("web: {address}\n"));
+        bot.write(
+            "routines/greets.md",
+            "---\ncron: '0 9 * * *'\ntimezone: America/New_York\nbackground: true\nclient: exec\ncommand: echo hello\n---\n",
+        );
+        bot.write("routines/<b>odd.md", "---\ncron: '0 9 * * *'\n---\n<script>alert(1)</script>\n");
+        Self { bot, address }
+    }
+
+    /// Sends a request with these lines in its head. The connection is closed after it.
+    fn send(&self, method: &str, path: &str, head: &[&str], body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let host = format!("Host: {}", self.address);
+        let length = format!("Content-Length: {}", body.len());
+        let own = head.iter().any(|line| line.starts_with("Host:"));
+        let lines = [(!own).then_some(&*host), Some(&*length), Some("Connection: close")].into_iter().flatten();
+        let lines: String = lines.chain(head.iter().copied()).map(|line| format!("{line}\r\n")).collect();
+        write!(stream, "{method} {path} HTTP/1.1\r\n{lines}\r\n{body}").unwrap();
+        let mut text = Vec::new();
+        stream.read_to_end(&mut text).unwrap();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn get(&self, path: &str, cookie: &str) -> Answer {
+        self.send("GET", path, &[&format!("Cookie: {cookie}")], "")
+    }
+
+    /// A form, as this page's own forms send it.
+    fn post(&self, path: &str, cookie: &str, form: &str) -> Answer {
+        let (cookie, origin) = (format!("Cookie: {cookie}"), format!("Origin: http://{}", self.address));
+        let head = [&*cookie, &*origin, "Content-Type: application/x-www-form-urlencoded"];
+        self.send("POST", path, &head, form)
+    }
+
+    /// The path of a new link.
+    fn link(&self) -> String {
+        let said: Value = serde_json::from_str(&self.bot.ok(["web", "--json"])).unwrap();
+        let url = said["url"].as_str().unwrap();
+        url.strip_prefix(&format!("http://{}", self.address)).unwrap().to_owned()
+    }
+
+    /// Logs in: the cookie.
+    fn log_in(&self) -> String {
+        let entered = self.post(&self.link(), "", "");
+        assert_eq!(entered.status, 303, "{}", entered.head);
+        cookie(&entered)
+    }
+
+    /// What the forms of a session carry.
+    fn token(&self, cookie: &str) -> String {
+        let page = self.get("/service", cookie);
+        let (_, rest) = page.body.split_once("name=\"token\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+}
+
+fn cookie(answer: &Answer) -> String {
+    let line = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(line.contains("HttpOnly") && line.contains("SameSite=Strict"), "{line}");
+    line.split(';').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_link_logs_one_browser_in_once() {
+    let page = Page::new();
+    let service = page.bot.start();
+    assert_eq!(page.get("/", "").status, 401);
+    let link = page.link();
+    // Whoever only looks at it uses nothing up, as messengers do.
+    for _ in 0..3 {
+        let looked = page.get(&link, "");
+        assert_eq!(looked.status, 200);
+        assert!(!looked.head.contains("set-cookie"), "{}", looked.head);
+    }
+    let session = cookie(&page.post(&link, "", ""));
+    assert_eq!(page.get(&link, "").status, 410);
+    assert_eq!(page.post(&link, "", "").status, 410);
+    assert_eq!(page.get("/", &session).status, 200);
+    // A session outlives the service; a link does not.
+    let unused = page.link();
+    service.kill();
+    let session_token = session.split_once('=').unwrap().1;
+    for name in page.bot.names("state") {
+        let kept = std::fs::read(page.bot.path("state").join(&name)).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&kept).contains(session_token), "{name} keeps the hash alone");
+    }
+    let service = page.bot.start();
+    assert_eq!(page.get("/", &session).status, 200);
+    assert_eq!(page.post(&unused, "", "").status, 410);
+    // Guessing leads nowhere, and does no harm to a good link.
+    let link = page.link();
+    for guess in 0..200 {
+        assert_eq!(page.post(&format!("/in/{guess:032x}"), "", "").status, 410);
+    }
+    assert_eq!(page.post(&link, "", "").status, 303);
+    let out = page.post("/out", &session, &format!("token={}", page.token(&session)));
+    assert_eq!(out.status, 303);
+    assert_eq!(page.get("/", &session).status, 401);
+    let other = page.log_in();
+    page.bot.ok(["web", "--end-sessions"]);
+    assert_eq!(page.get("/", &other).status, 401);
+    service.stop();
+}
+
+#[test]
+fn every_page_is_shown_and_nothing_in_it_is_code() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    service.fire("greets");
+    let run = page.bot.runs("greets")[0]["run"].as_str().unwrap().to_owned();
+    let paths = [
+        "/",
+        "/?days=7",
+        "/next",
+        "/jobs",
+        "/jobs/greets",
+        "/jobs/greets/edit",
+        "/jobs/greets/dry-run",
+        "/runs",
+        "/runs?job=greets&failed=on",
+        "/refusals",
+        "/refusals?since=0",
+        "/policy",
+        "/policy?job=greets&tool=Bash&input=git+push",
+        "/costs",
+        "/inbox",
+        "/chat",
+        "/questions",
+        "/service",
+        "/jobs/%3Cb%3Eodd",
+        "/jobs/%3Cb%3Eodd/edit",
+    ];
+    let run = format!("/runs/{run}");
+    for path in paths.iter().copied().chain([run.as_str()]) {
+        let shown = page.get(path, &cookie);
+        assert_eq!(shown.status, 200, "{path}: {}", shown.body);
+        assert!(!shown.body.contains("<script>"), "{path}");
+        assert!(!shown.body.contains("<b>odd"), "{path}");
+        let guarded = [
+            "content-security-policy: default-src 'none';",
+            "x-content-type-options: nosniff",
+            "cache-control: no-store",
+        ];
+        assert!(guarded.iter().all(|line| shown.head.contains(line)), "{path}: {}", shown.head);
+    }
+    let shown = page.get("/jobs/greets", &cookie).body;
+    assert!(shown.contains("09:00") && shown.contains("America/New_York"), "{shown}");
+    // In the zone of whoever looks, the job's own beside it.
+    let elsewhere = page.get("/next", &format!("{cookie}; zone=Asia/Tokyo")).body;
+    assert!(elsewhere.contains("in America/New_York"), "{elsewhere}");
+    assert_eq!(page.get("/jobs/nothing", &cookie).status, 422);
+    assert_eq!(page.get("/nothing", &cookie).status, 404);
+    service.stop();
+}
+
+#[test]
+fn a_form_does_what_it_says() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let token = page.token(&cookie);
+    let post = |path: &str, fields: &str| page.post(path, &cookie, &format!("token={token}&{fields}"));
+    let fired = post("/jobs/greets/fire", "");
+    assert_eq!(fired.status, 303);
+    let place = fired.head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().to_owned();
+    service.until("the run is over", || page.get(&place, &cookie).body.contains("completed").then_some(()));
+    post("/jobs/greets/pause", "");
+    assert!(page.bot.read("routines/greets.md").unwrap().contains("enabled: false"));
+    post("/jobs/greets/resume", "");
+    assert!(!page.bot.read("routines/greets.md").unwrap().contains("enabled: false"));
+    post("/service", "do=pause");
+    assert!(page.get("/", &cookie).body.contains("everything is paused"));
+    post("/service", "do=resume");
+    assert!(page.get("/", &cookie).body.contains("Nothing needs you"));
+    // A file is checked before it is saved.
+    let old = page.bot.read("routines/greets.md").unwrap();
+    let edit = |new: &str, old: &str| {
+        let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        post("/jobs/greets/edit", &format!("file=routines/greets.md&old={}&new={}", encoded(old), encoded(new)))
+    };
+    let wrong = edit(&old.replace("0 9 * * *", "0 99 * * *"), &old);
+    assert_eq!(wrong.status, 422);
+    assert!(wrong.body.contains("It was not saved") && wrong.body.contains("line 2"), "{}", wrong.body);
+    assert_eq!(page.bot.read("routines/greets.md").unwrap(), old);
+    assert_eq!(edit(&old.replace("0 9", "0 10"), &old).status, 303);
+    assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
+    // What somebody else has changed meanwhile is not lost.
+    assert_eq!(edit(&old.replace("0 9", "0 11"), &old).status, 422);
+    assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
+    service.stop();
+}
+
+#[test]
+fn what_no_page_of_its_own_would_send_is_refused() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let token = page.token(&cookie);
+    let cookie_line = format!("Cookie: {cookie}");
+    let own = format!("Origin: http://{}", page.address);
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let body = format!("token={token}");
+    let fire = |head: &[&str], body: &str| {
+        page.send("POST", "/jobs/greets/fire", &[head, &[&*cookie_line, form]].concat(), body)
+    };
+    let elsewhere = [
+        "Origin: http://evil.example",
+        "Origin: null",
+        "Origin: https://127.0.0.1",
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+        "X-Nothing: says where it comes from",
+    ];
+    for line in elsewhere {
+        assert_eq!(fire(&[line], &body).status, 403, "{line}");
+    }
+    // The session's own form token, and no other's.
+    let other = page.token(&page.log_in());
+    for body in ["", "token=", &format!("token={other}"), &format!("token={}", cookie.split_once('=').unwrap().1)] {
+        assert_eq!(fire(&[&own], body).status, 403, "{body}");
+    }
+    assert!(page.bot.runs("greets").is_empty());
+    for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", ""] {
+        let asked = page.send("GET", "/", &[&format!("Host: {host}"), &cookie_line], "");
+        assert_eq!(asked.status, 421, "{host}");
+    }
+    for path in ["/", "/events", "/runs"] {
+        let asked =
+            page.send("GET", path, &["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", &cookie_line], "");
+        assert_eq!(asked.status, 403, "{path}");
+        assert!(!asked.head.to_lowercase().contains("access-control"), "{}", asked.head);
+    }
+    for made_up in ["ollim=", "ollim=00000000000000000000000000000000", "ollimx=1", &format!("x{cookie}")] {
+        assert_eq!(page.get("/", made_up).status, 401, "{made_up}");
+    }
+    assert_eq!(fire(&[&own], &body).status, 303);
+    service.stop();
+}
+
+#[test]
+fn what_is_wrong_with_the_page_keeps_no_job_from_running() {
+    let page = Page::new();
+    let taken = TcpListener::bind(page.address).unwrap();
+    let service = page.bot.start();
+    let status = page.bot.ok(["status"]);
+    assert!(status.contains("not served: cannot listen on"), "{status}");
+    let refused = page.bot.run(["web"]);
+    assert_ne!(refused.code, 0, "{}", refused.stdout);
+    service.fire("greets");
+    service.stop();
+    drop(taken);
+    page.bot.write("config.yaml", "web: 0.0.0.0:8080\n");
+    let checked = page.bot.run(["check"]);
+    assert!(
+        checked.stderr.contains("only this machine reaches") || checked.stdout.contains("only this machine reaches"),
+        "{}",
+        checked.stdout
+    );
+}
