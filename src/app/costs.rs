@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chrono_tz::Tz;
+
 use super::{App, runs};
 use crate::agent::Tokens;
+use crate::journal::RunCost;
 use crate::refusal::Refusal;
 
 /// What costs are summed up by.
@@ -42,14 +45,27 @@ pub struct CostsRow {
 
 /// Sums up what runs cost that were scheduled in the last `since`.
 pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<Costs, Refusal> {
-    let zone = app.zone_of_records();
-    let from = since.map(|since| app.ago(since));
+    let [costs] = several([by], since, app)?;
+    Ok(costs)
+}
+
+/// The same by several things at once.
+pub(super) fn several<const N: usize>(
+    by: [CostsBy; N],
+    since: Option<Duration>,
+    app: &App,
+) -> Result<[Costs; N], Refusal> {
+    let runs = runs::open(app)?.costs(since.map(|since| app.ago(since)))?;
+    Ok(by.map(|by| sums(by, &runs, app.zone_of_records())))
+}
+
+fn sums(by: CostsBy, runs: &[RunCost], zone: Tz) -> Costs {
     let mut sums: BTreeMap<String, CostsRow> = BTreeMap::new();
-    for run in runs::open(app)?.costs(from)? {
+    for run in runs {
         let key = match by {
             CostsBy::Job => run.id.to_string(),
             CostsBy::Day => run.scheduled.with_timezone(&zone).format("%Y-%m-%d").to_string(),
-            CostsBy::Model => run.model.unwrap_or_else(|| "unknown".into()),
+            CostsBy::Model => run.model.clone().unwrap_or_else(|| "unknown".into()),
         };
         let row = sums.entry(key.clone()).or_insert_with(|| CostsRow { key, ..CostsRow::default() });
         row.runs += 1;
@@ -60,5 +76,5 @@ pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<C
     if by != CostsBy::Day {
         rows.sort_by(|a, b| b.cost_usd.total_cmp(&a.cost_usd));
     }
-    Ok(Costs { by, rows })
+    Costs { by, rows }
 }

@@ -124,6 +124,10 @@ pub enum Caller {
 /// The names of the commands of the command line: no external command hides one of them.
 pub type CommandNames = fn() -> Vec<String>;
 
+/// The definitions in force, without a look at their files. Blocks.
+#[derive(Clone)]
+pub struct DefinitionsInForce(pub Arc<dyn Fn() -> Loaded + Send + Sync>);
+
 /// ollim-bot, as one caller can use it.
 #[derive(Clone)]
 pub struct App {
@@ -139,6 +143,8 @@ pub struct App {
     pub service: Arc<dyn Service>,
     /// See [`CommandNames`].
     pub command_names: CommandNames,
+    /// The definitions as the service holds them; `None`: they are read from their files.
+    pub definitions: Option<DefinitionsInForce>,
     config: OnceLock<Arc<Config>>,
 }
 
@@ -147,7 +153,7 @@ impl App {
     #[must_use]
     pub fn new(home: Home, env: Environment, service: Arc<dyn Service>, command_names: CommandNames) -> Self {
         let (caller, clock) = (Caller::Person, Clock::system());
-        Self { home, caller, clock, env, service, command_names, config: OnceLock::new() }
+        Self { home, caller, clock, env, service, command_names, definitions: None, config: OnceLock::new() }
     }
 
     /// The same for a run, with the same settings.
@@ -272,6 +278,15 @@ impl App {
     ) -> Result<Timeline, Refusal> {
         self.require_person()?;
         timeline::timeline(before, ahead, after, count, self)
+    }
+
+    /// What runs have cost by several things at once, of those that were scheduled in so much time up to now.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn costs<const N: usize>(&self, by: [CostsBy; N], since: Option<Duration>) -> Result<[Costs; N], Refusal> {
+        self.require_person()?;
+        costs::several(by, since, self)
     }
 
     /// The next times of a definition, at most `count`.
@@ -442,13 +457,15 @@ impl App {
     /// When there is no data folder, or the settings cannot be read.
     fn load(&self) -> Result<Loaded, Refusal> {
         self.require_home()?;
-        Ok(definition::load(&self.home, &self.defaults()?)?)
+        match &self.definitions {
+            Some(DefinitionsInForce(all)) => Ok(all()),
+            None => Ok(definition::load(&self.home, &self.defaults()?)?),
+        }
     }
 
     /// The definitions of one kind.
     fn load_kind(&self, kind: Kind) -> Result<Loaded, Refusal> {
-        self.require_home()?;
-        Ok(definition::load_kind(&self.home, kind, &self.defaults()?)?)
+        Ok(self.load()?.of_kind(kind))
     }
 
     /// [`App::load`], whatever is wrong with the settings: that is a problem like any other, and they do not count.
@@ -462,7 +479,10 @@ impl App {
                 (zone_without_settings(), vec![problem])
             }
         };
-        let mut loaded = definition::load(&self.home, &self.defaults_in(zone))?;
+        let mut loaded = match &self.definitions {
+            Some(DefinitionsInForce(all)) => all(),
+            None => definition::load(&self.home, &self.defaults_in(zone))?,
+        };
         loaded.problems.splice(0..0, of_settings);
         Ok(loaded)
     }

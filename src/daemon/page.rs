@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::handlers::Handlers;
-use crate::app::{App, PageState, ServiceReply};
+use crate::app::{App, DefinitionsInForce, PageState, ServiceReply};
 use crate::config::Listen;
 use crate::journal::{Journal, JournalError};
 use crate::refusal::Refusal;
 use crate::run::tokens::Tokens;
+use crate::schedule::LiveDefinitions;
 use crate::web::{GOOD_FOR, Listener, Logins, Sessions, Web};
 
 /// The page as the service has it.
@@ -56,7 +57,13 @@ impl Page {
 
     /// What serves it.
     #[must_use]
-    pub fn web(&self, handlers: Handlers, journal: &Journal, tokens: Tokens) -> Web {
+    pub fn web(
+        &self,
+        handlers: Handlers,
+        definitions: LiveDefinitions,
+        journal: &Journal,
+        tokens: Tokens,
+    ) -> Web {
         let chats = handlers.chats.clone();
         let app: Arc<dyn Fn() -> App + Send + Sync> = Arc::new(move || {
             let service = Arc::new(handlers.clone());
@@ -64,6 +71,8 @@ impl Page {
         });
         Web {
             app,
+            definitions: DefinitionsInForce(Arc::new(move || definitions.loaded())),
+            posted: Arc::default(),
             logins: self.logins.clone(),
             sessions: self.sessions.clone(),
             newest: journal.newest_event(),

@@ -30,10 +30,7 @@ pub struct Loaded {
 /// # Errors
 /// [`DefinitionError::NoHome`] when there is no data folder.
 pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError> {
-    let store = Store::open(home, defaults.clone())?;
-    let mut problems = store.problems();
-    problems.extend(persona::load_persona(home).err().map(|problem| *problem));
-    Ok(Loaded { definitions: store.definitions().map(|d| (d.id.clone(), d.clone())).collect(), problems })
+    Ok(Store::open(home, defaults.clone())?.loaded())
 }
 
 /// [`load`], of one folder. The other is read too: an id that files of both have is in force in neither.
@@ -41,10 +38,17 @@ pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError>
 /// # Errors
 /// [`DefinitionError::NoHome`] when there is no data folder.
 pub fn load_kind(home: &Home, kind: Kind, defaults: &Defaults) -> Result<Loaded, DefinitionError> {
-    let mut loaded = load(home, defaults)?;
-    loaded.definitions.retain(|_, definition| definition.kind() == kind);
-    loaded.problems.retain(|problem| problem.file.starts_with(read::folder_of(kind)));
-    Ok(loaded)
+    Ok(load(home, defaults)?.of_kind(kind))
+}
+
+impl Loaded {
+    /// Those of one folder.
+    #[must_use]
+    pub fn of_kind(mut self, kind: Kind) -> Self {
+        self.definitions.retain(|_, definition| definition.kind() == kind);
+        self.problems.retain(|problem| problem.file.starts_with(read::folder_of(kind)));
+        self
+    }
 }
 
 /// What a change of files means.
@@ -184,6 +188,14 @@ impl Store {
         let files = self.claims.get(id)?;
         let file = files.first().filter(|_| files.len() == 1 && !self.circles.contains_key(id))?;
         self.files.get(file)
+    }
+
+    /// All definitions and problems now, the persona's among them.
+    #[must_use]
+    pub fn loaded(&self) -> Loaded {
+        let mut problems = self.problems();
+        problems.extend(persona::load_persona(&self.home).err().map(|problem| *problem));
+        Loaded { definitions: self.definitions().map(|one| (one.id.clone(), one.clone())).collect(), problems }
     }
 
     /// Every problem now, by file.

@@ -60,6 +60,12 @@ impl LiveDefinitions {
         self.store.lock().await.get(id).cloned()
     }
 
+    /// All definitions and problems, as they are in force. Blocks.
+    #[must_use]
+    pub fn loaded(&self) -> definition::Loaded {
+        self.store.blocking_lock().loaded()
+    }
+
     /// The enabled routines that watch folders, and which.
     pub async fn watching(&self) -> HashMap<DefinitionId, WatchedFolder> {
         let watches = |definition: &Arc<Definition>| Some((definition.id.clone(), definition.watches()?.clone()));

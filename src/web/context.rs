@@ -1,8 +1,10 @@
 //! What every view needs besides its outcome: the time, the viewer's zone, the token of forms.
 
+use std::sync::atomic::Ordering;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use chrono::{DateTime, Offset as _, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
@@ -33,7 +35,10 @@ impl FromRequestParts<Web> for Context {
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, StatusCode> {
         let SessionToken(session) = SessionToken::from_request_parts(parts, web).await?;
-        let app = (web.app)();
+        if parts.method != Method::GET {
+            web.posted.store(web.now().timestamp_millis(), Ordering::Relaxed);
+        }
+        let app = web.reader();
         let cookies = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let zone =
             cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix("zone=")?.parse().ok());

@@ -23,6 +23,7 @@ mod sessions;
 mod views;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -33,13 +34,21 @@ pub use listener::{BindError, Listener};
 pub use login::{GOOD_FOR, Logins};
 pub use sessions::Sessions;
 
-use crate::app::App;
+use crate::app::{App, DefinitionsInForce};
+
+/// How long files are read after a form, in milliseconds.
+const FILES_FOR: i64 = 5_000;
 
 /// What the page is served from.
 #[derive(Clone)]
 pub struct Web {
     /// What can be asked, by the settings in force; the caller is the person.
     pub app: Arc<dyn Fn() -> App + Send + Sync>,
+    /// The definitions in force: what is shown of a thousand jobs is read from no files.
+    pub definitions: DefinitionsInForce,
+    /// When a form was last sent, in milliseconds since 1970. What it has changed is read from the files for a while: the definitions
+    /// in force follow a moment later.
+    pub posted: Arc<AtomicI64>,
     /// The one-time links.
     pub logins: Logins,
     /// Who is logged in.
@@ -55,6 +64,15 @@ pub struct Web {
 }
 
 impl Web {
+    /// What can be asked to show a page.
+    fn reader(&self) -> App {
+        let mut app = (self.app)();
+        if app.now().timestamp_millis() - self.posted.load(Ordering::Relaxed) > FILES_FOR {
+            app.definitions = Some(self.definitions.clone());
+        }
+        app
+    }
+
     fn now(&self) -> DateTime<Utc> {
         (self.app)().now()
     }

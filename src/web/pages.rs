@@ -230,9 +230,8 @@ pub(super) async fn costs(context: Context, Query(query): Query<SinceQuery>) -> 
         context,
         ("Costs", "/costs"),
         move |app| {
-            let by = |by, since| Ok(execute!(app, Command::Costs { by, since }, Outcome::Costs(costs) => costs));
             let caps = execute!(app, Command::Budget, Outcome::Budget(_, caps) => caps);
-            Ok(([by(CostsBy::Day, since)?, by(CostsBy::Job, since)?, by(CostsBy::Model, since)?], caps))
+            Ok((app.costs([CostsBy::Day, CostsBy::Job, CostsBy::Model], since)?, caps))
         },
         |(costs, caps), _, context| views::costs::costs(costs, caps, days, context),
     )

@@ -17,6 +17,9 @@ use crate::web::parts;
 /// So many next times of a routine are shown.
 const TIMES: usize = 5;
 
+/// So many rows has the list at most.
+const LONGEST: usize = 200;
+
 /// So many rows has one job in the list; one that fires each minute would hide the others.
 const ROWS: usize = 3;
 
@@ -49,7 +52,7 @@ pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Cont
     for one in &next.occurrences {
         let rows = of_each.entry(&one.definition.id).or_default();
         *rows += 1;
-        if *rows <= ROWS {
+        if *rows <= ROWS && shown.len() < LONGEST {
             shown.push((one, *rows == ROWS));
         }
     }
