@@ -158,7 +158,7 @@ impl Service {
     }
 
     /// Processor time so far, of threads that have ended too; in steps of 10 ms.
-    fn cpu(&self) -> Duration {
+    pub fn cpu(&self) -> Duration {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum();

@@ -17,6 +17,7 @@ mod lateness;
 #[path = "../../tests/it/support/messages_api.rs"]
 #[allow(dead_code, reason = "a part of it is enough here")]
 mod messages_api;
+mod page;
 mod peers;
 mod scale;
 mod starts;
@@ -46,7 +47,7 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [Section; 9] = [
+    let sections: [Section; 10] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),
@@ -56,6 +57,7 @@ fn main() {
         ("exec", exec::measure),
         ("forks", forks::measure),
         ("talk", talk::measure),
+        ("page", page::measure),
     ];
     for (name, measure) in sections {
         if plan.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {

@@ -57,13 +57,7 @@ impl Page {
 
     /// What serves it.
     #[must_use]
-    pub fn web(
-        &self,
-        handlers: Handlers,
-        definitions: LiveDefinitions,
-        journal: &Journal,
-        tokens: Tokens,
-    ) -> Web {
+    pub fn web(&self, handlers: Handlers, definitions: LiveDefinitions, journal: &Journal, tokens: Tokens) -> Web {
         let chats = handlers.chats.clone();
         let app: Arc<dyn Fn() -> App + Send + Sync> = Arc::new(move || {
             let service = Arc::new(handlers.clone());

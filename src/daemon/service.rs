@@ -321,7 +321,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         execute: execute_words,
         told: Mutex::default(),
     });
-    let web = listener.map(|listener| (page.web(handlers.clone(), definitions.clone(), &journal, tokens.clone()), listener));
+    let web =
+        listener.map(|listener| (page.web(handlers.clone(), definitions.clone(), &journal, tokens.clone()), listener));
     let mut tasks = JoinSet::new();
     if let Some((web, listener)) = web {
         tasks.spawn(async move {
