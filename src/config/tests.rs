@@ -60,6 +60,8 @@ fn nothing_needs_to_be_set() {
     budget = null (default)
     journal_retention = "90d" (default)
     heartbeat_url = null (default)
+    web = null (default)
+    web_url = null (default)
     user_name = null (default)
     bot_name = "ollim-bot" (default)
     "#);
@@ -93,6 +95,8 @@ fn every_setting_of_this_version_is_listed_and_commented() {
             "quiet_hours",
             "budget",
             "heartbeat_url",
+            "web",
+            "web_url",
             "user_name",
         ]
         .contains(&setting.key)
@@ -141,6 +145,8 @@ fn the_file_says() {
     budget = null (default)
     journal_retention = "365d6h" (config.yaml:18)
     heartbeat_url = null (default)
+    web = null (default)
+    web_url = null (default)
     user_name = "Ada" (config.yaml:19)
     bot_name = "Ollie" (config.yaml:20)
     "#);
@@ -344,4 +350,20 @@ fn what_is_granted_anyway_is_not_asked_about() {
     ");
     let config = Config::parse(&format!("{asked}main_tools: [Read]\n"), &BTreeMap::new()).unwrap();
     assert_eq!(config.main_ask_tools.len(), 2);
+}
+
+#[test]
+fn the_page_listens_for_this_machine_alone() {
+    for (text, expect) in [
+        ("127.0.0.1:8080", "127.0.0.1:8080"),
+        ("localhost:81", "127.0.0.1:81"),
+        ("\"[::1]:8080\"", "[::1]:8080"),
+        ("/run/ollim.sock", "/run/ollim.sock"),
+    ] {
+        assert_eq!(load(&format!("web: {text}\n"), &[]).web.unwrap().to_string(), expect);
+    }
+    for wrong in ["0.0.0.0:8080", "192.168.1.5:80", "\"[::]:80\"", "8080", "127.0.0.1", "bot.example:80", "run/x.sock"]
+    {
+        assert_ne!(check(&format!("web: {wrong}\n"), &[]), "ok", "{wrong}");
+    }
 }

@@ -217,7 +217,8 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn run(&self, run: &RunId) -> Result<Option<RunRecord>, JournalError> {
-        let sql = format!("{RUNS} WHERE r.run = ?1 OR (length(?1) >= 4 AND substr(r.run, 1, length(?1)) = ?1) LIMIT 2");
+        // Ids are hexadecimal, so those that begin with `?1` lie between it and it with a `g`: found by the index.
+        let sql = format!("{RUNS} WHERE r.run = ?1 OR (length(?1) >= 4 AND r.run BETWEEN ?1 AND ?1 || 'g') LIMIT 2");
         let mut found = self.read_runs(&sql, &[&run.as_str()])?;
         let exact = found.iter().position(|record| record.run == *run);
         Ok(match (exact, found.len()) {

@@ -38,12 +38,16 @@ struct Bar<'a> {
 pub(super) struct Scale {
     from: DateTime<Utc>,
     span: f64,
+    /// What stands behind the bars of every row.
+    grid: String,
 }
 
 impl Scale {
-    pub(super) fn of(timeline: &Timeline) -> Self {
+    pub(super) fn of(timeline: &Timeline, context: &Context) -> Self {
         let span = (timeline.until - timeline.from).num_milliseconds().max(1);
-        Self { from: timeline.from, span: span as f64 }
+        let mut scale = Self { from: timeline.from, span: span as f64, grid: String::new() };
+        scale.grid = grid(&scale, context);
+        scale
     }
 
     fn at(&self, at: DateTime<Utc>) -> f64 {
@@ -75,7 +79,7 @@ pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> M
     }
     html! {
         svg .strip height=(HEIGHT) width="100%" role="group" aria-label=(label(row, name, context)) {
-            (PreEscaped(grid(scale, context)))
+            (PreEscaped(&scale.grid))
             (PreEscaped(dense(&plain)))
             (PreEscaped(coming(row, scale)))
             (PreEscaped(drawn))
@@ -248,7 +252,7 @@ mod tests {
         for (from, hours) in [("2026-10-24T22:00:00Z", 25), ("2026-03-28T23:00:00Z", 23)] {
             let from: DateTime<Utc> = from.parse().unwrap();
             let span = TimeDelta::days(7).num_milliseconds() as f64;
-            let marks = marks(&Scale { from, span }, chrono_tz::Europe::Vienna);
+            let marks = marks(&Scale { from, span, grid: String::new() }, chrono_tz::Europe::Vienna);
             assert_eq!(marks[0].0, from);
             assert_eq!((marks[1].0 - marks[0].0).num_hours(), hours);
             assert!(marks.iter().all(|(at, _)| at.with_timezone(&chrono_tz::Europe::Vienna).hour() == 0), "{marks:?}");

@@ -19,7 +19,7 @@ const LEGEND: [(RunState, &str); 6] = [
 ];
 
 pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week: bool, context: &Context) -> Markup {
-    let scale = Scale::of(timeline);
+    let scale = Scale::of(timeline, context);
     html! {
         div .head {
             h1 { "Timeline" }
