@@ -175,5 +175,5 @@ fn relative(file: &Path, folder: Option<&Path>, app: &App, loaded: &Loaded) -> R
         return Ok(inside.to_owned());
     }
     Err(Refusal::user(format!("{} is no definition of {}", file.display(), app.home.root().display()))
-        .hint("name an id, or a file of routines/ or reminders/"))
+        .hint("name an id, or a file of routines/, reminders/ or webhooks/"))
 }

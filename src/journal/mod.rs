@@ -52,7 +52,7 @@ use crate::clock::Clock;
 use crate::definition::{DefinitionId, Kind};
 
 pub use backup::copy_journal;
-pub use claims::{Claim, NewClaim, Purpose};
+pub use claims::{Claim, Delivered, NewClaim, Purpose};
 pub use delays::{Delay, DelayCause, Folded, Punctuality};
 pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;

@@ -282,7 +282,7 @@ impl Runner {
                 let running = self.spawner.running.lock().await;
                 (Some(running), Some(self.spawner.spawned(&job.definition.id).await?))
             }
-            Kind::Routine | Kind::Reminder => (None, None),
+            Kind::Routine | Kind::Reminder | Kind::Webhook => (None, None),
         };
         let Setup { policy, options, deny_rules, granted, granted_to_agents, restrictions, agent_prompt, .. } =
             self.spawner.setup(&job.definition, spawned.as_ref())?;
@@ -868,7 +868,7 @@ fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
 fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
     let mut report = AttemptReport::bare(AttemptEnd::Skipped(Skip::Budget(why.to_owned())));
     match definition.kind() {
-        Kind::Routine => {}
+        Kind::Routine | Kind::Webhook => {}
         Kind::Reminder => report.messages.push(format!(
             "reminder {0} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {0}` brings it back.",
             definition.id

@@ -93,7 +93,7 @@ fn was_due(definition: &Definition, app: &App) -> Option<DateTime<Utc>> {
             let written = fs::metadata(app.home.root().join(&definition.file)).and_then(|facts| facts.modified());
             DateTime::<Utc>::from(written.ok()?)
         }
-        Kind::Reminder | Kind::Session => DateTime::<Utc>::MIN_UTC,
+        Kind::Reminder | Kind::Webhook | Kind::Session => DateTime::<Utc>::MIN_UTC,
     };
     occurrences(definition, since).next().filter(|at| *at + LATE <= app.now())
 }

@@ -7,7 +7,7 @@ use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 use super::facts::{Facts, file_of, seen};
 use super::past;
 use super::{Evidence, Source, words};
-use crate::definition::{Definition, Kind, Trigger};
+use crate::definition::{Definition, Kind};
 use crate::journal::{EventKind, RunState};
 use crate::schedule::occurrences;
 
@@ -325,8 +325,7 @@ fn job_paused(facts: &Facts) -> Option<Told> {
 
 /// It has no times: it waits for something to happen.
 fn follows(facts: &Facts) -> Option<Told> {
-    let Trigger::Routine { recurs, .. } = &facts.definition.as_ref()?.trigger else { return None };
-    let waits = recurs.waits_for()?;
+    let waits = facts.definition.as_ref()?.waits_for()?;
     let held = facts.all_paused.is_some() || facts.is_off();
     let held = if held { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
     Told::bare(format!("It fires {waits}{held}."))
