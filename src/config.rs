@@ -6,6 +6,7 @@
 
 mod channels;
 mod keys;
+mod listen;
 mod mcp_servers;
 pub mod secrets;
 mod section;
@@ -16,6 +17,7 @@ pub use channels::{
     QuietHours, TERMINAL, TelegramChannel,
 };
 pub use keys::{Config, KEYS, Key, Shape};
+pub use listen::ListenAddress;
 pub use mcp_servers::{McpServer, McpTransport};
 
 use std::collections::BTreeMap;

@@ -271,6 +271,7 @@ ALTER TABLE question ADD COLUMN start INTEGER NOT NULL DEFAULT 0;
 -- What something that was delivered to a webhook is known by: what is delivered again is the same occurrence.
 ALTER TABLE occurrence ADD COLUMN delivery TEXT;
 CREATE INDEX occurrence_delivery ON occurrence (id, delivery) WHERE delivery IS NOT NULL;
+CREATE INDEX event_refused ON event (at) WHERE kind = 'delivery_refused';
 ",
 ];
 

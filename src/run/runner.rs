@@ -19,6 +19,7 @@ use tracing::warn;
 use super::as_written::message;
 use super::chain::FollowUp;
 use super::delegation::DelegationLimit;
+use super::delivered;
 use super::events::RunEvents;
 use super::exec::may_ping;
 use super::expected::Expected;
@@ -192,6 +193,7 @@ impl Launcher for Runner {
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {
+        let job = delivered::filled(job);
         let heart = job.definition.heartbeat_url.as_deref().map(|url| self.hearts.of(url, job.definition.id.as_str()));
         if let Some(heart) = &heart {
             heart.beat(Beat::Start);

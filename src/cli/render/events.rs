@@ -95,6 +95,10 @@ impl<'a> Events<'a> {
             EventKind::DueMoved { to, .. } => {
                 ("moved", STRONG, format!("to {}", times::local(*to, self.view.now, self.view.zone)))
             }
+            EventKind::DeliveryRefused { status, why, times } => {
+                let times = if *times == 1 { String::new() } else { format!("{times} times, ") };
+                ("refused", BAD, format!("{times}{status}: {why}"))
+            }
             EventKind::DefinitionChanged => ("changed", FAINT, "its file was written or changed".into()),
             EventKind::DefinitionRemoved => ("removed", FAINT, "its file is gone, or not valid any more".into()),
             EventKind::Problem { file, text } if text.is_empty() => ("mended", GOOD, file.clone()),
