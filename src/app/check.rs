@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{App, Caller, add, gate, jobs, runs, watched};
+use super::{App, Caller, add, gate, jobs, runs, watched, webhooks};
 use crate::definition::{Definition, DefinitionId, Loaded, Problem, Severity};
 use crate::policy::BOT;
 use crate::refusal::Refusal;
@@ -48,7 +48,8 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let elsewhere =
         unknown_channels(&loaded.definitions, app).into_iter().chain(unknown_servers(&loaded.definitions, app));
     let watched = watched::problems(&loaded.definitions, app);
-    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched);
+    let hooks = webhooks::problems(&loaded.definitions, app);
+    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(hooks);
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })

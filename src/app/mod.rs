@@ -49,6 +49,7 @@ mod transcript;
 mod unit;
 mod upcoming;
 mod watched;
+mod webhooks;
 mod when;
 mod why;
 

@@ -594,7 +594,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 69] = [
+const COMMANDS: [(&str, Option<&str>); 71] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -672,6 +672,8 @@ const COMMANDS: [(&str, Option<&str>); 69] = [
     ("simulate", Some("simulate --all")),
     ("spawn", None),
     ("status", Some("status")),
+    ("webhook list", Some("webhook list")),
+    ("webhook show", Some("webhook show deploy")),
     // The person's alone, and its JSON is in `why`.
     ("why", None),
 ];

@@ -309,7 +309,8 @@ fn removed(facts: &Facts) -> Option<Told> {
 fn disabled(facts: &Facts) -> Option<Told> {
     let definition = facts.definition.as_ref().filter(|definition| !definition.enabled)?;
     let (kind, id) = (definition.kind(), &definition.id);
-    let sentence = format!("It does not fire: it is disabled; `ollim-bot {kind} enable {id}` changes that.");
+    let how = if kind == Kind::Routine { format!("routine enable {id}") } else { format!("resume {id}") };
+    let sentence = format!("It does not fire: it is disabled; `ollim-bot {how}` changes that.");
     Told::from(sentence, Source::File, format!("{}: `enabled: false`", definition.file.display()))
 }
 
