@@ -10,7 +10,6 @@ use crate::config::secrets;
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::journal::RefusedDeliveries;
 use crate::refusal::Refusal;
-use crate::webhooks::{SHORTEST_SECRET, is_secret};
 
 /// So far back refusals are counted.
 const LATELY: TimeDelta = TimeDelta::hours(24);
@@ -35,9 +34,12 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
                 format!("there is no `{name}`, so this webhook takes nothing"),
                 &format!("write `{name}=…` into .env: the secret that its sender has, too"),
             ),
-            Some(secret) if !is_secret(secret) => problem(
+            Some(secret) if !secrets::may_be_shared(secret) => problem(
                 Severity::Error,
-                format!("`{name}` is shorter than {SHORTEST_SECRET} characters, so this webhook takes nothing"),
+                format!(
+                    "`{name}` is shorter than {} characters, so this webhook takes nothing",
+                    secrets::SHORTEST_SHARED
+                ),
                 "choose a longer one: `openssl rand -hex 32` prints one",
             ),
             Some(_) if !listens => problem(

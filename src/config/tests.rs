@@ -60,6 +60,7 @@ fn nothing_needs_to_be_set() {
     budget = null (default)
     journal_retention = "90d" (default)
     heartbeat_url = null (default)
+    webhooks = null (default)
     user_name = null (default)
     bot_name = "ollim-bot" (default)
     "#);
@@ -93,6 +94,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
             "quiet_hours",
             "budget",
             "heartbeat_url",
+            "webhooks",
             "user_name",
         ]
         .contains(&setting.key)
@@ -141,6 +143,7 @@ fn the_file_says() {
     budget = null (default)
     journal_retention = "365d6h" (config.yaml:18)
     heartbeat_url = null (default)
+    webhooks = null (default)
     user_name = "Ada" (config.yaml:19)
     bot_name = "Ollie" (config.yaml:20)
     "#);

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::delivery::{delivery, payload};
 use super::listener::Webhooks;
-use super::{is_secret, signature};
+use super::signature;
 use crate::config::secrets;
 use crate::definition::{Definition, DefinitionId, Hook, PayloadFault, Signature};
 use crate::schedule::{Accepted, DeliverError};
@@ -159,7 +159,7 @@ impl Webhooks {
         let (mut known, mut found) = (false, None);
         for definition in hooks {
             let Some(hook) = definition.hook().cloned() else { continue };
-            let secret = secrets.get(&hook.secret_env).filter(|secret| is_secret(secret));
+            let secret = secrets.get(&hook.secret_env).filter(|secret| secrets::may_be_shared(secret));
             let signed = secret.map(|secret| signature::is_signed(hook.signature, secret, headers, body, now));
             known |= signed == Some(true);
             if definition.id.as_str() == name {

@@ -12,12 +12,3 @@ mod refusals;
 pub mod signature;
 
 pub use listener::Webhooks;
-
-/// The shortest secret that counts, in characters: a shorter one is guessed.
-pub const SHORTEST_SECRET: usize = 16;
-
-/// Whether a secret may be used.
-#[must_use]
-pub fn is_secret(secret: &str) -> bool {
-    secret.chars().count() >= SHORTEST_SECRET
-}

@@ -87,4 +87,5 @@ mod troubleshooting;
 mod turn_ends;
 mod unprivileged;
 mod walk;
+mod webhooks;
 mod wrapper;
