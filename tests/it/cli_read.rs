@@ -379,7 +379,7 @@ fn check_names_every_problem_where_it_is() {
     exit: 1
     -- stderr
     error: /etc/passwd is no definition of [PERSON]/bot
-    hint: name an id, or a file of routines/ or reminders/
+    hint: name an id, or a file of routines/, reminders/ or webhooks/
     ");
     insta::assert_snapshot!(serde_json::to_string_pretty(&{
         let ran = bot.run(["--json", "check"]);
@@ -700,6 +700,7 @@ async fn everything_that_reads_has_json() {
     found.sort();
     assert_eq!(found, COMMANDS.map(|(name, _)| name), "a command that is not in the table");
     let bot = some_jobs();
+    bot.write("webhooks/deploy.md", "---\nsignature: github\n---\nDeploy.\n");
     let run = record(bot.home()).await;
     for words in COMMANDS.into_iter().filter_map(|(_, words)| words) {
         let words: Vec<&str> = words.split(' ').map(|word| if word == "RUN" { &run } else { word }).collect();
