@@ -83,7 +83,92 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::definition::{Defaults, Draft, Kind, Problem, parse};
+
+    /// What is wrong with a webhook's file.
+    fn problems(file: &str, fields: &str, body: &str) -> Vec<String> {
+        let text = format!("---\nallowed_tools: []\n{fields}---\n{body}\n");
+        let parsed = parse(Kind::Webhook, Path::new(file), text.as_bytes(), &defaults());
+        let fires = parsed.definition.is_some();
+        assert_eq!(fires, !parsed.problems.iter().any(Problem::is_error));
+        parsed.problems.into_iter().map(|problem| problem.message).collect()
+    }
+
+    fn defaults() -> Defaults {
+        Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() }
+    }
+
+    #[test]
+    fn a_webhook_has_its_fields_and_always_runs_beside() {
+        let text = "---\nsignature: stripe\nsecret-env: STRIPE\nper_minute: 5\nisolated: true\nfields:\n  type: object\n  \
+                    required: [type]\nallowed_tools: []\n---\nPaid.\n";
+        let parsed = parse(Kind::Webhook, Path::new("webhooks/paid.md"), text.as_bytes(), &defaults());
+        assert_eq!(parsed.problems, []);
+        let definition = parsed.definition.unwrap();
+        let hook = definition.hook().unwrap();
+        assert_eq!((hook.signature, &*hook.secret_env, hook.per_minute), (Signature::Stripe, "STRIPE", 5));
+        assert!(hook.fields.is_some() && definition.background().is_some_and(|background| background.isolated));
+        // What is written reads back the same.
+        let written = Draft::from(&definition).render(None);
+        let again = parse(Kind::Webhook, Path::new("webhooks/paid.md"), written.as_bytes(), &defaults());
+        assert_eq!(again.definition, Some(definition), "{written}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_webhook_is_said() {
+        let check = |file: &str, fields: &str, body: &str, expected: &[&str]| {
+            assert_eq!(problems(file, fields, body), expected, "{fields}");
+        };
+        let file = "webhooks/paid.md";
+        check(file, "", "Paid.", &[]);
+        check(
+            file,
+            "background: false\n",
+            "Paid.",
+            &["a webhook runs in the background, whatever `background` says: others choose what it is given"],
+        );
+        check(file, "cron: '@daily'\n", "Paid.", &["`cron` has no effect on a webhook"]);
+        check(file, "on_missed: skip\n", "Paid.", &["`on_missed` has no effect on a webhook"]);
+        check(
+            file,
+            "signature: gitlab\n",
+            "Paid.",
+            &["`signature` must be one of `bearer`, `github`, `stripe`, `slack`, found `gitlab`"],
+        );
+        check(
+            file,
+            "secret_env: 'my secret'\n",
+            "Paid.",
+            &["`secret_env` must be the name of a variable, found `my secret`"],
+        );
+        check(file, "fields: [a]\n", "Paid.", &["`fields` must be a JSON Schema of an object, found a list"]);
+        check(
+            file,
+            "fields: { anyOf: [] }\n",
+            "Paid.",
+            &["`fields` is no JSON Schema: `anyOf`: this keyword is not supported"],
+        );
+        check(
+            file,
+            "fields: { properties: { a: {} } }\n",
+            "{{a}} {{b}}",
+            &["`{{b}}` in the text names no field of `fields`"],
+        );
+        check("webhooks/a b.md", "", "Paid.", &["the id `a b` cannot stand in an address"]);
+        let open = parse(Kind::Webhook, Path::new(file), b"---\nsignature: github\n---\nPaid.\n", &defaults());
+        let said: Vec<&str> = open.problems.iter().map(|problem| &*problem.message).collect();
+        assert_eq!(said, ["this webhook has the main session's tools, and others choose what it is given"]);
+        let misplaced = parse(
+            Kind::Routine,
+            Path::new("routines/a.md"),
+            b"---\ncron: '@daily'\nper_minute: 3\n---\nx\n",
+            &defaults(),
+        );
+        assert_eq!(misplaced.problems[0].message, "`per_minute` has no effect on a routine");
+    }
 
     #[test]
     fn fields_are_told_from_text() {

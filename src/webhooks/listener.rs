@@ -1,6 +1,6 @@
 //! The listener: accepts connections, each for one request, and holds none for long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -12,8 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, timeout};
 
 use super::rate::Rates;
@@ -25,7 +24,7 @@ use crate::journal::{Journal, NewMessage};
 use crate::run::tokens::Tokens;
 use crate::schedule::{LiveDefinitions, Schedule};
 
-/// So many are served at once; others wait to be accepted.
+/// So many are served at once; of more, the oldest makes room. Who has something to deliver says it at once.
 const CONNECTIONS: usize = 256;
 
 /// How long the head of a request may take.
@@ -126,22 +125,29 @@ impl Listener {
 
     /// Serves until the future is dropped.
     async fn serve(self, webhooks: Arc<Webhooks>) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();
+        let mut open: VecDeque<AbortHandle> = VecDeque::new();
         let mut flush = interval(COUNTED_FOR / 10);
         loop {
             let accepted = async {
-                // It is never closed.
-                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return std::future::pending().await };
                 match &self {
-                    Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| (place, Stream::Tcp(stream))),
-                    Self::Unix(listener) => listener.accept().await.map(|(stream, _)| (place, Stream::Unix(stream))),
+                    Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
+                    Self::Unix(listener) => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
                 }
             };
             tokio::select! {
                 accepted = accepted => match accepted {
-                    Ok((place, Stream::Tcp(stream))) => drop(connections.spawn(serve(stream, webhooks.clone(), place))),
-                    Ok((place, Stream::Unix(stream))) => drop(connections.spawn(serve(stream, webhooks.clone(), place))),
+                    Ok(stream) => {
+                        open.retain(|connection| !connection.is_finished());
+                        if open.len() >= CONNECTIONS && let Some(oldest) = open.pop_front() {
+                            oldest.abort();
+                        }
+                        let webhooks = Arc::clone(&webhooks);
+                        open.push_back(match stream {
+                            Stream::Tcp(stream) => connections.spawn(serve(stream, webhooks)),
+                            Stream::Unix(stream) => connections.spawn(serve(stream, webhooks)),
+                        });
+                    }
                     Err(error) => {
                         // Out of descriptors, most likely: wait for some to be given back.
                         tracing::warn!(%error, "cannot accept a delivery");
@@ -161,7 +167,7 @@ enum Stream {
 }
 
 /// Serves one connection: one request.
-async fn serve<S>(stream: S, webhooks: Arc<Webhooks>, _place: OwnedSemaphorePermit)
+async fn serve<S>(stream: S, webhooks: Arc<Webhooks>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

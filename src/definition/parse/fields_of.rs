@@ -87,6 +87,12 @@ impl Reading<'_> {
         let Draft { signature, secret_env, fields, per_minute, .. } = draft.clone();
         let hook = Hook { signature, secret_env, fields, per_minute };
         self.unfilled(&hook);
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !self.id.as_str().chars().all(plain) {
+            let message = format!("the id {} cannot stand in an address", quoted(self.id.as_str()));
+            let hint = "a webhook's id has letters, digits, `-`, `_` and `.`: set one, for example `id: deploy`";
+            self.at_field(Severity::Error, "id", message, hint);
+        }
         hook
     }
 
