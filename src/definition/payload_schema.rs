@@ -299,8 +299,8 @@ impl<T: PartialOrd + Copy + fmt::Display> Limits<T> {
     /// What a number must be that is beyond one of them.
     fn check(&self, number: T) -> Option<String> {
         match (self.least, self.most) {
-            (Some(least), _) if !(number >= least) => Some(format!("at least {least}")),
-            (_, Some(most)) if !(number <= most) => Some(format!("at most {most}")),
+            (Some(least), _) if number < least => Some(format!("at least {least}")),
+            (_, Some(most)) if number > most => Some(format!("at most {most}")),
             _ => None,
         }
     }
