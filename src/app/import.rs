@@ -50,11 +50,6 @@ pub struct Left {
 
 /// Folders and files of the other bot that have no place here.
 const NO_PLACE: &[(&str, &str, Option<&str>)] = &[
-    (
-        "webhooks",
-        "ollim-bot is not started by web requests",
-        Some("a routine can look by itself: `ollim-bot routine add`"),
-    ),
     ("state", "conversations, sessions and budgets are not taken over", None),
     (".env", "secrets are not taken over", Some("write those that you need into .env of the data folder")),
 ];

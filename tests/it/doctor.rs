@@ -84,6 +84,7 @@ fn what_is_safe_is_repaired_and_said() {
         [
             "made .env readable by you alone",
             "made state readable by you alone",
+            "made webhooks/",
             "made work/",
             "made tools/",
             "made state/runs/",
