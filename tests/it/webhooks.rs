@@ -358,6 +358,26 @@ fn a_job_delivers_nothing_by_its_token() {
 }
 
 #[test]
+fn what_its_run_makes_has_no_more_than_the_run() {
+    let hooked = Hooked::new();
+    hooked.bot.write(
+        "webhooks/maker.md",
+        "---\nclient: exec\nallow_ping: false\nallowed_tools: [Bash(ollim-bot reminder *), Read]\n\
+         command: 'ollim-bot reminder add --in 2h -m Later --background --isolated'\n---\n",
+    );
+    let service = hooked.start();
+    run_of(&hooked.post("maker", "{}"));
+    let runs = service.until_ended("maker", 1);
+    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
+    let made = hooked.bot.read(&format!("reminders/{}", hooked.bot.names("reminders")[0])).unwrap();
+    for part in ["created_by: maker\n", "allow_ping: false\n", "allowed_tools:\n"] {
+        assert!(made.contains(part), "{made}");
+    }
+    assert!(!made.contains("Write"), "{made}");
+    service.stop();
+}
+
+#[test]
 fn what_is_missing_is_said_by_check_and_doctor() {
     let bot = TestBot::new();
     bot.write("webhooks/deploy.md", "---\nsignature: github\nsecret_env: GITHUB_SECRET\n---\nDeploy {{repo}}.\n");
