@@ -17,7 +17,7 @@ pub use channels::{
     QuietHours, TERMINAL, TelegramChannel,
 };
 pub use keys::{Config, KEYS, Key, Shape};
-pub use listen::Listen;
+pub use listen::ListenAddress;
 pub use mcp_servers::{McpServer, McpTransport};
 
 use std::collections::BTreeMap;

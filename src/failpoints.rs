@@ -81,6 +81,10 @@ mod enabled {
         BeforeBurst = "before-burst",
         /// It is claimed.
         BurstClaimed = "burst-claimed",
+        /// What was delivered to a webhook is about to be claimed.
+        BeforeDelivery = "before-delivery",
+        /// It is claimed; whoever delivered it does not know yet.
+        Delivered = "delivered",
         /// The person is about to be asked whether a run may begin, or their answer to be looked at.
         BeforeApproval = "before-approval",
         /// They have said yes; the run has not begun.

@@ -42,6 +42,11 @@ impl Home {
     pub fn reminders(&self) -> PathBuf {
         self.0.join("reminders")
     }
+    /// `webhooks/*.md`: definitions that fire for deliveries of other services.
+    #[must_use]
+    pub fn webhooks(&self) -> PathBuf {
+        self.0.join("webhooks")
+    }
     /// `reminders/failed/`: where a reminder goes whose last attempt failed.
     #[must_use]
     pub fn failed_reminders(&self) -> PathBuf {

@@ -39,6 +39,8 @@ pub mod bot;
 
 pub mod run;
 
+pub mod webhooks;
+
 pub mod channel;
 
 pub mod app;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{App, Caller, add, gate, jobs, runs, waking, watched};
+use super::{App, Caller, add, gate, jobs, runs, waking, watched, webhooks};
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
 use crate::policy::BOT;
 use crate::refusal::Refusal;
@@ -50,7 +50,8 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let watched =
         watched::problems(&loaded.definitions, app).into_iter().chain(waking::problems(&loaded.definitions, app));
     let silent = without_digest(&loaded.definitions, app);
-    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent);
+    let hooks = webhooks::problems(&loaded.definitions, app);
+    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent).chain(hooks);
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
     let problems = problems.filter(|problem| wanted(&problem.file)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
@@ -191,5 +192,5 @@ fn relative(file: &Path, folder: Option<&Path>, app: &App, loaded: &Loaded) -> R
         return Ok(inside.to_owned());
     }
     Err(Refusal::user(format!("{} is no definition of {}", file.display(), app.home.root().display()))
-        .hint("name an id, or a file of routines/ or reminders/"))
+        .hint("name an id, or a file of routines/, reminders/ or webhooks/"))
 }

@@ -101,6 +101,7 @@ pub(super) fn doctor(fix: bool, app: &App) -> Diagnosis {
     findings.extend(running::unit(app));
     findings.extend(channels::channels(app));
     findings.extend(jobs::definitions(app));
+    findings.extend(jobs::webhooks(app));
     findings.extend(jobs::outcomes(app));
     Diagnosis { fixed, findings }
 }

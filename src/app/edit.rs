@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use super::add::{self, not_together, require_task};
 use super::{App, Caller, FieldChange, FieldChanges, Outcome, Recorded, jobs};
 use crate::clock::whole_second;
-use crate::definition::fields::On;
 use crate::definition::{
     self, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Loaded, Problem, Severity, Written,
 };
@@ -74,8 +73,7 @@ fn fields(
         let value = add::value_of(&change)?;
         let FieldChange { field, called, .. } = change;
         if !field.on.has(found.kind()) {
-            let kind = if field.on == On::Routine { Kind::Routine } else { Kind::Reminder };
-            return has_not(&called, kind);
+            return has_not(&called, field.on.kinds().next().unwrap_or(Kind::Reminder));
         }
         // The value takes the place of one that excludes it.
         fields.extend(field.not_with.iter().map(|other| (*other, None)));

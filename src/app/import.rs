@@ -50,11 +50,6 @@ pub struct Left {
 
 /// Folders and files of the other bot that have no place here.
 const NO_PLACE: &[(&str, &str, Option<&str>)] = &[
-    (
-        "webhooks",
-        "ollim-bot is not started by web requests",
-        Some("a routine can look by itself: `ollim-bot routine add`"),
-    ),
     ("state", "conversations, sessions and budgets are not taken over", None),
     (".env", "secrets are not taken over", Some("write those that you need into .env of the data folder")),
 ];
@@ -69,9 +64,12 @@ pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<Imported, 
         return Err(Refusal::user("a data folder is not imported into itself")
             .hint("`--home DIR` names the folder that is to take it over"));
     }
-    if !["routines", "reminders", "skills"].iter().any(|name| from.join(name).is_dir()) {
-        return Err(Refusal::user(format!("{} has neither routines/ nor reminders/ nor skills/", from.display()))
-            .hint("name the data folder of the Python ollim-bot"));
+    if !["routines", "reminders", "webhooks", "skills"].iter().any(|name| from.join(name).is_dir()) {
+        return Err(Refusal::user(format!(
+            "{} has neither routines/ nor reminders/ nor webhooks/ nor skills/",
+            from.display()
+        ))
+        .hint("name the data folder of the Python ollim-bot"));
     }
     if !dry_run {
         make_folders(&app.home)?;
@@ -223,7 +221,8 @@ impl Import<'_> {
         // What names an agent or a skill is read beside those of its own folder.
         let there = Home::new(self.from.clone());
         let defaults = Defaults { agents: known_agents(&there, self.app.env.path("HOME")), ..self.app.defaults()? };
-        for (kind, folder) in [(Kind::Routine, "routines"), (Kind::Reminder, "reminders")] {
+        for (kind, folder) in [(Kind::Routine, "routines"), (Kind::Reminder, "reminders"), (Kind::Webhook, "webhooks")]
+        {
             for file in self.files(folder)? {
                 let Some(text) = self.text(&file) else { continue };
                 let read = parse_file(&there, kind, &file, text.as_bytes(), &defaults);

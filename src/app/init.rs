@@ -180,11 +180,12 @@ pub fn make_folders(home: &Home) -> Result<(), Refusal> {
 }
 
 /// The folders that the service needs.
-pub(super) fn folders(home: &Home) -> [PathBuf; 8] {
+pub(super) fn folders(home: &Home) -> [PathBuf; 9] {
     [
         home.root().to_owned(),
         home.routines(),
         home.reminders(),
+        home.webhooks(),
         home.bin(),
         home.work(),
         home.tools(),

@@ -65,8 +65,8 @@ pub struct Failed {
 /// All definitions of a kind.
 pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     let loaded = app.load_kind(kind)?;
-    // Only routines are ever paused.
-    let paused = if kind == Kind::Routine { paused(&loaded, app) } else { BTreeSet::new() };
+    // A reminder is never paused.
+    let paused = if kind != Kind::Reminder { paused(&loaded, app) } else { BTreeSet::new() };
     let mut firsts = Firsts::after(app.now());
     let definitions = loaded.definitions;
     let mut jobs = Vec::with_capacity(definitions.len());

@@ -52,6 +52,7 @@ mod unit;
 mod upcoming;
 mod waking;
 mod watched;
+mod webhooks;
 mod when;
 mod why;
 pub mod words;

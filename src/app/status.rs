@@ -6,12 +6,13 @@ use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Each, Occurrence};
-use super::{App, Caller, Overdue, budget, runs, waking, watched};
+use super::{App, Caller, Overdue, budget, runs, waking, watched, webhooks};
 use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
+use crate::config::ListenAddress;
 use crate::definition::{Definition, DefinitionId, Kind, Problem};
-use crate::journal::{ConsecutiveFailures, FailingChannel, HeardBy, RunRecord};
+use crate::journal::{ConsecutiveFailures, FailingChannel, HeardBy, RefusedDeliveries, RunRecord};
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
 
@@ -39,6 +40,12 @@ pub struct Status {
     pub failures: Vec<ConsecutiveFailures>,
     /// What background jobs may still send.
     pub budget: PingBudget,
+    /// How many webhooks there are.
+    pub webhooks: usize,
+    /// Where they are delivered to.
+    pub webhooks_at: Option<ListenAddress>,
+    /// What they have refused lately.
+    pub refused: Vec<RefusedDeliveries>,
     /// Channels that do not deliver.
     pub failing_channels: Vec<FailingChannel>,
     /// Channels by which others than the owner have written.
@@ -117,9 +124,13 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         problems: [
             watched::problems(&loaded.definitions, app),
             waking::problems(&loaded.definitions, app),
+            webhooks::problems(&loaded.definitions, app),
             loaded.problems,
         ]
         .concat(),
+        webhooks: loaded.definitions.values().filter(|one| one.hook().is_some()).count(),
+        webhooks_at: app.config().ok().and_then(|config| config.webhooks.clone()),
+        refused: webhooks::refused(app)?,
         failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
         budget: budget::of(&journal, now)?,
         strangers: match app.caller {

@@ -32,7 +32,8 @@ impl Whose {
     fn of(id: &DefinitionId, kind: Kind) -> Self {
         match kind {
             _ if id.is_turn() || id.is_fork() => Self::Conversation,
-            Kind::Routine => Self::Routine(id.clone()),
+            // A webhook has a row as a routine has.
+            Kind::Routine | Kind::Webhook => Self::Routine(id.clone()),
             Kind::Reminder => Self::Reminders,
             Kind::Session => Self::Agents,
         }

@@ -162,6 +162,10 @@ pub fn event(kind: &EventKind, full: Full<'_>, now: DateTime<Utc>, zone: Tz) -> 
         EventKind::Requested { channel } => ("asked", Tone::Strong, format!("for by you, on {channel}")),
         EventKind::ClockSet { seconds, slept } => ("clock", Tone::Warn, clock_set(*seconds, *slept)),
         EventKind::DueMoved { to, .. } => ("moved", Tone::Strong, format!("to {}", times::local(*to, now, zone))),
+        EventKind::DeliveryRefused { status, why, times } => {
+            let times = if *times == 1 { String::new() } else { format!("{times} times, ") };
+            ("refused", Tone::Bad, format!("{times}{status}: {why}"))
+        }
         EventKind::DefinitionChanged => ("changed", Tone::Faint, "its file was written or changed".into()),
         EventKind::DefinitionRemoved => ("removed", Tone::Faint, "its file is gone, or not valid any more".into()),
         EventKind::Problem { file, text } if text.is_empty() => ("mended", Tone::Good, file.clone()),

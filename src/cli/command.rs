@@ -214,6 +214,8 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::FollowUpChain { chain: None, delay }) => Command::FollowUp { delay },
         Some(args::Command::FollowUpChain { chain: Some(chain), delay }) => Command::ProlongChain { chain, delay },
         Some(args::Command::Routine(routine)) => return of_routine(routine, folder),
+        Some(args::Command::Webhook(args::Webhook::List)) => Command::List(Kind::Webhook),
+        Some(args::Command::Webhook(args::Webhook::Show { id })) => Command::Show { kind: Some(Kind::Webhook), id },
         Some(args::Command::Reminder(reminder)) => return of_reminder(reminder, folder),
     };
     Ok(Typed::App(app))
@@ -308,7 +310,7 @@ fn body(given: Text, folder: Option<&Path>) -> Result<Option<String>, Refusal> {
             .map_err(|error| Refusal::user(format!("cannot read {}: {error}", file.display())))?;
         if read.trim_start_matches(['\u{feff}', '\n', '\r', ' ']).starts_with("---") {
             return Err(Refusal::user(format!("{} has a frontmatter, so it is a whole job", file.display())).hint(
-                "copy it into routines/ or reminders/ of the data folder; `ollim-bot check` says what is wrong with it",
+                "copy it into routines/, reminders/ or webhooks/ of the data folder; `ollim-bot check` says what is wrong with it",
             ));
         }
         return Ok(Some(read));

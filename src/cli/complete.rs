@@ -51,6 +51,7 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("reminder", "ids", Names::Of(Kind::Reminder)),
     ("routine", "id", Names::Of(Kind::Routine)),
     ("routine", "ids", Names::Of(Kind::Routine)),
+    ("webhook", "id", Names::Of(Kind::Webhook)),
     ("pause", "ids", Names::Jobs),
     ("resume", "ids", Names::Jobs),
     ("edit", "id", Names::Jobs),
@@ -169,7 +170,7 @@ fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
     };
     match names {
         Names::Of(kind) => jobs(kind),
-        Names::Jobs => Some(jobs(Kind::Routine)?.into_iter().chain(jobs(Kind::Reminder)?).collect()),
+        Names::Jobs => Some(Kind::WITH_FILES.into_iter().filter_map(jobs).flatten().collect()),
         Names::Failed => {
             let failed = of(Kind::Reminder)?.failed.into_iter();
             Some(failed.map(|failed| candidate(failed.id.to_string(), &failed.reason.unwrap_or_default())).collect())

@@ -215,6 +215,9 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("config", ["ollim-bot config", "ollim-bot config --json"], ""),
     ("routine", ["ollim-bot routine list", "ollim-bot routine show morning-mail"], ""),
     ("reminder", ["ollim-bot reminder list", "ollim-bot reminder add 'Check the oven' --in 20m"], ""),
+    ("webhook", ["ollim-bot webhook list", "ollim-bot webhook show deploy"], ""),
+    ("webhook list", ["ollim-bot webhook list", "ollim-bot webhook list --json"], ""),
+    ("webhook show", ["ollim-bot webhook show deploy", "ollim-bot webhook show deploy --json"], ""),
     ("help", ["ollim-bot help", "ollim-bot help reminder add"], ""),
 ];
 

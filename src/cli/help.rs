@@ -20,11 +20,11 @@ Jobs
   edit              ollim-bot edit morning-mail                (any job's file, also a broken one)
   reminder add      ollim-bot reminder add --in 20m -m 'Check the oven'
   reminder list     ollim-bot reminder list
-  reminder show     ollim-bot reminder show check-the-oven     (cancel: removes it)
-  reminder edit     ollim-bot reminder edit check-the-oven
+  reminder show     ollim-bot reminder show check-the-oven     (cancel: removes it; edit)
   reminder snooze   ollim-bot reminder snooze check-the-oven 20m   (20 minutes from now)
   reminder retry    ollim-bot reminder retry check-the-oven    (one that failed)
   reminder restore  ollim-bot reminder restore 5a91c0de --in 1h   (one that has fired, by its run)
+  webhook list      ollim-bot webhook list                     (webhook show deploy)
   follow-up-chain   ollim-bot follow-up-chain --for oven --in 30   (in its own run: without --for)
   check             ollim-bot check                            (exit 1 if a file is wrong)
 
@@ -157,6 +157,8 @@ mod tests {
             .chain([
                 "routine cancel",
                 "reminder cancel",
+                "reminder edit",
+                "webhook show",
                 "routine enable",
                 "service uninstall",
                 "service restart",

@@ -17,7 +17,7 @@ use chrono_tz::Tz;
 use serde_json::{Value as Json, json};
 
 use super::channels::{CONSOLE, ChannelSettings, QuietHours, channels, channels_shown, quiet_hours, quiet_hours_shown};
-use super::listen::{Listen, listen};
+use super::listen::{ListenAddress, listen_address, local_address};
 use super::mcp_servers::{McpServer, mcp_servers, mcp_servers_shown};
 use super::values::{budget, budget_shown, command, limits, limits_shown, name, optional, spawned_tools, variables};
 use super::{ClientChoice, Origin, SandboxChoice};
@@ -219,15 +219,18 @@ settings! {
         details: "`URL/start` at the start, `URL` each minute, `URL/fail` when nothing can fire, `URL/log` when it was told to end.",
     }
     /// Where the page listens: an address of this machine, or a Unix socket.
-    web: Option<Listen> = None, |v: &Value| optional(v, listen), |at: &Option<Listen>| {
-        at.as_ref().map_or(Json::Null, |at| json!(at.to_string()))
-    }, {
+    web: Option<ListenAddress> = None, |v: &Value| optional(v, local_address), plain, {
         shape: Shape::Text, unset: "there is no page", example: "127.0.0.1:8080",
         details: "`ollim-bot web` prints a link that logs a browser in. See [the page](web.md).",
     }
     /// Where the page is reached by other machines, through a proxy of yours.
     web_url: Option<String> = None, |v: &Value| optional(v, |v| v.web_address()), plain, {
         shape: Shape::Text, unset: "by this machine alone", example: "https://bot.example.org",
+    }
+    /// Where webhooks are delivered to: `127.0.0.1:PORT`, or the path of a Unix socket.
+    webhooks: Option<ListenAddress> = None, |v: &Value| optional(v, listen_address), plain, {
+        shape: Shape::Text, unset: "nowhere", example: "127.0.0.1:8787",
+        details: "Speaks HTTP, without TLS: put a reverse proxy or a tunnel before it. See [webhooks](webhooks.md).",
     }
     /// What the bot calls you, in prompts.
     user_name: Option<String> = None, |v: &Value| optional(v, name), plain, {

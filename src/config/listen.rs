@@ -1,22 +1,32 @@
-//! Where something of the service's listens: an address of this machine, or a Unix socket.
+//! Where the service listens for what comes over HTTP.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer};
+
 use super::values::fault;
 use crate::definition::values::{Fault, Value};
 
-/// An address or a socket.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// An address that only this machine reaches.
+pub enum ListenAddress {
+    /// An address and a port.
     Tcp(SocketAddr),
-    /// A Unix socket.
+    /// The path of a Unix socket, absolute.
     Unix(PathBuf),
 }
 
-impl fmt::Display for Listen {
+impl ListenAddress {
+    /// Whether other machines reach it.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Tcp(address) if !address.ip().is_loopback())
+    }
+}
+
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
@@ -25,21 +35,34 @@ impl fmt::Display for Listen {
     }
 }
 
-/// `127.0.0.1:8080`, or `/run/user/1000/ollim.sock`.
-pub(super) fn listen(value: &Value) -> Result<Listen, Fault> {
-    let text = value.text()?;
-    let text = text.trim();
-    if text.starts_with('/') {
-        return Ok(Listen::Unix(PathBuf::from(text)));
+impl Serialize for ListenAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
-    let hint = "write `127.0.0.1:8080`, or the path of a Unix socket; `localhost` stands for 127.0.0.1";
-    let address = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    match address.as_deref().unwrap_or(text).parse::<SocketAddr>() {
-        Ok(address) if address.ip().is_loopback() => Ok(Listen::Tcp(address)),
-        Ok(_) => Err(fault(
+}
+
+/// `127.0.0.1:8787`, or `/run/user/1000/ollim-webhooks.sock`.
+pub(super) fn listen_address(value: &Value) -> Result<ListenAddress, Fault> {
+    let text = value.text()?;
+    let path = PathBuf::from(&text);
+    if path.is_absolute() && !text.ends_with('/') && !text.contains(char::is_control) {
+        return Ok(ListenAddress::Unix(path));
+    }
+    text.parse().map(ListenAddress::Tcp).map_err(|_| {
+        let message =
+            format!("`{}` must be an address with its port, or the absolute path of a Unix socket", value.name);
+        fault(message, "for example `127.0.0.1:8787`")
+    })
+}
+
+/// The same, where only this machine reaches it.
+pub(super) fn local_address(value: &Value) -> Result<ListenAddress, Fault> {
+    let address = listen_address(value)?;
+    if address.is_open() {
+        return Err(fault(
             format!("`{}` must be an address that only this machine reaches", value.name),
             "listen on 127.0.0.1 or a Unix socket, and put a proxy with HTTPS or `ssh -L` before it",
-        )),
-        Err(_) => Err(fault(format!("`{}` must be an address with a port", value.name), hint)),
+        ));
     }
+    Ok(address)
 }

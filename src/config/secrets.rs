@@ -10,6 +10,15 @@ use std::path::{Path, PathBuf};
 
 use crate::home::Home;
 
+/// The shortest secret by which a sender shows who it is, in characters: a shorter one is guessed.
+pub const SHORTEST_SHARED: usize = 16;
+
+/// Whether a sender may show who it is by this secret.
+#[must_use]
+pub fn may_be_shared(secret: &str) -> bool {
+    secret.chars().count() >= SHORTEST_SHARED
+}
+
 /// Why `.env` does not count.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {

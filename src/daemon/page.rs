@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::handlers::Handlers;
 use crate::app::{App, DefinitionsInForce, PageState, ServiceReply};
-use crate::config::Listen;
+use crate::config::ListenAddress;
 use crate::journal::{Journal, JournalError};
 use crate::refusal::Refusal;
 use crate::run::tokens::Tokens;
@@ -28,7 +28,7 @@ impl Page {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn open(
-        listen: Option<&Listen>,
+        listen: Option<&ListenAddress>,
         url: Option<&str>,
         journal: Journal,
     ) -> Result<(Self, Option<Listener>), JournalError> {

@@ -52,6 +52,7 @@ use crate::run::watching::Watching;
 use crate::schedule::{
     Dispatcher, FireError, Housekeeping, HousekeepingError, LiveDefinitions, Schedule, ScheduleError, StageView,
 };
+use crate::webhooks::Webhooks;
 use agent_sandbox::cgroup::Delegated;
 
 /// What the service is started with.
@@ -282,6 +283,14 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         home.root().display()
     );
 
+    let webhooks = Webhooks::new(
+        (home.clone(), env.clone()),
+        clock.clone(),
+        definitions.clone(),
+        schedule.clone(),
+        journal.clone(),
+        tokens.clone(),
+    );
     let watching = Watching::new(home.clone(), definitions.clone(), schedule.clone(), journal.clone(), spawner.clone());
     let ending = Ending {
         signals,
@@ -340,6 +349,9 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         }
         tasks.spawn(look_after_forks(forks));
         tasks.spawn(watching.run());
+        if let Some(address) = current.borrow().webhooks.clone() {
+            tasks.spawn(webhooks.serve(address));
+        }
         tasks.spawn(super::idle_client::end_when_idle(idle_client.clone(), main, home.clone()));
         tasks.spawn(async move { hearing.show_answers(ended_questions).await });
     }

@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use super::fields::{FIELDS, Field, FieldValue};
 use super::frontmatter::Block;
 use super::values::{Fault, Value};
-use super::{Background, Cadence, Chain, Definition, DefinitionId, Draft, JobClient, Kind, Mode, Trigger};
+use super::{Background, Cadence, Chain, Definition, DefinitionId, Draft, Hook, JobClient, Kind, Mode, Trigger};
 use crate::policy::{BgForkConfig, BothLists};
 
 /// When a draft fires.
@@ -89,6 +89,11 @@ impl From<&Definition> for Draft {
                     Cadence::Watch(folder) => draft.watch = Some(folder.clone()),
                 }
                 (draft.jitter, draft.on_overlap) = (recurs.jitter, *on_overlap);
+            }
+            Trigger::Webhook(hook) => {
+                let Hook { signature, secret_env, fields, per_minute } = hook.clone();
+                (draft.signature, draft.secret_env, draft.fields, draft.per_minute) =
+                    (signature, secret_env, fields, per_minute);
             }
             Trigger::Session { run_at } => draft.run_at = Some(*run_at),
             Trigger::Reminder { run_at, chain } => {

@@ -65,7 +65,7 @@ impl Field {
         details: "",
         example: "",
         unset: "",
-        on: On::Both,
+        on: On::All,
         required: false,
         background_only: false,
         agent_only: false,
@@ -109,12 +109,18 @@ impl Field {
 /// The kinds of definition that have a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
-    /// Routines and reminders.
-    Both,
+    /// All.
+    All,
     /// Routines.
     Routine,
     /// Reminders, and spawned agents.
     Reminder,
+    /// Webhooks.
+    Webhook,
+    /// Those that fire again and again: routines and webhooks.
+    Recurring,
+    /// Those that fire at times of their own: all but webhooks.
+    Timed,
 }
 
 impl On {
@@ -122,10 +128,18 @@ impl On {
     #[must_use]
     pub fn has(self, kind: Kind) -> bool {
         match self {
-            Self::Both => true,
+            Self::All => true,
             Self::Routine => kind == Kind::Routine,
-            Self::Reminder => kind != Kind::Routine,
+            Self::Reminder => matches!(kind, Kind::Reminder | Kind::Session),
+            Self::Webhook => kind == Kind::Webhook,
+            Self::Recurring => matches!(kind, Kind::Routine | Kind::Webhook),
+            Self::Timed => kind != Kind::Webhook,
         }
+    }
+
+    /// The kinds of files that have it.
+    pub fn kinds(self) -> impl Iterator<Item = Kind> {
+        Kind::WITH_FILES.into_iter().filter(move |kind| self.has(*kind))
     }
 }
 

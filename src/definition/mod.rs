@@ -1,4 +1,4 @@
-//! Routines and reminders: markdown files with YAML frontmatter, parsed, checked and written.
+//! Routines, reminders and webhooks: markdown files with YAML frontmatter, parsed, checked and written.
 //!
 //! A [`Definition`] exists only if its file is valid; a file that is not is a problem beside the others, and
 //! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
@@ -14,8 +14,10 @@ mod error;
 mod expect;
 pub mod fields;
 pub(crate) mod frontmatter;
+pub(crate) mod hook;
 mod names;
 mod parse;
+mod payload_schema;
 mod persona;
 mod problem;
 mod read;
@@ -35,6 +37,7 @@ pub(crate) use durable::write_new;
 pub use error::DefinitionError;
 pub use expect::Expect;
 pub use fields::{Definition, Draft, FieldValue};
+pub use hook::{Hook, PayloadFault, PayloadSchema, Signature};
 pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub use persona::load_persona;
 pub(crate) use problem::quoted;
@@ -124,7 +127,7 @@ impl fmt::Display for DefinitionId {
     }
 }
 
-/// Routine or reminder.
+/// Routine, reminder or webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -132,17 +135,22 @@ pub enum Kind {
     Routine,
     /// Fires once.
     Reminder,
+    /// Fires for each delivery of another service.
+    Webhook,
     /// A spawned agent: runs once, at once, and has no file.
     Session,
 }
 
 impl Kind {
+    /// The kinds that have files.
+    pub const WITH_FILES: [Self; 3] = [Self::Routine, Self::Reminder, Self::Webhook];
+
     /// What happens to its missed occurrences where the file does not say.
     #[must_use]
     pub fn on_missed(self) -> OnMissed {
         match self {
             Self::Routine => OnMissed::Latest,
-            Self::Reminder | Self::Session => OnMissed::All,
+            Self::Reminder | Self::Webhook | Self::Session => OnMissed::All,
         }
     }
 }
@@ -152,18 +160,20 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Routine => "routine",
             Self::Reminder => "reminder",
+            Self::Webhook => "webhook",
             Self::Session => "session",
         })
     }
 }
 
 impl Definition {
-    /// Routine or reminder.
+    /// Routine, reminder or webhook.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self.trigger {
             Trigger::Routine { .. } => Kind::Routine,
             Trigger::Reminder { .. } => Kind::Reminder,
+            Trigger::Webhook(_) => Kind::Webhook,
             Trigger::Session { .. } => Kind::Session,
         }
     }
@@ -179,7 +189,7 @@ impl Definition {
     pub fn chain(&self) -> Option<&Chain> {
         match &self.trigger {
             Trigger::Reminder { chain, .. } => chain.as_ref(),
-            Trigger::Routine { .. } | Trigger::Session { .. } => None,
+            Trigger::Routine { .. } | Trigger::Webhook(_) | Trigger::Session { .. } => None,
         }
     }
 
@@ -206,7 +216,7 @@ impl Definition {
     pub fn jitter(&self) -> Option<Duration> {
         match &self.trigger {
             Trigger::Routine { recurs, .. } => recurs.jitter,
-            Trigger::Reminder { .. } | Trigger::Session { .. } => None,
+            Trigger::Reminder { .. } | Trigger::Webhook(_) | Trigger::Session { .. } => None,
         }
     }
 
@@ -219,11 +229,21 @@ impl Definition {
         }
     }
 
+    /// What its deliveries must be like; `None`: it fires otherwise.
+    #[must_use]
+    pub fn hook(&self) -> Option<&Hook> {
+        match &self.trigger {
+            Trigger::Webhook(hook) => Some(hook),
+            _ => None,
+        }
+    }
+
     /// What it waits for where it has no times, in words. See [`Recurrence::waits_for`].
     #[must_use]
     pub fn waits_for(&self) -> Option<String> {
         match &self.trigger {
             Trigger::Routine { recurs, .. } => recurs.waits_for(),
+            Trigger::Webhook(_) => Some("when something is delivered".to_owned()),
             Trigger::Reminder { .. } | Trigger::Session { .. } => None,
         }
     }
@@ -369,6 +389,8 @@ pub enum Trigger {
         /// Its place in a chain; `None` for a one-shot.
         chain: Option<Chain>,
     },
+    /// For each delivery of another service.
+    Webhook(Hook),
     /// Once, as soon as it is started.
     Session {
         /// When it was started.
@@ -381,7 +403,7 @@ impl Trigger {
     #[must_use]
     pub fn run_at(&self) -> Option<DateTime<Utc>> {
         match self {
-            Self::Routine { .. } => None,
+            Self::Routine { .. } | Self::Webhook(_) => None,
             Self::Reminder { run_at, .. } | Self::Session { run_at } => Some(run_at.with_timezone(&Utc)),
         }
     }

@@ -86,8 +86,7 @@ pub(super) fn numbered(stem: &str) -> impl Iterator<Item = String> {
 /// Every id that files have or name, whether they are valid or not: a new definition with one of them would keep another
 /// from firing, or pass for it. `but`: what this file (relative path) has is left out.
 pub(super) fn in_use(home: &Home, but: Option<&Path>) -> HashSet<String> {
-    let mut files = read::list(home, Kind::Routine).files;
-    files.extend(read::list(home, Kind::Reminder).files);
+    let mut files: Vec<PathBuf> = Kind::WITH_FILES.iter().flat_map(|kind| read::list(home, *kind).files).collect();
     let failed = fs::read_dir(home.failed_reminders()).into_iter().flatten().flatten();
     files.extend(failed.map(|entry| home.relative(&entry.path()).to_owned()));
     files.retain(|file| but != Some(file));

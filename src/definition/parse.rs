@@ -40,7 +40,7 @@ pub struct Parsed {
     pub problems: Vec<Problem>,
 }
 
-/// Reads a routine's or a reminder's file. `file` is its path relative to the data folder; only its name is used.
+/// Reads the file of a definition of this kind. `file` is its path relative to the data folder; only its name is used.
 #[must_use]
 pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
     let id = DefinitionId::new(file.file_stem().map(OsStr::to_string_lossy).unwrap_or_default());
@@ -63,6 +63,7 @@ pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parse
         Err(NoFrontmatter::Missing) => {
             let example = match kind {
                 Kind::Routine => "begin the file with `---`, a line `cron: '30 8 * * *'`, `---`, and then the prompt",
+                Kind::Webhook => "begin the file with `---`, a line `signature: github`, `---`, and then the prompt",
                 Kind::Reminder | Kind::Session => {
                     "begin the file with `---`, a line `run_at: 2026-11-22T09:00:00+01:00`, `---`, and then the prompt"
                 }

@@ -117,6 +117,7 @@ pub(crate) fn kind_of(file: &Path) -> Option<Kind> {
     match file.as_os_str().as_encoded_bytes().split(|byte| *byte == b'/').next()? {
         b"routines" => Some(Kind::Routine),
         b"reminders" => Some(Kind::Reminder),
+        b"webhooks" => Some(Kind::Webhook),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The two folders on disk: which files count, and how one is read without being led astray.
+//! The folders on disk: which files count, and how one is read without being led astray.
 //!
 //! A file is opened without following a symlink; a symlink is followed only if what it leads to lies in the data
 //! folder. Only regular files are read, and never more than the limit, so that no pipe, device or huge file can
@@ -39,11 +39,12 @@ enum Unreadable {
     },
 }
 
-/// `routines` or `reminders`, relative to the data folder.
+/// `routines`, `reminders` or `webhooks`, relative to the data folder.
 pub(super) fn folder_of(kind: Kind) -> &'static Path {
     Path::new(match kind {
         Kind::Routine => "routines",
         Kind::Reminder => "reminders",
+        Kind::Webhook => "webhooks",
         // Never read: what was spawned stands in the journal.
         Kind::Session => "sessions",
     })
@@ -127,7 +128,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// For a few files, of either folder.
+    /// For a few files, of any folder.
     pub(super) fn new(home: &'a Home, defaults: &'a Defaults) -> Self {
         Self { home, defaults, folders: Vec::new(), text: Vec::new() }
     }
@@ -139,7 +140,7 @@ impl<'a> Reader<'a> {
             // Where it cannot be opened each file says why.
             Some((kind, rustix::fs::open(home.root().join(folder_of(kind)), flags, Mode::empty()).ok()?))
         };
-        let folders = [Kind::Routine, Kind::Reminder].into_iter().filter_map(open).collect();
+        let folders = Kind::WITH_FILES.into_iter().filter_map(open).collect();
         Self { folders, ..Self::new(home, defaults) }
     }
 

@@ -210,7 +210,7 @@ impl Store {
     /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.
     /// Where one of them is a skill's or an agent's, every file that names such is read again.
     pub fn refresh(&mut self, paths: &[PathBuf]) -> Vec<Change> {
-        if ![Kind::Routine, Kind::Reminder].iter().all(|kind| read::is_inside(&self.home, *kind)) {
+        if !Kind::WITH_FILES.iter().all(|kind| read::is_inside(&self.home, *kind)) {
             return self.reload();
         }
         let files: BTreeSet<File> = paths
@@ -277,11 +277,11 @@ impl Store {
         read.into_iter().chain(problems).collect()
     }
 
-    /// The files of both folders, and the folders that cannot be read.
+    /// The files of all folders, and the folders that cannot be read.
     fn list(&self) -> (Vec<PathBuf>, Vec<(File, State)>) {
         let mut files = Vec::new();
         let mut problems = Vec::new();
-        for kind in [Kind::Reminder, Kind::Routine] {
+        for kind in Kind::WITH_FILES {
             let listing = read::list(&self.home, kind);
             files.extend(listing.files);
             let state = |problem| State { definition: None, text: None, problems: vec![problem] };

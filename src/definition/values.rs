@@ -14,7 +14,7 @@ use super::fields::words;
 use super::frontmatter::{Block, Node, Spot};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
-use super::{DefinitionId, Expect, FollowedEnd, Follows, Need, Thinking, WatchedFolder};
+use super::{DefinitionId, Expect, FollowedEnd, Follows, Need, PayloadSchema, Thinking, WatchedFolder};
 use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 
 /// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
@@ -162,6 +162,27 @@ impl<'a> Value<'a> {
             "false" | "no" | "off" => Ok(false),
             _ => Err(self.must_be("`true` or `false`", format!("write `{}: true` or `{0}: false`", self.name))),
         }
+    }
+
+    /// The name of a variable of the environment.
+    pub(crate) fn variable(&self) -> Result<String, Fault> {
+        let text = self.text()?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(plain) {
+            true => Ok(text),
+            false => {
+                Err(self.must_be("the name of a variable", format!("write `{}: GITHUB_WEBHOOK_SECRET`", self.name)))
+            }
+        }
+    }
+
+    /// A JSON Schema of an object.
+    pub(crate) fn payload_schema(&self) -> Result<PayloadSchema, Fault> {
+        let example = format!("write `{}: {{ type: object, properties: {{ ref: {{ type: string }} }} }}`", self.name);
+        let Some(json) = Some(self.node).filter(|node| matches!(node, Node::Map(_))).and_then(Node::json) else {
+            return Err(self.must_be("a JSON Schema of an object", example));
+        };
+        PayloadSchema::new(json).map_err(|why| Fault::new(format!("`{}` is no JSON Schema: {why}", self.name), example))
     }
 
     /// A whole number from `least` to `u32::MAX`.

@@ -1,11 +1,11 @@
 //! Tells which definition files changed, as soon as they do.
 //!
-//! One watch on the data folder (for its folders coming, going and being replaced), one on each of the two with
+//! One watch on the data folder (for its folders coming, going and being replaced), one on each of those with
 //! definitions, one on each of skills/ and agents/ and on every folder in them; and those that [`elsewhere`] sets for the
 //! person's own agents.
 //! What always holds: a watch is set before "everything may have changed" is told, so that whoever then reads the
 //! folders misses nothing; events that were lost are told as that too. Nothing is polled, save while the data folder
-//! or one of the two is missing.
+//! or one of these is missing.
 //!
 //! inotify(7) is asked for changes alone. (The `notify` crate also asks to be told of every file that is opened, our
 //! own reading included: 45 % more work in reading 100,000 files, measured.)
@@ -69,9 +69,7 @@ const ITSELF: ReadFlags =
 /// How deep agents are looked for in folders of their folder.
 const DEEPEST: usize = 8;
 
-const KINDS: [Kind; 2] = [Kind::Routine, Kind::Reminder];
-
-/// Follows the two folders of a data folder.
+/// Follows the folders of definitions of a data folder.
 #[derive(Debug)]
 pub struct Watch {
     home: Home,
@@ -80,8 +78,8 @@ pub struct Watch {
     root: Option<i32>,
     /// Which folder is watched there, by device and inode.
     identity: Option<(u64, u64)>,
-    /// The watches on routines/ and reminders/; `None` for one that is not there.
-    folders: [Option<i32>; 2],
+    /// The watches on the folders of [`Kind::WITH_FILES`]; `None` for one that is not there.
+    folders: [Option<i32>; Kind::WITH_FILES.len()],
     /// The watches on each of [`named`] and on the folders in it.
     named: [Vec<i32>; 2],
     /// Agents that definitions name and that are not in the data folder.
@@ -124,7 +122,7 @@ impl Watch {
             inotify,
             root: None,
             identity: None,
-            folders: [None; 2],
+            folders: Default::default(),
             named: Default::default(),
             elsewhere: Elsewhere::new(agents.filter(|folder| *folder != home.agents())),
             files: BTreeSet::new(),
@@ -163,8 +161,8 @@ impl Watch {
         }
     }
 
-    /// Whether the data folder, or one of the two in it, is not there. The kernel does not tell of the end of a folder
-    /// as long as a file that was in it is open: when the two are gone, their folder may be so too.
+    /// Whether the data folder, or one of those of definitions in it, is not there. The kernel does not tell of the end of a folder
+    /// as long as a file that was in it is open: when they are gone, their folder may be so too.
     fn is_incomplete(&self) -> bool {
         self.root.is_none() || self.folders.contains(&None)
     }
@@ -179,7 +177,7 @@ impl Watch {
         // Looked up first: should another folder come in between, that is seen at the next look.
         self.identity = identity(self.home.root());
         self.root = watch(fd, self.home.root(), IN_ROOT)?;
-        for (kind, folder) in KINDS.iter().zip(&mut self.folders) {
+        for (kind, folder) in Kind::WITH_FILES.iter().zip(&mut self.folders) {
             if read::is_inside(&self.home, *kind) {
                 *folder = watch(fd, &self.home.root().join(read::folder_of(*kind)), IN_FOLDER)?;
             }
@@ -243,7 +241,7 @@ impl Watch {
             self.files.insert(agent::folder());
             self.arm_elsewhere();
         }
-        let ours = |name: &Path| KINDS.iter().any(|kind| read::folder_of(*kind) == name);
+        let ours = |name: &Path| Kind::WITH_FILES.iter().any(|kind| read::folder_of(*kind) == name);
         if self.root == Some(event.watch) {
             let replaced = event.name.as_deref().is_some_and(ours);
             if replaced || event.what.intersects(ITSELF) {
@@ -264,7 +262,7 @@ impl Watch {
         if event.what.intersects(ITSELF) {
             self.look_again();
         } else if let Some(name) = event.name {
-            let file = read::folder_of(KINDS[folder]).join(name);
+            let file = read::folder_of(Kind::WITH_FILES[folder]).join(name);
             if let Some(file) = read::relative(&self.home, &file) {
                 self.note();
                 self.files.insert(file);

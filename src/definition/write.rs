@@ -322,6 +322,7 @@ pub fn sweep(home: &Home, now: DateTime<Utc>) -> Result<(), DefinitionError> {
         (Kind::Routine, home.routines()),
         (Kind::Reminder, home.reminders()),
         (Kind::Reminder, home.failed_reminders()),
+        (Kind::Webhook, home.webhooks()),
     ] {
         if read::is_inside(home, kind) {
             let swept = durable::sweep(&folder, now.into()).map_err(DefinitionError::io("clean up", &folder))?;
@@ -481,7 +482,7 @@ fn make_folder(home: &Home, folder: &Path) -> Result<PathBuf, DefinitionError> {
     }
     let absolute = home.root().join(folder);
     fs::create_dir_all(&absolute).map_err(DefinitionError::io("make", &absolute))?;
-    if !read::is_inside(home, Kind::Routine) || !read::is_inside(home, Kind::Reminder) {
+    if Kind::WITH_FILES.iter().any(|kind| !read::is_inside(home, *kind)) {
         let outside = io::Error::other("the folder is a symlink that leaves the data folder");
         return Err(DefinitionError::io("write into", &absolute)(outside));
     }

@@ -54,6 +54,15 @@ pub enum Claim {
     AlreadyRecorded(RunState),
 }
 
+/// What came of a delivery.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delivered {
+    /// It is a new occurrence: the claim as it was made.
+    New(NewClaim, Claim),
+    /// It has its occurrence: the first attempt at that.
+    Again(RunId),
+}
+
 impl Journal {
     /// Claims all of `claims` in one commit; the answers are in their order. Of two for the same occurrence the
     /// first wins.
@@ -121,6 +130,22 @@ impl Journal {
         Ok(claimed)
     }
 
+    /// Claims an occurrence for something that was delivered, as [`record_occasion`] says, unless the same was delivered to its definition
+    /// at `since` or later.
+    ///
+    /// # Errors
+    /// When the commit cannot be made; then it is not known whether it was delivered.
+    pub async fn claim_delivery(&self, claim: NewClaim, since: DateTime<Utc>) -> Result<Delivered, JournalError> {
+        let clock = self.clock.clone();
+        self.writer
+            .commit(move |connection| match delivered(connection, &claim, since)? {
+                Some(run) => Ok(Delivered::Again(run)),
+                None => record_occasion(connection, &claim, clock.now())
+                    .map(|(claim, answer)| Delivered::New(claim, answer)),
+            })
+            .await
+    }
+
     /// Begins another attempt at the occurrence of `last`, which must be over and its occurrence open.
     ///
     /// # Errors
@@ -149,6 +174,19 @@ impl Journal {
             })
             .await
     }
+}
+
+/// The first attempt at the occurrence of the same delivery.
+fn delivered(connection: &Connection, claim: &NewClaim, since: DateTime<Utc>) -> Result<Option<RunId>, JournalError> {
+    let key = claim.occasion.as_ref().and_then(Occasion::delivery);
+    let run: Option<String> = connection
+        .prepare_cached(
+            "SELECT r.run FROM occurrence o JOIN run r ON r.occurrence = o.number AND r.attempt = 1
+             WHERE o.id = ?1 AND o.delivery = ?2 AND o.claimed >= ?3 ORDER BY o.number DESC LIMIT 1",
+        )?
+        .query_row(params![claim.occurrence.id.as_str(), key, ms(since)], |row| row.get(0))
+        .optional()?;
+    Ok(run.map(RunId::new))
 }
 
 /// Claims an occurrence that is due for something else than its time: at its time, or as soon after it as its definition has no other.
@@ -180,8 +218,8 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
     };
     connection
         .prepare_cached(
-            "INSERT INTO occurrence (id, kind, at, covers_from, by_hand, file, text, claimed, outcome, occasion)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO occurrence (id, kind, at, covers_from, by_hand, file, text, claimed, outcome, occasion, delivery)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             id.as_str(),
@@ -194,6 +232,7 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
             ms(now),
             skipped.map(|_| RunState::Skipped.as_str()),
             claim.occasion.as_ref().map(Occasion::text).transpose()?,
+            claim.occasion.as_ref().and_then(Occasion::delivery),
         ])?;
     let occurrence = connection.last_insert_rowid();
     account(connection, claim)?;

@@ -105,6 +105,15 @@ pub enum EventKind {
         /// When it is.
         to: DateTime<Utc>,
     },
+    /// Deliveries to a webhook were refused.
+    DeliveryRefused {
+        /// What they were answered; of several the last.
+        status: u16,
+        /// Why, in the same words.
+        why: String,
+        /// How many.
+        times: u64,
+    },
     /// A definition came to be in force, or is in force in another form.
     DefinitionChanged,
     /// A definition is no longer in force.

@@ -21,6 +21,14 @@ pub enum Occasion {
         /// Its outcome.
         outcome: RunState,
     },
+    /// Something was delivered to it.
+    Delivered {
+        /// What the delivery is known by.
+        key: String,
+        /// What was delivered: a JSON object. Empty once it is over.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        payload: String,
+    },
     /// Something below the folder that it watches has changed.
     Changed {
         /// What, relative to that folder, in order; the first ones of many.
@@ -38,6 +46,7 @@ impl Occasion {
     pub fn words(&self) -> String {
         match self {
             Self::After { job, run, outcome } => format!("after run {run} of {job}, {outcome}"),
+            Self::Delivered { key, .. } => format!("delivered: {key}"),
             Self::Changed { lost: true, .. } => "so much has changed that it is not known what".to_owned(),
             Self::Changed { files, more, .. } => {
                 let named = files.len().min(NAMED);
@@ -47,6 +56,14 @@ impl Occasion {
                 };
                 format!("changed: {}{more}", files[..named].join(", "))
             }
+        }
+    }
+
+    /// What a delivery is known by.
+    pub(super) fn delivery(&self) -> Option<&str> {
+        match self {
+            Self::Delivered { key, .. } => Some(key),
+            Self::After { .. } | Self::Changed { .. } => None,
         }
     }
 

@@ -76,7 +76,7 @@ pub struct Account {
 const RUNS: &str = "
 SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns, r.model, r.tokens,
   r.client, r.client_version, r.api_retries, r.api_fault,
-  r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from, o.occasion,
+  r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from, json_remove(o.occasion, '$.payload') AS occasion,
   CASE WHEN o.retry_at IS NOT NULL AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
     THEN o.retry_at END AS retry_at
 FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";

@@ -69,7 +69,7 @@ pub(super) fn state(word: &str) -> Result<RunState, JournalError> {
 
 /// A kind out of a column.
 pub(super) fn kind(word: &str) -> Result<Kind, JournalError> {
-    [Kind::Routine, Kind::Reminder, Kind::Session]
+    [Kind::Routine, Kind::Reminder, Kind::Webhook, Kind::Session]
         .into_iter()
         .find(|kind| kind.to_string() == word)
         .ok_or_else(|| JournalError::Unreadable(format!("the kind `{word}`")))

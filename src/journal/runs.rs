@@ -423,6 +423,12 @@ fn close_attempt(
         .prepare_cached("UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1")?
         .execute(params![occurrence, outcome, retry_at])?;
     if outcome.is_some() {
+        // What was delivered is kept for as long as it may be needed.
+        connection
+            .prepare_cached(
+                "UPDATE occurrence SET occasion = json_remove(occasion, '$.payload') WHERE number = ?1 AND delivery IS NOT NULL",
+            )?
+            .execute([occurrence])?;
         connection
             .prepare_cached(
                 "UPDATE question SET answer = 'ended', answered = ?2 WHERE run = ?1 AND start AND answer IS NULL",

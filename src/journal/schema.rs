@@ -267,6 +267,12 @@ ALTER TABLE occurrence ADD COLUMN occasion TEXT;
 -- Whether it asks for the start of its run (`approve`), and not about a call.
 ALTER TABLE question ADD COLUMN start INTEGER NOT NULL DEFAULT 0;
 ",
+    "
+-- What something that was delivered to a webhook is known by: what is delivered again is the same occurrence.
+ALTER TABLE occurrence ADD COLUMN delivery TEXT;
+CREATE INDEX occurrence_delivery ON occurrence (id, delivery) WHERE delivery IS NOT NULL;
+CREATE INDEX event_refused ON event (at) WHERE kind = 'delivery_refused';
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

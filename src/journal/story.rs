@@ -85,7 +85,7 @@ pub struct Seen {
 }
 
 const STORY: &str = "
-SELECT o.number, o.id, o.kind, o.at, o.covers_from, o.occasion, o.by_hand, o.file, t.text, o.claimed, o.outcome, o.retry_at
+SELECT o.number, o.id, o.kind, o.at, o.covers_from, json_remove(o.occasion, '$.payload') AS occasion, o.by_hand, o.file, t.text, o.claimed, o.outcome, o.retry_at
 FROM occurrence o LEFT JOIN definition_text t ON t.number = o.text WHERE o.id = ?1";
 
 impl JournalReader {

@@ -5,6 +5,7 @@ pub mod chain;
 pub mod client_environment;
 pub mod converse;
 pub mod delegation;
+mod delivered;
 pub mod dry_run;
 mod events;
 mod exec;

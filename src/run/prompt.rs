@@ -345,12 +345,13 @@ impl Prompt<'_> {
     }
 }
 
-/// `[routine-bg:ID]`, `[reminder-bg:ID]`, `[routine:ID]`, `[reminder:ID]`, `[spawned:ID]`.
+/// `[routine-bg:ID]`, `[reminder-bg:ID]`, `[webhook-bg:ID]`, `[routine:ID]`, `[reminder:ID]`, `[spawned:ID]`.
 #[must_use]
 pub fn tag(definition: &Definition) -> String {
     let kind = match definition.kind() {
         Kind::Routine => "routine",
         Kind::Reminder => "reminder",
+        Kind::Webhook => "webhook",
         // What the person says.
         Kind::Session if definition.background().is_none() => return "[message]".to_owned(),
         Kind::Session => return format!("[spawned:{}]", definition.id),

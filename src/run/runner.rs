@@ -19,6 +19,7 @@ use tracing::warn;
 use super::as_written::message;
 use super::chain::FollowUp;
 use super::delegation::DelegationLimit;
+use super::delivered;
 use super::events::RunEvents;
 use super::exec::may_ping;
 use super::expected::Expected;
@@ -192,6 +193,7 @@ impl Launcher for Runner {
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {
+        let job = delivered::filled(job);
         let heart = job.definition.heartbeat_url.as_deref().map(|url| self.hearts.of(url, job.definition.id.as_str()));
         if let Some(heart) = &heart {
             heart.beat(Beat::Start);
@@ -282,7 +284,7 @@ impl Runner {
                 let running = self.spawner.running.lock().await;
                 (Some(running), Some(self.spawner.spawned(&job.definition.id).await?))
             }
-            Kind::Routine | Kind::Reminder => (None, None),
+            Kind::Routine | Kind::Reminder | Kind::Webhook => (None, None),
         };
         let Setup { policy, options, deny_rules, granted, granted_to_agents, restrictions, agent_prompt, .. } =
             self.spawner.setup(&job.definition, spawned.as_ref())?;
@@ -868,7 +870,7 @@ fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
 fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
     let mut report = AttemptReport::bare(AttemptEnd::Skipped(Skip::Budget(why.to_owned())));
     match definition.kind() {
-        Kind::Routine => {}
+        Kind::Routine | Kind::Webhook => {}
         Kind::Reminder => report.messages.push(format!(
             "reminder {0} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {0}` brings it back.",
             definition.id

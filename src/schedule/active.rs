@@ -338,10 +338,11 @@ impl ActiveOccurrences {
     }
 
     /// Whether it must wait for another occurrence of its definition: one that is running or being recorded or, of a
-    /// routine, any older one. (A reminder's older one only waits to be closed: its time was changed.)
+    /// routine or a webhook, any older one. (A reminder's older one only waits to be closed: its time was changed.)
     pub(super) fn is_behind(&self, number: u64, id: &DefinitionId) -> bool {
-        self.of(id)
-            .any(|(other, active)| !active.is_idle() || (other < number && active.occurrence.kind == Kind::Routine))
+        self.of(id).any(|(other, active)| {
+            !active.is_idle() || (other < number && matches!(active.occurrence.kind, Kind::Routine | Kind::Webhook))
+        })
     }
 
     pub(super) fn len(&self) -> usize {

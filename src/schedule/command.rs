@@ -61,6 +61,46 @@ pub enum CancelError {
     Stopping,
 }
 
+/// What was delivered to a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// What it is known by.
+    pub key: String,
+    /// A JSON object.
+    pub payload: String,
+    /// The same key before then was another delivery's.
+    pub since: DateTime<Utc>,
+}
+
+/// A delivery that is on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its run, the first attempt.
+    pub run: RunId,
+    /// It was delivered before.
+    pub again: bool,
+}
+
+/// Why nothing can be delivered now.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DeliverError {
+    /// There is no such webhook, or its file is not valid.
+    #[error("there is no webhook `{0}`")]
+    NotFound(DefinitionId),
+    /// The person has paused everything, or disabled it, or it has failed too often.
+    #[error("it is paused")]
+    Paused,
+    /// More of it waits than can be kept.
+    #[error("too many deliveries wait already")]
+    Full,
+    /// The journal did not record it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The service is ending.
+    #[error("the service is ending")]
+    Stopping,
+}
+
 /// Why a person's decision may not hold.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DecisionError {
@@ -91,6 +131,7 @@ pub(super) enum Command {
     Remove(DefinitionId),
     LookAgain(PathBuf),
     Changed(DefinitionId, Burst),
+    Deliver(DefinitionId, Delivery, oneshot::Sender<Result<Accepted, DeliverError>>),
     Fire(DefinitionId, oneshot::Sender<Result<RunId, FireError>>),
     Cancel(RunId, oneshot::Sender<Result<RunState, CancelError>>),
     Pause(Decided<()>),
@@ -230,6 +271,15 @@ impl Schedule {
     /// Something below the folder that a routine watches has changed.
     pub fn changed(&self, id: DefinitionId, burst: Burst) {
         self.send(Command::Changed(id, burst));
+    }
+
+    /// Takes something that was delivered to a webhook. Once this has returned it is on the disk, and runs once, however often it is
+    /// delivered.
+    ///
+    /// # Errors
+    /// [`DeliverError`].
+    pub async fn deliver(&self, id: DefinitionId, delivery: Delivery) -> Result<Accepted, DeliverError> {
+        self.ask(|reply| Command::Deliver(id, delivery, reply)).await.unwrap_or(Err(DeliverError::Stopping))
     }
 
     /// Runs a definition now, even a paused or disabled one. One that waits for another attempt, for `resume`, for a login or

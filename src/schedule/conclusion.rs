@@ -86,7 +86,7 @@ pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'
 fn failure_buttons(kind: Kind) -> &'static [(&'static str, &'static str)] {
     match kind {
         Kind::Reminder => &[("Why?", "why"), ("Try again", "retry")],
-        Kind::Routine | Kind::Session => &[("Why?", "why")],
+        Kind::Routine | Kind::Webhook | Kind::Session => &[("Why?", "why")],
     }
 }
 

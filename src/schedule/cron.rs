@@ -52,7 +52,7 @@ impl Times {
     pub fn of(definition: &Definition) -> Option<Self> {
         match &definition.trigger {
             Trigger::Routine { recurs, .. } => Self::new(recurs, &definition.id),
-            Trigger::Reminder { .. } | Trigger::Session { .. } => None,
+            Trigger::Reminder { .. } | Trigger::Webhook(_) | Trigger::Session { .. } => None,
         }
     }
 

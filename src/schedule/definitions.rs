@@ -82,8 +82,8 @@ pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
     Some(if whole < run_at { whole + TimeDelta::milliseconds(1) } else { whole })
 }
 
-/// All that a definition's backlog depends on. `None` for an enabled reminder: it fires however long ago it was due. Jitter is no part of
-/// it: what was put off is still to come when that is edited.
+/// All that a definition's backlog depends on. `None` for an enabled reminder, which fires however long ago it was due, and for a
+/// webhook, which has no times. Jitter is no part of it: what was put off is still to come when that is edited.
 pub(super) fn generation(definition: &Definition) -> Option<ObservedGeneration> {
     let trigger = match &definition.trigger {
         Trigger::Routine { recurs, .. } => {
@@ -91,7 +91,7 @@ pub(super) fn generation(definition: &Definition) -> Option<ObservedGeneration> 
             format!("{recurs}\n{}\n{}", definition.zone, definition.enabled)
         }
         Trigger::Reminder { .. } if !definition.enabled => ObservedGeneration::DISABLED_REMINDER.to_owned(),
-        Trigger::Reminder { .. } | Trigger::Session { .. } => return None,
+        Trigger::Reminder { .. } | Trigger::Webhook(_) | Trigger::Session { .. } => return None,
     };
     Some(ObservedGeneration { id: definition.id.clone(), trigger })
 }
@@ -256,6 +256,7 @@ impl Definitions {
             Trigger::Routine { .. } => entry
                 .watermark
                 .and_then(|watermark| Times::of(definition)?.next(definition.zone, watermark.fires_after)),
+            Trigger::Webhook(_) => None,
             Trigger::Reminder { .. } | Trigger::Session { .. } => {
                 due_at(definition).filter(|due| entry.claimed != Some(*due))
             }

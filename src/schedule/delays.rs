@@ -82,7 +82,7 @@ pub(super) fn fold(texts: &[String]) -> String {
 pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: DateTime<Utc>) -> Punctuality {
     let (id, job, zone) = (definition.id.clone(), definition.title(), definition.zone);
     let (name, all) = match definition.kind() {
-        Kind::Routine => (id.clone(), format!("{job} is on time again; it was")),
+        Kind::Routine | Kind::Webhook => (id.clone(), format!("{job} is on time again; it was")),
         Kind::Reminder | Kind::Session => {
             (DefinitionId::new(""), "reminders are on time again; others were".to_owned())
         }

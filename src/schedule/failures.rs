@@ -44,10 +44,10 @@ pub(super) fn after(
     let Alert { kind, run, after, next, now } = alert;
     match (kind, ended) {
         (_, Ended::Well) => {
-            let text = (consecutive.notified && kind == Kind::Routine).then(|| {
+            let text = (consecutive.notified && matches!(kind, Kind::Routine | Kind::Webhook)).then(|| {
                 let failures = consecutive.failures;
                 let word = if failures == 1 { "failure" } else { "failures" };
-                format!("routine {id} works again after {failures} {word}.")
+                format!("{kind} {id} works again after {failures} {word}.")
             });
             (ConsecutiveFailures::none(id), text)
         }
@@ -67,14 +67,14 @@ pub(super) fn after(
             let text = format!("The spawned agent {id} failed: {why}. `ollim-bot sessions show {id}` shows its task.");
             (ConsecutiveFailures::none(id), Some(text))
         }
-        (Kind::Routine, Ended::Badly { why, at_once }) => {
+        (Kind::Routine | Kind::Webhook, Ended::Badly { why, at_once }) => {
             consecutive.failures = consecutive.failures.saturating_add(1);
             let failures = consecutive.failures;
             if failures >= PAUSES_AT && consecutive.paused.is_none() {
                 consecutive.notified = true;
                 consecutive.paused = Some(now);
                 let text = format!(
-                    "routine {id} failed {failures} times in a row and is paused until `ollim-bot resume {id}` \
+                    "{kind} {id} failed {failures} times in a row and is paused until `ollim-bot resume {id}` \
                      or an edit of its file. The last failure: {why}."
                 );
                 return (consecutive, Some(text));
@@ -89,7 +89,7 @@ pub(super) fn after(
                 |when| format!("It runs again {when}; `ollim-bot fire {id}` runs it now."),
             );
             let text =
-                format!("routine {id} failed{times}: {why}. {again} `ollim-bot runs show {run}` shows what happened.");
+                format!("{kind} {id} failed{times}: {why}. {again} `ollim-bot runs show {run}` shows what happened.");
             (consecutive, Some(text))
         }
     }

@@ -72,6 +72,11 @@ impl LiveDefinitions {
         self.with_store(move |store| store.definitions().filter(|one| one.enabled).filter_map(watches).collect()).await
     }
 
+    /// The webhooks, disabled ones too.
+    pub async fn hooks(&self) -> Vec<Arc<Definition>> {
+        self.store.lock().await.definitions().filter(|definition| definition.hook().is_some()).cloned().collect()
+    }
+
     /// Follows the watch until the future is dropped.
     pub async fn follow(self, mut watch: Watch) {
         loop {

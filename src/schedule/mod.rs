@@ -43,7 +43,8 @@ mod tests;
 mod wall_clock;
 
 pub use command::{
-    ActiveView, Activity, Burst, CancelError, DecisionError, FireError, Inbox, Loaded, Schedule, Snapshot, StageView,
+    Accepted, ActiveView, Activity, Burst, CancelError, DecisionError, DeliverError, Delivery, FireError, Inbox,
+    Loaded, Schedule, Snapshot, StageView,
 };
 pub use definitions::occurrences;
 pub use dispatcher::cannot_wake;

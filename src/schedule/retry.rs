@@ -17,7 +17,8 @@ const PAUSES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120)
 /// How many extra attempts a definition grants.
 pub(super) fn granted(definition: &Definition) -> u32 {
     definition.retry.unwrap_or(match definition.kind() {
-        Kind::Reminder | Kind::Session => 2,
+        // Whoever has delivered something was told that it is taken care of.
+        Kind::Reminder | Kind::Webhook | Kind::Session => 2,
         Kind::Routine => 0,
     })
 }

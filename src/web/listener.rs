@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use axum::Router;
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::config::Listen;
+use crate::config::ListenAddress;
 
 /// Why nothing listens.
 #[derive(Debug, thiserror::Error)]
@@ -33,11 +33,11 @@ impl Listener {
     ///
     /// # Errors
     /// When the address is taken or is not this machine's, or the socket cannot be made.
-    pub async fn bind(listen: &Listen) -> Result<Self, BindError> {
+    pub async fn bind(listen: &ListenAddress) -> Result<Self, BindError> {
         let failed = |source| BindError { at: listen.to_string(), source };
         match listen {
-            Listen::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await.map_err(failed)?)),
-            Listen::Unix(path) => {
+            ListenAddress::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await.map_err(failed)?)),
+            ListenAddress::Unix(path) => {
                 remove_dead(path).await.map_err(failed)?;
                 let listener = UnixListener::bind(path).map_err(failed)?;
                 fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;

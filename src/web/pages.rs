@@ -89,7 +89,7 @@ pub(super) async fn jobs(context: Context) -> Response {
         ("Jobs", "/jobs"),
         |app| {
             let list = |kind| Ok(execute!(app, Command::List(kind), Outcome::Jobs(list) => list));
-            Ok([list(Kind::Routine)?, list(Kind::Reminder)?])
+            Ok([list(Kind::Routine)?, list(Kind::Reminder)?, list(Kind::Webhook)?])
         },
         |lists, attention, context| views::jobs::jobs(lists, attention, context),
     )

@@ -45,6 +45,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "schedule",
         ],
     ),
+    // Takes what other services send; a job's token opens nothing there.
+    ("webhooks", &["clock", "config", "definition", "home", "journal", "run", "schedule"]),
     // What can be asked, by whom: the one thing that interfaces call.
     (
         "app",
@@ -88,6 +90,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "run",
             "schedule",
             "web",
+            "webhooks",
         ],
     ),
     // Parses and renders. Of the layers below `app` it names the data in outcomes, never what acts.
@@ -147,11 +150,13 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("twilight_http", &["channel/discord/"]),
     ("twilight_model", &["channel/discord/"]),
     ("rustls", &["tls.rs", "channel/ntfy/topic.rs"]),
-    ("hyper", &["channel/ntfy/topic.rs"]),
+    ("hyper", &["channel/ntfy/topic.rs", "webhooks/"]),
     ("lettre", &["channel/mail.rs"]),
-    ("ring", &["channel/ntfy/token.rs", "web/sessions.rs"]),
+    ("ring", &["channel/ntfy/token.rs", "web/sessions.rs", "webhooks/"]),
     ("axum", &["web/"]),
     ("maud", &["web/"]),
+    ("form_urlencoded", &["webhooks/"]),
+    ("regex_lite", &["definition/payload_schema.rs"]),
     ("interim", &["app/when.rs"]),
     ("println!", &["cli/output"]),
     ("std::process::exit", &["main.rs"]),

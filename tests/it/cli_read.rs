@@ -383,7 +383,7 @@ fn check_names_every_problem_where_it_is() {
     exit: 1
     -- stderr
     error: /etc/passwd is no definition of [PERSON]/bot
-    hint: name an id, or a file of routines/ or reminders/
+    hint: name an id, or a file of routines/, reminders/ or webhooks/
     ");
     insta::assert_snapshot!(serde_json::to_string_pretty(&{
         let ran = bot.run(["--json", "check"]);
@@ -598,7 +598,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 71] = [
+const COMMANDS: [(&str, Option<&str>); 73] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -679,6 +679,8 @@ const COMMANDS: [(&str, Option<&str>); 71] = [
     ("spawn", None),
     ("status", Some("status")),
     ("web", None),
+    ("webhook list", Some("webhook list")),
+    ("webhook show", Some("webhook show deploy")),
     // The person's alone, and its JSON is in `why`.
     ("why", None),
 ];
@@ -705,6 +707,7 @@ async fn everything_that_reads_has_json() {
     found.sort();
     assert_eq!(found, COMMANDS.map(|(name, _)| name), "a command that is not in the table");
     let bot = some_jobs();
+    bot.write("webhooks/deploy.md", "---\nsignature: github\n---\nDeploy.\n");
     let run = record(bot.home()).await;
     for words in COMMANDS.into_iter().filter_map(|(_, words)| words) {
         let words: Vec<&str> = words.split(' ').map(|word| if word == "RUN" { &run } else { word }).collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ollim_bot::config::{Config, KEYS};
-use ollim_bot::definition::fields::{FIELDS, Field, Limit, On};
+use ollim_bot::definition::fields::{FIELDS, Field, Limit};
 use ollim_bot::definition::{Defaults, Draft, Kind, When, parse};
 
 /// What precedes the reference part of each document, which a person wrote, ends here.
@@ -24,6 +24,12 @@ fn check(file: &str, reference: &str) {
 fn draft(kind: Kind) -> Draft {
     match kind {
         Kind::Routine => Draft::new(When::Cron("30 8 * * *".into()), "Do it.\n"),
+        Kind::Webhook => {
+            let defaults =
+                Defaults { zone: chrono_tz::UTC, commands: ["gmail", "cal"].into(), agents: Default::default() };
+            let parsed = parse(kind, Path::new("webhooks/x.md"), b"---\n---\nDo it.\n", &defaults);
+            Draft::from(&parsed.definition.unwrap())
+        }
         _ => Draft::new(When::At("2027-01-31T18:30:00+01:00".parse().unwrap()), "Do it.\n"),
     }
 }
@@ -37,22 +43,36 @@ fn default(field: &Field) -> String {
         let value = (field.show)(&draft(kind))?;
         Some(value.entry(field.name).trim_end().split_once(": ")?.1.to_owned())
     };
-    match (of(Kind::Routine).filter(|_| field.on != On::Reminder), of(Kind::Reminder)) {
-        _ if !field.unset.is_empty() => field.unset.into(),
-        (Some(routine), Some(reminder)) if routine != reminder => {
-            format!("`{routine}` for routines, `{reminder}` for reminders")
+    if !field.unset.is_empty() {
+        return field.unset.into();
+    }
+    let mut defaults: Vec<(String, Vec<Kind>)> = Vec::new();
+    for kind in field.on.kinds() {
+        let default = of(kind).unwrap_or_else(|| panic!("`{}` has no default for a {kind}", field.name));
+        match defaults.iter_mut().find(|(known, _)| *known == default) {
+            Some((_, kinds)) => kinds.push(kind),
+            None => defaults.push((default, vec![kind])),
         }
-        (Some(default), _) | (None, Some(default)) => format!("`{default}`"),
-        (None, None) => panic!("`{}` has no default, and does not say what holds without it", field.name),
+    }
+    match &defaults[..] {
+        [(default, _)] => format!("`{default}`"),
+        several => {
+            let each =
+                several.iter().map(|(default, kinds)| format!("`{default}` for {}", plural(kinds.iter().copied())));
+            each.collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
+/// `routines, reminders and webhooks`.
+fn plural(kinds: impl Iterator<Item = Kind>) -> String {
+    let mut names: Vec<String> = kinds.map(|kind| format!("{kind}s")).collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
+}
+
 fn section(field: &Field) -> String {
-    let on = match field.on {
-        On::Both => "routines and reminders",
-        On::Routine => "routines",
-        On::Reminder => "reminders",
-    };
+    let on = plural(field.on.kinds());
     let only = match field {
         Field { command_only: true, .. } => ", with `client: exec`",
         Field { background_only: true, command_too: true, .. } => ", with `background: true` or `client: exec`",
@@ -99,8 +119,12 @@ fn the_reference_of_definitions_is_their_table() {
 fn every_example_of_a_field_is_valid() {
     let defaults = Defaults { zone: chrono_tz::UTC, commands: ["gmail", "cal"].into(), agents: Default::default() };
     for field in FIELDS {
-        let kind = if field.on == On::Reminder { Kind::Reminder } else { Kind::Routine };
-        let time = if kind == Kind::Reminder { "run_at: 2027-01-31T18:30:00Z" } else { "cron: '@daily'" };
+        let kind = field.on.kinds().next().unwrap();
+        let time = match kind {
+            Kind::Reminder => "run_at: 2027-01-31T18:30:00Z",
+            Kind::Webhook => "",
+            _ => "cron: '@daily'",
+        };
         let chain = if field.name == "chain_depth" { "max_chain: 2\n" } else { "" };
         let background = match field.name {
             "background" | "client" => "",

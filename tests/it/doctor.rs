@@ -73,7 +73,7 @@ fn what_is_safe_is_repaired_and_said() {
 
     let found = doctor(&bot, &[]);
     assert_eq!(of(&found, "permissions"), ("wrong".into(), ".env can be read by others".into()));
-    assert!(of(&found, "data folder").1.ends_with("has no work, tools, state/runs"), "{found:#}");
+    assert!(of(&found, "data folder").1.ends_with("has no webhooks, work, tools, state/runs"), "{found:#}");
     assert_eq!(of(&found, "socket").0, "look");
     assert_eq!(mode(&bot, ".env"), 0o644, "without --fix nothing is changed");
 
@@ -84,6 +84,7 @@ fn what_is_safe_is_repaired_and_said() {
         [
             "made .env readable by you alone",
             "made state readable by you alone",
+            "made webhooks/",
             "made work/",
             "made tools/",
             "made state/runs/",

@@ -73,7 +73,13 @@ fn definitions_skills_and_agents_are_taken_over_and_the_rest_is_named() {
     }
     assert_eq!(
         done["taken"],
-        json!(["agents/gmail-reader.md", "skills/mail/SKILL.md", "routines/email-triage.md", "reminders/dentist.md"])
+        json!([
+            "agents/gmail-reader.md",
+            "skills/mail/SKILL.md",
+            "routines/email-triage.md",
+            "reminders/dentist.md",
+            "webhooks/build.md"
+        ])
     );
     insta::assert_snapshot!(said(&done["left"]), @"
     skills/empty: it is no skill: it has no SKILL.md
@@ -81,7 +87,6 @@ fn definitions_skills_and_agents_are_taken_over_and_the_rest_is_named() {
     routines/foreground.md: line 4: `allowed_tools` does not hold on a foreground job
     routines/mine.md: there is a job `mine` already
     reminders/past.md: its time has passed
-    webhooks: ollim-bot is not started by web requests
     state: conversations, sessions and budgets are not taken over
     .env: secrets are not taken over
     ");
@@ -90,6 +95,7 @@ fn definitions_skills_and_agents_are_taken_over_and_the_rest_is_named() {
     agents/gmail-reader.md: it holds `{USER_NAME}`, which nothing fills in here
     skills/mail/SKILL.md: its commands (!`…`) are not run here: the text is given as it stands
     routines/email-triage.md: line 10: there is no command `ollim-bot gmail` here
+    webhooks/build.md: line 1: this webhook has the main session's tools, and others choose what it is given
     ");
     assert_eq!(
         bot.read("routines/mine.md").unwrap(),
@@ -114,8 +120,11 @@ fn it_makes_the_folder_and_refuses_what_is_none() {
     let bot = TestBot::bare();
     let from = old(&bot);
     let shown = bot.ok(["import", "ollim-bot", from.to_str().unwrap()]);
-    assert!(shown.contains("took over  reminders/dentist.md") && shown.contains("left  webhooks: "), "{shown}");
-    assert!(shown.contains("5 files taken over"), "{shown}");
+    assert!(
+        shown.contains("took over  reminders/dentist.md") && shown.contains("took over  webhooks/build.md"),
+        "{shown}"
+    );
+    assert!(shown.contains("6 files taken over"), "{shown}");
     for (path, why) in [("nowhere", "cannot be read"), (".", "into itself"), ("old/state", "neither routines/ nor")] {
         let refused = bot.run(["import", "ollim-bot", path]);
         assert_eq!((refused.code, refused.stderr.contains(why)), (1, true), "{path}: {refused:?}");

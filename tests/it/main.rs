@@ -89,4 +89,5 @@ mod turn_ends;
 mod unprivileged;
 mod waking;
 mod walk;
+mod webhooks;
 mod wrapper;

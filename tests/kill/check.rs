@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::Tally;
-use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, WATCHER};
+use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, WATCHER, WEBHOOK};
 use crate::world::World;
 
 /// Where the client writes in a run's folder what is to stay.
@@ -85,6 +85,7 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     routines(world, &occurrences, &mut wrong);
     followers(&journal, &occurrences, &mut wrong);
     bursts(&journal, &mut wrong);
+    deliveries(world, &journal, &occurrences, &mut wrong);
     files(world, &occurrences, &mut wrong);
     words(world, &occurrences, &messages, &mut wrong);
     shown(world, &messages, &mut wrong);
@@ -252,6 +253,19 @@ fn bursts(journal: &Connection, wrong: &mut Vec<String>) {
     if !twice.is_empty() {
         wrong.push(format!("these changes have set off more than one occurrence: {twice:?}"));
     }
+}
+
+/// Each delivery, however often it was made, is one occurrence, which was completed.
+fn deliveries(world: &World, journal: &Connection, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+    let mut query = journal.prepare("SELECT delivery FROM occurrence WHERE id = ?1 ORDER BY delivery").unwrap();
+    let found: Vec<String> = query.query_map([WEBHOOK], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let mut delivered: Vec<String> = world.delivered.iter().map(|key| format!("id {key}")).collect();
+    delivered.sort();
+    if found != delivered {
+        wrong.push(format!("{delivered:?} were delivered, and these are recorded: {found:?}"));
+    }
+    let open = occurrences.iter().filter(|occurrence| occurrence.id == WEBHOOK && !occurrence.is("completed"));
+    wrong.extend(open.map(|occurrence| format!("{}: {:?}", occurrence.name(), occurrence.outcome)));
 }
 
 fn expect(what: &str, names: &[String], expected: &[&str]) -> Option<String> {

@@ -128,3 +128,14 @@ pub fn watcher() -> String {
     let fields = Kind::Quiet.fields();
     format!("---\nwatch: drop\non_overlap: queue\n{fields}---\nkind=quiet token={WATCHER}.\n")
 }
+
+/// A webhook, to which the same is delivered again and again.
+pub const WEBHOOK: &str = "sent";
+
+/// What its sender presents.
+pub const SECRET: &str = "a secret of the sender's";
+
+/// Its file.
+pub fn webhook() -> String {
+    format!("---\nsecret_env: SENDER\n{}---\nkind=quiet token={WEBHOOK}.\n", Kind::Quiet.fields())
+}

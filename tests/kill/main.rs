@@ -13,6 +13,7 @@
 
 mod attacks;
 mod check;
+mod deliveries;
 mod jobs;
 mod life;
 #[path = "../it/support/processes.rs"]

@@ -14,7 +14,8 @@ use ollim_bot::failpoints::Step;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
-use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, WATCHER, follower, routine, watcher};
+use crate::deliveries::deliver;
+use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, SECRET, WATCHER, WEBHOOK, follower, routine, watcher, webhook};
 use crate::life::{Life, STUCK, Setting};
 use crate::rng::Rng;
 use crate::{Tally, check, processes};
@@ -33,6 +34,8 @@ pub struct World {
     pub words: Vec<String>,
     /// How many files were put into the folder that is watched.
     dropped: usize,
+    /// What was delivered to the webhook: a key each.
+    pub delivered: Vec<String>,
     rng: Rng,
     number: usize,
     /// How far the clock is ahead of the machine's, in milliseconds; it only grows.
@@ -53,7 +56,7 @@ impl World {
             client: executable(&person.join("claude"), include_str!("client.sh")),
             person,
         };
-        for name in ["routines", "reminders"] {
+        for name in ["routines", "reminders", "webhooks"] {
             fs::create_dir_all(setting.home.join(name)).unwrap();
         }
         let rng = Rng::new(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9));
@@ -63,6 +66,7 @@ impl World {
             jobs: Vec::new(),
             words: Vec::new(),
             dropped: 0,
+            delivered: Vec::new(),
             rng,
             number,
             ahead: 0,
@@ -72,7 +76,11 @@ impl World {
         executable(&world.setting.person.join("bridge"), include_str!("bridge.sh"));
         let bridge = world.setting.person.join("bridge");
         let bridge = format!("{{ kind: command, command: ['{}'], keep: true, owner: 7 }}", bridge.display());
-        world.write("config.yaml", &format!("default_channel: console\nchannels:\n  phone: {bridge}\n"));
+        let hooks = format!("webhooks: {}\n", world.hooks().display());
+        world.write("config.yaml", &format!("default_channel: console\nchannels:\n  phone: {bridge}\n{hooks}"));
+        // A file of `tempfile` is private.
+        world.write(".env", &format!("SENDER={SECRET}\n"));
+        world.write(&format!("webhooks/{WEBHOOK}.md"), &webhook());
         fs::create_dir_all(world.phone()).unwrap();
         for (id, kind, fields) in ROUTINES {
             world.write(&format!("routines/{id}.md"), &routine(id, kind, fields));
@@ -178,6 +186,25 @@ impl World {
         self.setting.home.join("state/channels/phone")
     }
 
+    /// Where webhooks are delivered to.
+    fn hooks(&self) -> PathBuf {
+        self.setting.person.join("hooks")
+    }
+
+    /// Delivers something new, and all of the last things again, until the life has ended.
+    fn deliver(&mut self, life: &mut Life) {
+        self.delivered.push(format!("k{}-{}", self.number, self.delivered.len()));
+        let last = self.delivered.len().saturating_sub(3);
+        for _ in 0..100 {
+            for key in &self.delivered[last..] {
+                deliver(&self.hooks(), key);
+            }
+            if life.ended_within(Duration::from_millis(30)).is_some() {
+                return;
+            }
+        }
+    }
+
     /// The folder that is watched.
     fn drop(&self) -> PathBuf {
         self.setting.home.join("work/drop")
@@ -245,6 +272,9 @@ impl World {
         if step == Step::Approved {
             self.say_yes(&mut life);
         }
+        if matches!(step, Step::BeforeDelivery | Step::Delivered) || self.rng.once_in(6) {
+            self.deliver(&mut life);
+        }
         let mut tally = if life.ended_within(COMES_WITHIN).is_some() {
             tally.lock().unwrap()
         } else {
@@ -292,6 +322,14 @@ impl World {
             self.ahead += (now / MINUTE + 11) * MINUTE + 5_000 - now;
             let mut life = self.start(None);
             let start = Instant::now();
+            // Whoever had no answer tries again.
+            for key in &self.delivered {
+                while !deliver(&self.hooks(), key) {
+                    if life.ended_within(Duration::from_millis(30)).is_some() || start.elapsed() > STUCK {
+                        return Err(format!("life {} does not take the delivery {key}", self.lives));
+                    }
+                }
+            }
             while !self.is_idle() {
                 if life.ended_within(Duration::from_millis(30)).is_some() || start.elapsed() > STUCK {
                     return Err(format!("life {} does not come to rest: {:?}", self.lives, self.left()));

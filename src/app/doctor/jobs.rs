@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Finding;
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, runs, times, waking};
+use crate::app::{App, runs, times, waking, webhooks};
 use crate::definition::{self, Definition, DefinitionId, Kind};
 use crate::schedule::occurrences;
 
@@ -32,6 +32,26 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
             Finding::wrong("definitions", detail).step(see)
         }
     }]
+}
+
+/// Whether webhooks can take something, and where.
+pub(super) fn webhooks(app: &App) -> Vec<Finding> {
+    let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
+    let count = loaded.definitions.values().filter(|definition| definition.hook().is_some()).count();
+    let Some(problem) = webhooks::problems(&loaded.definitions, app).into_iter().next() else {
+        let at = app.config().ok().and_then(|config| config.webhooks.clone());
+        return match at {
+            Some(at) if at.is_open() => {
+                let found = Finding::look("webhooks", format!("other machines reach {at}, which has no TLS"));
+                vec![found.step("listen on 127.0.0.1, and have a reverse proxy or a tunnel lead there")]
+            }
+            Some(at) if count > 0 => vec![Finding::ok("webhooks", format!("{count}, taken on {at}"))],
+            _ => Vec::new(),
+        };
+    };
+    let found = if problem.is_error() { Finding::wrong } else { Finding::look };
+    let detail = format!("{}: {}", problem.file.display(), problem.message);
+    vec![found("webhooks", detail).step(problem.hint.unwrap_or_default())]
 }
 
 /// Jobs that failed last, and jobs that never ran.
@@ -98,7 +118,7 @@ fn was_due(definition: &Definition, app: &App) -> Option<DateTime<Utc>> {
             let written = fs::metadata(app.home.root().join(&definition.file)).and_then(|facts| facts.modified());
             DateTime::<Utc>::from(written.ok()?)
         }
-        Kind::Reminder | Kind::Session => DateTime::<Utc>::MIN_UTC,
+        Kind::Reminder | Kind::Webhook | Kind::Session => DateTime::<Utc>::MIN_UTC,
     };
     occurrences(definition, since).next().filter(|at| *at + LATE <= app.now())
 }

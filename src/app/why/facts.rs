@@ -143,8 +143,8 @@ impl Facts {
             [self.before, self.after] = journal.recorded_around(&self.id, from)?;
         }
         let Some(story) = &self.story else { return Ok(()) };
-        if let (Some(text), Ok(defaults), Kind::Routine | Kind::Reminder) =
-            (&story.text, app.defaults(), story.occurrence.kind)
+        if let (Some(text), Ok(defaults)) = (&story.text, app.defaults())
+            && story.occurrence.kind != Kind::Session
         {
             self.fired = definition::parse(story.occurrence.kind, &story.file, text.as_bytes(), &defaults).definition;
             self.follow_up = self.fired.as_ref().and_then(|fired| follow_up(fired, &self.loaded));
@@ -219,6 +219,7 @@ impl Facts {
         if let Some(definition) = &self.definition {
             let when = match &definition.trigger {
                 definition::Trigger::Routine { recurs, .. } => format!("`{recurs}`, {}", definition.zone),
+                definition::Trigger::Webhook(_) => format!("POST /hook/{}", definition.id),
                 other => other.run_at().map(|at| format!("due {}", self.bare(at))).unwrap_or_default(),
             };
             evidence.push(seen(Source::File, format!("{}: {when}", definition.file.display())));

@@ -112,6 +112,7 @@ pub(super) fn after(facts: &Facts) -> Option<Told> {
         Occasion::After { job, run, outcome } => {
             (format!("{job} had ended ({outcome})"), format!("run {run} of {job}: {outcome}"))
         }
+        Occasion::Delivered { .. } => ("something was delivered".to_owned(), occasion.words()),
         Occasion::Changed { .. } => ("files had changed in the folder that it watches".to_owned(), occasion.words()),
     };
     Told::from(format!("fired {}, as {why}", facts.moment(began)), Source::Journal, evidence)

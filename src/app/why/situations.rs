@@ -7,7 +7,7 @@ use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 use super::facts::{Facts, file_of, seen};
 use super::past;
 use super::{Evidence, Source, words};
-use crate::definition::{Definition, Kind, Trigger};
+use crate::definition::{Definition, Kind};
 use crate::journal::{EventKind, RunState};
 use crate::schedule::occurrences;
 
@@ -309,7 +309,8 @@ fn removed(facts: &Facts) -> Option<Told> {
 fn disabled(facts: &Facts) -> Option<Told> {
     let definition = facts.definition.as_ref().filter(|definition| !definition.enabled)?;
     let (kind, id) = (definition.kind(), &definition.id);
-    let sentence = format!("It does not fire: it is disabled; `ollim-bot {kind} enable {id}` changes that.");
+    let how = if kind == Kind::Routine { format!("routine enable {id}") } else { format!("resume {id}") };
+    let sentence = format!("It does not fire: it is disabled; `ollim-bot {how}` changes that.");
     Told::from(sentence, Source::File, format!("{}: `enabled: false`", definition.file.display()))
 }
 
@@ -325,8 +326,7 @@ fn job_paused(facts: &Facts) -> Option<Told> {
 
 /// It has no times: it waits for something to happen.
 fn follows(facts: &Facts) -> Option<Told> {
-    let Trigger::Routine { recurs, .. } = &facts.definition.as_ref()?.trigger else { return None };
-    let waits = recurs.waits_for()?;
+    let waits = facts.definition.as_ref()?.waits_for()?;
     let held = facts.all_paused.is_some() || facts.is_off();
     let held = if held { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
     Told::bare(format!("It fires {waits}{held}."))

@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 use super::values::{list, span};
 use crate::app::FieldChange;
-use crate::definition::FieldValue;
-use crate::definition::fields::{FIELDS, Field, Flag, On, Shape};
+use crate::definition::fields::{FIELDS, Field, Flag, Shape};
+use crate::definition::{FieldValue, Kind};
 
 /// What flags set, in the order of the table. `C` says which fields there are flags for.
 #[derive(Clone)]
@@ -18,8 +18,8 @@ pub struct FieldFlags<C>(pub Vec<FieldChange>, PhantomData<C>);
 
 /// A command that sets fields.
 pub trait Sets {
-    /// The fields that it has flags for.
-    const ON: &'static [On];
+    /// The kinds of definition whose fields it has flags for.
+    const KINDS: &'static [Kind];
     /// Whether it makes a file: then it has the flags that only the program uses, too.
     const MAKES: bool;
 }
@@ -30,29 +30,29 @@ pub struct NewRoutine;
 /// `reminder add`.
 #[derive(Clone, Copy, Debug)]
 pub struct NewReminder;
-/// `edit`, of either kind: the definition says which it is.
+/// `edit`, of any kind: the definition says which it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Edit;
 
 impl Sets for NewRoutine {
-    const ON: &'static [On] = &[On::Both, On::Routine];
+    const KINDS: &'static [Kind] = &[Kind::Routine];
     const MAKES: bool = true;
 }
 
 impl Sets for NewReminder {
-    const ON: &'static [On] = &[On::Both, On::Reminder];
+    const KINDS: &'static [Kind] = &[Kind::Reminder];
     const MAKES: bool = true;
 }
 
 impl Sets for Edit {
-    const ON: &'static [On] = &[On::Both, On::Routine, On::Reminder];
+    const KINDS: &'static [Kind] = &Kind::WITH_FILES;
     const MAKES: bool = false;
 }
 
 impl<C: Sets> FieldFlags<C> {
     /// The flags of this command, with their fields.
     fn flags() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
-        let fields = FIELDS.iter().filter(|field| C::ON.contains(&field.on));
+        let fields = FIELDS.iter().filter(|field| C::KINDS.iter().any(|kind| field.on.has(*kind)));
         let flags = fields.flat_map(|field| field.flags.iter().map(move |flag| (field, flag)));
         flags.filter(|(_, flag)| if C::MAKES { !flag.only_edits } else { !flag.hidden })
     }

@@ -1,4 +1,4 @@
-//! `routine …`, `reminder …`: the files of jobs.
+//! `routine …`, `reminder …`, `webhook …`: the files of jobs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,6 +96,18 @@ pub enum Reminder {
     },
     /// Bring back a reminder that failed; it fires at once
     Retry {
+        /// Its id
+        id: String,
+    },
+}
+
+/// `webhook …`. `edit`, `pause` and `resume` take a webhook's id, too.
+#[derive(Debug, Subcommand)]
+pub enum Webhook {
+    /// All webhooks
+    List,
+    /// One webhook
+    Show {
         /// Its id
         id: String,
     },

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use agents::{Agents, Sessions, SpawnArgs, ToolArgs};
 pub use fields::FieldFlags;
-pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd, Text};
+pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd, Text, Webhook};
 pub use service::{Logs, Service, UnitFlags};
 pub(super) use values::list;
 use values::{minutes, span};
@@ -227,6 +227,9 @@ pub enum Command {
     /// One-shot jobs
     #[command(subcommand)]
     Reminder(Reminder),
+    /// Jobs that other services set off
+    #[command(subcommand)]
+    Webhook(Webhook),
     /// Open a job's file in $VISUAL or $EDITOR, also one with an error; it is checked before it is written
     Edit {
         /// The job's id, or its file

@@ -66,7 +66,6 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// What it is called, in which style, and its text; `None`: it is not shown.
     /// A text in lines that fit the terminal.
     fn folded(&self, text: &str, width: Option<usize>) -> Vec<String> {
         let text = plain_lines(text.trim());

@@ -8,7 +8,7 @@ use crate::app::{Job, JobList, Recorded, summary, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::definition::fields::FIELDS;
-use crate::definition::{Background, Cadence, Chain, Definition, Draft, Kind, Trigger};
+use crate::definition::{Background, Cadence, Chain, Definition, Draft, Trigger};
 
 /// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
 pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
@@ -102,7 +102,7 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
         output.note(format!("no {kind}s"));
     }
     output.table(&jobs.iter().map(|job| row(job, view.now)).collect::<Vec<_>>());
-    if *kind == Kind::Routine && jobs.iter().any(|job| job.paused) {
+    if jobs.iter().any(|job| job.paused) {
         output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
     }
     for failed in failed {
@@ -188,6 +188,12 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
                 _ => "never: it is disabled".to_owned(),
             };
             fact("next", next.map_or(never, when));
+        }
+        Trigger::Webhook(_) => {
+            fact("fires", format!("for what is sent to POST /hook/{}", definition.id));
+            if !definition.enabled {
+                fact("enabled", "no: it takes nothing".into());
+            }
         }
         Trigger::Session { run_at } => fact("run_at", when(run_at.with_timezone(&Utc))),
         Trigger::Reminder { run_at, chain } => {

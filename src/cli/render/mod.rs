@@ -25,6 +25,7 @@ mod status;
 mod unit;
 mod upcoming;
 mod waiting;
+mod webhooks;
 mod why;
 
 use chrono::{DateTime, Utc};

@@ -64,6 +64,11 @@ fn as_json(status: &Status, view: &View) -> Value {
         "client": service.map(|service| &service.client),
         "channel": service.map(|service| &service.channel),
         "failing_channels": status.failing_channels,
+        "webhooks": {
+            "count": status.webhooks,
+            "listen": status.webhooks_at,
+            "refused": status.refused.iter().map(|refused| super::webhooks::as_json(refused, zone)).collect::<Vec<_>>(),
+        },
         "strangers": status.strangers.iter().map(|heard| json!({ "channel": heard.channel, "messages": heard.strangers })).collect::<Vec<_>>(),
         "sandbox": service.map(|service| &service.sandbox),
         "sockets": status.sockets,
@@ -144,6 +149,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
                 Some(PageState::Failed(why)) => fact("page", Cell::new(format!("not served: {why}"), BAD)),
                 None => {}
             }
+            super::webhooks::facts(status, now, &mut fact);
             let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
             fact("sandbox", Cell::new(&service.sandbox.detail, style));
             for (at, socket) in status.sockets.iter().enumerate() {

@@ -18,8 +18,8 @@ use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
 use super::super::{
-    DefinitionId, Deliver, Expect, Follows, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, Remember, Thinking,
-    Trigger, Urgency, WatchedFolder,
+    DefinitionId, Deliver, Expect, Follows, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, PayloadSchema, Remember,
+    Signature, Thinking, Trigger, Urgency, WatchedFolder,
 };
 use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
@@ -29,7 +29,7 @@ macro_rules! fields {
         #[doc = $help:literal]
         $name:ident $(as $member:ident)?: $type:ty = $default:expr, $read:expr, { $($attributes:tt)* }
     )*) => {
-        /// A valid routine or reminder.
+        /// A valid routine, reminder or webhook.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Definition {
             /// Its identity.
@@ -51,7 +51,7 @@ macro_rules! fields {
         /// checks them.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Draft {
-            /// Routine or reminder.
+            /// Routine, reminder or webhook.
             pub kind: Kind,
             /// The prompt.
             pub body: String,
@@ -61,7 +61,9 @@ macro_rules! fields {
         impl Draft {
             /// Every field at its default.
             pub(crate) fn empty(kind: Kind, body: String) -> Self {
-                Self { on_missed: kind.on_missed(), ..Self { kind, body, $($name: $default,)* } }
+                let always_beside = kind == Kind::Webhook;
+                let defaults = Self { kind, body, $($name: $default,)* };
+                Self { on_missed: kind.on_missed(), background: always_beside, ..defaults }
             }
 
             /// The fields that a definition has as members.
@@ -150,6 +152,26 @@ fields! {
         details: "At most a day. How much later is always the same for the same job and time, never before its time, and always before the \
                   next one.",
     }
+    /// How the sender shows who it is: `bearer`, `github`, `stripe` or `slack`
+    signature: Signature = Signature::Bearer, |v: &V| v.one_of::<Signature>(), {
+        on: On::Webhook, restricts: true, example: "github",
+        details: "`bearer`: the header `Authorization: Bearer SECRET`. The others sign what they send with the secret, as GitHub, Stripe and Slack \
+                  do. See [webhooks](webhooks.md).",
+    }
+    /// The variable of `.env` that holds the secret which the sender shares
+    secret_env: String = DEFAULT_SECRET.to_owned(), |v: &V| v.variable(), {
+        on: On::Webhook, restricts: true, example: "GITHUB_WEBHOOK_SECRET",
+        details: "A secret has 16 characters or more. Without it, nothing is accepted.",
+    }
+    /// What a delivery must be like: a JSON Schema
+    fields: Option<PayloadSchema> = None, |v: &V| v.payload_schema(), {
+        on: On::Webhook, restricts: true, unset: "any JSON object",
+        example: "{ type: object, required: [ref], properties: { ref: { type: string, maxLength: 200 } } }",
+        details: "One that is not is refused, and the answer says why. `{{ref}}` in the text stands for the field `ref` of what was delivered. \
+                  See [webhooks](webhooks.md#fields).",
+    }
+    /// At most so many deliveries a minute
+    per_minute: u32 = 30, |v: &V| v.count(1), { on: On::Webhook, restricts: true, example: "5" , }
     /// When it fires: a time with its offset, or a local time of `timezone`
     run_at: Option<DateTime<FixedOffset>> = None, |v: &V| v.instant(), {
         on: On::Reminder, required: true, example: "2027-01-31T18:30:00+01:00", may_be_empty: true,
@@ -377,7 +399,7 @@ fields! {
     }
     /// What happens to times that were missed: latest, all, skip
     on_missed as on_missed: OnMissed = OnMissed::All, |v: &V| v.one_of::<OnMissed>(), {
-        example: "skip", flags: &[takes("on-missed", "WHAT")],
+        on: On::Timed, example: "skip", flags: &[takes("on-missed", "WHAT")],
         details: "The misfire policy, for occurrences that fell due while nothing could run. `latest`: one late run, for the newest. \
                   `all`: every one, late. `skip`: none; each is recorded.",
     }
@@ -389,11 +411,11 @@ fields! {
     }
     /// Extra attempts after a failure that may pass
     retry as retry: Option<u32> = None, |v: &V| v.count(0), {
-        unset: "2 for reminders, 0 for routines", example: "3", flags: &[takes("retry", "N")],
+        unset: "2 for reminders and webhooks, 0 for routines", example: "3", flags: &[takes("retry", "N")],
     }
     /// How many failures in a row you are told of: `1` is the first
     alert_after as alert_after: Option<u32> = None, |v: &V| v.count(1), {
-        on: On::Routine, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
+        on: On::Recurring, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
         details: "You are told once for each series of failures, and when the routine works again. A reminder that fails is always told.",
     }
     /// Where its messages go: a name of `channels` in config.yaml
@@ -442,6 +464,9 @@ fields! {
         details: "The program sets it, and takes it out when the reminder comes back.",
     }
 }
+
+/// The variable whose value every bearer presented to the first ollim-bot.
+const DEFAULT_SECRET: &str = "WEBHOOK_SECRET";
 
 /// What a routine has where one of the fields that say when it fires is not set.
 const ONE_OF_THESE: &str = "none; a routine has one of `cron`, `every`, `after`, `watch`";

@@ -10,8 +10,8 @@ use serde::forward_to_deserialize_any;
 use super::super::WatchedFolder;
 use super::super::values::span_text;
 use super::super::{
-    DefinitionId, Deliver, Expect, FollowedEnd, Follows, JobClient, Need, OnMissed, OnOverlap, Remember, Thinking,
-    Urgency,
+    DefinitionId, Deliver, Expect, FollowedEnd, Follows, JobClient, Need, OnMissed, OnOverlap, PayloadSchema, Remember,
+    Signature, Thinking, Urgency,
 };
 use super::FieldValue;
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
@@ -68,6 +68,7 @@ field_types! {
     Duration, Shape::Span, |span| FieldValue::Span(*span);
     String, Shape::Text, |text| FieldValue::Text(text.clone());
     WatchedFolder, Shape::Text, |folder| FieldValue::Text(folder.to_string());
+    PayloadSchema, Shape::Text, |schema| FieldValue::Json(schema.json().to_string());
     Expect, Shape::Text, |expect| FieldValue::Text(expect.to_string());
     Tz, Shape::Text, |zone| FieldValue::Text(zone.name().to_owned());
     DefinitionId, Shape::Text, |id| FieldValue::Text(id.to_string());
@@ -92,6 +93,7 @@ field_types! {
         Thinking::Disabled => FieldValue::Flag(false),
         Thinking::Budget(tokens) => FieldValue::Count(*tokens),
     };
+    Signature, Shape::Word(words::<Self>), word;
     JobClient, Shape::Word(words::<Self>), word;
     Deliver, Shape::Word(words::<Self>), word;
     Urgency, Shape::Word(words::<Self>), word;

@@ -24,6 +24,8 @@ pub enum FieldValue {
     Texts(Vec<String>),
     /// Names and texts.
     Map(Vec<(&'static str, String)>),
+    /// Anything, as JSON, which is YAML too.
+    Json(String),
 }
 
 impl FieldValue {
@@ -41,6 +43,7 @@ impl FieldValue {
                     |(key, value): &(&str, String)| Entry { key: (*key).into(), value: Node::Text(value.clone()) };
                 Node::Map(entries.iter().map(entry).collect())
             }
+            Self::Json(text) => Node::of_json(&parsed(text)),
         }
     }
 
@@ -57,6 +60,7 @@ impl FieldValue {
                     entries.iter().map(|(key, value)| format!("{key}: {}", yaml_text(value))).collect();
                 (format!("{{ {} }}", entries.join(", ")), String::new())
             }
+            Self::Json(text) => (text.clone(), String::new()),
             Self::Texts(texts) if texts.is_empty() => ("[]".into(), String::new()),
             Self::Texts(texts) => {
                 let lines = texts.iter().map(|text| format!("{indent}  - {}{eol}", yaml_text(text)));
@@ -82,11 +86,16 @@ impl FieldValue {
             Self::Span(span) => json!(humantime::format_duration(*span).to_string()),
             Self::Text(text) => json!(text),
             Self::Texts(texts) => json!(texts),
+            Self::Json(text) => parsed(text),
             Self::Map(entries) => {
                 Json::Object(entries.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect())
             }
         }
     }
+}
+
+fn parsed(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 impl std::fmt::Display for FieldValue {
@@ -102,6 +111,7 @@ impl std::fmt::Display for FieldValue {
                 let entries: Vec<String> = entries.iter().map(|(key, value)| format!("{key}: {value}")).collect();
                 f.write_str(&entries.join(", "))
             }
+            Self::Json(text) => f.write_str(text),
             Self::Texts(texts) if texts.is_empty() => f.write_str("none"),
             Self::Texts(texts) => f.write_str(&texts.join(", ")),
         }

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
+use serde_json::Value as Json;
 
 /// How many values one file may have, after aliases are followed: far more than any person writes, and few enough
 /// that an alias bomb is refused before it takes memory or time.
@@ -49,6 +50,40 @@ pub(crate) enum Node {
 }
 
 impl Node {
+    /// What YAML reads where this JSON is written.
+    pub(crate) fn of_json(json: &Json) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(flag) => Self::Bool(*flag),
+            Json::Number(number) => match number.as_i128() {
+                Some(whole) => Self::Int(whole),
+                None => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Self::Text(text.clone()),
+            Json::Array(items) => Self::List(items.iter().map(Self::of_json).collect()),
+            Json::Object(entries) => {
+                let entry = |(key, value): (&String, &Json)| Entry { key: key.clone(), value: Self::of_json(value) };
+                Self::Map(entries.iter().map(entry).collect())
+            }
+        }
+    }
+
+    /// The same as JSON; `None`: JSON cannot say it.
+    pub(crate) fn json(&self) -> Option<Json> {
+        Some(match self {
+            Self::Null => Json::Null,
+            Self::Bool(flag) => Json::Bool(*flag),
+            Self::Int(whole) => Json::Number(serde_json::Number::from_i128(*whole)?),
+            Self::Float(number) => Json::Number(serde_json::Number::from_f64(*number)?),
+            Self::Text(text) => Json::String(text.clone()),
+            Self::List(items) => Json::Array(items.iter().map(Self::json).collect::<Option<_>>()?),
+            Self::Map(entries) => Json::Object(
+                entries.iter().map(|entry| Some((entry.key.clone(), entry.value.json()?))).collect::<Option<_>>()?,
+            ),
+            Self::Tagged => return None,
+        })
+    }
+
     /// What it is, in a sentence: "a list".
     pub(crate) fn describe(&self) -> &'static str {
         match self {

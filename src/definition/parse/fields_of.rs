@@ -3,7 +3,8 @@
 use super::Reading;
 use crate::definition::problem::quoted;
 use crate::definition::{
-    Background, Cadence, Chain, Definition, DefinitionId, Draft, JobClient, Kind, Mode, Recurrence, Severity, Trigger,
+    Background, Cadence, Chain, Definition, DefinitionId, Draft, Hook, JobClient, Kind, Mode, Recurrence, Severity,
+    Trigger,
 };
 
 /// The longest identity, in bytes: it names files and folders.
@@ -61,8 +62,10 @@ impl Reading<'_> {
     }
 
     fn trigger(&mut self, draft: &Draft, id: Option<&DefinitionId>) -> Option<Trigger> {
-        if self.kind == Kind::Routine {
-            return self.routine(draft);
+        match self.kind {
+            Kind::Routine => return self.routine(draft),
+            Kind::Webhook => return Some(Trigger::Webhook(self.hook(draft))),
+            Kind::Reminder | Kind::Session => {}
         }
         let chain = self.chain(draft, id);
         if draft.run_at.is_none() && !self.is_faulty("run_at") {
@@ -77,6 +80,20 @@ impl Reading<'_> {
             Kind::Session => Trigger::Session { run_at },
             _ => Trigger::Reminder { run_at, chain: chain? },
         })
+    }
+
+    /// Fields that are faulty keep the definition from being made in any case.
+    fn hook(&mut self, draft: &Draft) -> Hook {
+        let Draft { signature, secret_env, fields, per_minute, .. } = draft.clone();
+        let hook = Hook { signature, secret_env, fields, per_minute };
+        self.unfilled(&hook);
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !self.id.as_str().chars().all(plain) {
+            let message = format!("the id {} cannot stand in an address", quoted(self.id.as_str()));
+            let hint = "a webhook's id has letters, digits, `-`, `_` and `.`: set one, for example `id: deploy`";
+            self.at_field(Severity::Error, "id", message, hint);
+        }
+        hook
     }
 
     fn routine(&mut self, draft: &Draft) -> Option<Trigger> {
@@ -143,6 +160,12 @@ impl Reading<'_> {
             Some(JobClient::Notify) => return Some(Mode::Foreground),
             Some(JobClient::Exec) => self.command(draft),
             Some(JobClient::Claude) | None => {}
+        }
+        if self.kind == Kind::Webhook && !draft.background && draft.client != Some(JobClient::Exec) {
+            let message =
+                "a webhook runs in the background, whatever `background` says: others choose what it is given";
+            self.at_field(Severity::Error, "background", message.into(), "remove `background`");
+            return None;
         }
         // Where `background` itself is wrong, nothing is known of what needs it.
         if self.is_faulty("background") {

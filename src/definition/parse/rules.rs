@@ -1,11 +1,11 @@
 //! Rules that look beyond one field: what would not hold where it stands, and what a person should look at.
 
+use super::super::hook::placeholders;
 use super::Reading;
-use crate::definition::fields::On;
 use crate::definition::frontmatter::Node;
 use crate::definition::problem::quoted;
 use crate::definition::{
-    Definition, Deliver, Draft, Expect, JobClient, Kind, Recurrence, Remember, Severity, Trigger, Urgency,
+    Definition, Deliver, Draft, Expect, Hook, JobClient, Recurrence, Remember, Severity, Trigger, Urgency,
 };
 use crate::policy::{BOT, BgForkConfig, ToolPattern, UpdateMode};
 
@@ -130,18 +130,39 @@ impl Reading<'_> {
         self.at_field(Severity::Error, "deliver", message.into(), hint);
     }
 
-    /// A reminder's field in a routine, and the other way round.
+    /// A field that only another kind of definition has.
     pub(super) fn misplaced_fields(&mut self) {
-        let (other, owner) = match self.kind {
-            Kind::Routine => (On::Reminder, Kind::Reminder),
-            Kind::Reminder | Kind::Session => (On::Routine, Kind::Routine),
-        };
-        let names: Vec<&str> =
-            self.known.iter().filter(|known| known.field.on == other).map(|k| k.field.name).collect();
-        for name in names {
+        let misplaced = self.known.iter().map(|known| known.field).filter(|field| !field.on.has(self.kind));
+        for field in misplaced.collect::<Vec<_>>() {
+            let name = field.name;
             let message = format!("`{name}` has no effect on a {}", self.kind);
-            let hint = format!("only a {owner} has it: remove it, or move the file to {owner}s/");
+            let owners: Vec<String> = field.on.kinds().map(|kind| kind.to_string()).collect();
+            let folders: Vec<String> = owners.iter().map(|owner| format!("{owner}s/")).collect();
+            let (owners, folders) = (owners.join(" or a "), folders.join(" or "));
+            let hint = format!("only a {owners} has it: remove it, or move the file to {folders}");
             self.at_field(Severity::Warning, name, message, &hint);
+        }
+    }
+
+    /// `{{field}}` in the text that no delivery has.
+    pub(super) fn unfilled(&mut self, hook: &Hook) {
+        let Some(schema) = &hook.fields else { return };
+        let unknown = placeholders(&self.document.body).find(|name| !schema.may_have(name)).map(str::to_owned);
+        if let Some(name) = unknown {
+            let message = format!("{} in the text names no field of `fields`", quoted(&format!("{{{{{name}}}}}")));
+            let hint = format!("add `{name}` to the `properties` of `fields`, or correct the name");
+            self.at_field(Severity::Warning, "fields", message, &hint);
+        }
+    }
+
+    /// Whoever sends chooses the text, so its tools are worth a look.
+    fn open_to_senders(&mut self, definition: &Definition, restrictions: &BgForkConfig) {
+        let needs_none = definition.is_without_agent() || definition.hook().is_none();
+        let has_agent = definition.background().is_some_and(|background| background.agent.is_some());
+        if !needs_none && restrictions.allowed_tools().is_none() && !has_agent {
+            let message = "this webhook has the main session's tools, and others choose what it is given";
+            let hint = "list what it needs: `allowed_tools: [mcp__discord__ping_user]`";
+            self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
         }
     }
 
@@ -149,6 +170,7 @@ impl Reading<'_> {
     pub(super) fn warn_of(&mut self, definition: &Definition) {
         let Some(background) = definition.background() else { return };
         let restrictions = &background.restrictions;
+        self.open_to_senders(definition, restrictions);
         let chained = match &definition.trigger {
             Trigger::Reminder { chain: Some(chain), .. } => chain.depth < chain.max,
             _ => false,

@@ -42,6 +42,7 @@ impl Dispatcher {
             let claimed = match &definition.trigger {
                 Trigger::Routine { on_overlap, .. } => self.routine_claims(&definition, *on_overlap, now),
                 Trigger::Reminder { .. } | Trigger::Session { .. } => self.reminder_claims(&definition, now),
+                Trigger::Webhook(_) => Vec::new(),
             };
             if claimed.is_empty() {
                 // A routine that was woken for an occurrence that is accounted for by now, or whose cron has changed.

@@ -166,7 +166,7 @@ impl Dispatcher {
             self.self_triggered.ended(&occurrence.id, tokio::time::Instant::now());
         }
         match occurrence.kind {
-            Kind::Routine => {}
+            Kind::Routine | Kind::Webhook => {}
             Kind::Reminder => self.clean_up(Recorded { occurrence, file, text, outcome, error }, false),
             // It has no file to remove, and never runs again.
             Kind::Session => drop(self.definitions.remove(&occurrence.id)),

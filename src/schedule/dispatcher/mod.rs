@@ -4,6 +4,7 @@ mod agent;
 mod cleanup;
 mod clock_jumps;
 mod delayed;
+mod deliveries;
 mod due;
 mod ended;
 mod following;

@@ -36,6 +36,7 @@ impl Dispatcher {
             }
             Command::LookAgain(file) => self.look_again(&file),
             Command::Changed(id, burst) => self.changed(&id, burst),
+            Command::Deliver(id, delivery, reply) => self.deliver(&id, delivery, reply),
             Command::Fire(id, reply) => self.fire(&id, reply),
             Command::Cancel(run, reply) => self.cancel(run, reply),
             Command::Pause(reply) => {

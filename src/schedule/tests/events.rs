@@ -31,6 +31,7 @@ fn followed(world: &World, id: &str) -> Vec<String> {
     let runs = world.reader().runs(&RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() }).unwrap();
     let run = |occasion: Option<Occasion>| match occasion.unwrap() {
         Occasion::After { run, .. } => run.to_string(),
+        Occasion::Delivered { key, .. } => key,
         Occasion::Changed { files, .. } => files.join(" "),
     };
     runs.into_iter().rev().map(|record| run(record.occasion)).collect()

@@ -3,6 +3,7 @@
 mod clock_set;
 mod delayed;
 mod delays;
+mod deliveries;
 mod events;
 mod failing;
 mod following;

@@ -7,12 +7,13 @@ use crate::definition::{Kind, Trigger};
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
-pub(in crate::web) fn jobs(lists: &[JobList; 2], attention: &Attention, context: &Context) -> Markup {
+pub(in crate::web) fn jobs(lists: &[JobList; 3], attention: &Attention, context: &Context) -> Markup {
     html! {
         h1 { "Jobs" }
         @for list in lists {
             @let (title, id, none) = match list.kind {
                 Kind::Routine => ("Routines", "routines", "There are no routines. `ollim-bot routine add` makes one."),
+                Kind::Webhook => ("Webhooks", "webhooks", "There are no webhooks. A file in webhooks/ makes one."),
                 _ => ("Reminders", "reminders", "There are no reminders. `ollim-bot reminder add` makes one."),
             };
             h2 id=(id) { (title) }

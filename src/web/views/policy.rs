@@ -20,7 +20,7 @@ pub(in crate::web) struct Tried {
 impl Tried {
     pub(in crate::web) fn of(query: &PolicyQuery, app: &App) -> Result<Self, Refusal> {
         let mut jobs = Vec::new();
-        for kind in [Kind::Routine, Kind::Reminder] {
+        for kind in [Kind::Routine, Kind::Reminder, Kind::Webhook] {
             let list = execute!(app, Command::List(kind), Outcome::Jobs(list) => list);
             jobs.extend(list.jobs.iter().map(|job| job.definition.id.to_string()));
         }

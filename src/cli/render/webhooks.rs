@@ -1,0 +1,44 @@
+//! Webhooks: where they are delivered to, and what they have refused.
+
+use anstyle::Style;
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use serde_json::{Value, json};
+
+use crate::app::{Status, times};
+use crate::channel::terminal::plain;
+use crate::cli::output::{Cell, WARN};
+use crate::journal::RefusedDeliveries;
+
+/// What `status` says of them.
+pub(super) fn facts(status: &Status, now: DateTime<Utc>, fact: &mut impl FnMut(&str, Cell)) {
+    if status.webhooks > 0 {
+        let (at, style) = match &status.webhooks_at {
+            Some(at) => (format!("taken on {at}"), Style::new()),
+            None => ("not taken: `webhooks` of config.yaml says where".to_owned(), WARN),
+        };
+        fact("webhooks", Cell::new(format!("{}, {at}", status.webhooks), style));
+    }
+    for refused in &status.refused {
+        fact("", Cell::new(line(refused, now), WARN));
+    }
+}
+
+/// `deploy: 3 deliveries refused, the last 5 minutes ago: 401, the signature is not right`.
+fn line(refused: &RefusedDeliveries, now: DateTime<Utc>) -> String {
+    let name = refused.id.as_ref().map_or("unknown webhooks", |id| id.as_str());
+    let times = if refused.times == 1 { "1 delivery".to_owned() } else { format!("{} deliveries", refused.times) };
+    let last = times::relative(refused.last, now);
+    plain(&format!("{name}: {times} refused ({last}): {}, {}", refused.status, refused.why))
+}
+
+/// For other programs.
+pub(super) fn as_json(refused: &RefusedDeliveries, zone: Tz) -> Value {
+    json!({
+        "id": refused.id,
+        "times": refused.times,
+        "last": times::rfc3339(refused.last, zone),
+        "status": refused.status,
+        "why": refused.why,
+    })
+}

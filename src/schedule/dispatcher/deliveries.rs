@@ -1,0 +1,77 @@
+//! Occurrences of webhooks: each is claimed for what was delivered, before whoever delivers it is answered.
+
+use std::sync::Arc;
+
+use chrono::DateTime;
+use tokio::sync::oneshot;
+
+use super::super::command::{Accepted, DeliverError, Delivery};
+use super::Dispatcher;
+use crate::definition::DefinitionId;
+use crate::journal::{Claim, Delivered, NewClaim, Occasion, Purpose};
+
+/// So many of one webhook wait at most: what waits is held in memory.
+const WAITING: usize = 200;
+
+/// Who waits for the answer to a delivery.
+type Sender = oneshot::Sender<Result<Accepted, DeliverError>>;
+
+impl Dispatcher {
+    /// Has the journal claim an occurrence, unless it has one of the same delivery.
+    pub(super) fn deliver(&mut self, id: &DefinitionId, delivery: Delivery, reply: Sender) {
+        let since = delivery.since;
+        let claim = match self.claim_delivery(id, delivery) {
+            Ok(claim) => claim,
+            // The caller may have gone away.
+            Err(refusal) => return drop(reply.send(Err(refusal))),
+        };
+        let begun = vec![claim.clone()];
+        self.begin_claims(&begun);
+        let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), self.asked());
+        let task = async move {
+            launcher.get_ready();
+            fail_point!(BeforeDelivery);
+            let delivered = journal.claim_delivery(claim, since).await;
+            fail_point!(Delivered);
+            let answer = match &delivered {
+                Ok(Delivered::New(_, Claim::Claimed(run))) => Ok(Accepted { run: run.clone(), again: false }),
+                Ok(Delivered::Again(run)) => Ok(Accepted { run: run.clone(), again: true }),
+                // Its time was free in the same commit.
+                Ok(Delivered::New(_, Claim::AlreadyRecorded(_))) => Err(DeliverError::Stopping),
+                Err(error) => Err(DeliverError::Journal(error.clone())),
+            };
+            // The caller may have gone away; it runs all the same.
+            let _gone = reply.send(answer);
+            delivered
+        };
+        self.spawn(task, move |this, delivered| {
+            this.end_claims(&begun);
+            match delivered? {
+                Delivered::New(claim, answer) => this.on_claimed(vec![claim], vec![answer], asked, None),
+                Delivered::Again(run) => tracing::debug!(%run, "it was delivered again"),
+            }
+            Ok(())
+        });
+    }
+
+    fn claim_delivery(&self, id: &DefinitionId, delivery: Delivery) -> Result<NewClaim, DeliverError> {
+        if self.phase.is_stopping() {
+            return Err(DeliverError::Stopping);
+        }
+        let not_found = || DeliverError::NotFound(id.clone());
+        let definition = self.definitions.definition(id).filter(|definition| definition.hook().is_some());
+        let definition = definition.ok_or_else(not_found)?;
+        if !definition.enabled || self.definitions.is_paused(id) || self.gate.paused.is_some() {
+            return Err(DeliverError::Paused);
+        }
+        if self.active.of(id).count() >= WAITING {
+            return Err(DeliverError::Full);
+        }
+        let now = self.clock.now();
+        // The journal counts in milliseconds.
+        let now = DateTime::from_timestamp_millis(now.timestamp_millis()).unwrap_or(now);
+        let claim = self.new_claim(id, now, Purpose::Run).ok_or_else(not_found)?;
+        let Delivery { key, payload, .. } = delivery;
+        Ok(NewClaim { occasion: Some(Occasion::Delivered { key, payload }), ..claim })
+    }
+}

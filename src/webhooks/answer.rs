@@ -1,0 +1,216 @@
+//! What a request is answered: the order in which it is looked at, and each way in which it is refused.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Bytes};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use serde_json::{Value as Json, json};
+
+use super::delivery::{delivery, payload};
+use super::listener::Webhooks;
+use super::signature;
+use crate::config::secrets;
+use crate::definition::{Definition, DefinitionId, Hook, PayloadFault, Signature};
+use crate::schedule::{Accepted, DeliverError};
+
+/// The largest body that is taken, in bytes.
+const LARGEST: usize = 64 * 1024;
+
+/// So much of a larger one is read and left, so that its sender reads the answer.
+const READ: usize = 1024 * 1024;
+
+/// How long a body may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// When somebody who finds everything paused may ask again.
+const PAUSED_FOR: Duration = Duration::from_secs(300);
+
+/// Why a request is refused.
+struct No {
+    status: StatusCode,
+    why: &'static str,
+    faults: Vec<PayloadFault>,
+    again_in: Option<Duration>,
+}
+
+impl No {
+    fn of(status: StatusCode, why: &'static str) -> Self {
+        Self { status, why, faults: Vec::new(), again_in: None }
+    }
+
+    fn again_in(self, wait: Duration) -> Self {
+        Self { again_in: Some(wait), ..self }
+    }
+
+    fn response(self) -> Response<Full<Bytes>> {
+        let mut body = json!({ "error": self.why });
+        if !self.faults.is_empty() {
+            body["details"] = json!(self.faults);
+        }
+        let mut response = answer(self.status, &body);
+        if let Some(wait) = self.again_in {
+            // Rounded up: who asks at that moment is not refused again.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
+        }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    }
+}
+
+fn answer(status: StatusCode, body: &Json) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(format!("{body}\n")));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// What a sender that is known gets.
+enum Yes {
+    Accepted(Accepted),
+    /// Slack asks whether somebody is there.
+    Challenge(String),
+}
+
+impl Webhooks {
+    /// Answers one request.
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Result<Response<Full<Bytes>>, Infallible>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let mut of = None;
+        Ok(match self.take(request, &mut of).await {
+            Ok(Yes::Accepted(Accepted { run, again })) => {
+                answer(StatusCode::ACCEPTED, &json!({ "run": run, "again": again }))
+            }
+            Ok(Yes::Challenge(word)) => answer(StatusCode::OK, &json!({ "challenge": word })),
+            Err(no) => {
+                let why = no.faults.first().map(|fault| format!("{}: {} {}", no.why, fault.path, fault.message));
+                self.refusals.add(of.as_ref(), no.status.as_u16(), why.as_deref().unwrap_or(no.why));
+                no.response()
+            }
+        })
+    }
+
+    /// `of`: set to the webhook that it is for, as soon as it is known to be for one.
+    async fn take<B>(&self, request: Request<B>, of: &mut Option<DefinitionId>) -> Result<Yes, No>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let (head, body) = request.into_parts();
+        let Some(name) = head.uri.path().strip_prefix("/hook/").filter(|name| !name.is_empty() && !name.contains('/'))
+        else {
+            return Err(No::of(StatusCode::NOT_FOUND, "nothing is here"));
+        };
+        if head.method != Method::POST {
+            return Err(No::of(StatusCode::METHOD_NOT_ALLOWED, "deliveries are posted"));
+        }
+        if self.is_of_run(&head.headers, head.uri.query().unwrap_or_default()) {
+            return Err(No::of(StatusCode::FORBIDDEN, "a job delivers nothing"));
+        }
+        let body = read(body).await?;
+        let (definition, hook) = self.sent_to(name, &head.headers, &body, of).await?;
+        if let Err(wait) = self.rates.take(&definition.id, hook.per_minute) {
+            return Err(No::of(StatusCode::TOO_MANY_REQUESTS, "too many deliveries").again_in(wait));
+        }
+        let payload = payload(&head.headers, &body).map_err(|fault| invalid(vec![fault]))?;
+        if hook.signature == Signature::Slack && payload["type"] == "url_verification" {
+            return Ok(Yes::Challenge(payload["challenge"].as_str().unwrap_or_default().to_owned()));
+        }
+        let faults = hook.fields.as_ref().map(|schema| schema.faults(&payload)).unwrap_or_default();
+        if !faults.is_empty() {
+            return Err(invalid(faults));
+        }
+        let delivery = delivery(hook.signature, &head.headers, &payload, &body, self.clock.now());
+        let accepted = self.schedule.deliver(definition.id.clone(), delivery).await;
+        accepted.map(Yes::Accepted).map_err(|error| {
+            let unavailable = |why| No::of(StatusCode::SERVICE_UNAVAILABLE, why);
+            match error {
+                DeliverError::NotFound(_) => No::of(StatusCode::NOT_FOUND, "there is no such webhook"),
+                DeliverError::Paused => unavailable("it is paused").again_in(PAUSED_FOR),
+                DeliverError::Full => unavailable("too many deliveries wait already").again_in(PAUSED_FOR),
+                DeliverError::Journal(_) => unavailable("it could not be recorded").again_in(PAUSED_FOR),
+                DeliverError::Stopping => unavailable("the service is ending").again_in(Duration::from_secs(30)),
+            }
+        })
+    }
+
+    /// The webhook of this name, if the sender has signed with its secret. Who has signed with that of another one is told that there
+    /// is none; who has signed with none is told the same whether there is one or not, and after the same work.
+    async fn sent_to(
+        &self,
+        name: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+        of: &mut Option<DefinitionId>,
+    ) -> Result<(Arc<Definition>, Hook), No> {
+        let hooks = self.definitions.hooks().await;
+        let (home, env) = (self.home.clone(), self.env.clone());
+        // Read each time: an edit of `.env` counts at once, as one of a webhook's file does.
+        let secrets = tokio::task::spawn_blocking(move || secrets::read(&home, &env).unwrap_or_default()).await;
+        let secrets = secrets.unwrap_or_default();
+        let now = self.clock.now();
+        let (mut known, mut found) = (false, None);
+        for definition in hooks {
+            let Some(hook) = definition.hook().cloned() else { continue };
+            let secret = secrets.get(&hook.secret_env).filter(|secret| secrets::may_be_shared(secret));
+            let signed = secret.map(|secret| signature::is_signed(hook.signature, secret, headers, body, now));
+            known |= signed == Some(true);
+            if definition.id.as_str() == name {
+                found = Some((definition, hook, signed));
+            }
+        }
+        *of = found.as_ref().map(|(definition, ..)| definition.id.clone());
+        match found {
+            Some((definition, hook, Some(true))) => Ok((definition, hook)),
+            Some((_, _, None)) => {
+                let no = No::of(StatusCode::SERVICE_UNAVAILABLE, "this webhook has no secret yet");
+                Err(no.again_in(PAUSED_FOR))
+            }
+            None if known => Err(No::of(StatusCode::NOT_FOUND, "there is no such webhook")),
+            Some((_, _, Some(false))) | None => {
+                Err(No::of(StatusCode::UNAUTHORIZED, "there is no such webhook, or the signature is not right"))
+            }
+        }
+    }
+
+    /// Whether it presents the token of a live run.
+    fn is_of_run(&self, headers: &HeaderMap, query: &str) -> bool {
+        let texts = headers.values().filter_map(|value| value.to_str().ok()).chain([query]);
+        let mut words = texts.flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
+        words.any(|word| self.tokens.find(word).is_some())
+    }
+}
+
+fn invalid(faults: Vec<PayloadFault>) -> No {
+    No { faults, ..No::of(StatusCode::UNPROCESSABLE_ENTITY, "this is not what the webhook takes") }
+}
+
+/// The whole body.
+async fn read<B: Body<Data = Bytes> + Unpin>(mut body: B) -> Result<Vec<u8>, No> {
+    let too_slow = |_| No::of(StatusCode::REQUEST_TIMEOUT, "the body took too long");
+    let read = async {
+        let (mut bytes, mut length) = (Vec::new(), 0);
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return Err(No::of(StatusCode::BAD_REQUEST, "the body came to no end")) };
+            let Some(data) = frame.data_ref() else { continue };
+            length += data.len();
+            if length <= LARGEST {
+                bytes.extend_from_slice(data);
+            } else if length > READ {
+                break;
+            }
+        }
+        if length > LARGEST {
+            return Err(No::of(StatusCode::PAYLOAD_TOO_LARGE, "a delivery has at most 64 KiB"));
+        }
+        Ok(bytes)
+    };
+    tokio::time::timeout(PATIENCE, read).await.map_err(too_slow)?
+}

@@ -1,0 +1,158 @@
+//! Whether a request was signed with a secret, as GitHub, Stripe and Slack sign, or presents it. Every comparison takes the same time,
+//! whatever is presented.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use hyper::HeaderMap;
+use ring::hmac::{self, HMAC_SHA256, Key};
+
+use crate::definition::Signature;
+
+/// So old or so far ahead a signed time may be.
+const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
+
+/// So many signatures of one header are looked at.
+const MOST_SIGNATURES: usize = 8;
+
+/// Whether the sender has the secret.
+#[must_use]
+pub fn is_signed(signature: Signature, secret: &str, headers: &HeaderMap, body: &[u8], now: DateTime<Utc>) -> bool {
+    let key = Key::new(HMAC_SHA256, secret.as_bytes());
+    let header = |name: &str| headers.get(name)?.to_str().ok();
+    let matches = |parts: &[&[u8]], presented: &str| {
+        hex(presented).is_some_and(|presented| hmac::verify(&key, &parts.concat(), &presented).is_ok())
+    };
+    let signed = || match signature {
+        Signature::Bearer => {
+            let presented = header("authorization")?.strip_prefix("Bearer ")?;
+            // Their codes are compared: so neither what it is nor how long it is can be measured.
+            let presented = hmac::sign(&key, presented.as_bytes());
+            Some(hmac::verify(&key, secret.as_bytes(), presented.as_ref()).is_ok())
+        }
+        Signature::Github => Some(matches(&[body], header("x-hub-signature-256")?.strip_prefix("sha256=")?)),
+        Signature::Stripe => {
+            let fields = || header("stripe-signature").into_iter().flat_map(|text| text.split(','));
+            let of =
+                |name| fields().filter_map(move |field| field.trim().split_once('=').filter(|(key, _)| *key == name));
+            let (_, time) = of("t").next()?;
+            let presented = of("v1").take(MOST_SIGNATURES).map(|(_, presented)| presented);
+            let is_one =
+                presented.map(|one| matches(&[time.as_bytes(), b".", body], one)).fold(false, |any, one| any | one);
+            Some(is_recent(time, now)? && is_one)
+        }
+        Signature::Slack => {
+            let time = header("x-slack-request-timestamp")?;
+            let presented = header("x-slack-signature")?.strip_prefix("v0=")?;
+            Some(is_recent(time, now)? && matches(&[b"v0:", time.as_bytes(), b":", body], presented))
+        }
+    };
+    signed().unwrap_or(false)
+}
+
+/// Whether a time in seconds since 1970 is about now.
+fn is_recent(time: &str, now: DateTime<Utc>) -> Option<bool> {
+    let time = DateTime::from_timestamp(time.parse().ok()?, 0)?;
+    Some((now - time).abs() <= TOLERANCE)
+}
+
+/// The bytes of a signature; `None`: it is none.
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digits: Vec<u8> = text.bytes().take(129).map(|byte| digit(&byte)).collect::<Option<_>>()?;
+    (digits.len() == 64).then(|| digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+/// What a signature is made of, as text: for whoever is to send one.
+#[must_use]
+pub fn sign(secret: &str, parts: &[&[u8]]) -> String {
+    let tag = hmac::sign(&Key::new(HMAC_SHA256, secret.as_bytes()), &parts.concat());
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLACK: &str = "8f742231b10e8888abcd99yyyzzz85a5";
+    const SLACK_BODY: &str = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c";
+    const SLACK_TIME: i64 = 1_531_420_618;
+    const SLACK_TAG: &str = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503";
+
+    const GITHUB: &str = "It's a Secret to Everybody";
+    const GITHUB_TAG: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+    fn check(signature: Signature, secret: &str, headers: &[(&'static str, &str)], body: &str, at: i64) -> bool {
+        let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        is_signed(signature, secret, &headers, body.as_bytes(), DateTime::from_timestamp(at, 0).unwrap())
+    }
+
+    #[test]
+    fn github_signs_as_it_documents() {
+        let tag = |tag: &str| check(Signature::Github, GITHUB, &[("x-hub-signature-256", tag)], "Hello, World!", 0);
+        assert!(tag(GITHUB_TAG));
+        assert!(tag(&GITHUB_TAG.to_uppercase().replace("SHA", "sha")));
+        for wrong in
+            ["", "sha256=", "757107", &GITHUB_TAG.replace('7', "8"), &GITHUB_TAG[..70], &format!("{GITHUB_TAG}00")]
+        {
+            assert!(!tag(wrong), "{wrong}");
+        }
+        assert!(!tag(&GITHUB_TAG.replace("sha256", "sha1")));
+        let other = |secret, body| check(Signature::Github, secret, &[("x-hub-signature-256", GITHUB_TAG)], body, 0);
+        assert!(!other("another secret of somebody", "Hello, World!"));
+        assert!(!other(GITHUB, "Hello, World?"));
+        assert!(!check(Signature::Github, GITHUB, &[], "Hello, World!", 0));
+    }
+
+    #[test]
+    fn slack_signs_as_it_documents() {
+        let time = SLACK_TIME.to_string();
+        let signed = |tag: &str, body: &str, at| {
+            let headers = [("x-slack-signature", tag), ("x-slack-request-timestamp", &*time)];
+            check(Signature::Slack, SLACK, &headers, body, at)
+        };
+        assert!(signed(SLACK_TAG, SLACK_BODY, SLACK_TIME));
+        assert!(signed(SLACK_TAG, SLACK_BODY, SLACK_TIME + 300));
+        assert!(signed(SLACK_TAG, SLACK_BODY, SLACK_TIME - 300));
+        assert!(!signed(SLACK_TAG, SLACK_BODY, SLACK_TIME + 301), "it is too old");
+        assert!(!signed(SLACK_TAG, SLACK_BODY, SLACK_TIME - 301), "it is of another day");
+        assert!(!signed(SLACK_TAG, "token=x", SLACK_TIME));
+        assert!(!check(Signature::Slack, SLACK, &[("x-slack-signature", SLACK_TAG)], SLACK_BODY, SLACK_TIME));
+    }
+
+    /// Stripe documents the scheme and no example; this is the scheme by its words: HMAC of `{t}.{body}`.
+    #[test]
+    fn stripe_signs_the_time_too() {
+        let secret = "whsec_test_secret_of_sixteen";
+        let tag = sign(secret, &[b"1492774577", b".", b"{}"]);
+        let signed =
+            |header: &str, body, at| check(Signature::Stripe, secret, &[("stripe-signature", header)], body, at);
+        let header = format!("t=1492774577,v1={tag},v0={}", "0".repeat(64));
+        assert!(signed(&header, "{}", 1_492_774_577 + 300));
+        assert!(signed(&format!("t=1492774577,v1={},v1={tag}", "0".repeat(64)), "{}", 1_492_774_577), "of two secrets");
+        assert!(!signed(&header, "{}", 1_492_774_577 + 301));
+        assert!(!signed(&header, "{ }", 1_492_774_577));
+        assert!(!signed(&header.replace("t=1492774577", "t=1492774578"), "{}", 1_492_774_577));
+        assert!(!signed(&header.replace("v1=", "v0="), "{}", 1_492_774_577), "an old scheme is none");
+        assert!(!signed(&format!("v1={tag}"), "{}", 1_492_774_577));
+        assert!(!signed("t=x,v1=", "{}", 0));
+    }
+
+    #[test]
+    fn a_bearer_presents_the_secret_itself() {
+        let presents = |value: &str| check(Signature::Bearer, "sixteen-letters-", &[("authorization", value)], "", 0);
+        assert!(presents("Bearer sixteen-letters-"));
+        for wrong in [
+            "Bearer sixteen-letters",
+            "Bearer ",
+            "Basic sixteen-letters-",
+            "sixteen-letters-",
+            "Bearer sixteen-letters-x",
+        ] {
+            assert!(!presents(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_signature_is_made_as_it_is_checked() {
+        assert_eq!(format!("sha256={}", sign(GITHUB, &[b"Hello, World!"])), GITHUB_TAG);
+    }
+}
