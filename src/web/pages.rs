@@ -197,7 +197,7 @@ pub(super) async fn refusals(context: Context, Query(query): Query<SinceQuery>) 
         context,
         ("Refusals", "/refusals"),
         move |app| Ok(execute!(app, Command::RefusedCalls { since }, Outcome::RefusedCalls(calls) => calls)),
-        |calls, _, context| views::refusals::refusals(calls, days, context),
+        |calls, attention, context| views::refusals::refusals(calls, &attention.status.refused, days, context),
     )
     .await
 }

@@ -3,14 +3,19 @@
 use maud::{Markup, html};
 
 use crate::app::words;
-use crate::journal::RefusedCalls;
+use crate::journal::{RefusedCalls, RefusedDeliveries};
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
 /// The spans to choose from, in days.
 const SPANS: [(u64, &str); 4] = [(1, "24 hours"), (7, "7 days"), (30, "30 days"), (0, "all")];
 
-pub(in crate::web) fn refusals(calls: &[RefusedCalls], days: u64, context: &Context) -> Markup {
+pub(in crate::web) fn refusals(
+    calls: &[RefusedCalls],
+    deliveries: &[RefusedDeliveries],
+    days: u64,
+    context: &Context,
+) -> Markup {
     html! {
         div .head {
             h1 { "Refusals" }
@@ -45,6 +50,22 @@ pub(in crate::web) fn refusals(calls: &[RefusedCalls], days: u64, context: &Cont
                 }
             }
         }
+        @if !deliveries.is_empty() {
+            h2 { "Deliveries of the last 24 hours" }
+            ul { @for refused in deliveries { li { (delivery(refused, context)) } } }
+        }
+    }
+}
+
+/// What a webhook has refused.
+fn delivery(refused: &RefusedDeliveries, context: &Context) -> Markup {
+    html! {
+        @match &refused.id {
+            Some(id) => (parts::job(id.as_str())),
+            None => "unknown webhooks",
+        }
+        ": " (refused.times) @if refused.times == 1 { " delivery" } @else { " deliveries" }
+        ", the last " (context.relative(refused.last)) ": " (refused.status) ", " (parts::with_code(&refused.why))
     }
 }
 
