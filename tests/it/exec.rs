@@ -454,3 +454,33 @@ fn the_example_of_the_documentation_does_what_it_says() {
     assert!(bot.path("work/backup/notes.tgz").exists());
     service.stop();
 }
+
+#[test]
+fn a_program_beside_the_data_folder_opens_nothing_of_it() {
+    let bot = TestBot::new();
+    // As whoever unpacks the program into a folder and keeps the data folder in it.
+    let beside = bot.home().parent().unwrap().to_owned();
+    std::fs::write(beside.join("private"), "of the person").unwrap();
+    let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap());
+    let bot = bot.env("PATH", &path);
+    bot.secrets("TOKEN=hidden-in-env\n");
+    bot.write("config.yaml", "bot_name: hidden-in-settings\n");
+    let home = bot.home().display().to_string();
+    let tries = format!(
+        "cat {home}/config.yaml; cat {home}/.env; cat {home}/state/user.token; cat {home}/state/journal.db; cat {}; ls {home}/state",
+        beside.join("private").display()
+    );
+    let service = bot.start();
+    for (id, fields) in
+        [("unlisted", ""), ("wide", "allowed_tools: [Bash]\n"), ("reads", "allowed_tools: [Bash, Read]\n")]
+    {
+        routine(&bot, id, &tries, fields);
+        let run = fire(&bot, &service, id);
+        let said = printed(&run);
+        for (line, what) in said.lines().zip(0..) {
+            assert!(line.contains("Permission denied"), "{id}, line {what}: {said}");
+        }
+        assert!(!said.is_empty(), "{run:#}");
+    }
+    service.stop();
+}

@@ -317,11 +317,22 @@ impl SandboxPlan {
     /// `guarded`: files that are only started by way of the broker.
     pub(super) fn anything(&self, guarded: &[PathBuf]) -> Vec<PathBuf> {
         // Own commands are started by `ollim-bot` alone, which asks for each.
+        let hidden: Vec<PathBuf> = self.hidden().iter().map(resolved).collect();
         let path = self.path.iter().map(resolved).filter(|folder| !folder.starts_with(self.home.bin()));
+        let path = path.flat_map(|folder| programs_of(folder, &hidden));
         let trees: Vec<PathBuf> = self.open(system::programs()).into_iter().chain(path).collect();
         let own = [self.home.work(), self.temporary(), self.shell_binary.clone()];
         agent_sandbox::without(&trees, guarded).into_iter().chain(own).collect()
     }
+}
+
+/// What may be executed of a folder of `PATH`: all that is in it. Where it is, or holds, a place that no job sees (a person may keep
+/// the program beside the data folder), its own files alone.
+fn programs_of(folder: PathBuf, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    if !hidden.iter().any(|hidden| hidden.starts_with(&folder)) {
+        return vec![folder];
+    }
+    files_in(&folder).filter(|file| !file.is_symlink() && farm::is_program(file)).collect()
 }
 
 /// Whether a file is `ollim-bot` or a command of one's own, by its name.
@@ -352,6 +363,24 @@ fn tidy(mut domain: Domain) -> Domain {
 mod tests {
     use super::*;
     use crate::home::Home;
+
+    #[test]
+    fn a_folder_of_programs_shows_nothing_that_is_hidden_below_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(folder.join("bot/state")).unwrap();
+        for (name, mode) in [("tool", 0o755), ("notes", 0o644)] {
+            std::fs::write(folder.join(name), "#!/bin/sh\n").unwrap();
+            std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        for hidden in [folder.join("bot"), folder.join("bot/state"), folder.clone()] {
+            assert_eq!(programs_of(folder.clone(), &[hidden]), [folder.join("tool")]);
+        }
+        assert_eq!(programs_of(folder.clone(), &["/home/elsewhere".into()]), [folder.clone()]);
+        // A person's own programs may lie in their home.
+        assert_eq!(programs_of(folder.join("bin"), &[folder.clone()]), [folder.join("bin")]);
+    }
 
     #[test]
     fn the_systems_places_show_nothing_that_is_hidden_below_them() {
