@@ -65,6 +65,7 @@ mod missed;
 mod ntfy;
 mod on_events;
 mod page;
+mod page_browser;
 mod plain_jobs;
 mod policy_corpus;
 mod problems;

@@ -1,0 +1,83 @@
+// Who gets in: whoever follows a fresh link, once, by the page's own name.
+import { randomBytes } from 'node:crypto';
+import { enter, link } from './bot.mjs';
+
+export const args = () => ['--host-resolver-rules=MAP evil.example 127.0.0.1'];
+
+export async function test({ browser, url, check, figures }) {
+  const fresh = () => browser.newContext();
+  const { port } = new URL(url);
+  const status = async (context, path) => (await context.request.get(url + path, { maxRedirects: 0 })).status();
+
+  await check('a link is good once', async () => {
+    const [first, second, to] = [await fresh(), await fresh(), await link()];
+    const entered = (await (await first.newPage()).goto(to)).status();
+    const page = await second.newPage();
+    const again = (await page.goto(to)).status();
+    const text = await page.locator('body').innerText();
+    const wrong = [entered, again, await status(first, '/'), await status(second, '/')].join();
+    return wrong === '200,410,200,401' && text.includes('ollim-bot web') ? [] : [wrong, text];
+  });
+  await check('the session is out of reach of scripts and of other sites', async () => {
+    const context = await fresh();
+    const page = await enter(context);
+    const cookie = (await context.cookies()).find((one) => one.name === 'ollim');
+    const seen = await page.evaluate(() => document.cookie);
+    return cookie.httpOnly && cookie.sameSite === 'Strict' && !seen.includes('ollim=') ? [] : [JSON.stringify(cookie), seen];
+  });
+  await check('nothing is shown to whoever has no session', async () => {
+    const context = await fresh();
+    const wrong = [];
+    for (const cookie of ['', 'ollim=', 'ollim=0', 'ollim=' + randomBytes(16).toString('hex'), 'ollim=' + 'a'.repeat(4000)]) {
+      for (const path of ['/', '/jobs', '/jobs/backup', '/runs', '/inbox', '/events', '/chat', '/service']) {
+        const got = (await context.request.get(url + path, { headers: { cookie } })).status();
+        if (got !== 401) wrong.push(`${path} with "${cookie.slice(0, 20)}": ${got}`);
+      }
+      const posted = await context.request.post(url + '/service', { headers: { cookie, origin: url }, form: { do: 'pause' } });
+      if (posted.status() !== 401) wrong.push(`a form with "${cookie.slice(0, 20)}": ${posted.status()}`);
+    }
+    return wrong;
+  });
+  await check('links cannot be guessed, and guessing takes nothing from others', async () => {
+    const [context, to] = [await fresh(), await link()];
+    const began = Date.now();
+    const answers = new Set();
+    for (let round = 0; round < 20; round++) {
+      const tries = Array.from({ length: 50 }, () => status(context, '/in/' + randomBytes(16).toString('hex')));
+      for (const answer of await Promise.all(tries)) answers.add(answer);
+    }
+    figures.guesses_in_a_second = Math.round(1_000_000 / (Date.now() - began));
+    const entered = (await (await context.newPage()).goto(to)).status();
+    const found = [...answers, entered].join();
+    return found === '410,200' ? [] : [found];
+  });
+  await check("another's name that leads here is not answered", async () => {
+    const [context, to] = [await fresh(), await link()];
+    const page = await context.newPage();
+    const evil = (path) => `http://evil.example:${port}${path}`;
+    const wrong = [];
+    for (const path of ['/', '/style.css', new URL(to).pathname]) {
+      const got = (await page.goto(evil(path))).status();
+      if (got !== 421) wrong.push(`${path}: ${got}`);
+    }
+    // The link was not used up by that.
+    const entered = (await page.goto(to)).status();
+    return entered === 200 ? wrong : [...wrong, `then the link: ${entered}`];
+  });
+  await check('a form without what makes it ours does nothing', async () => {
+    const context = await fresh();
+    await enter(context);
+    const wrong = [];
+    for (const [headers, form] of [
+      [{ origin: url }, { do: 'pause' }],
+      [{ origin: url }, { do: 'pause', token: 'x' }],
+      [{}, { do: 'pause' }],
+      [{ origin: 'null' }, { do: 'pause' }],
+      [{ origin: 'http://evil.example' }, { do: 'pause' }],
+    ]) {
+      const got = (await context.request.post(url + '/service', { headers, form })).status();
+      if (got !== 403) wrong.push(`${JSON.stringify([headers, form])}: ${got}`);
+    }
+    return wrong;
+  });
+}

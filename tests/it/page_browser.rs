@@ -1,0 +1,123 @@
+//! The page in a real browser. The scripts of `tests/browser/` drive it; `scripts/browser` installs what they need.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::bot::{Service, TestBot, now, reminder};
+
+/// The jobs that are fired by hand before a test, to their ends.
+const FIRED: [&str; 6] = ["backup", "backup", "fails", "refused", "odd <b>\"name\"& ü", "tea"];
+
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// A bot with the files of `tests/browser/home/`, whose page is at the address.
+fn bot() -> (TestBot, String) {
+    let bot = TestBot::new();
+    for folder in ["routines", "reminders"] {
+        for entry in fs::read_dir(here("tests/browser/home").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            bot.write(&format!("{folder}/{name}"), &fs::read_to_string(&path).unwrap());
+        }
+    }
+    let asks = "background: true\nclient: exec\ncommand: echo asked\napprove: true\nallowed_tools: []\n";
+    bot.write("reminders/asks.md", &reminder(now(), asks, ""));
+    // The page is to be at the same address after a restart.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    bot.write("config.yaml", &format!("web: {address}\n"));
+    (bot, format!("http://{address}"))
+}
+
+/// Fires the jobs: a run that is well, that failed, that was refused a call, that says hostile things, that is going; and a question.
+fn fill(bot: &TestBot, service: &Service<'_>) {
+    for id in FIRED {
+        bot.run(["fire", id, "--wait"]);
+    }
+    bot.ok(["fire", "slow"]);
+    service.until("a question is open", || {
+        bot.json(["questions"]).as_array().is_some_and(|all| !all.is_empty()).then_some(())
+    });
+}
+
+/// The script of a subject, with the environment of the bot's commands.
+fn script(bot: &TestBot, subject: &str, url: &str) -> Command {
+    let browser = here(".browser");
+    assert!(browser.join("chromium").is_file(), "no browser is installed: `./scripts/browser` installs it");
+    let mut node = Command::new("node");
+    let command = bot.command::<&str>([]);
+    node.arg(here("tests/browser/run.mjs")).args([subject, url]).env_clear();
+    node.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    node.env("OLLIM_BOT", env!("CARGO_BIN_EXE_ollim-bot")).env("OLLIM_BROWSER", browser);
+    node.stdin(Stdio::piped()).stdout(Stdio::piped());
+    node
+}
+
+/// Runs the tests of a subject. What they have measured is said, and nothing is asserted of it.
+#[expect(clippy::print_stderr, reason = "a test says what it has measured")]
+fn holds(subject: &str) {
+    let (bot, url) = bot();
+    let mut service = Some(bot.start());
+    service.iter().for_each(|service| fill(&bot, service));
+    let mut node = script(&bot, subject, &url).spawn().unwrap();
+    let mut replies = node.stdin.take().unwrap();
+    let mut report = Value::Null;
+    for line in BufReader::new(node.stdout.take().unwrap()).lines() {
+        match line.unwrap().as_str() {
+            "stop" => _ = service.take().unwrap().stop(),
+            "start" => service = Some(bot.start()),
+            line => {
+                report = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                continue;
+            }
+        }
+        replies.write_all(b"done\n").unwrap();
+    }
+    assert!(node.wait().unwrap().success());
+    let cases = report["cases"].as_array().unwrap();
+    let wrong: Vec<_> = cases.iter().filter(|case| case["wrong"] != serde_json::json!([])).collect();
+    let said = service.map(|service| service.said()).unwrap_or_default();
+    assert!(wrong.is_empty() && !cases.is_empty(), "{wrong:#?}\n{said:.4000}");
+    eprintln!("{} cases of {subject}; measured: {}", cases.len(), report["figures"]);
+}
+
+#[test]
+fn every_page_can_be_used_by_anybody_on_any_screen() {
+    holds("pages");
+}
+
+#[test]
+fn hostile_texts_are_shown_and_do_nothing() {
+    holds("hostile");
+}
+
+#[test]
+fn every_button_works_without_a_script() {
+    holds("no_script");
+}
+
+#[test]
+fn everything_can_be_reached_by_keyboard() {
+    holds("keyboard");
+}
+
+#[test]
+fn an_open_page_follows_what_happens() {
+    holds("live");
+}
+
+#[test]
+fn a_page_of_somebody_else_does_and_reads_nothing() {
+    holds("other_origin");
+}
+
+#[test]
+fn only_a_fresh_link_lets_a_browser_in() {
+    holds("login");
+}
