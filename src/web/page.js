@@ -11,20 +11,32 @@ if (zone && !document.cookie.split('; ').includes('zone=' + zone)) {
   refresh();
 }
 
-/** Whether the person is writing something that must not be taken from under their hands. */
-function isWriting() {
-  const at = document.activeElement;
-  const fields = document.querySelectorAll('main textarea, main input:not([type=hidden])');
-  return [...fields].some((field) => field.value !== field.defaultValue || (field === at && field.value));
+/** Whether a field is not any more as the server sent it. */
+function isChanged(field) {
+  if (field.type === 'checkbox') return field.checked !== field.defaultChecked;
+  if (!field.options) return field.value !== field.defaultValue;
+  return field.selectedIndex !== Math.max(0, [...field.options].findIndex((one) => one.defaultSelected));
 }
+
+/** Whether the person is writing or selecting something that must not be taken from under their hands. */
+function isWriting() {
+  const at = document.activeElement, selected = getSelection();
+  const fields = document.querySelectorAll('main textarea:not([hidden]), main input:not([type=hidden]), main select');
+  return [...fields].some((field) => isChanged(field) || (field === at && field.value)) ||
+    (!selected.isCollapsed && document.getElementById('main').contains(selected.anchorNode));
+}
+
+/** What can have the focus in what is replaced, and what an element is known by. */
+const stops = () => [...document.querySelectorAll('#needs a, main a, main button, main summary, main input, main select, main textarea, main [tabindex]')];
+const known = (one) => one.id || one.getAttribute('href') || one.tagName;
 
 /** Puts what the server shows now in place of what is shown. Open texts, the focus and the scrolling stay. */
 function replace(text) {
   const fresh = new DOMParser().parseFromString(text, 'text/html');
   const open = [...document.querySelectorAll('main details')].map((one) => one.open);
-  const focus = document.activeElement && document.activeElement.id;
-  for (const part of ['#needs', '#as-of', isWriting() ? null : '#main']) {
-    const [old, now] = part ? [document.querySelector(part), fresh.querySelector(part)] : [];
+  const at = stops().indexOf(document.activeElement), was = at < 0 ? null : known(document.activeElement);
+  for (const part of isWriting() ? ['#needs'] : ['#needs', '#as-of', '#main']) {
+    const [old, now] = [document.querySelector(part), fresh.querySelector(part)];
     if (old && now && old.innerHTML !== now.innerHTML) {
       old.innerHTML = now.innerHTML;
       old.className = now.className;
@@ -33,7 +45,10 @@ function replace(text) {
   document.title = fresh.title;
   const details = document.querySelectorAll('main details');
   if (details.length >= open.length) open.forEach((was, at) => { details[at].open = was; });
-  if (focus && document.getElementById(focus)) document.getElementById(focus).focus({ preventScroll: true });
+  const now = stops();
+  if (at < 0 || now.includes(document.activeElement)) return;
+  const to = now[at] && known(now[at]) === was ? now[at] : now.find((one) => known(one) === was);
+  if (to) to.focus({ preventScroll: true });
 }
 
 /** Asks for the page again: at once, then at most twice a second. */
@@ -74,8 +89,8 @@ function listen() {
   };
   stream.onerror = () => {
     isStale();
-    // A browser gives up on a server that refuses, so that is tried again here.
-    if (stream && stream.readyState === EventSource.CLOSED) { stop(); setTimeout(listen, 3000); }
+    // A browser gives up on a server that refuses, so that is tried again here; the page itself says why it refuses.
+    if (stream && stream.readyState === EventSource.CLOSED) { stop(); refresh(); setTimeout(listen, 3000); }
   };
 }
 
