@@ -85,7 +85,10 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
                 @if let Some(hint) = &problem.hint { ". " (parts::with_code(hint)) }
             }
         }
-        @if let Some(routine) = routine { (next::times(routine, context)) }
+        @if let Some(routine) = routine {
+            h2 { "When it fires" }
+            (next::times(routine, context))
+        }
         h2 { "Last runs" }
         @if runs.is_empty() {
             p .empty { "It has not run yet." }

@@ -20,7 +20,7 @@ pub(in crate::web) fn jobs(lists: &[JobList; 3], attention: &Attention, context:
             @if list.jobs.is_empty() && list.failed.is_empty() {
                 p .empty { (parts::with_code(none)) }
             } @else {
-                (table(list, attention, context))
+                (table(title, list, attention, context))
             }
             @for failed in &list.failed {
                 p .bad {
@@ -35,11 +35,11 @@ pub(in crate::web) fn jobs(lists: &[JobList; 3], attention: &Attention, context:
     }
 }
 
-fn table(list: &JobList, attention: &Attention, context: &Context) -> Markup {
+fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) -> Markup {
     html! {
-        div .scroll tabindex="0" role="region" aria-label="Jobs" {
+        div .scroll tabindex="0" role="region" aria-label=(title) {
             table {
-                thead { tr { th { "Job" } th { "What" } th { "Next" } th { "When" } th { "" } } }
+                thead { tr { th { "Job" } th { "What" } th { "Next" } th { "When" } th { "Failures" } } }
                 tbody {
                     @for Job { definition, next, paused } in &list.jobs {
                         @let failing = attention.status.failures.iter().find(|failing| failing.id == definition.id);

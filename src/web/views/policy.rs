@@ -99,7 +99,7 @@ pub(in crate::web) fn entries(policy: &JobPolicy) -> Markup {
             summary { (policy.entries.len()) " rules" }
             div .scroll tabindex="0" role="region" aria-label="Rules" {
                 table {
-                    thead { tr { th { "" } th { "Rule" } th { "From" } } }
+                    thead { tr { th { "Effect" } th { "Rule" } th { "From" } } }
                     tbody {
                         @for entry in &policy.entries {
                             @let (class, word) = match entry.effect {

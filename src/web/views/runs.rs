@@ -37,7 +37,7 @@ pub(in crate::web) fn table(runs: &[RunRecord], named: bool, context: &Context) 
         div .scroll tabindex="0" role="region" aria-label="Runs" {
             table {
                 thead { tr {
-                    th { "Run" } @if named { th { "Job" } } th { "Scheduled" } th { "Outcome" } th { "Late" } th { "Took" } th { "Cost" } th { "" }
+                    th { "Run" } @if named { th { "Job" } } th { "Scheduled" } th { "Outcome" } th { "Late" } th { "Took" } th { "Cost" } th { "Remark" }
                 } }
                 tbody {
                     @for run in runs {
