@@ -34,10 +34,11 @@ export async function service(action) {
   await replies.next();
 }
 
-/** Logs a window in, and says where the page is. */
-export async function enter(context) {
+/** Logs a window in: its page. Where no script runs, the button is pressed. */
+export async function enter(context, { scripts = true } = {}) {
   const [page, to] = [await context.newPage(), await link()];
   await page.goto(to);
+  if (!scripts) await page.getByRole('button').click();
   await page.waitForURL(new URL('/', to).href);
   return page;
 }

@@ -42,7 +42,7 @@ export async function test({ browser, url, check, figures }) {
     await check(path.slice(0, 60), async () => {
       const began = Date.now();
       const answer = await page.goto(url + path);
-      figures[path.slice(0, 40)] = { bytes: (await answer.body()).length, ms: Date.now() - began };
+      figures[path] = { bytes: (await answer.body()).length, ms: Date.now() - began };
       const isError = answer.status() >= 400;
       const wrong = isError ? [] : await strange(page);
       if (isError && (await page.locator('img').count()) > 0) wrong.push('an image');

@@ -5,7 +5,7 @@ import { paths } from './pages.mjs';
 
 export async function test({ browser, url, check }) {
   const { context } = await open(browser, url, { javaScriptEnabled: false });
-  const page = await enter(context);
+  const page = await enter(context, { scripts: false });
   const go = (path) => page.goto(url + path);
   const at = () => decodeURIComponent(new URL(page.url()).pathname);
   const press = (name) => page.getByRole('button', { name, exact: true }).first().click();
