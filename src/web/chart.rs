@@ -203,7 +203,10 @@ pub(super) fn axis(scale: &Scale, context: &Context) -> Markup {
                 @let share = scale.at(at);
                 // A word that would stand in another, or beyond the end, is left out.
                 @if share < 0.97 && (share - now).abs() > 0.05 {
-                    text x=(percent(share)) y="12" .strong[!text.contains(':')] .hour[text.contains(':')] { (text) }
+                    text x=(percent(share)) y="12" .strong[!text.contains(':')] .hour[text.contains(':')] {
+                        // A narrow screen has room for the day alone.
+                        @if let Some((weekday, day)) = text.split_once(' ') { tspan .weekday { (weekday) " " } (day) } @else { (text) }
+                    }
                 }
             }
             text .now x=(percent(now)) y="12" text-anchor="middle" { "now" }
