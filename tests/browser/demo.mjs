@@ -1,4 +1,4 @@
-// Files and a week of history for the screenshots: the journal's rows as SQL. A bot writes its history as it happens, and no
+// Files and a month of history for the screenshots: the journal's rows as SQL. A bot writes its history as it happens, and no
 // command writes a past, so these rows stand in for one. They follow the schema of src/journal/schema.rs.
 
 const MINUTE = 60_000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
@@ -79,7 +79,7 @@ function events(run, began, ended) {
   return all.map((one, at) => row('event', { at: Math.round(began + at * step), run, id: 'email-triage', kind: one.event, data: JSON.stringify(one) }));
 }
 
-/** A week before `now` as SQL, and the run that is shown alone. */
+/** A month before `now` as SQL, and the run that is shown alone. */
 export function history(now) {
   const [random, sql, due] = [numbers(7), ['BEGIN;'], []];
   const midnight = now - (now % DAY);
@@ -93,6 +93,7 @@ export function history(now) {
   past.forEach(({ id, job, at }, index) => {
     const number = index + 1, run = (0x1000_0000 + Math.floor(random() * 0xe000_0000)).toString(16);
     const [state, why, error] = outcome(id, random());
+    past[index].state = state;
     const began = at + Math.round(random() * 4000), took = job.minutes * MINUTE * (0.5 + random());
     const ended = Math.round(state === 'skipped' ? at : state === 'timed_out' ? began + 30 * MINUTE : began + took);
     const isAgent = job.cost > 0 && state !== 'skipped';
@@ -113,5 +114,11 @@ export function history(now) {
       shown = run;
     }
   });
+  // What failed last needs somebody.
+  for (const id of Object.keys(JOBS)) {
+    const ends = past.filter((one) => one.id === id && one.state !== 'skipped');
+    const failures = ends.length - 1 - ends.findLastIndex((one) => one.state === 'completed');
+    if (failures) sql.push(row('streak', { id, failures, told: 1 }));
+  }
   return { sql: [...sql, 'COMMIT;'].join('\n'), shown };
 }

@@ -53,7 +53,7 @@ try {
   const browser = await launch();
   mkdirSync(into, { recursive: true });
   for (const [name, path, width, colorScheme] of pictures(shown)) {
-    const context = await browser.newContext({ viewport: { width, height: width === 360 ? 720 : 800 }, colorScheme });
+    const context = await browser.newContext({ viewport: { width, height: width === 360 ? 720 : 600 }, colorScheme });
     const page = await enter(context);
     await page.goto(url + path);
     await page.screenshot({ path: join(into, name + '.png') });
