@@ -111,7 +111,7 @@ pub(super) fn folded(text: &str, lines: usize) -> Markup {
         @if short.len() == text.len() {
             pre { (text) }
         } @else {
-            details { summary { pre { (short) " …" } } pre { (text) } }
+            details { summary { pre { (short) " …" } span .less { "Fold" } } pre { (text) } }
         }
     }
 }
