@@ -33,10 +33,11 @@ export async function open(browser, url, options = {}) {
   return { context, faults };
 }
 
-/** What is wrong with a page that is shown: barriers, and whether it is wider than its window. */
+/** What is wrong with a page that is shown, with all that is folded on it: barriers, and whether it is wider than its window. */
 export async function look(page) {
   await page.evaluate(AXE);
   const found = await page.evaluate(async () => {
+    for (const folded of document.querySelectorAll('details')) folded.open = true;
     const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
     const { violations } = await globalThis.axe.run({ runOnly: { type: 'tag', values: rules } });
     const at = (one) => one.nodes.slice(0, 3).map((node) => node.target.join(' ') + ' ' + node.failureSummary.split('\n')[1].trim());
