@@ -16,7 +16,7 @@ const pictures = (run) => [
   ['next', '/next', 1280, 'light'],
   ['refusals', '/refusals', 1280, 'light'],
   ['costs', '/costs', 1280, 'light'],
-  ['policy', '/policy?job=evening-review&tool=Bash&input=' + encodeURIComponent('cat journal/today.md; rm -r ~/photos'), 1280, 'light'],
+  ['policy', '/policy?job=evening-review&tool=Bash&input=' + encodeURIComponent('cat journal/today.md; rm -r photos'), 1280, 'light'],
 ];
 
 const into = process.argv[2];
