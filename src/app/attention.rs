@@ -1,7 +1,7 @@
 //! Is anything wrong? What needs the person, the most urgent first.
 
 use super::{App, PageState, Status, budget, runs, status};
-use crate::definition::DefinitionId;
+use crate::definition::{self, DefinitionId};
 use crate::journal::Question;
 use crate::refusal::Refusal;
 
@@ -14,6 +14,8 @@ pub enum About {
     Questions,
     /// One job.
     Job(DefinitionId),
+    /// Reminders whose files are kept in `reminders/failed/`.
+    FailedReminders,
     /// Files with errors.
     Files,
     /// Channels that do not deliver.
@@ -64,8 +66,8 @@ impl Attention {
     pub fn calm(&self) -> String {
         let running = match self.status.running.len() {
             0 => String::new(),
-            1 => ", 1 run is going".to_owned(),
-            runs => format!(", {runs} runs are going"),
+            1 => ", 1 run is active".to_owned(),
+            runs => format!(", {runs} runs are active"),
         };
         format!("Nothing needs you{running}")
     }
@@ -76,8 +78,19 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
     let status = status::status(app)?;
     let questions: Vec<Question> =
         runs::open(app)?.questions(0)?.into_iter().filter(|question| question.answer.is_none()).collect();
-    let spent = budget::spending(app).unwrap_or_default();
+    // Where the settings are wrong, that is a need of its own.
+    let spent = if status.settings_are_wrong { Vec::new() } else { budget::spending(app)? };
     let mut needs = needs_of(&status);
+    let defaults = app.defaults().unwrap_or_else(|_| app.defaults_in(app.zone_of_records()));
+    let failed = definition::failed_reminders(&app.home, &defaults)?;
+    match &failed[..] {
+        [] => {}
+        [one] => needs.push(Need::new(
+            format!("the reminder {} failed", one.file.file_stem().unwrap_or_default().display()),
+            About::FailedReminders,
+        )),
+        more => needs.push(Need::new(format!("{} reminders failed", more.len()), About::FailedReminders)),
+    }
     match questions.len() {
         0 => {}
         1 => needs.push(Need::new("1 question is open", About::Questions)),

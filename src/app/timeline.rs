@@ -60,6 +60,8 @@ pub struct Timeline {
     pub until: DateTime<Utc>,
     /// Rows with something in them: routines by their ids, then the others.
     pub rows: Vec<Row>,
+    /// The last routine among them.
+    pub last: Option<Whose>,
     /// How many rows there are besides.
     pub more: usize,
     /// How many enabled routines have nothing in the span.
@@ -102,13 +104,11 @@ pub(super) fn timeline(
     let shown = |id: &DefinitionId| rows.contains_key(&Whose::Routine(id.clone()));
     let routines = loaded.definitions.values().filter(|one| one.kind() == Kind::Routine && one.enabled);
     let idle = routines.filter(|one| after.is_none_or(|after| one.id > *after) && !shown(&one.id)).count();
-    let more = rows.len().saturating_sub(count);
-    Ok(Timeline {
-        from,
-        until,
-        rows: rows.into_values().take(count).collect(),
-        more,
-        idle,
-        zone: app.zone_of_records(),
-    })
+    // What is no routine's stands on each page.
+    let (routines, others): (Vec<Row>, Vec<Row>) =
+        rows.into_values().partition(|row| matches!(row.whose, Whose::Routine(_)));
+    let more = routines.len().saturating_sub(count);
+    let last = routines.iter().take(count).next_back().map(|row| row.whose.clone());
+    let rows = routines.into_iter().take(count).chain(others).collect();
+    Ok(Timeline { from, until, rows, last, more, idle, zone: app.zone_of_records() })
 }

@@ -9,7 +9,7 @@ use crate::journal::{Journal, JournalError};
 use crate::refusal::Refusal;
 use crate::run::tokens::Tokens;
 use crate::schedule::LiveDefinitions;
-use crate::web::{GOOD_FOR, Listener, Logins, Sessions, Web};
+use crate::web::{GOOD_FOR, Listener, Logins, Sessions, Web, hash};
 
 /// The page as the service has it.
 #[derive(Clone)]
@@ -58,6 +58,7 @@ impl Page {
     /// What serves it.
     #[must_use]
     pub fn web(&self, handlers: Handlers, definitions: LiveDefinitions, journal: &Journal, tokens: Tokens) -> Web {
+        let root = handlers.app.get().home.root().display().to_string();
         let chats = handlers.chats.clone();
         let app: Arc<dyn Fn() -> App + Send + Sync> = Arc::new(move || {
             let service = Arc::new(handlers.clone());
@@ -72,6 +73,7 @@ impl Page {
             newest: journal.newest_event(),
             is_run_token: Arc::new(move |word| tokens.find(word).is_some()),
             open_chat: Arc::new(move || Box::new(chats.open())),
+            cookie: format!("ollim-{}", &hash(&root)[..8]).into(),
             url: self.url.clone(),
         }
     }

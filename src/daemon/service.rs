@@ -334,11 +334,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         listener.map(|listener| (page.web(handlers.clone(), definitions.clone(), &journal, tokens.clone()), listener));
     let mut tasks = JoinSet::new();
     if let Some((web, listener)) = web {
-        tasks.spawn(async move {
-            if let Err(error) = web.serve(listener).await {
-                tracing::error!(%error, "the page is not served any more");
-            }
-        });
+        tasks.spawn(web.serve(listener));
     }
     tasks.spawn(look_at_answers(answers, schedule.clone()));
     // Of a service that was started for one run, nobody expects that it listens.

@@ -10,8 +10,9 @@ use serde::Deserialize;
 use super::context::Context;
 use super::error;
 use super::guard::Posted;
-use super::pages::{execute, not_saved};
+use super::pages::{self, execute, not_saved};
 use super::parts::{link, run};
+use super::sessions::hash;
 use crate::app::{Command, Outcome, ServiceCommand, ServiceReply};
 use crate::definition::Problem;
 use crate::journal::{Answer, RunId};
@@ -57,27 +58,41 @@ pub(super) async fn cancel_run(context: Context, Path(id): Path<String>, _posted
     lead(context.ask(move |app| app.execute(command).map(|_| run(&id))).await)
 }
 
-/// Saves a file that was edited, if nothing is wrong with it.
+/// Tries a job dry whose gate is run for it.
+pub(super) async fn dry_run(context: Context, Path(id): Path<String>, _posted: Posted) -> Response {
+    pages::dry_run_with_gate(context, id).await
+}
+
+/// Saves a file that was edited, if nothing is wrong with it and nobody else has changed it.
 pub(super) async fn save(context: Context, Path(id): Path<String>, posted: Posted) -> Response {
-    let text = |name: &str| posted.get(name).replace("\r\n", "\n");
-    let (file, old, new) = (PathBuf::from(posted.get("file")), text("old"), text("new"));
-    let command = Command::Replace { file: file.clone(), old: old.clone(), new: new.clone() };
+    let (seen, new) = (posted.get("seen").to_owned(), posted.get("new").replace("\r\n", "\n"));
+    let (name, text, expected) = (id.clone(), new.clone(), seen.clone());
+    let saved = context.ask(move |app| {
+        let file = Command::FileOf { kind: None, id: name };
+        let (file, old) = execute!(app, file, Outcome::File { file, text } => (file, text));
+        if hash(&old) != expected {
+            return Ok((file, Outcome::ChangedMeanwhile));
+        }
+        // A form has one kind of line ends; the file keeps its own.
+        let new = if old.contains("\r\n") { text.replace('\n', "\r\n") } else { text };
+        let done = app.execute(Command::Replace { file: file.clone(), old, new })?;
+        Ok((file, done))
+    });
     let shown = |problem: &Problem| {
         let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!("line {}: {}{hint}", problem.line, problem.message)
     };
-    let problems = match context.ask(move |app| app.execute(command)).await {
-        Ok(Outcome::Invalid(problems)) => problems.iter().map(shown).collect(),
-        Ok(Outcome::ChangedMeanwhile) => {
-            vec![
-                "the file was changed by somebody else since you opened it: copy what you wrote, and open it again"
-                    .into(),
-            ]
+    let (file, problems) = match saved.await {
+        Ok((file, Outcome::Invalid(problems))) => (file, problems.iter().map(shown).collect()),
+        Ok((file, Outcome::ChangedMeanwhile)) => {
+            let why =
+                "the file was changed by somebody else since you opened it: copy what you wrote, and open it again";
+            (file, vec![why.to_owned()])
         }
         Ok(_) => return Redirect::to(&link("/jobs/", &id, "")).into_response(),
-        Err(refusal) => vec![refusal.to_string()],
+        Err(refusal) => (PathBuf::from(&id), vec![refusal.to_string()]),
     };
-    not_saved(context, (id, file, old, new), problems).await
+    not_saved(context, (id, file, seen, new), problems).await
 }
 
 /// Says something to the bot.

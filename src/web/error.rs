@@ -40,6 +40,17 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
     page(status, "That was not done", &why)
 }
 
+/// What a page was to show is not there.
+pub(super) fn missing(refusal: &Refusal) -> Response {
+    match refusal.cause {
+        Cause::Caller => {
+            let why = std::iter::once(refusal.to_string()).chain(refusal.hints.iter().cloned());
+            page(StatusCode::NOT_FOUND, "That is not there", &why.collect::<Vec<_>>().join(". "))
+        }
+        Cause::Denied | Cause::Environment => refused(refusal),
+    }
+}
+
 /// There is no such page.
 pub(super) async fn not_found() -> Response {
     page(StatusCode::NOT_FOUND, "There is no such page", "The address may be of another version of ollim-bot.")

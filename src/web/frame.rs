@@ -98,6 +98,7 @@ fn sentence(attention: &Attention) -> Markup {
 fn place(about: &About) -> String {
     match about {
         About::Service | About::Files | About::Channels => "/service".to_owned(),
+        About::FailedReminders => "/jobs#reminders".to_owned(),
         About::Questions => "/questions".to_owned(),
         About::Job(id) => link("/jobs/", id.as_str(), ""),
         About::Costs => "/costs".to_owned(),

@@ -14,9 +14,6 @@ use axum::response::Response;
 use super::sessions::form_token;
 use super::{Web, error};
 
-/// The cookie that carries a session.
-pub(super) const COOKIE: &str = "ollim";
-
 /// Nothing but our own style and script; no frames.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
@@ -54,8 +51,9 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
         let why = "The page answers for this machine's own name alone. `web_url` in config.yaml names another one.";
         return Some((StatusCode::MISDIRECTED_REQUEST, "This is another host's name", why));
     }
-    let is_navigation =
-        request.method() == Method::GET && text(headers, "sec-fetch-mode").is_some_and(|mode| mode == "navigate");
+    let is_navigation = request.method() == Method::GET
+        && text(headers, "sec-fetch-mode").is_some_and(|mode| mode == "navigate")
+        && text(headers, "sec-fetch-dest").is_none_or(|place| place == "document");
     let site = text(headers, "sec-fetch-site").unwrap_or("same-origin");
     let from_elsewhere = !matches!(site, "same-origin" | "none") && !is_navigation;
     let origin = text(headers, header::ORIGIN);
@@ -76,7 +74,10 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
 /// Refuses whoever has no session.
 pub(super) async fn session(State(web): State<Web>, mut request: Request, next: Next) -> Response {
     let now = web.now();
-    match cookie(request.headers()).filter(|session| web.sessions.has(session, now)).map(str::to_owned) {
+    // Another page of this machine may have set a cookie of that name, too: any of them that is a session counts.
+    let found =
+        cookies(request.headers(), &web.cookie).find(|session| web.sessions.has(session, now)).map(str::to_owned);
+    match found {
         Some(session) => {
             request.extensions_mut().insert(SessionToken(session));
             next.run(request).await
@@ -132,9 +133,9 @@ fn text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(';')).filter_map(move |pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Whether a header's value has a run's token in it, as a whole word.
@@ -154,7 +155,10 @@ fn is_own_host(host: &str, url: Option<&str>) -> bool {
 }
 
 fn is_own_origin(origin: &str, host: &str, url: Option<&str>) -> bool {
-    url.is_some_and(|url| url.trim_end_matches('/') == origin) || origin == format!("http://{host}")
+    match url.map(|url| url.trim_end_matches('/')) {
+        Some(url) if url.split_once("://").is_some_and(|(_, of_url)| of_url == host) => url == origin,
+        _ => origin == format!("http://{host}"),
+    }
 }
 
 #[cfg(test)]

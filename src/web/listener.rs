@@ -1,14 +1,30 @@
 //! Where the page listens: an address of this machine, or a Unix socket.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use axum::Router;
-use tokio::net::{TcpListener, UnixListener};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::config::ListenAddress;
+
+/// So many connections are served at once; of more, the oldest makes room. Whoever is not logged in takes no descriptors from the service.
+const CONNECTIONS: usize = 256;
+
+/// How long the head of a request may take.
+const HEAD: Duration = Duration::from_secs(10);
+
+/// How long nothing is accepted when that failed.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Why nothing listens.
 #[derive(Debug, thiserror::Error)]
@@ -59,21 +75,65 @@ impl Listener {
         }
     }
 
-    pub(super) async fn serve(self, router: Router) -> io::Result<()> {
-        match self {
-            Self::Tcp(listener) => axum::serve(listener, router).await,
-            Self::Unix(listener, path) => {
-                let _removed = RemovedAtEnd(path);
-                axum::serve(listener, router).await
+    /// Serves until the future is dropped.
+    pub(super) async fn serve(self, router: Router) {
+        let _removed = match &self {
+            Self::Tcp(_) => None,
+            Self::Unix(_, path) => Some(RemovedAtEnd(path.clone())),
+        };
+        let mut connections = JoinSet::new();
+        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        loop {
+            let accepted = async {
+                match &self {
+                    Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
+                    Self::Unix(listener, _) => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
+                }
+            };
+            tokio::select! {
+                accepted = accepted => match accepted {
+                    Ok(stream) => {
+                        open.retain(|connection| !connection.is_finished());
+                        if open.len() >= CONNECTIONS && let Some(oldest) = open.pop_front() {
+                            oldest.abort();
+                        }
+                        let router = router.clone();
+                        open.push_back(match stream {
+                            Stream::Tcp(stream) => connections.spawn(serve(stream, router)),
+                            Stream::Unix(stream) => connections.spawn(serve(stream, router)),
+                        });
+                    }
+                    Err(error) => {
+                        // Out of descriptors, most likely: some are given back soon.
+                        tracing::warn!(%error, "the page cannot accept a connection");
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                    }
+                },
+                Some(_) = connections.join_next() => {}
             }
         }
+    }
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Serves one connection.
+async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, router: Router) {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await {
+        tracing::debug!(%error, "a connection of the page's broke");
     }
 }
 
 /// A socket whose server has died answers nobody and stands in the way.
 async fn remove_dead(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    if is_socket && tokio::net::UnixStream::connect(path).await.is_err() {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && UnixStream::connect(path).await.err().is_some_and(refused) {
         fs::remove_file(path)?;
     }
     Ok(())

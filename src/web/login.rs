@@ -9,7 +9,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{DOCTYPE, html};
 
-use super::guard::{COOKIE, Posted, SessionToken};
+use super::guard::{Posted, SessionToken};
 use super::sessions::{LASTS, hash};
 use super::{Web, error};
 
@@ -91,14 +91,14 @@ pub(super) async fn enter(State(web): State<Web>, Path(token): Path<String>) -> 
     };
     let secure = if web.url.as_ref().is_some_and(|url| url.starts_with("https:")) { "; Secure" } else { "" };
     let age = LASTS.num_seconds();
-    let cookie = format!("{COOKIE}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}");
+    let cookie = format!("{}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}", web.cookie);
     ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
 }
 
 fn gone() -> Response {
     error::page(
         StatusCode::GONE,
-        "This link is not good any more",
+        "This link has expired",
         "A link begins one session, within a minute. `ollim-bot web` prints a new one.",
     )
 }
@@ -108,7 +108,7 @@ pub(super) async fn leave(State(web): State<Web>, session: SessionToken, _posted
     if let Err(why) = web.sessions.end(&session.0).await {
         return error::page(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be ended", &why);
     }
-    let cookie = format!("{COOKIE}=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict");
+    let cookie = format!("{}=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict", web.cookie);
     ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
 }
 

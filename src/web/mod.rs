@@ -32,7 +32,7 @@ use tokio::sync::watch;
 
 pub use listener::{BindError, Listener};
 pub use login::{GOOD_FOR, Logins};
-pub use sessions::Sessions;
+pub use sessions::{Sessions, hash};
 
 use crate::app::{App, DefinitionsInForce};
 
@@ -59,6 +59,8 @@ pub struct Web {
     pub is_run_token: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Begins to talk: as long as what it returns is kept, answers to what is said at a terminal need no other channel.
     pub open_chat: Arc<dyn Fn() -> Box<dyn std::any::Any + Send> + Send + Sync>,
+    /// The name of the cookie that carries a session: two bots on one machine log nobody out of the other.
+    pub cookie: Arc<str>,
     /// Where the page is reached from outside (`web_url`), such as `https://bot.example.org`.
     pub url: Option<String>,
 }
@@ -78,11 +80,8 @@ impl Web {
     }
 
     /// Answers requests until the future is dropped.
-    ///
-    /// # Errors
-    /// When the listener fails.
-    pub async fn serve(self, listener: Listener) -> std::io::Result<()> {
-        listener.serve(self.router()).await
+    pub async fn serve(self, listener: Listener) {
+        listener.serve(self.router()).await;
     }
 
     fn router(self) -> Router {
@@ -92,7 +91,7 @@ impl Web {
             .route("/jobs", get(pages::jobs))
             .route("/jobs/{id}", get(pages::job))
             .route("/jobs/{id}/edit", get(pages::edit).post(actions::save))
-            .route("/jobs/{id}/dry-run", get(pages::dry_run))
+            .route("/jobs/{id}/dry-run", get(pages::dry_run).post(actions::dry_run))
             .route("/jobs/{id}/{action}", post(actions::job))
             .route("/runs", get(pages::runs))
             .route("/runs/{run}", get(pages::run))

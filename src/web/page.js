@@ -22,7 +22,8 @@ function isChanged(field) {
 function isWriting() {
   const at = document.activeElement, selected = getSelection();
   const fields = document.querySelectorAll('main textarea:not([hidden]), main input:not([type=hidden]), main select');
-  return [...fields].some((field) => isChanged(field) || (field === at && field.value)) ||
+  return !!document.querySelector('main [data-keep], main button:hover') ||
+    [...fields].some((field) => isChanged(field) || (field === at && field.value)) ||
     (!selected.isCollapsed && document.getElementById('main').contains(selected.anchorNode));
 }
 

@@ -10,6 +10,7 @@ use maud::Markup;
 use serde::Deserialize;
 
 use super::context::Context;
+use super::sessions::hash;
 use super::views::{self, job::JobParts};
 use super::{error, frame};
 use crate::app::{App, Attention, Command, CostsBy, Each, Outcome};
@@ -41,7 +42,7 @@ async fn page<T: Send + 'static>(
     let asked = context.ask(move |app| Ok((app.attention()?, ask(app)?))).await;
     match asked {
         Ok((attention, found)) => frame::page(title, here, &attention, &context, &show(&found, &attention, &context)),
-        Err(refusal) => error::refused(&refusal),
+        Err(refusal) => error::missing(&refusal),
     }
 }
 
@@ -116,18 +117,40 @@ pub(super) async fn edit(context: Context, Path(id): Path<String>) -> Response {
             let file = Command::FileOf { kind: None, id: id.clone() };
             Ok(execute!(app, file, Outcome::File { file, text } => (id, file, text)))
         },
-        |(id, file, text), _, context| views::edit::edit(id, file, text, text, &[], context),
+        |(id, file, text), _, context| views::edit::edit(id, file, &hash(text), text, &[], context),
     )
     .await
 }
 
+/// What a run would be given; where that takes a look by the job's gate, what would be done first.
 pub(super) async fn dry_run(context: Context, Path(id): Path<String>) -> Response {
     let title = format!("Dry run of {id}");
     page(
         context,
         (&title, "/jobs"),
+        move |app| {
+            let job = execute!(app, Command::Show { kind: None, id: id.clone() }, Outcome::Job(job) => job);
+            if let Some(gate) = &job.definition.gate {
+                return Ok(Err((id, gate.clone())));
+            }
+            Ok(Ok(execute!(app, Command::DryRun { id }, Outcome::DryRun(found) => found)))
+        },
+        |found, _, context| match found {
+            Ok(found) => views::dry_run::dry_run(found),
+            Err((id, gate)) => views::dry_run::with_gate(id, gate, context),
+        },
+    )
+    .await
+}
+
+/// The same, with what the gate says.
+pub(super) async fn dry_run_with_gate(context: Context, id: String) -> Response {
+    let title = format!("Dry run of {id}");
+    page(
+        context,
+        (&title, "/jobs"),
         move |app| Ok(execute!(app, Command::DryRun { id }, Outcome::DryRun(found) => found)),
-        |found, _, context| views::dry_run::dry_run(found, context),
+        |found, _, _| views::dry_run::dry_run(found),
     )
     .await
 }
@@ -276,7 +299,7 @@ pub(super) async fn service(context: Context) -> Response {
 /// A file that was not saved, with what is wrong with it.
 pub(super) async fn not_saved(
     context: Context,
-    (id, file, old, new): (String, std::path::PathBuf, String, String),
+    (id, file, seen, new): (String, std::path::PathBuf, String, String),
     problems: Vec<String>,
 ) -> Response {
     let title = format!("Edit {id}");
@@ -284,7 +307,7 @@ pub(super) async fn not_saved(
         context,
         (&title, "/jobs"),
         |_| Ok(()),
-        |(), _, context| views::edit::edit(&id, &file, &old, &new, &problems, context),
+        |(), _, context| views::edit::edit(&id, &file, &seen, &new, &problems, context),
     )
     .await;
     *answer.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;

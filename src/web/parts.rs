@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::context::Context;
 use crate::app::words::{self, Tone};
+use crate::channel::terminal::plain_lines;
 use crate::journal::{RunRecord, RunState};
 
 /// The class of a tone.
@@ -104,7 +105,7 @@ pub(super) fn said(text: impl AsRef<str>) -> Option<Markup> {
 
 /// A long text that is folded beyond its first lines.
 pub(super) fn folded(text: &str, lines: usize) -> Markup {
-    let text = text.trim();
+    let text = &plain_lines(text.trim());
     let first: Vec<&str> = text.lines().take(lines).collect();
     let short: String = first.join("\n").chars().take(SHORT).collect();
     html! {

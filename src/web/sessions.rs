@@ -92,6 +92,7 @@ pub(super) fn form_token(session: &str) -> String {
 }
 
 /// SHA-256, in hexadecimal.
-pub(super) fn hash(text: &str) -> String {
+#[must_use]
+pub fn hash(text: &str) -> String {
     digest::digest(&digest::SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

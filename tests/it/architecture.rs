@@ -67,7 +67,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     // Parses requests and renders outcomes as HTML. Of the layers below `app` it names the data in outcomes.
-    ("web", &["agent", "app", "bot", "config", "definition", "journal", "policy", "refusal", "run", "schedule"]),
+    (
+        "web",
+        &["agent", "app", "bot", "channel", "config", "definition", "journal", "policy", "refusal", "run", "schedule"],
+    ),
     // Constructs every part, and serves the control socket.
     (
         "daemon",
@@ -150,7 +153,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("twilight_http", &["channel/discord/"]),
     ("twilight_model", &["channel/discord/"]),
     ("rustls", &["tls.rs", "channel/ntfy/topic.rs"]),
-    ("hyper", &["channel/ntfy/topic.rs", "webhooks/"]),
+    ("hyper", &["channel/ntfy/topic.rs", "web/listener.rs", "webhooks/"]),
     ("lettre", &["channel/mail.rs"]),
     ("ring", &["channel/ntfy/token.rs", "web/sessions.rs", "webhooks/"]),
     ("axum", &["web/"]),

@@ -179,7 +179,7 @@ fn every_page_is_shown_and_nothing_in_it_is_code() {
     // In the zone of whoever looks, the job's own beside it.
     let elsewhere = page.get("/next", &format!("{cookie}; zone=Asia/Tokyo")).body;
     assert!(elsewhere.contains("in America/New_York"), "{elsewhere}");
-    assert_eq!(page.get("/jobs/nothing", &cookie).status, 422);
+    assert_eq!(page.get("/jobs/nothing", &cookie).status, 404);
     assert_eq!(page.get("/nothing", &cookie).status, 404);
     service.stop();
 }
@@ -205,19 +205,69 @@ fn a_form_does_what_it_says() {
     assert!(page.get("/", &cookie).body.contains("Nothing needs you"));
     // A file is checked before it is saved.
     let old = page.bot.read("routines/greets.md").unwrap();
-    let edit = |new: &str, old: &str| {
-        let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
-        post("/jobs/greets/edit", &format!("file=routines/greets.md&old={}&new={}", encoded(old), encoded(new)))
+    let seen = || {
+        let form = page.get("/jobs/greets/edit", &cookie).body;
+        let (_, rest) = form.split_once("name=\"seen\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
     };
-    let wrong = edit(&old.replace("0 9 * * *", "0 99 * * *"), &old);
+    let opened = seen();
+    let edit = |new: &str, old: Option<&str>| {
+        let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        let seen = old.map_or_else(|| seen(), str::to_owned);
+        post("/jobs/greets/edit", &format!("seen={seen}&new={}", encoded(new)))
+    };
+    let wrong = edit(&old.replace("0 9 * * *", "0 99 * * *"), None);
     assert_eq!(wrong.status, 422);
     assert!(wrong.body.contains("It was not saved") && wrong.body.contains("line 2"), "{}", wrong.body);
     assert_eq!(page.bot.read("routines/greets.md").unwrap(), old);
-    assert_eq!(edit(&old.replace("0 9", "0 10"), &old).status, 303);
+    assert_eq!(edit(&old.replace("0 9", "0 10"), None).status, 303);
     assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
     // What somebody else has changed meanwhile is not lost.
-    assert_eq!(edit(&old.replace("0 9", "0 11"), &old).status, 422);
+    assert_eq!(edit(&old.replace("0 9", "0 11"), Some(&opened)).status, 422);
     assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
+    // A file keeps its line ends.
+    page.bot.write("routines/greets.md", &old.replace('\n', "\r\n"));
+    assert_eq!(edit(&old.replace("0 9", "0 12"), None).status, 303);
+    let written = page.bot.read("routines/greets.md").unwrap();
+    assert_eq!(written, old.replace("0 9", "0 12").replace('\n', "\r\n"));
+    service.stop();
+}
+
+#[test]
+fn a_gate_runs_for_a_button_alone() {
+    let page = Page::new();
+    page.bot.write(
+        "routines/gated.md",
+        "---\ncron: '0 0 1 1 *'\nbackground: true\nallowed_tools: [Bash]\ngate: echo x >> gate.count; exit 1\n---\nGo.\n",
+    );
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let shown = page.get("/jobs/gated/dry-run", &cookie);
+    assert!(shown.status == 200 && shown.body.contains("Run the gate"), "{}", shown.body);
+    assert_eq!(page.bot.read("work/gate.count"), None);
+    let shown = page.post("/jobs/gated/dry-run", &cookie, &format!("token={}", page.token(&cookie)));
+    assert!(shown.status == 200 && shown.body.contains("would be skipped"), "{}", shown.body);
+    assert_eq!(page.bot.read("work/gate.count").unwrap().lines().count(), 1);
+    service.stop();
+}
+
+#[test]
+fn connections_that_say_nothing_hold_nobody_up() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let silent: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut stream = TcpStream::connect(page.address).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(page.get("/", &cookie).status, 200);
+    let open = std::fs::read_dir(format!("/proc/{}/fd", service.pid())).unwrap().count();
+    assert!(open < 400, "{open} descriptors");
+    page.bot.ok(["status"]);
+    drop(silent);
     service.stop();
 }
 

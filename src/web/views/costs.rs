@@ -35,7 +35,7 @@ fn spent(cap: &Spending, context: &Context) -> Markup {
     html! {
         p .cap {
             meter min="0" max="1" high="0.8" value=(format!("{share:.3}")) aria-label={ "spent " (whose) } {}
-            " " (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (whose) "; begins anew " (context.relative(cap.until)) "."
+            " " (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (whose) "; resets " (context.relative(cap.until)) "."
         }
     }
 }
@@ -55,7 +55,7 @@ fn chart(costs: &Costs) -> Markup {
                 }
             }
             figcaption .faint {
-                @if let (Some(first), Some(last)) = (costs.rows.first(), costs.rows.last()) { (first.key) " to " (last.key) ", " (money(highest)) " on the dearest day" }
+                @if let (Some(first), Some(last)) = (costs.rows.first(), costs.rows.last()) { (first.key) " to " (last.key) ", " (money(highest)) " on the most expensive day" }
             }
         }
     }

@@ -8,10 +8,20 @@ use crate::run::gate::GateVerdict;
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
-pub(in crate::web) fn dry_run(found: &DryRun, _context: &Context) -> Markup {
+/// A gate does what it does each time, so it is run for whoever asks by a button alone.
+pub(in crate::web) fn with_gate(id: &str, gate: &str, context: &Context) -> Markup {
+    html! {
+        h1 { "Dry run of " (parts::job(id)) }
+        p { "Its gate runs for it, under the job's own policy:" }
+        pre { (gate) }
+        (parts::button(&link("/jobs/", id, "/dry-run"), "Run the gate", &[], context))
+    }
+}
+
+pub(in crate::web) fn dry_run(found: &DryRun) -> Markup {
     let DryRun { delivered, runs, gate, system_prompt, prompt, policy, command: _ } = found;
     html! {
-        h1 { "Dry run of " a href=(link("/jobs/", policy.id.as_str(), "")) { (policy.id) } }
+        h1 data-keep="" { "Dry run of " a href=(link("/jobs/", policy.id.as_str(), "")) { (policy.id) } }
         p .faint { @if gate.is_some() { "Nothing but the gate was run." } @else { "Nothing was run." } }
         @if let Some(gate) = gate {
             h2 { "Gate" }

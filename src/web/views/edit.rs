@@ -7,11 +7,11 @@ use maud::{Markup, html};
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
-/// `old`: the text that was opened; `new`: as it is to be; `problems`: why it was not saved.
+/// `seen`: the hash of the text that was opened; `new`: as it is to be; `problems`: why it was not saved.
 pub(in crate::web) fn edit(
     id: &str,
     file: &Path,
-    old: &str,
+    seen: &str,
     new: &str,
     problems: &[String],
     context: &Context,
@@ -24,14 +24,13 @@ pub(in crate::web) fn edit(
                 ul { @for problem in problems { li { (parts::with_code(problem)) } } }
             }
         }
-        form .edit method="post" action=(link("/jobs/", id, "/edit")) {
+        form .edit data-keep="" method="post" action=(link("/jobs/", id, "/edit")) {
             (parts::token(context))
-            input type="hidden" name="file" value=(file.display());
-            // The first line feed of a text area is not its own.
-            textarea .hidden name="old" hidden aria-hidden="true" tabindex="-1" { "\n" (old) }
+            input type="hidden" name="seen" value=(seen);
             label for="text" { code { (file.display()) } }
+            // The first line feed of a text area is not its own.
             textarea id="text" name="new" rows=(new.lines().count().clamp(12, 40)) spellcheck="false" { "\n" (new) }
-            div .buttons { button { "Check and save" } a .button href=(link("/jobs/", id, "")) { "Leave it" } }
+            div .buttons { button { "Check and save" } a .button href=(link("/jobs/", id, "")) { "Cancel" } }
         }
     }
 }

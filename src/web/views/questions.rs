@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::channel::terminal::plain_lines;
 use crate::journal::Question;
 use crate::web::context::Context;
 use crate::web::parts;
@@ -44,7 +45,7 @@ pub(in crate::web) fn open(question: &Question, run: Option<&str>, context: &Con
                 (parts::job(question.id.as_str()))
                 @if question.start { " is to run, and asks first" } @else { ": " code { (question.asked_rule) } " asks" }
             }
-            pre { (question.call) }
+            pre { (plain_lines(&question.call)) }
             p .faint { "Until " (context.moment(question.deadline)) ". " a href=(parts::run(question.run.as_str())) { "Its run" } }
             div .buttons {
                 @for (answer, label) in answers { (parts::button(&action, label, &[("answer", answer)], context)) }

@@ -74,14 +74,17 @@ fn grant(refused: &RefusedCalls) -> Option<String> {
     if refused.rule.is_some() || refused.layer != "allowed_tools" {
         return None;
     }
-    let main = ["command", "file_path", "url"].iter().find_map(|key| refused.input.get(key)?.as_str());
-    let specific = main.filter(|text| !text.contains(['\n', '(', ')', '*']) && text.len() <= 200);
-    match (&*refused.tool, specific) {
-        ("Bash", Some(line)) => Some(format!("- Bash({line})")),
-        ("Bash", None) => None,
-        (tool @ ("Read" | "Write" | "Edit"), Some(path)) => Some(format!("- {tool}({path})")),
-        (tool, _) => Some(format!("- {tool}")),
-    }
+    let main = ["command", "file_path"].iter().find_map(|key| refused.input.get(key)?.as_str());
+    let is_plain =
+        |text: &&str| !text.contains(['(', ')', '*']) && !text.contains(char::is_control) && text.len() <= 200;
+    let rule = match (&*refused.tool, main.filter(is_plain)) {
+        (tool @ ("Bash" | "Read" | "Write" | "Edit"), Some(what)) => format!("{tool}({what})"),
+        // A rule for the whole tool would grant more than this call.
+        ("Bash" | "Read" | "Write" | "Edit" | "WebFetch", _) => return None,
+        (tool, _) => tool.to_owned(),
+    };
+    // As JSON has it, so that no character in it means something in YAML.
+    serde_json::to_string(&rule).ok().map(|rule| format!("- {rule}"))
 }
 
 /// Links to the spans of a page.

@@ -13,9 +13,9 @@ const LEGEND: [(RunState, &str); 6] = [
     (RunState::Completed, "completed"),
     (RunState::Failed, "failed"),
     (RunState::TimedOut, "timed out"),
-    (RunState::Running, "going"),
+    (RunState::Running, "running"),
     (RunState::Skipped, "skipped"),
-    (RunState::Cancelled, "cut off"),
+    (RunState::Cancelled, "cancelled or interrupted"),
 ];
 
 pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week: bool, context: &Context) -> Markup {
@@ -53,7 +53,7 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
             }
         }
         @if timeline.more > 0 {
-            @if let Some(Row { whose: Whose::Routine(last), .. }) = timeline.rows.last() {
+            @if let Some(Whose::Routine(last)) = &timeline.last {
                 @let days = if week { 7 } else { 1 };
                 p { a href={ "/?days=" (days) "&after=" (link("", last.as_str(), "")) } { (timeline.more) " more" } }
             }
