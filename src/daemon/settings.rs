@@ -197,7 +197,10 @@ mod tests {
     fn every_setting_is_live_or_waits_for_the_next_start() {
         let keys: Vec<_> = Config::defaults(Tz::UTC).settings().into_iter().map(|setting| setting.key).collect();
         let at_start: Vec<_> = keys.iter().copied().filter(|key| !LIVE.contains(key)).collect();
-        assert_eq!(at_start, ["agent_client", "claude_command", "client_env", "channels", "webhooks"]);
+        assert_eq!(
+            at_start,
+            ["agent_client", "claude_command", "client_env", "channels", "web", "web_url", "webhooks"]
+        );
         assert!(LIVE.iter().all(|key| keys.contains(key)));
     }
 

@@ -92,20 +92,14 @@ pub(super) async fn jobs(context: Context) -> Response {
             let list = |kind| Ok(execute!(app, Command::List(kind), Outcome::Jobs(list) => list));
             Ok([list(Kind::Routine)?, list(Kind::Reminder)?, list(Kind::Webhook)?])
         },
-        |lists, attention, context| views::jobs::jobs(lists, attention, context),
+        views::jobs::jobs,
     )
     .await
 }
 
 pub(super) async fn job(context: Context, Path(id): Path<String>) -> Response {
     let title = id.clone();
-    page(
-        context,
-        (&title, "/jobs"),
-        move |app| JobParts::of(&id, app),
-        |parts, attention, context| views::job::job(parts, attention, context),
-    )
-    .await
+    page(context, (&title, "/jobs"), move |app| JobParts::of(&id, app), views::job::job).await
 }
 
 pub(super) async fn edit(context: Context, Path(id): Path<String>) -> Response {

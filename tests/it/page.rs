@@ -213,7 +213,7 @@ fn a_form_does_what_it_says() {
     let opened = seen();
     let edit = |new: &str, old: Option<&str>| {
         let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
-        let seen = old.map_or_else(|| seen(), str::to_owned);
+        let seen = old.map_or_else(&seen, str::to_owned);
         post("/jobs/greets/edit", &format!("seen={seen}&new={}", encoded(new)))
     };
     let wrong = edit(&old.replace("0 9 * * *", "0 99 * * *"), None);

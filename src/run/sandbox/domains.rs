@@ -377,9 +377,9 @@ mod tests {
         for hidden in [folder.join("bot"), folder.join("bot/state"), folder.clone()] {
             assert_eq!(programs_of(folder.clone(), &[hidden]), [folder.join("tool")]);
         }
-        assert_eq!(programs_of(folder.clone(), &["/home/elsewhere".into()]), [folder.clone()]);
+        assert_eq!(programs_of(folder.clone(), &["/home/elsewhere".into()]), std::slice::from_ref(&folder));
         // A person's own programs may lie in their home.
-        assert_eq!(programs_of(folder.join("bin"), &[folder.clone()]), [folder.join("bin")]);
+        assert_eq!(programs_of(folder.join("bin"), std::slice::from_ref(&folder)), [folder.join("bin")]);
     }
 
     #[test]
