@@ -169,6 +169,13 @@ pub fn monotonic_micros() -> i64 {
     micros(rustix::time::ClockId::Monotonic)
 }
 
+/// Time since the boot, sleep included.
+#[must_use]
+pub fn since_boot() -> std::time::Duration {
+    let micros = micros(rustix::time::ClockId::Boottime);
+    std::time::Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
 fn micros(clock: rustix::time::ClockId) -> i64 {
     let now = rustix::time::clock_gettime(clock);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000

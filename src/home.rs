@@ -82,7 +82,13 @@ impl Home {
     pub fn state(&self) -> PathBuf {
         self.0.join("state")
     }
-    /// The journal's SQLite file.
+    /// What this data folder is known by among the hosts that share a journal.
+    #[must_use]
+    pub fn host_identity(&self) -> PathBuf {
+        self.state().join("host")
+    }
+
+    /// The journal's SQLite file, where it is one.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.state().join("journal.db")

@@ -1,6 +1,12 @@
 //! The cryptography of rustls: a program chooses it, once, for the whole process.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Once;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
 
 /// Chooses ours, where none is chosen yet.
 pub fn choose_provider() {
@@ -9,4 +15,28 @@ pub fn choose_provider() {
         // An error says that it is chosen already.
         let _chosen = rustls::crypto::ring::default_provider().install_default();
     });
+}
+
+/// TLS that takes only a certificate of the host that is called, by an authority of the file `root` (PEM), or else one that browsers know.
+///
+/// # Errors
+/// A sentence that says what is wrong with the file.
+pub fn verifying(root: Option<&Path>) -> Result<ClientConfig, String> {
+    choose_provider();
+    let mut roots = RootCertStore::empty();
+    match root {
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        Some(file) => {
+            let wrong = |why: String| format!("{}: {why}", file.display());
+            let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
+                let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+                roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+            }
+            if roots.is_empty() {
+                return Err(wrong("it holds no certificate".to_owned()));
+            }
+        }
+    }
+    Ok(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }

@@ -6,6 +6,7 @@ mod agent;
 mod channels;
 mod fix;
 mod folder;
+mod hosts;
 mod jobs;
 mod machine;
 mod running;

@@ -72,7 +72,7 @@ impl App {
         let mut past: VecDeque<Event> = recorded(&runs::open(self)?, after, &filter)?.into();
         let mut newest = past.back().map_or(after, |event| event.number);
         let mut live = self.service.follow(Some(newest), filter.clone())?;
-        let journal = self.home.journal();
+        let journal = self.journal()?;
         Ok(Box::new(std::iter::from_fn(move || {
             loop {
                 if let Some(event) = past.pop_front() {

@@ -10,7 +10,7 @@ use super::policy::{self, Trial};
 use super::{App, Caller};
 use crate::agent::claude::options::shell_environment;
 use crate::definition::{Definition, Problem, Severity};
-use crate::journal::{JournalReader, RunId};
+use crate::journal::RunId;
 use crate::policy::{ToolCall, Verdict};
 use crate::refusal::Refusal;
 use crate::run::dry_run::dry_run;
@@ -97,7 +97,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
 
 /// The run whose copy the next gate would find; `None`: what is kept.
 fn newest_kept(kept: &KeptState, app: &App) -> Option<RunId> {
-    let reader = JournalReader::open(&app.home.journal()).ok()?;
+    let reader = app.read_journal().ok()?;
     let runs = kept.waiting().into_iter().filter_map(|run| reader.run(&run).ok().flatten());
     let well = runs.filter(|run| run.outcome.is_well());
     well.max_by_key(|run| run.ended).map(|run| run.run)

@@ -104,7 +104,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
-use crate::journal::Answer;
+use crate::journal::{Answer, JournalPlace, JournalReader, Server};
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
@@ -112,6 +112,9 @@ use crate::schedule::occurrences;
 
 /// How a person makes or names a data folder.
 const NO_HOME: &str = "`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another";
+
+/// The secret by which the journal's server is reached.
+const JOURNAL_PASSWORD: &str = "JOURNAL_PASSWORD";
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -255,6 +258,28 @@ impl App {
             Command::Fire { id } => service::fire(&id, self),
             Command::Service(command) => service::ask(service::named(command, self)?, self).map(Outcome::Service),
         }
+    }
+
+    /// Where the journal is. Where the settings cannot be read it is taken for a file.
+    ///
+    /// # Errors
+    /// When its server's address cannot be used, or the secrets cannot be read.
+    pub fn journal(&self) -> Result<JournalPlace, Refusal> {
+        let Some(url) = self.config().ok().and_then(|config| config.journal.clone()) else {
+            return Ok((&self.home.journal()).into());
+        };
+        let secrets =
+            secrets::read(&self.home, &self.env.texts()).map_err(|error| Refusal::environment(error.to_string()))?;
+        let password = secrets.get(JOURNAL_PASSWORD).map(String::as_str);
+        Ok(JournalPlace::Server(Server::at(&url, password)?))
+    }
+
+    /// The journal, for reading.
+    ///
+    /// # Errors
+    /// As [`Self::journal`], and when it cannot be read.
+    pub fn read_journal(&self) -> Result<JournalReader, Refusal> {
+        Ok(JournalReader::open(self.journal()?)?)
     }
 
     /// How everything is, and what of it needs the person.

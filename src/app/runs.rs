@@ -109,5 +109,5 @@ pub(super) fn named(run: &str, journal: &JournalReader) -> Result<RunRecord, Ref
 /// The journal, for reading.
 pub(super) fn open(app: &App) -> Result<JournalReader, Refusal> {
     app.require_home()?;
-    Ok(JournalReader::open(&app.home.journal())?)
+    app.read_journal()
 }

@@ -12,7 +12,7 @@ use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{Definition, DefinitionId, Kind, Problem};
-use crate::journal::{ConsecutiveFailures, FailingChannel, HeardBy, RefusedDeliveries, RunRecord};
+use crate::journal::{ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, RefusedDeliveries, RunRecord};
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
 
@@ -52,6 +52,8 @@ pub struct Status {
     pub strangers: Vec<HeardBy>,
     /// Sockets of other programs that lead out of the sandbox.
     pub sockets: Vec<PathSocket>,
+    /// The hosts that share the journal, by name; empty where it is a file.
+    pub hosts: Vec<HostRecord>,
     /// The settings cannot be used: what is shown goes by the defaults.
     pub settings_are_wrong: bool,
 }
@@ -115,6 +117,10 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
+        hosts: match app.caller {
+            Caller::Person => journal.hosts()?,
+            Caller::Run(_) => Vec::new(),
+        },
         running,
         waiting,
         next,

@@ -59,15 +59,35 @@ impl Deliveries {
     ) -> Result<Self, JournalError> {
         channels.insert(TERMINAL.to_owned(), Arc::new(chats.clone()));
         let chooser = Chooser { chats, names: channels.keys().cloned().collect(), settings: settings.clone() };
-        journal.adopt(chooser.names.to_vec(), chooser.default_channel()).await?;
         let ending = watch::Sender::new(false);
         let (mut workers, mut router) = (JoinSet::new(), JoinSet::new());
         for (name, channel) in channels {
             router.spawn(tell_when_lost(name.clone(), Arc::clone(&channel), journal.clone(), settings.clone()));
             let (journal, clock, settings) = (journal.clone(), clock.clone(), settings.clone());
-            workers.spawn(Worker { name, channel, journal, clock, settings, ending: ending.subscribe() }.run());
+            let worker = Worker { name, channel, journal, clock, settings, ending: ending.subscribe() };
+            workers.spawn(async move {
+                let mut ending = worker.ending.clone();
+                tokio::select! {
+                    () = worker.journal.until_main() => {}
+                    _ = ending.wait_for(|ending| *ending) => return,
+                }
+                worker.run().await;
+            });
         }
-        router.spawn(route(journal.clone(), chooser.clone()));
+        if journal.is_main() {
+            journal.adopt(chooser.names.to_vec(), chooser.default_channel()).await?;
+        }
+        let (of_router, chooses) = (journal.clone(), chooser.clone());
+        router.spawn(async move {
+            if !of_router.is_main() {
+                of_router.until_main().await;
+                let adopted = of_router.adopt(chooses.names.to_vec(), chooses.default_channel()).await;
+                if let Err(error) = adopted {
+                    tracing::error!(%error, "messages for channels that are gone stay where they are");
+                }
+            }
+            route(of_router, chooses).await;
+        });
         Ok(Self { journal, chooser, workers, router, ending })
     }
 
@@ -75,7 +95,7 @@ impl Deliveries {
     pub async fn finish(mut self) {
         self.router.shutdown().await;
         let last = async {
-            while let Ok(1..) = route_some(&self.journal, &self.chooser).await {}
+            while self.journal.is_main() && matches!(route_some(&self.journal, &self.chooser).await, Ok(1..)) {}
             self.ending.send_replace(true);
             while self.workers.join_next().await.is_some() {}
         };

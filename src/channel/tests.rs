@@ -14,7 +14,7 @@ use super::{Channel, Deliveries, NotSent, OpenChats, Outgoing};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::definition::Urgency;
-use crate::journal::{DeliveryState, Journal, JournalReader, Message, NewMessage};
+use crate::journal::{DeliveryState, Journal, JournalReader, Message, NewMessage, testing};
 
 /// What a channel does with its next messages, the first one first; afterwards it sends.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Desk {
     fn at(now: &str, config: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let clock = Clock::simulated(now.parse().unwrap());
-        let journal = Journal::open(&folder.path().join("journal.db"), clock.clone()).unwrap();
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
         let config = Config::parse(config, &BTreeMap::new()).unwrap();
         let scripts = config.channel_names().map(|name| (name.to_owned(), Arc::default())).collect();
         Self { folder, journal, clock, settings: watch::Sender::new(Arc::new(config)), scripts }
@@ -95,7 +95,7 @@ impl Desk {
     }
 
     fn messages(&self) -> Vec<Message> {
-        let reader = JournalReader::open(&self.folder.path().join("journal.db")).unwrap();
+        let reader = JournalReader::open(testing::place(&self.folder.path().join("journal.db"))).unwrap();
         let mut messages = reader.messages(None).unwrap();
         messages.reverse();
         messages
@@ -320,7 +320,10 @@ async fn a_channel_that_is_lost_is_told_on_the_next_one_before_anything_waits_fo
     let expect =
         "The channel `phone` does not work any more: the token was revoked. `ollim-bot channels` shows how it is.";
     assert_eq!(desk.sent("post"), [expect]);
-    let failing = JournalReader::open(&desk.folder.path().join("journal.db")).unwrap().failing_channels().unwrap();
+    let failing = JournalReader::open(testing::place(&desk.folder.path().join("journal.db")))
+        .unwrap()
+        .failing_channels()
+        .unwrap();
     assert_eq!((failing[0].name.as_str(), failing[0].error.as_str()), ("phone", "the token was revoked"));
 }
 

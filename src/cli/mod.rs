@@ -93,7 +93,7 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
 /// The application as the person uses it from a process of their own.
 #[must_use]
 pub fn for_person(home: Home, env: Environment) -> App {
-    let service = Arc::new(Remote { home: home.clone(), clock: Clock::system() });
+    let service = Arc::new(Remote { home: home.clone(), clock: Clock::system(), env: env.clone() });
     App::new(home, env, service, command_names)
 }
 

@@ -19,7 +19,9 @@ use serde_json::{Value as Json, json};
 use super::channels::{CONSOLE, ChannelSettings, QuietHours, channels, channels_shown, quiet_hours, quiet_hours_shown};
 use super::listen::{ListenAddress, listen_address, local_address};
 use super::mcp_servers::{McpServer, mcp_servers, mcp_servers_shown};
-use super::values::{budget, budget_shown, command, limits, limits_shown, name, optional, spawned_tools, variables};
+use super::values::{
+    budget, budget_shown, command, host_name, limits, limits_shown, name, optional, server, spawned_tools, variables,
+};
 use super::{ClientChoice, Origin, SandboxChoice};
 use crate::definition::fields::FieldType;
 use crate::definition::values::{Fault, Value, span_text};
@@ -210,6 +212,19 @@ settings! {
         unset: "no caps", example: "{ day: 5.00, month: 60.00 }",
         details: "US dollars of a `day` and a `month`; `run`: of a run whose file sets no `max_cost_usd`, else a tenth of `day` or a hundredth \
                   of `month`. `tokens_day: 2000000` is for subscriptions. At 80 % you are told, at 100 % jobs are skipped. See [costs](costs.md).",
+    }
+    /// Where the journal is: `postgres://USER@HOST/NAME` on a server that several hosts share.
+    journal: Option<String> = None, |v: &Value| optional(v, server), plain, {
+        shape: Shape::Text, unset: "a file in `state/`", example: "postgres://ollim@db.example.org/ollim?sslmode=verify-full",
+        details: "The password is JOURNAL_PASSWORD in `.env`. See [several hosts](several-hosts.md).",
+    }
+    /// The name of this host among those that share a journal.
+    host: Option<String> = None, |v: &Value| optional(v, host_name), plain, {
+        shape: Shape::Text, unset: "the machine's name", example: "attic",
+    }
+    /// What this host can do, for jobs that ask for it in `hosts`.
+    host_labels: Vec<String> = Vec::new(), |v: &Value| v.hosts(), plain, {
+        shape: Shape::List, unset: "none", example: "[gpu, home]",
     }
     /// How long ended runs are kept.
     journal_retention: Duration = minutes(90 * 24 * 60), |v: &Value| v.span(minutes(60)), span, { example: "90d", }

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::definition::Budget;
 use crate::definition::frontmatter::Node;
-use crate::definition::values::{Fault, Value};
+use crate::definition::values::{Fault, HOST_NAMES, Value, is_host_name};
 use crate::policy::{BOT, ToolLists, ToolPattern};
 
 pub(super) fn fault(message: String, hint: &str) -> Fault {
@@ -26,6 +26,25 @@ pub(super) fn command(value: &Value) -> Result<String, Fault> {
         return Err(fault(message, "for example `claude` or `/opt/claude/bin/claude`; options are not part of it"));
     }
     Ok(text)
+}
+
+/// The address of a journal's server.
+pub(super) fn server(value: &Value) -> Result<String, Fault> {
+    let text = value.text()?;
+    // The rest is seen when it is used.
+    if ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Ok(text);
+    }
+    Err(fault(format!("`{}` is no address of a PostgreSQL server", value.name), "write `postgres://USER@HOST/NAME`"))
+}
+
+/// The name of a host.
+pub(super) fn host_name(value: &Value) -> Result<String, Fault> {
+    let text = value.text()?;
+    if is_host_name(&text) {
+        return Ok(text);
+    }
+    Err(fault(format!("`{}` is no name of a host", value.name), HOST_NAMES))
 }
 
 /// A name is put into prompts: one short line.

@@ -2,11 +2,12 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::lock::Lock;
 use super::wire::{Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
-use crate::app::{Events, Service, ServiceCommand, ServiceReply, another_answer, make_folders};
+use crate::app::{App, Environment, Events, Service, ServiceCommand, ServiceReply, another_answer, make_folders};
 use crate::bot::budget::SharedBudget;
 use crate::clock::Clock;
 use crate::home::Home;
@@ -34,11 +35,14 @@ pub enum CallError {
 }
 
 /// The running service, as the person's processes reach it.
+#[derive(Clone)]
 pub struct Remote {
     /// The data folder.
     pub home: Home,
     /// The time.
     pub clock: Clock,
+    /// The environment of the person's process.
+    pub env: Environment,
 }
 
 impl Service for Remote {
@@ -86,7 +90,8 @@ impl Remote {
             .build()
             .map_err(|error| Refusal::environment(format!("cannot start: {error}")))?;
         runtime.block_on(async {
-            let journal = Journal::open(&self.home.journal(), self.clock.clone())?;
+            let app = App::new(self.home.clone(), self.env.clone(), Arc::new(self.clone()), Vec::new);
+            let journal = Journal::open(app.journal()?, self.clock.clone())?;
             let set = SharedBudget::new(journal.clone()).set(left, self.clock.now()).await;
             journal.close().await;
             Ok(ServiceReply::BudgetSet(set?))

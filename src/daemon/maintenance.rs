@@ -61,7 +61,7 @@ impl Maintenance {
             let retention = settings.borrow().journal_retention;
             let before = TimeDelta::from_std(retention).ok().and_then(|span| clock.now().checked_sub_signed(span));
             async move {
-                if let Some(before) = before {
+                if let Some(before) = before.filter(|_| journal.is_main()) {
                     prune(&home, &journal, before).await;
                     prune_gates(&home, &known, before).await;
                 }

@@ -13,6 +13,7 @@ mod files;
 pub mod handlers;
 pub mod hearing;
 mod heartbeat;
+mod hosts;
 mod idle_client;
 pub mod lock;
 mod maintenance;

@@ -18,6 +18,7 @@ use super::files::HomeFiles;
 use super::handlers::{ExecuteLine, Handlers};
 use super::hearing::{ExecuteWords, ServiceHearing};
 use super::heartbeat;
+use super::hosts;
 use super::lock::{Lock, LockError};
 use super::maintenance::Maintenance;
 use super::page::Page;
@@ -130,7 +131,8 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     // Of a service that is started for one run by somebody else's, nobody is told.
     let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;
-    let journal = Journal::open(&home.journal(), clock.clone())?;
+    let place = app.get().journal()?;
+    let journal = hosts::open(place, &home, &config, &clock).await?;
     fail_point!(JournalOpened);
     let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
     say_kept_aside(&journal).await?;
@@ -340,10 +342,17 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     // Of a service that was started for one run, nobody expects that it listens.
     if only.is_none() {
         for (name, channel) in listened {
-            let ear = Ear::new(name, hearing.clone());
-            tasks.spawn(async move { channel.listen(ear).await });
+            let (ear, journal) = (Ear::new(name, hearing.clone()), journal.clone());
+            tasks.spawn(async move {
+                journal.until_main().await;
+                channel.listen(ear).await;
+            });
         }
-        tasks.spawn(look_after_forks(forks));
+        let of_forks = journal.clone();
+        tasks.spawn(async move {
+            of_forks.until_main().await;
+            look_after_forks(forks).await;
+        });
         tasks.spawn(watching.run());
         if let Some(address) = current.borrow().webhooks.clone() {
             tasks.spawn(webhooks.serve(address));

@@ -511,6 +511,18 @@ impl<'a> Value<'a> {
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
+    /// A list of hosts' names and labels.
+    pub(crate) fn hosts(&self) -> Result<Vec<String>, Fault> {
+        let names = self.texts()?;
+        for (item, name) in names.iter().enumerate() {
+            if !is_host_name(name) {
+                let message = format!("`{}`: {} is no name of a host", self.name, quoted(name));
+                return Err(Fault { item: Some(item), ..Fault::new(message, HOST_NAMES) });
+            }
+        }
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
     /// A list of other jobs' ids, each once.
     pub(crate) fn jobs(&self) -> Result<Vec<DefinitionId>, Fault> {
         let ids = self.texts()?;
@@ -630,3 +642,12 @@ pub(crate) fn is_model_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+/// What names of hosts, and their labels, are like.
+pub(crate) const HOST_NAMES: &str = "write letters, digits, `-`, `_` and `.`, at most 63 of them";
+
+/// Whether this can be a host's name, or a label of one.
+pub(crate) fn is_host_name(name: &str) -> bool {
+    let usual = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    (1..=63).contains(&name.len()) && name.chars().all(usual)
+}

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::JournalError;
-use super::open::open_reader;
+use super::open::open_file_reader;
 
 /// A writer that holds the file longer than this is stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// When it cannot be read, or the copy cannot be written.
 pub fn copy_journal(path: &Path, copy: &Path) -> Result<bool, JournalError> {
-    let Some(from) = open_reader(path)? else { return Ok(false) };
+    let Some(from) = open_file_reader(path)? else { return Ok(false) };
     let mut to = Connection::open(copy)?;
     let backup = Backup::new(&from, &mut to)?;
     let start = Instant::now();

@@ -3,12 +3,12 @@
 //! All that fall due together are claimed in one commit, before anything is started. The unique key (definition,
 //! time) decides: whoever finds a record there leaves the occurrence alone.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::delays::{Delay, delayed};
 use super::events::{EventKind, NewEvent, insert_event};
@@ -89,8 +89,7 @@ impl Journal {
             .writer
             .commit(move |connection| {
                 let now = clock.now();
-                let answers: Vec<Claim> =
-                    claims.iter().map(|claim| record(connection, claim, now)).collect::<Result<_, _>>()?;
+                let answers = record_all(connection, &claims, now)?;
                 let ours: HashSet<&DefinitionId> = claims
                     .iter()
                     .zip(&answers)
@@ -154,19 +153,16 @@ impl Journal {
         let last = last.clone();
         self.writer
             .commit(move |connection| {
-                let found: Option<(i64, i64, String)> = connection
-                    .prepare_cached(
-                        "SELECT o.number, max(r.attempt), r.state FROM run r JOIN occurrence o ON o.number = r.occurrence
+                let found: Option<(i64, i64, String)> = connection.one(
+                    "SELECT o.number, r.attempt, r.state FROM run r JOIN occurrence o ON o.number = r.occurrence
                          WHERE o.outcome IS NULL AND o.number = (SELECT occurrence FROM run WHERE run = ?1)
-                         GROUP BY o.number",
-                    )?
-                    .query_row([last.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                    .optional()?;
+                         ORDER BY r.attempt DESC LIMIT 1",
+                    [last.as_str()],
+                    |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                )?;
                 match found {
                     Some((occurrence, attempt, word)) if state(&word)?.is_over() => {
-                        connection
-                            .prepare_cached("UPDATE occurrence SET retry_at = NULL WHERE number = ?1")?
-                            .execute([occurrence])?;
+                        connection.execute("UPDATE occurrence SET retry_at = NULL WHERE number = ?1", [occurrence])?;
                         insert_run(connection, occurrence, attempt + 1, RunState::Claimed, None, None)
                     }
                     _ => Err(JournalError::NotGoing(last.clone())),
@@ -179,13 +175,12 @@ impl Journal {
 /// The first attempt at the occurrence of the same delivery.
 fn delivered(connection: &Connection, claim: &NewClaim, since: DateTime<Utc>) -> Result<Option<RunId>, JournalError> {
     let key = claim.occasion.as_ref().and_then(Occasion::delivery);
-    let run: Option<String> = connection
-        .prepare_cached(
-            "SELECT r.run FROM occurrence o JOIN run r ON r.occurrence = o.number AND r.attempt = 1
+    let run: Option<String> = connection.one(
+        "SELECT r.run FROM occurrence o JOIN run r ON r.occurrence = o.number AND r.attempt = 1
              WHERE o.id = ?1 AND o.delivery = ?2 AND o.claimed >= ?3 ORDER BY o.number DESC LIMIT 1",
-        )?
-        .query_row(params![claim.occurrence.id.as_str(), key, ms(since)], |row| row.get(0))
-        .optional()?;
+        params![claim.occurrence.id.as_str(), key, ms(since)],
+        |row| row.get(0),
+    )?;
     Ok(run.map(RunId::new))
 }
 
@@ -204,6 +199,159 @@ pub(super) fn record_occasion(
     Ok((claim, recorded))
 }
 
+/// Claims all of them. Those that are simply to run are recorded together, which matters where a thousand fall due at once and each
+/// statement is a journey to a server.
+fn record_all(connection: &Connection, claims: &[NewClaim], now: DateTime<Utc>) -> Result<Vec<Claim>, JournalError> {
+    let is_simple = |claim: &NewClaim| claim.purpose == Purpose::Run && claim.occasion.is_none();
+    let simple: Vec<&NewClaim> = claims.iter().filter(|claim| is_simple(claim)).collect();
+    let mut together = Vec::with_capacity(simple.len());
+    for some in simple.chunks(TOGETHER) {
+        together.extend(record_together(connection, some, now)?);
+    }
+    let mut together = together.into_iter();
+    claims
+        .iter()
+        .map(|claim| match is_simple(claim).then(|| together.next()).flatten() {
+            Some(answer) => Ok(answer),
+            None => record(connection, claim, now),
+        })
+        .collect()
+}
+
+/// How many occurrences one statement records.
+const TOGETHER: usize = 500;
+
+/// The places of a statement that inserts `rows` rows of `columns` parameters each: `(?1, ?2), (?3, ?4)`.
+fn places(rows: usize, columns: usize) -> String {
+    let row = |row: usize| {
+        let places: Vec<String> = (1..=columns).map(|column| format!("?{}", row * columns + column)).collect();
+        format!("({})", places.join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
+}
+
+/// Records occurrences that are to run; of two for the same time the first is recorded.
+fn record_together(
+    connection: &Connection,
+    claims: &[&NewClaim],
+    now: DateTime<Utc>,
+) -> Result<Vec<Claim>, JournalError> {
+    let texts = text_numbers(connection, claims)?;
+    let kinds: Vec<String> = claims.iter().map(|claim| claim.occurrence.kind.to_string()).collect();
+    let files: Vec<_> = claims.iter().map(|claim| claim.file.to_string_lossy()).collect();
+    let times: Vec<i64> = claims.iter().map(|claim| ms(claim.occurrence.at)).collect();
+    let (now, host) = (ms(now), connection.host());
+    let mut values: Vec<&dyn ToValue> = Vec::new();
+    for (place, claim) in claims.iter().enumerate() {
+        let id: &DefinitionId = &claim.occurrence.id;
+        values.extend([
+            id as &dyn ToValue,
+            &kinds[place],
+            &times[place],
+            &files[place],
+            &texts[id.as_str()],
+            &now,
+            &host,
+        ]);
+    }
+    let sql = format!(
+        "INSERT INTO occurrence (id, kind, at, file, text, claimed, host, by_hand)
+         SELECT column1, column2, CAST(column3 AS BIGINT), column4, CAST(column5 AS BIGINT), CAST(column6 AS BIGINT), column7, FALSE
+         FROM (VALUES {}) AS due WHERE TRUE ON CONFLICT (id, at) DO NOTHING RETURNING number, id, at",
+        places(claims.len(), 7)
+    );
+    let read = |row: &Row<'_>| Ok(((row.get::<String>("id")?, row.get::<i64>("at")?), row.get::<i64>("number")?));
+    let mut recorded: HashMap<(String, i64), i64> = connection.all(&sql, &values[..], read)?.into_iter().collect();
+    // In the order in which they were asked for, so that the numbers of runs are, too.
+    let ours: Vec<Option<i64>> =
+        claims.iter().zip(&times).map(|(claim, at)| recorded.remove(&(claim.occurrence.id.to_string(), *at))).collect();
+    let mut runs = insert_runs(connection, &ours.iter().copied().flatten().collect::<Vec<_>>())?.into_iter();
+    account_all(connection, claims)?;
+    ours.iter()
+        .zip(claims)
+        .map(|(ours, claim)| match ours.and_then(|_| runs.next()) {
+            Some(run) => Ok(Claim::Claimed(run)),
+            None => last_state(connection, &claim.occurrence)?.map(Claim::AlreadyRecorded).ok_or_else(|| {
+                JournalError::Unreadable(format!("an occurrence of {} without a run", claim.occurrence.id))
+            }),
+        })
+        .collect()
+}
+
+/// The first attempt at each of these occurrences.
+fn insert_runs(connection: &Connection, occurrences: &[i64]) -> Result<Vec<RunId>, JournalError> {
+    if occurrences.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs: Vec<RunId> = occurrences.iter().map(|_| RunId::random()).collect();
+    let host = connection.host();
+    let values: Vec<&dyn ToValue> =
+        runs.iter().zip(occurrences).flat_map(|(run, occurrence)| [run as &dyn ToValue, occurrence, &host]).collect();
+    let sql = format!(
+        "INSERT INTO run (run, occurrence, host, attempt, state)
+         SELECT column1, CAST(column2 AS BIGINT), column3, 1, 'claimed' FROM (VALUES {}) AS new WHERE TRUE
+         ON CONFLICT (run) DO NOTHING RETURNING occurrence",
+        places(occurrences.len(), 3)
+    );
+    let done: HashSet<i64> = connection.all(&sql, &values[..], |row| row.get(0))?.into_iter().collect();
+    let run_of = |(run, occurrence): (RunId, &i64)| match done.contains(occurrence) {
+        true => Ok(run),
+        // Its id was taken.
+        false => insert_run(connection, *occurrence, 1, RunState::Claimed, None, None),
+    };
+    runs.into_iter().zip(occurrences).map(run_of).collect()
+}
+
+/// As [`account`], of all of them.
+fn account_all(connection: &Connection, claims: &[&NewClaim]) -> Result<(), JournalError> {
+    let mut latest: BTreeMap<&DefinitionId, i64> = BTreeMap::new();
+    for claim in claims.iter().filter(|claim| claim.occurrence.kind == Kind::Routine) {
+        let at = ms(claim.occurrence.at);
+        latest.entry(&claim.occurrence.id).and_modify(|latest| *latest = at.max(*latest)).or_insert(at);
+    }
+    if latest.is_empty() {
+        return Ok(());
+    }
+    let values: Vec<&dyn ToValue> = latest.iter().flat_map(|(id, at)| [*id as &dyn ToValue, at]).collect();
+    let sql = format!(
+        "UPDATE definition_seen SET accounted_until = CAST(due.column2 AS BIGINT) FROM (VALUES {}) AS due
+         WHERE id = due.column1 AND accounted_until < CAST(due.column2 AS BIGINT)",
+        places(latest.len(), 2)
+    );
+    connection.execute(&sql, &values[..])?;
+    Ok(())
+}
+
+/// The numbers of their texts, by the definition's id.
+fn text_numbers<'a>(connection: &Connection, claims: &[&'a NewClaim]) -> Result<HashMap<&'a str, i64>, JournalError> {
+    let texts: BTreeMap<&str, &str> = claims.iter().map(|claim| (claim.occurrence.id.as_str(), &*claim.text)).collect();
+    let ids: Vec<&dyn ToValue> = texts.keys().map(|id| id as &dyn ToValue).collect();
+    let sql = format!(
+        "SELECT number, id, text FROM definition_text WHERE number IN
+           (SELECT max(number) FROM definition_text WHERE id IN {} GROUP BY id)",
+        places(1, ids.len())
+    );
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("number")?, row.get::<String>("id")?, row.get::<String>("text")?));
+    let mut numbers = HashMap::new();
+    for (number, id, text) in connection.all(&sql, &ids[..], read)? {
+        if let Some((id, now)) = texts.get_key_value(&*id)
+            && **now == *text
+        {
+            numbers.insert(*id, number);
+        }
+    }
+    let new: Vec<(&str, &str)> = texts.into_iter().filter(|(id, _)| !numbers.contains_key(id)).collect();
+    if new.is_empty() {
+        return Ok(numbers);
+    }
+    let values: Vec<&dyn ToValue> = new.iter().flat_map(|(id, text)| [id as &dyn ToValue, text]).collect();
+    let sql = format!("INSERT INTO definition_text (id, text) VALUES {} RETURNING number, id", places(new.len(), 2));
+    let made = connection.all(&sql, &values[..], |row| Ok((row.get::<i64>("number")?, row.get::<String>("id")?)))?;
+    let made: HashMap<String, i64> = made.into_iter().map(|(number, id)| (id, number)).collect();
+    numbers.extend(new.into_iter().filter_map(|(id, _)| Some((id, *made.get(id)?))));
+    Ok(numbers)
+}
+
 fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Result<Claim, JournalError> {
     let Occurrence { id, kind, at } = &claim.occurrence;
     if let Some(recorded) = last_state(connection, &claim.occurrence)? {
@@ -216,12 +364,10 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
         Purpose::Skip(why) => (Some(why), None),
         Purpose::SkipSince(from, why) => (Some(why), Some(ms(*from))),
     };
-    connection
-        .prepare_cached(
-            "INSERT INTO occurrence (id, kind, at, covers_from, by_hand, file, text, claimed, outcome, occasion, delivery)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        )?
-        .execute(params![
+    let occurrence = connection.row(
+        "INSERT INTO occurrence (id, kind, at, covers_from, by_hand, file, text, claimed, outcome, occasion, delivery, host)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING number",
+        params![
             id.as_str(),
             kind.to_string(),
             ms(*at),
@@ -233,8 +379,10 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
             skipped.map(|_| RunState::Skipped.as_str()),
             claim.occasion.as_ref().map(Occasion::text).transpose()?,
             claim.occasion.as_ref().and_then(Occasion::delivery),
-        ])?;
-    let occurrence = connection.last_insert_rowid();
+            connection.host(),
+        ],
+        |row| row.get(0),
+    )?;
     account(connection, claim)?;
     let run = match skipped {
         None => insert_run(connection, occurrence, 1, RunState::Claimed, None, None)?,
@@ -250,22 +398,19 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
 
 /// The state of the last attempt at an occurrence; `None`: it has no record.
 pub(super) fn last_state(connection: &Connection, occurrence: &Occurrence) -> Result<Option<RunState>, JournalError> {
-    let word: Option<String> = connection
-        .prepare_cached(
-            "SELECT r.state FROM occurrence o JOIN run r ON r.occurrence = o.number
+    let word: Option<String> = connection.one(
+        "SELECT r.state FROM occurrence o JOIN run r ON r.occurrence = o.number
              WHERE o.id = ?1 AND o.at = ?2 ORDER BY r.attempt DESC LIMIT 1",
-        )?
-        .query_row(params![occurrence.id.as_str(), ms(occurrence.at)], |row| row.get(0))
-        .optional()?;
+        params![occurrence.id.as_str(), ms(occurrence.at)],
+        |row| row.get(0),
+    )?;
     word.as_deref().map(state).transpose()
 }
 
 /// Moves a routine's account on: all up to this occurrence have a record.
 fn account(connection: &Connection, claim: &NewClaim) -> Result<(), JournalError> {
     if claim.occurrence.kind == Kind::Routine && claim.purpose != Purpose::RunByHand {
-        connection
-            .prepare_cached("UPDATE definition_seen SET accounted_until = max(accounted_until, ?2) WHERE id = ?1")?
-            .execute(params![claim.occurrence.id.as_str(), ms(claim.occurrence.at)])?;
+        connection.execute("UPDATE definition_seen SET accounted_until = CASE WHEN accounted_until < ?2 THEN ?2 ELSE accounted_until END WHERE id = ?1", params![claim.occurrence.id.as_str(), ms(claim.occurrence.at)])?;
     }
     Ok(())
 }
@@ -277,16 +422,18 @@ pub(super) fn text_number(connection: &Connection, claim: &NewClaim) -> Result<i
 
 /// As [`text_number`], by the definition's id.
 pub(super) fn text_of(connection: &Connection, id: &str, text: &str) -> Result<i64, JournalError> {
-    let last: Option<(i64, String)> = connection
-        .prepare_cached("SELECT number, text FROM definition_text WHERE id = ?1 ORDER BY number DESC LIMIT 1")?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let last: Option<(i64, String)> = connection.one(
+        "SELECT number, text FROM definition_text WHERE id = ?1 ORDER BY number DESC LIMIT 1",
+        [id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     match last {
         Some((number, same)) if same == text => Ok(number),
-        _ => {
-            connection.prepare_cached("INSERT INTO definition_text (id, text) VALUES (?1, ?2)")?.execute([id, text])?;
-            Ok(connection.last_insert_rowid())
-        }
+        _ => connection.row(
+            "INSERT INTO definition_text (id, text) VALUES (?1, ?2) RETURNING number",
+            [id, text],
+            |row| row.get(0),
+        ),
     }
 }
 
@@ -298,14 +445,15 @@ fn insert_run(
     ended: Option<DateTime<Utc>>,
     error: Option<&str>,
 ) -> Result<RunId, JournalError> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO run (run, occurrence, attempt, state, ended, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT (run) DO NOTHING",
-    )?;
+    let sql =
+        "INSERT INTO run (run, occurrence, attempt, state, ended, error, host) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (run) DO NOTHING";
     loop {
         let run = RunId::random();
+        let values =
+            params![run.as_str(), occurrence, attempt, state.as_str(), ended.map(ms), error, connection.host()];
         // Taken already, once in a few billion: another one.
-        if insert.execute(params![run.as_str(), occurrence, attempt, state.as_str(), ended.map(ms), error])? == 1 {
+        if connection.execute(sql, values)? == 1 {
             return Ok(run);
         }
     }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use super::database::{Connection, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::JournalError;
@@ -112,14 +112,12 @@ pub(super) fn delayed<'a>(
     for Delay { id, occurrences, folds, text } in delays {
         if let Some(name) = folds {
             let counted = connection
-                .prepare_cached("UPDATE delay SET folded = folded + ?2 WHERE id = ?1")?
-                .execute(params![name.as_str(), occurrences])?;
+                .execute("UPDATE delay SET folded = folded + ?2 WHERE id = ?1", params![name.as_str(), occurrences])?;
             if counted > 0 {
                 continue;
             }
             connection
-                .prepare_cached("INSERT INTO delay (id, folded, since) VALUES (?1, 0, ?2)")?
-                .execute(params![name.as_str(), ms(now)])?;
+                .execute("INSERT INTO delay (id, folded, since) VALUES (?1, 0, ?2)", params![name.as_str(), ms(now)])?;
         }
         ids.push(id);
         texts.push(text.clone());
@@ -141,12 +139,12 @@ pub(super) fn begins(
         Punctuality::Unknown => Ok(0),
         Punctuality::Late(delay) => delayed(connection, [delay], |texts| texts.join("\n"), now),
         Punctuality::OnTime(name, words) => {
-            let found: Option<(u32, i64)> = connection
-                .prepare_cached("SELECT folded, since FROM delay WHERE id = ?1")?
-                .query_row([name.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()?;
+            let found: Option<(u32, i64)> =
+                connection.one("SELECT folded, since FROM delay WHERE id = ?1", [name.as_str()], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
             let Some((occurrences, since)) = found else { return Ok(0) };
-            connection.prepare_cached("DELETE FROM delay WHERE id = ?1")?.execute([name.as_str()])?;
+            connection.execute("DELETE FROM delay WHERE id = ?1", [name.as_str()])?;
             if occurrences == 0 {
                 return Ok(0);
             }

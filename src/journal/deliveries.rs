@@ -3,8 +3,8 @@
 //! A message without a row here is routed first. Every row ends as delivered or failed; one that failed stands beside a row
 //! of the channel that took the message over, as long as there is one that has not refused it.
 
+use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -100,8 +100,7 @@ impl Journal {
                        AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.number)
                      ORDER BY number LIMIT ?1"
                 );
-                let mut query = connection.prepare_cached(&sql)?;
-                collect(query.query([limit])?, read_message)
+                connection.all(&sql, [limit], read_message)
             })
             .await
     }
@@ -131,10 +130,8 @@ impl Journal {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
-                let mut query =
-                    connection.prepare_cached("SELECT message, channel FROM delivery WHERE state = 'waiting'")?;
-                let found: Vec<(i64, String)> =
-                    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+                let sql = "SELECT message, channel FROM delivery WHERE state = 'waiting'";
+                let found: Vec<(i64, String)> = connection.all(sql, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
                 for (message, channel) in found.iter().filter(|(_, channel)| !known.contains(channel)) {
                     fail(connection, *message, channel, "there is no channel of this name any more", clock.now())?;
                     add(connection, *message, &instead)?;
@@ -157,8 +154,7 @@ impl Journal {
                      WHERE d.channel = ?1 AND d.state = 'waiting'
                      ORDER BY m.urgency <> 'critical', m.urgency = 'digest', m.number LIMIT ?2"
                 );
-                let mut query = connection.prepare_cached(&sql)?;
-                collect(query.query(params![channel, limit])?, |row| {
+                connection.all(&sql, params![channel, limit], |row| {
                     Ok(Waiting { message: read_message(row)?, held_until: row.maybe_at("held_until")? })
                 })
             })
@@ -180,12 +176,12 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 for number in &numbers {
-                    connection
-                        .prepare_cached("UPDATE delivery SET held_until = ?3 WHERE message = ?1 AND channel = ?2")?
-                        .execute(params![number, channel, ms(until)])?;
-                    let run: Option<String> = connection
-                        .prepare_cached("SELECT run FROM message WHERE number = ?1")?
-                        .query_row([number], |row| row.get(0))?;
+                    connection.execute(
+                        "UPDATE delivery SET held_until = ?3 WHERE message = ?1 AND channel = ?2",
+                        params![number, channel, ms(until)],
+                    )?;
+                    let run: Option<String> =
+                        connection.one("SELECT run FROM message WHERE number = ?1", [number], |row| row.get(0))?;
                     if let Some(run) = run {
                         let kind = EventKind::Note { text: note.clone() };
                         insert_event(connection, NewEvent { run: Some(&run), id: None, kind }, clock.now())?;
@@ -210,17 +206,17 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 for number in &numbers {
-                    connection
-                        .prepare_cached(
-                            "UPDATE delivery SET state = 'delivered', external = ?3, error = NULL, ended = ?4
+                    connection.execute(
+                        "UPDATE delivery SET state = 'delivered', external = ?3, error = NULL, ended = ?4
                              WHERE message = ?1 AND channel = ?2",
-                        )?
-                        .execute(params![number, channel, external, ms(now)])?;
-                    connection
-                        .prepare_cached("UPDATE message SET delivered = ?2 WHERE number = ?1 AND delivered IS NULL")?
-                        .execute(params![number, ms(now)])?;
+                        params![number, channel, external, ms(now)],
+                    )?;
+                    connection.execute(
+                        "UPDATE message SET delivered = ?2 WHERE number = ?1 AND delivered IS NULL",
+                        params![number, ms(now)],
+                    )?;
                 }
-                connection.prepare_cached("DELETE FROM failing_channel WHERE name = ?1")?.execute([&channel])?;
+                connection.execute("DELETE FROM failing_channel WHERE name = ?1", [&channel])?;
                 Ok(())
             })
             .await
@@ -234,12 +230,12 @@ impl Journal {
         let (channel, clock) = (channel.to_owned(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached("UPDATE delivery SET error = ?3 WHERE message = ?1 AND channel = ?2")?
-                    .execute(params![number, channel, why])?;
+                connection.execute(
+                    "UPDATE delivery SET error = ?3 WHERE message = ?1 AND channel = ?2",
+                    params![number, channel, why],
+                )?;
                 failing(connection, &channel, &why, clock.now())?;
-                let mut query = connection.prepare_cached("SELECT since FROM failing_channel WHERE name = ?1")?;
-                query.query_row([&channel], |row| Ok(row.at("since")))?
+                connection.row("SELECT since FROM failing_channel WHERE name = ?1", [&channel], |row| row.at("since"))
             })
             .await
     }
@@ -265,9 +261,8 @@ impl Journal {
         let channel = channel.to_owned();
         self.writer
             .commit(move |connection| {
-                let mut query =
-                    connection.prepare_cached(&format!("{DELIVERIES} WHERE message = ?1 AND channel = ?2"))?;
-                Ok(collect(query.query(params![message, channel])?, read_delivery)?.pop())
+                let sql = format!("{DELIVERIES} WHERE message = ?1 AND channel = ?2");
+                connection.one(&sql, params![message, channel], read_delivery)
             })
             .await
     }
@@ -300,7 +295,7 @@ impl JournalReader {
     /// When the journal cannot be read.
     pub fn is_delivered(&self, message: i64) -> Result<bool, JournalError> {
         let sql = "SELECT delivered IS NOT NULL FROM message WHERE number = ?1";
-        Ok(self.all(sql, &[&message], |row| Ok(row.get(0)?))?.pop().unwrap_or(false))
+        Ok(self.all(sql, &[&message], |row| row.get(0))?.pop().unwrap_or(false))
     }
 
     /// How many messages wait for each channel.
@@ -309,7 +304,7 @@ impl JournalReader {
     /// When the journal cannot be read.
     pub fn waiting_for_channels(&self) -> Result<Vec<(String, u64)>, JournalError> {
         let sql = "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' GROUP BY channel";
-        self.all(sql, &[], |row| Ok((row.get(0)?, row.get::<_, u32>(1)?.into())))
+        self.all(sql, &[], |row| Ok((row.get(0)?, row.get::<u32>(1)?.into())))
     }
 
     /// Which channels deliver a message, in the order of their names.
@@ -323,7 +318,7 @@ const DELIVERIES: &str = "SELECT channel, state, held_until, external, error, en
 fn read_delivery(row: &Row<'_>) -> Result<Delivery, JournalError> {
     Ok(Delivery {
         channel: row.get("channel")?,
-        state: DeliveryState::of(&row.get::<_, String>("state")?),
+        state: DeliveryState::of(&row.get::<String>("state")?),
         held_until: row.maybe_at("held_until")?,
         external: row.get("external")?,
         error: row.get("error")?,
@@ -331,21 +326,11 @@ fn read_delivery(row: &Row<'_>) -> Result<Delivery, JournalError> {
     })
 }
 
-fn collect<T>(
-    mut rows: rusqlite::Rows<'_>,
-    read: impl Fn(&Row<'_>) -> Result<T, JournalError>,
-) -> Result<Vec<T>, JournalError> {
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read(row)?);
-    }
-    Ok(found)
-}
-
 fn add(connection: &Connection, message: i64, channel: &str) -> Result<(), JournalError> {
-    connection
-        .prepare_cached("INSERT OR IGNORE INTO delivery (message, channel, state) VALUES (?1, ?2, 'waiting')")?
-        .execute(params![message, channel])?;
+    connection.execute(
+        "INSERT INTO delivery (message, channel, state) VALUES (?1, ?2, 'waiting') ON CONFLICT DO NOTHING",
+        params![message, channel],
+    )?;
     Ok(())
 }
 
@@ -356,21 +341,19 @@ fn fail(
     why: &str,
     now: DateTime<Utc>,
 ) -> Result<(), JournalError> {
-    connection
-        .prepare_cached(
-            "UPDATE delivery SET state = 'failed', error = ?3, ended = ?4 WHERE message = ?1 AND channel = ?2",
-        )?
-        .execute(params![message, channel, why, ms(now)])?;
+    connection.execute(
+        "UPDATE delivery SET state = 'failed', error = ?3, ended = ?4 WHERE message = ?1 AND channel = ?2",
+        params![message, channel, why, ms(now)],
+    )?;
     Ok(())
 }
 
 fn failing(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>) -> Result<(), JournalError> {
-    connection
-        .prepare_cached(
-            "INSERT INTO failing_channel (name, since, error) VALUES (?1, ?2, ?3)
+    connection.execute(
+        "INSERT INTO failing_channel (name, since, error) VALUES (?1, ?2, ?3)
              ON CONFLICT (name) DO UPDATE SET error = ?3",
-        )?
-        .execute(params![channel, ms(now), why])?;
+        params![channel, ms(now), why],
+    )?;
     Ok(())
 }
 
@@ -380,24 +363,23 @@ fn hand_over(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> 
     if *is_broken {
         failing(connection, channel, why, now)?;
     }
-    let numbers: Vec<i64> = connection
-        .prepare_cached(
-            "SELECT message FROM delivery
-             WHERE channel = ?1 AND state = 'waiting' AND (?2 IS NULL OR message = ?2) ORDER BY message",
-        )?
-        .query_map(params![channel, only], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+    let numbers: Vec<i64> = connection.all(
+        "SELECT message FROM delivery
+             WHERE channel = ?1 AND state = 'waiting' AND (message = ?2 OR ?2 IS NULL) ORDER BY message",
+        params![channel, only],
+        |row| row.get(0),
+    )?;
     let mut taken_by = None;
     for number in numbers {
         let mut able = None;
         for candidate in next {
-            let taken: i64 = connection
-                .prepare_cached(
-                    "SELECT EXISTS (SELECT 1 FROM failing_channel WHERE name = ?2)
+            let taken: bool = connection.row(
+                "SELECT EXISTS (SELECT 1 FROM failing_channel WHERE name = ?2)
                        OR EXISTS (SELECT 1 FROM delivery WHERE message = ?1 AND channel = ?2 AND state = 'failed')",
-                )?
-                .query_row(params![number, candidate], |row| row.get(0))?;
-            if taken == 0 {
+                params![number, candidate],
+                |row| row.get(0),
+            )?;
+            if !taken {
                 able = Some(candidate);
                 break;
             }
@@ -413,12 +395,11 @@ fn hand_over(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> 
         }
     }
     let Some(next) = taken_by else { return Ok(0) };
-    let told = connection
-        .prepare_cached(
-            "UPDATE failing_channel SET handed_over = 1 WHERE name = ?1 AND handed_over = 0 RETURNING since",
-        )?
-        .query_row([channel], |row| Ok(row.at("since")))
-        .optional()?;
+    let told = connection.one(
+        "UPDATE failing_channel SET handed_over = 1 WHERE name = ?1 AND handed_over = 0 RETURNING since",
+        [channel],
+        |row| Ok(row.at("since")),
+    )?;
     if told.is_none() {
         return Ok(0);
     }

@@ -40,6 +40,21 @@ pub enum JournalError {
         /// The newest schema known here.
         known: usize,
     },
+    /// The same of a journal on a server.
+    #[error(
+        "the journal on {server} was written by a newer version (schema {found}, known up to {known}); update ollim-bot on this host"
+    )]
+    NewerOnServer {
+        /// Where.
+        server: String,
+        /// Its schema.
+        found: usize,
+        /// The newest schema known here.
+        known: usize,
+    },
+    /// Another data folder has this host's name.
+    #[error("another host is called `{0}` and is running; give one of them another name: `host` in config.yaml")]
+    HostTaken(String),
     /// Only the service brings a journal to a newer schema.
     #[error(
         "the journal {path} was written by an earlier version (schema {found}, now {known}); `ollim-bot run` brings it up to date"
@@ -47,6 +62,18 @@ pub enum JournalError {
     Older {
         /// The file.
         path: PathBuf,
+        /// Its schema.
+        found: usize,
+        /// The schema that is read here.
+        known: usize,
+    },
+    /// The same of a journal on a server.
+    #[error(
+        "the journal on {server} was written by an earlier version (schema {found}, now {known}); `ollim-bot run` brings it up to date"
+    )]
+    OlderOnServer {
+        /// Where.
+        server: String,
         /// Its schema.
         found: usize,
         /// The schema that is read here.
@@ -70,6 +97,18 @@ pub enum JournalError {
     /// A row that this version does not understand.
     #[error("the journal holds {0}, which this version does not understand")]
     Unreadable(String),
+    /// The server of a shared journal does not answer, or cannot do it now.
+    #[error("the journal's database does not answer; nothing new starts until it does")]
+    Away(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// Another host may have taken over what this one had.
+    #[error("this host has lost its lease on the journal, so it records nothing more")]
+    Fenced,
+    /// The server of a shared journal refuses.
+    #[error("the journal's database refuses")]
+    Database(#[source] Arc<tokio_postgres::Error>),
+    /// The address of a shared journal cannot be used.
+    #[error("`journal`: {0}")]
+    Address(String),
     /// A fault of our own.
     #[error("the journal failed")]
     Sql(#[source] Arc<rusqlite::Error>),
@@ -79,7 +118,10 @@ impl JournalError {
     /// Whether waiting helps: the writer tries these again by itself.
     #[must_use]
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::DiskFull(_) | Self::ReadOnly(_) | Self::Locked(_) | Self::Io(_) | Self::Gone(_))
+        matches!(
+            self,
+            Self::DiskFull(_) | Self::ReadOnly(_) | Self::Locked(_) | Self::Io(_) | Self::Gone(_) | Self::Away(_)
+        )
     }
 }
 

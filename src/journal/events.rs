@@ -4,8 +4,8 @@
 //! without its event. A reader keeps the number of the last event that it has read; nothing is kept for it here, so a slow
 //! one loses nothing and holds nobody up.
 
+use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, Row, ToSql, params};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -204,9 +204,7 @@ impl JournalReader {
 
 /// The newest event's number; 0: there is none.
 pub(super) fn newest(connection: &Connection) -> Result<i64, JournalError> {
-    Ok(connection
-        .prepare_cached("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'")?
-        .query_row([], |row| row.get(0))?)
+    connection.last_number("event")
 }
 
 /// Records an event. One of a run is also one of its definition.
@@ -216,13 +214,12 @@ pub(super) fn insert_event(
     now: DateTime<Utc>,
 ) -> Result<(), JournalError> {
     let data = serde_json::to_value(&event.kind).map_err(|error| JournalError::Unreadable(error.to_string()))?;
-    connection
-        .prepare_cached(
-            "INSERT INTO event (at, run, id, kind, data) VALUES (?1, ?2,
+    connection.execute(
+        "INSERT INTO event (at, run, id, kind, data) VALUES (?1, ?2,
                coalesce(?3, (SELECT o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.run = ?2)),
                ?4, ?5)",
-        )?
-        .execute(params![ms(now), event.run, event.id, data["event"].as_str(), data.to_string()])?;
+        params![ms(now), event.run, event.id, data["event"].as_str(), data.to_string()],
+    )?;
     Ok(())
 }
 
@@ -230,21 +227,14 @@ fn select(connection: &Connection, number: i64, filter: &EventFilter) -> Result<
     let kind = filter.messages.then_some("message");
     let run = filter.run.as_ref().map(RunId::as_str);
     // Two statements, so that a run's events are found by their index.
-    let (of_run, values): (_, [&dyn ToSql; 4]) = match &run {
-        Some(run) => ("run = ?4", [&number, &kind, &BATCH, run]),
-        None => ("?4 IS NULL", [&number, &kind, &BATCH, &None::<&str>]),
-    };
+    let mut values: Vec<&dyn ToValue> = vec![&number, &kind, &BATCH];
+    values.extend(run.as_ref().map(|run| run as &dyn ToValue));
+    let of_run = if run.is_some() { " AND run = ?4" } else { "" };
     let sql = format!(
         "SELECT number, at, run, id, data FROM event
-         WHERE number > ?1 AND (?2 IS NULL OR kind = ?2) AND {of_run} ORDER BY number LIMIT ?3"
+         WHERE number > ?1 AND (kind = ?2 OR ?2 IS NULL) {of_run} ORDER BY number LIMIT ?3"
     );
-    let mut query = connection.prepare_cached(&sql)?;
-    let mut rows = query.query(values)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(event(row)?);
-    }
-    Ok(found)
+    connection.all(&sql, &values[..], event)
 }
 
 pub(super) fn event(row: &Row<'_>) -> Result<Event, JournalError> {
@@ -252,8 +242,8 @@ pub(super) fn event(row: &Row<'_>) -> Result<Event, JournalError> {
     Ok(Event {
         number: row.get("number")?,
         at: row.at("at")?,
-        run: row.get::<_, Option<String>>("run")?.map(RunId::new),
-        id: row.get::<_, Option<String>>("id")?.map(DefinitionId::new),
+        run: row.get::<Option<String>>("run")?.map(RunId::new),
+        id: row.get::<Option<String>>("id")?.map(DefinitionId::new),
         kind: serde_json::from_str(&data).map_err(|error| JournalError::Unreadable(format!("an event: {error}")))?,
     })
 }

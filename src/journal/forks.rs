@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Columns, kind, ms};
@@ -96,12 +96,10 @@ impl Journal {
     pub async fn open_fork(&self, fork: ForkRecord) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached(
-                        "INSERT INTO fork (id, opened, topic, from_run, main, channel, heard)
+                connection.execute(
+                    "INSERT INTO fork (id, opened, topic, from_run, main, channel, heard)
                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                    )?
-                    .execute(params![
+                    params![
                         fork.id.as_str(),
                         ms(fork.opened),
                         fork.topic,
@@ -109,7 +107,8 @@ impl Journal {
                         fork.main,
                         fork.channel,
                         ms(fork.heard),
-                    ])?;
+                    ],
+                )?;
                 Ok(())
             })
             .await
@@ -122,10 +121,7 @@ impl Journal {
     pub async fn fork(&self, id: &DefinitionId) -> Result<Option<ForkRecord>, JournalError> {
         let id = id.clone();
         self.writer
-            .commit(move |connection| {
-                let mut query = connection.prepare_cached(&format!("{FORKS} WHERE id = ?1"))?;
-                query.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
-            })
+            .commit(move |connection| connection.one(&format!("{FORKS} WHERE id = ?1"), [id.as_str()], read))
             .await
     }
 
@@ -136,14 +132,7 @@ impl Journal {
     pub async fn open_forks(&self) -> Result<Vec<ForkRecord>, JournalError> {
         self.writer
             .commit(move |connection| {
-                let mut query =
-                    connection.prepare_cached(&format!("{FORKS} WHERE ended IS NULL ORDER BY heard DESC, id"))?;
-                let mut rows = query.query([])?;
-                let mut found = Vec::new();
-                while let Some(row) = rows.next()? {
-                    found.push(read(row)?);
-                }
-                Ok(found)
+                connection.all(&format!("{FORKS} WHERE ended IS NULL ORDER BY heard DESC, id"), (), read)
             })
             .await
     }
@@ -156,9 +145,10 @@ impl Journal {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached("UPDATE fork SET heard = ?2, reminded = NULL WHERE id = ?1")?
-                    .execute(params![id.as_str(), ms(clock.now())])?;
+                connection.execute(
+                    "UPDATE fork SET heard = ?2, reminded = NULL WHERE id = ?1",
+                    params![id.as_str(), ms(clock.now())],
+                )?;
                 Ok(())
             })
             .await
@@ -173,8 +163,7 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 connection
-                    .prepare_cached("UPDATE fork SET reminded = ?2 WHERE id = ?1")?
-                    .execute(params![id.as_str(), ms(clock.now())])?;
+                    .execute("UPDATE fork SET reminded = ?2 WHERE id = ?1", params![id.as_str(), ms(clock.now())])?;
                 Ok(())
             })
             .await
@@ -213,14 +202,14 @@ impl Journal {
                     Ok(Resumable {
                         run: row.run("run")?,
                         id: row.id("id")?,
-                        kind: kind(&row.get::<_, String>("kind")?)?,
+                        kind: kind(&row.get::<String>("kind")?)?,
                         session: SessionId(row.get("session")?),
-                        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+                        transcript: row.get::<Option<String>>("transcript")?.map(PathBuf::from),
                         ended: row.maybe_at("ended")?,
                         definition: row.get("text")?,
                     })
                 };
-                connection.prepare_cached(&sql)?.query_row([&of], |row| Ok(read(row))).optional()?.transpose()
+                connection.one(&sql, [&of], |row| Ok(read(row)))?.transpose()
             })
             .await
     }
@@ -233,9 +222,7 @@ impl Journal {
         let id = id.clone();
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached("UPDATE fork SET how = NULL WHERE id = ?1 AND ended IS NULL")?
-                    .execute([id.as_str()])?;
+                connection.execute("UPDATE fork SET how = NULL WHERE id = ?1 AND ended IS NULL", [id.as_str()])?;
                 Ok(())
             })
             .await
@@ -279,11 +266,10 @@ fn end(
     how: ForkEnd,
     at: Option<DateTime<Utc>>,
 ) -> Result<bool, JournalError> {
-    let changed = connection
-        .prepare_cached(
-            "UPDATE fork SET how = ?2, ended = ?3 WHERE id = ?1 AND ended IS NULL AND (how IS NULL OR ?3 IS NOT NULL)",
-        )?
-        .execute(params![id.as_str(), how.as_str(), at.map(ms)])?;
+    let changed = connection.execute(
+        "UPDATE fork SET how = ?2, ended = ?3 WHERE id = ?1 AND ended IS NULL AND (how IS NULL OR ?3 IS NOT NULL)",
+        params![id.as_str(), how.as_str(), at.map(ms)],
+    )?;
     Ok(changed > 0)
 }
 
@@ -292,12 +278,12 @@ fn read(row: &Row<'_>) -> Result<ForkRecord, JournalError> {
         id: row.id("id")?,
         opened: row.at("opened")?,
         topic: row.get("topic")?,
-        from_run: row.get::<_, Option<String>>("from_run")?.map(RunId::new),
+        from_run: row.get::<Option<String>>("from_run")?.map(RunId::new),
         main: row.get("main")?,
         channel: row.get("channel")?,
         heard: row.at("heard")?,
         reminded: row.maybe_at("reminded")?,
         ended: row.maybe_at("ended")?,
-        how: row.get::<_, Option<String>>("how")?.as_deref().and_then(ForkEnd::of),
+        how: row.get::<Option<String>>("how")?.as_deref().and_then(ForkEnd::of),
     })
 }

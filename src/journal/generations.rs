@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use super::database::{Connection, params};
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::rows::{Columns, ms, time};
 use super::{Journal, JournalError};
@@ -78,11 +78,8 @@ impl Journal {
     pub async fn set_watermark(&self, id: DefinitionId, from: DateTime<Utc>) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached(
-                        "UPDATE definition_seen SET accounted_until = max(accounted_until, ?2) WHERE id = ?1",
-                    )?
-                    .execute(params![id.as_str(), ms(from)])?;
+                connection.execute(
+                        "UPDATE definition_seen SET accounted_until = CASE WHEN accounted_until < ?2 THEN ?2 ELSE accounted_until END WHERE id = ?1", params![id.as_str(), ms(from)])?;
                 Ok(())
             })
             .await
@@ -96,14 +93,13 @@ impl Journal {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                let last: Option<i64> = connection
-                    .prepare_cached(
-                        "SELECT at FROM occurrence
+                let last: Option<i64> = connection.one(
+                    "SELECT at FROM occurrence
                          WHERE id = ?1 AND at <= ?2 AND kind = 'routine' AND NOT by_hand AND occasion IS NULL
                          ORDER BY at DESC LIMIT 1",
-                    )?
-                    .query_row(params![id.as_str(), ms(clock.now())], |row| row.get(0))
-                    .optional()?;
+                    params![id.as_str(), ms(clock.now())],
+                    |row| row.get(0),
+                )?;
                 last.map(time).transpose()
             })
             .await
@@ -116,7 +112,7 @@ impl Journal {
     pub async fn forget(&self, id: DefinitionId) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
-                connection.prepare_cached("DELETE FROM definition_seen WHERE id = ?1")?.execute([id.as_str()])?;
+                connection.execute("DELETE FROM definition_seen WHERE id = ?1", [id.as_str()])?;
                 Ok(())
             })
             .await
@@ -131,10 +127,9 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let now = ms(clock.now());
-                let mut update =
-                    connection.prepare_cached("UPDATE definition_seen SET gone = ?2 WHERE id = ?1 AND gone IS NULL")?;
                 for id in &ids {
-                    update.execute(params![id.as_str(), now])?;
+                    let sql = "UPDATE definition_seen SET gone = ?2 WHERE id = ?1 AND gone IS NULL";
+                    connection.execute(sql, params![id.as_str(), now])?;
                 }
                 Ok(())
             })
@@ -148,13 +143,7 @@ impl Journal {
     pub async fn known(&self) -> Result<Vec<DefinitionId>, JournalError> {
         self.writer
             .commit(|connection| {
-                let mut query = connection.prepare_cached("SELECT id FROM definition_seen WHERE gone IS NULL")?;
-                let mut rows = query.query([])?;
-                let mut ids = Vec::new();
-                while let Some(row) = rows.next()? {
-                    ids.push(row.id("id")?);
-                }
-                Ok(ids)
+                connection.all("SELECT id FROM definition_seen WHERE gone IS NULL", (), |row| row.id("id"))
             })
             .await
     }
@@ -173,7 +162,10 @@ impl Journal {
                     .execute("UPDATE definition_seen SET accounted_until = ?1 WHERE accounted_until > ?1", [now])?;
                 connection.execute("DELETE FROM occurrence WHERE covers_from > ?1", [now])?;
                 connection.execute(
-                    "UPDATE OR IGNORE occurrence SET at = ?1 WHERE covers_from IS NOT NULL AND at > ?1",
+                    "UPDATE occurrence SET at = ?1 WHERE covers_from IS NOT NULL AND at > ?1
+                       AND NOT EXISTS (SELECT 1 FROM occurrence other WHERE other.id = occurrence.id AND other.at = ?1)
+                       AND number = (SELECT min(number) FROM occurrence other
+                                     WHERE other.id = occurrence.id AND covers_from IS NOT NULL AND at > ?1)",
                     [now],
                 )?;
                 Ok(())
@@ -193,7 +185,7 @@ impl Journal {
 /// Up to when a definition is accounted for, the latest of all.
 pub(super) fn latest(connection: &Connection) -> Result<Option<DateTime<Utc>>, JournalError> {
     let latest: Option<i64> =
-        connection.query_row("SELECT max(accounted_until) FROM definition_seen", [], |row| row.get(0))?;
+        connection.row("SELECT max(accounted_until) FROM definition_seen", (), |row| row.get(0))?;
     latest.map(time).transpose()
 }
 
@@ -204,10 +196,10 @@ fn see(
     latest: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, JournalError> {
     let id = generation.id.as_str();
-    let known: Option<(String, i64, Option<i64>)> = connection
-        .prepare_cached("SELECT trigger, accounted_until, gone FROM definition_seen WHERE id = ?1")?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
+    let known: Option<(String, i64, Option<i64>)> =
+        connection.one("SELECT trigger, accounted_until, gone FROM definition_seen WHERE id = ?1", [id], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
     if let Some((trigger, watermark, gone)) = known {
         let replaced = match gone {
             None => true,
@@ -216,19 +208,18 @@ fn see(
         };
         if trigger == generation.trigger && replaced {
             if gone.is_some() {
-                connection.prepare_cached("UPDATE definition_seen SET gone = NULL WHERE id = ?1")?.execute([id])?;
+                connection.execute("UPDATE definition_seen SET gone = NULL WHERE id = ?1", [id])?;
             }
             return time(watermark);
         }
     }
     let watermark = now.max(latest);
-    connection
-        .prepare_cached(
-            "INSERT INTO definition_seen (id, trigger, accounted_until) VALUES (?1, ?2, ?3)
+    connection.execute(
+        "INSERT INTO definition_seen (id, trigger, accounted_until) VALUES (?1, ?2, ?3)
              ON CONFLICT (id) DO UPDATE
              SET trigger = excluded.trigger, accounted_until = excluded.accounted_until, gone = NULL",
-        )?
-        .execute(params![id, generation.trigger, ms(watermark)])?;
+        params![id, generation.trigger, ms(watermark)],
+    )?;
     Ok(watermark)
 }
 
@@ -237,11 +228,14 @@ pub(super) fn save_consecutive_failures(
     failing: &ConsecutiveFailures,
 ) -> Result<(), JournalError> {
     if *failing == ConsecutiveFailures::none(failing.id.clone()) {
-        connection.prepare_cached("DELETE FROM streak WHERE id = ?1")?.execute([failing.id.as_str()])?;
+        connection.execute("DELETE FROM streak WHERE id = ?1", [failing.id.as_str()])?;
     } else {
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO streak (id, failures, told, paused) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![failing.id.as_str(), failing.failures, failing.notified, failing.paused.map(ms)])?;
+        connection.execute(
+            "INSERT INTO streak (id, failures, told, paused) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (id) DO UPDATE
+             SET failures = excluded.failures, told = excluded.told, paused = excluded.paused",
+            params![failing.id.as_str(), failing.failures, failing.notified, failing.paused.map(ms)],
+        )?;
     }
     Ok(())
 }

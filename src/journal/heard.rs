@@ -1,6 +1,6 @@
 //! What the person has said and pressed by channels.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use super::database::params;
 
 use super::outbox::{MESSAGE, read_message};
 use super::rows::ms;
@@ -24,7 +24,7 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let sql = format!("SELECT {MESSAGE} FROM message m WHERE number = ?1");
-                one_message(connection, &sql, params![number])
+                connection.one(&sql, [number], read_message)
             })
             .await
     }
@@ -40,14 +40,11 @@ impl Journal {
             .commit(move |connection| {
                 let sql = format!(
                     "SELECT {MESSAGE} FROM message m JOIN delivery d ON d.message = m.number
-                     WHERE d.channel = ?1 AND (d.external = ?2 OR instr(' ' || d.external || ' ', ' ' || ?2 || ' ') > 0)
+                     WHERE d.channel = ?1 AND (d.external = ?2 OR replace(' ' || d.external || ' ', ' ' || ?2 || ' ', '') <> ' ' || d.external || ' ')
                      ORDER BY m.number DESC LIMIT 2"
                 );
-                let mut query = connection.prepare_cached(&sql)?;
-                let mut rows = query.query(params![channel, external])?;
-                let found = rows.next()?.map(read_message).transpose()?;
-                let is_digest = rows.next()?.is_some();
-                Ok(found.filter(|_| !is_digest))
+                let mut found = connection.all(&sql, params![channel, external], read_message)?;
+                Ok(found.pop().filter(|_| found.is_empty()))
             })
             .await
     }
@@ -59,12 +56,9 @@ impl Journal {
     pub async fn delivered_by(&self, message: i64) -> Result<Vec<(String, String)>, JournalError> {
         self.writer
             .commit(move |connection| {
-                let mut query = connection.prepare_cached(
-                    "SELECT channel, external FROM delivery
-                     WHERE message = ?1 AND state = 'delivered' AND external IS NOT NULL ORDER BY channel",
-                )?;
-                let found = query.query_map([message], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                Ok(found.collect::<Result<_, _>>()?)
+                let sql = "SELECT channel, external FROM delivery
+                     WHERE message = ?1 AND state = 'delivered' AND external IS NOT NULL ORDER BY channel";
+                connection.all(sql, [message], |row| Ok((row.get(0)?, row.get(1)?)))
             })
             .await
     }
@@ -78,11 +72,10 @@ impl Journal {
         let place = i64::try_from(place).unwrap_or(i64::MAX);
         self.writer
             .commit(move |connection| {
-                let new = connection
-                    .prepare_cached(
-                        "INSERT OR IGNORE INTO press (message, place, at, channel) VALUES (?1, ?2, ?3, ?4)",
-                    )?
-                    .execute(params![message, place, ms(clock.now()), channel])?;
+                let new = connection.execute(
+                    "INSERT INTO press (message, place, at, channel) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                    params![message, place, ms(clock.now()), channel],
+                )?;
                 Ok(new > 0)
             })
             .await
@@ -96,9 +89,7 @@ impl Journal {
         let place = i64::try_from(place).unwrap_or(i64::MAX);
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached("DELETE FROM press WHERE message = ?1 AND place = ?2")?
-                    .execute(params![message, place])?;
+                connection.execute("DELETE FROM press WHERE message = ?1 AND place = ?2", params![message, place])?;
                 Ok(())
             })
             .await
@@ -112,12 +103,11 @@ impl Journal {
         let (channel, last) = (channel.to_owned(), last.to_owned());
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached(
-                        "INSERT INTO hearing (channel, last) VALUES (?1, ?2)
+                connection.execute(
+                    "INSERT INTO hearing (channel, last) VALUES (?1, ?2)
                          ON CONFLICT (channel) DO UPDATE SET last = excluded.last",
-                    )?
-                    .execute([&channel, &last])?;
+                    [&channel, &last],
+                )?;
                 Ok(())
             })
             .await
@@ -131,8 +121,9 @@ impl Journal {
         let channel = channel.to_owned();
         self.writer
             .commit(move |connection| {
-                let mut query = connection.prepare_cached("SELECT last FROM hearing WHERE channel = ?1")?;
-                Ok(query.query_row([&channel], |row| row.get(0)).optional()?.flatten())
+                Ok(connection
+                    .one("SELECT last FROM hearing WHERE channel = ?1", [&channel], |row| row.get(0))?
+                    .flatten())
             })
             .await
     }
@@ -145,12 +136,11 @@ impl Journal {
         let (channel, more) = (channel.to_owned(), i64::try_from(more).unwrap_or(i64::MAX));
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached(
-                        "INSERT INTO hearing (channel, strangers) VALUES (?1, ?2)
-                         ON CONFLICT (channel) DO UPDATE SET strangers = strangers + excluded.strangers",
-                    )?
-                    .execute(params![channel, more])?;
+                connection.execute(
+                    "INSERT INTO hearing (channel, strangers) VALUES (?1, ?2)
+                         ON CONFLICT (channel) DO UPDATE SET strangers = hearing.strangers + excluded.strangers",
+                    params![channel, more],
+                )?;
                 Ok(())
             })
             .await
@@ -168,14 +158,4 @@ impl JournalReader {
             Ok(HeardBy { channel: row.get("channel")?, strangers: u64::try_from(strangers).unwrap_or(0) })
         })
     }
-}
-
-fn one_message(
-    connection: &Connection,
-    sql: &str,
-    params: impl rusqlite::Params,
-) -> Result<Option<Message>, JournalError> {
-    let mut query = connection.prepare_cached(sql)?;
-    let mut rows = query.query(params)?;
-    rows.next()?.map(read_message).transpose()
 }

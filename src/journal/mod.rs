@@ -9,6 +9,7 @@
 mod backup;
 mod check;
 mod claims;
+mod database;
 mod delays;
 mod deliveries;
 mod error;
@@ -16,6 +17,7 @@ mod events;
 mod forks;
 mod generations;
 mod heard;
+mod hosts;
 mod occasions;
 mod open;
 mod outbox;
@@ -30,10 +32,13 @@ mod remembered;
 mod rows;
 mod runs;
 mod schema;
+mod server;
 mod sessions;
 mod settings;
 mod spending;
 mod story;
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -63,6 +68,7 @@ pub use events::{Event, EventFilter, EventKind};
 pub use forks::{ForkEnd, ForkRecord, Resumable};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use heard::HeardBy;
+pub use hosts::{HostRecord, Hosts, Member, NewHost, OnLost};
 pub use occasions::Occasion;
 pub use outbox::{Button, NewMessage, Rich};
 pub use process::ProcessIdentity;
@@ -73,6 +79,7 @@ pub use refusals::RefusedCalls;
 pub use refused::RefusedDeliveries;
 pub use remembered::Remembered;
 pub use runs::{After, Finish};
+pub use server::{JournalPlace, Server};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
 pub use spending::{Caps, Spending, Taken};
 pub use story::{Attempt, PastRun, Seen, Story};
@@ -84,6 +91,7 @@ pub use updates::PendingUpdates;
 #[derive(Clone, Debug)]
 pub struct Journal {
     writer: Arc<writer::Writer>,
+    place: JournalPlace,
     clock: Clock,
     /// Runs whose first effect is on the disk: marking it again costs nothing.
     marked: Arc<Mutex<HashSet<RunId>>>,
@@ -91,6 +99,10 @@ pub struct Journal {
     newest: watch::Sender<i64>,
     /// Counts changes of what channels have to deliver.
     routed: watch::Sender<u64>,
+    /// Who shares it; `None`: nobody does.
+    hosts: Option<watch::Receiver<Hosts>>,
+    /// The lease is not kept any more.
+    leaving: Arc<std::sync::atomic::AtomicBool>,
     kept_aside: Option<PathBuf>,
     watermark: Option<DateTime<Utc>>,
     _last: Arc<LastHandle>,
@@ -107,27 +119,39 @@ impl Drop for LastHandle {
 }
 
 impl Journal {
-    /// Opens the journal, or makes it (0600, its folder 0700). A damaged one is kept aside under another name, and a
+    /// Opens the journal, or makes it (a file: 0600, its folder 0700). A damaged file is kept aside under another name, and a
     /// fresh one started: see [`Self::kept_aside`].
     ///
     /// # Errors
     /// [`JournalError::Newer`], or whatever keeps the file from being opened.
-    pub fn open(path: &Path, clock: Clock) -> Result<Self, JournalError> {
-        let mut file = open::open(path, clock.now())?;
+    pub fn open(place: impl Into<JournalPlace>, clock: Clock) -> Result<Self, JournalError> {
+        let place = place.into();
+        let mut file = open::open(&place, clock.now())?;
         let kept_aside = file.kept_aside.take();
         let newest = outbox::newest(&file.connection)?;
         let watermark = generations::latest(&file.connection)?;
-        let writer = Arc::new(writer::Writer::new(path, clock.clone(), file)?);
+        let writer = Arc::new(writer::Writer::new(place.clone(), clock.clone(), file)?);
         Ok(Self {
             _last: Arc::new(LastHandle(Arc::clone(&writer))),
             writer,
+            place,
             clock,
             marked: Arc::default(),
             newest: watch::Sender::new(newest),
             routed: watch::Sender::default(),
+            hosts: None,
+            leaving: Arc::default(),
             kept_aside,
             watermark,
         })
+    }
+
+    /// The same journal, for reading.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn reader(&self) -> Result<JournalReader, JournalError> {
+        JournalReader::open(&self.place)
     }
 
     /// Where [`Self::open`] put a damaged journal, for the person to be told.
@@ -158,7 +182,11 @@ impl Journal {
     /// Refuses new work from now on, does what was asked before, answers what waits for a fault to pass with that
     /// fault, and closes the file. Without it the file is as good, only left with its log.
     pub async fn close(&self) {
+        let host = self.writer.host();
         self.writer.close().await;
+        if let Some((host, epoch)) = host {
+            self.leave(host, epoch).await;
+        }
     }
 }
 
@@ -278,6 +306,8 @@ pub struct RunRecord {
     pub covers_from: Option<DateTime<Utc>>,
     /// What its occurrence fell due for; `None`: its time.
     pub occasion: Option<Occasion>,
+    /// The host that had it; `None`: the journal is a file, which has one.
+    pub host: Option<String>,
     /// Which client did it; `None`: none was asked, or an earlier version of the program recorded it.
     pub client: Option<String>,
     /// The client's version, as it says itself.

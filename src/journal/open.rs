@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::OpenFlags;
 
-use super::{JournalError, schema};
+use super::database::Connection;
+use super::{JournalError, JournalPlace, Server, schema};
 
 /// How long a reader waits for a lock before it says so.
 const READER_WAITS: Duration = Duration::from_secs(2);
@@ -35,13 +36,44 @@ impl FileIdentity {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) connection: Connection,
-    pub(super) identity: FileIdentity,
+    /// The file, where it is one.
+    pub(super) identity: Option<FileIdentity>,
     /// Where a damaged file was put.
     pub(super) kept_aside: Option<PathBuf>,
 }
 
-/// Opens or makes the journal, ready to write. `now` only names a damaged file.
-pub(super) fn open(path: &Path, now: DateTime<Utc>) -> Result<Opened, JournalError> {
+/// Opens or makes the journal at `place`, ready to write.
+pub(super) fn open(place: &JournalPlace, now: DateTime<Utc>) -> Result<Opened, JournalError> {
+    match place {
+        JournalPlace::File(path) => open_file(path, now),
+        JournalPlace::Server(server) => {
+            let connection = Connection::Postgres(server.connect()?);
+            server.migrate(&connection)?;
+            Ok(Opened { connection, identity: None, kept_aside: None })
+        }
+    }
+}
+
+/// Opens the journal at `place` for reading only. `None`: there is none yet.
+pub(super) fn open_reader(place: &JournalPlace) -> Result<Option<Connection>, JournalError> {
+    match place {
+        JournalPlace::File(path) => Ok(open_file_reader(path)?.map(Connection::Sqlite)),
+        JournalPlace::Server(server) => read_server(server),
+    }
+}
+
+fn read_server(server: &Server) -> Result<Option<Connection>, JournalError> {
+    let connection = Connection::Postgres(server.borrow()?);
+    let known = schema::MIGRATIONS.len();
+    match server.version(&connection)? {
+        None => Ok(None),
+        Some(found) if found < known => Err(JournalError::OlderOnServer { server: server.to_string(), found, known }),
+        Some(_) => Ok(Some(connection)),
+    }
+}
+
+/// `now` only names a damaged file.
+pub(super) fn open_file(path: &Path, now: DateTime<Utc>) -> Result<Opened, JournalError> {
     let io = |source: io::Error| JournalError::Open { path: path.to_owned(), source: Arc::new(source) };
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
@@ -54,25 +86,25 @@ pub(super) fn open(path: &Path, now: DateTime<Utc>) -> Result<Opened, JournalErr
         other => (other?, None),
     };
     let identity = FileIdentity::of(path).map_err(io)?;
-    Ok(Opened { connection, identity, kept_aside })
+    Ok(Opened { connection: Connection::Sqlite(connection), identity: Some(identity), kept_aside })
 }
 
-/// Opens for reading only. `None`: there is no journal yet.
-pub(super) fn open_reader(path: &Path) -> Result<Option<Connection>, JournalError> {
+/// Opens a file for reading only. `None`: there is no journal yet.
+pub(super) fn open_file_reader(path: &Path) -> Result<Option<rusqlite::Connection>, JournalError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(JournalError::Open { path: path.to_owned(), source: Arc::new(error) }),
         Ok(_) => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
+    let mut connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(READER_WAITS)?;
     let version = match schema::refuse_newer(&connection, path) {
         // Even a reader makes the companions of a file in WAL mode. Where it cannot, nobody else writes either; what
         // is in a log would not be seen, so there must be none.
         Err(JournalError::Io(_)) if is_alone(path) => {
             let uri = format!("file:{}?immutable=1", in_uri(path));
-            connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
+            connection = rusqlite::Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
             schema::refuse_newer(&connection, path)?
         }
         version => version?,
@@ -99,10 +131,10 @@ fn in_uri(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
 
-fn prepare(path: &Path) -> Result<Connection, JournalError> {
+fn prepare(path: &Path) -> Result<rusqlite::Connection, JournalError> {
     // Prompts and messages are the person's own. SQLite gives the companions the file's own mode.
     private(path).map_err(|source| JournalError::Open { path: path.to_owned(), source: Arc::new(source) })?;
-    let mut connection = Connection::open(path)?;
+    let mut connection = rusqlite::Connection::open(path)?;
     connection.busy_timeout(WRITER_WAITS)?;
     schema::refuse_newer(&connection, path)?;
     // WAL: readers never wait. FULL: a commit is on the disk when it returns, power cut included

@@ -1,7 +1,7 @@
 //! What the person is to be told: kept here until a channel has delivered it, so that no crash loses a word.
 
+use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -132,9 +132,10 @@ impl Journal {
         let number = self
             .writer
             .commit(move |connection| {
-                let new = connection
-                    .prepare_cached("INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING")?
-                    .execute([key, value.as_str()])?;
+                let new = connection.execute(
+                    "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
+                    [key, value.as_str()],
+                )?;
                 if new == 0 { Ok(0) } else { insert_message(connection, &message, clock.now()) }
             })
             .await?;
@@ -149,12 +150,11 @@ impl Journal {
     pub async fn hold_back(&self) -> Result<(), JournalError> {
         self.writer
             .commit(|connection| {
-                connection
-                    .prepare_cached(
-                        "INSERT INTO setting (key, value) VALUES (?1, '1')
-                         ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1",
-                    )?
-                    .execute([HELD_BACK])?;
+                connection.execute(
+                    "INSERT INTO setting (key, value) VALUES (?1, '1')
+                         ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(setting.value AS INTEGER) + 1 AS TEXT)",
+                    [HELD_BACK],
+                )?;
                 Ok(())
             })
             .await
@@ -176,7 +176,7 @@ impl Journal {
 }
 
 pub(super) fn newest(connection: &Connection) -> Result<i64, JournalError> {
-    Ok(connection.query_row("SELECT coalesce(max(number), 0) FROM message", [], |row| row.get(0))?)
+    connection.row("SELECT coalesce(max(number), 0) FROM message", (), |row| row.get(0))
 }
 
 /// The setting that counts messages that were held back since the last one.
@@ -184,12 +184,10 @@ const HELD_BACK: &str = "held_back";
 
 /// What the next message says of those that were held back before it. They are forgotten.
 fn held_back(connection: &Connection) -> Result<Option<String>, JournalError> {
-    let found: Option<i64> = connection
-        .prepare_cached("SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1")?
-        .query_row([HELD_BACK], |row| row.get(0))
-        .optional()?;
+    let found: Option<i64> =
+        connection.one("SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", [HELD_BACK], |row| row.get(0))?;
     if found.is_some() {
-        connection.prepare_cached("DELETE FROM setting WHERE key = ?1")?.execute([HELD_BACK])?;
+        connection.execute("DELETE FROM setting WHERE key = ?1", [HELD_BACK])?;
     }
     Ok(found.map(|count| match count {
         1 => "1 message was held back: budget".to_owned(),
@@ -206,11 +204,9 @@ pub(super) fn insert_message(
         Some(held) => format!("{}\n\n{held}", message.text.trim_end()),
         None => message.text.clone(),
     };
-    connection
-        .prepare_cached(
-            "INSERT INTO message (at, run, id, text, urgency, channel, rich) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
+    let number = connection.row(
+        "INSERT INTO message (at, run, id, text, urgency, channel, rich) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING number",
+        params![
             ms(now),
             message.run.as_ref().map(RunId::as_str),
             message.id.as_ref().map(DefinitionId::as_str),
@@ -218,8 +214,9 @@ pub(super) fn insert_message(
             if message.digest { DIGEST } else { message.urgency.as_str() },
             message.channel,
             message.rich.as_ref().and_then(|rich| serde_json::to_string(rich).ok()),
-        ])?;
-    let number = connection.last_insert_rowid();
+        ],
+        |row| row.get(0),
+    )?;
     let (run, id) = (message.run.as_ref().map(RunId::as_str), message.id.as_ref().map(DefinitionId::as_str));
     let kind = EventKind::Message { message: number, text: message.text.clone() };
     insert_event(connection, NewEvent { run, id, kind }, now)?;
@@ -240,14 +237,14 @@ pub(super) fn read_message(row: &Row<'_>) -> Result<Message, JournalError> {
     Ok(Message {
         number: row.get("number")?,
         at: row.at("at")?,
-        run: row.get::<_, Option<String>>("run")?.map(RunId::new),
-        id: row.get::<_, Option<String>>("id")?.map(DefinitionId::new),
+        run: row.get::<Option<String>>("run")?.map(RunId::new),
+        id: row.get::<Option<String>>("id")?.map(DefinitionId::new),
         text: row.get("text")?,
         delivered: row.maybe_at("delivered")?,
         urgency: urgency.unwrap_or(if digest { Urgency::Low } else { Urgency::Normal }),
         digest,
         channel: row.get("wish")?,
-        rich: row.get::<_, Option<String>>("rich")?.and_then(|text| serde_json::from_str(&text).ok()),
+        rich: row.get::<Option<String>>("rich")?.and_then(|text| serde_json::from_str(&text).ok()),
         deliveries: Vec::new(),
     })
 }

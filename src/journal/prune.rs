@@ -23,7 +23,7 @@ impl Journal {
                 )?;
                 let count = connection.execute(
                     "DELETE FROM occurrence
-                     WHERE claimed < ?1 AND outcome IS NOT NULL AND (kind <> 'reminder' OR file_done = 1)
+                     WHERE claimed < ?1 AND outcome IS NOT NULL AND (kind <> 'reminder' OR file_done)
                        AND number NOT IN
                          (SELECT max(number) FROM occurrence WHERE kind = 'routine' AND outcome = 'completed'
                             AND id IN (SELECT id FROM definition_seen WHERE gone IS NULL) GROUP BY id)",
@@ -32,7 +32,7 @@ impl Journal {
                 connection.execute(
                     "DELETE FROM definition_text WHERE number NOT IN
                        (SELECT text FROM occurrence WHERE text IS NOT NULL)",
-                    [],
+                    (),
                 )?;
                 connection.execute("DELETE FROM message WHERE delivered < ?1", [before])?;
                 connection.execute("DELETE FROM question WHERE answered < ?1", [before])?;

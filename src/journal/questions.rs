@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::events::{EventKind, NewEvent, insert_event};
@@ -199,12 +199,10 @@ impl Journal {
             .commit(move |connection| {
                 let now = clock.now();
                 let deadline = now + new.waits;
-                connection
-                    .prepare_cached(
-                        "INSERT INTO question (run, id, tool, call, asked_rule, always, asked, deadline, start)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                    )?
-                    .execute(params![
+                let number = connection.row(
+                    "INSERT INTO question (run, id, tool, call, asked_rule, always, asked, deadline, start)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING number",
+                    params![
                         new.run.as_str(),
                         new.id.as_str(),
                         new.tool,
@@ -214,9 +212,11 @@ impl Journal {
                         ms(now),
                         ms(deadline),
                         new.start,
-                    ])?;
+                    ],
+                    |row| row.get(0),
+                )?;
                 let mut question = Question {
-                    number: connection.last_insert_rowid(),
+                    number,
                     run: new.run.clone(),
                     id: new.id.clone(),
                     tool: new.tool.clone(),
@@ -233,9 +233,7 @@ impl Journal {
                     start: new.start,
                 };
                 let number = insert_message(connection, &message(&question), now)?;
-                connection
-                    .prepare_cached("UPDATE question SET message = ?2 WHERE number = ?1")?
-                    .execute([question.number, number])?;
+                connection.execute("UPDATE question SET message = ?2 WHERE number = ?1", [question.number, number])?;
                 question.message = Some(number);
                 note(connection, &question, format!("asks the person, question {}", question.number), now)?;
                 Ok((question, number))
@@ -261,12 +259,11 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let now = clock.now();
-                let ended = connection
-                    .prepare_cached(
-                        "UPDATE question SET answer = ?2, sentence = ?3, channel = ?4, answered = ?5
+                let ended = connection.execute(
+                    "UPDATE question SET answer = ?2, sentence = ?3, channel = ?4, answered = ?5
                          WHERE number = ?1 AND answer IS NULL",
-                    )?
-                    .execute(params![number, end.as_str(), sentence, channel, ms(now)])?;
+                    params![number, end.as_str(), sentence, channel, ms(now)],
+                )?;
                 let Some(question) = find(connection, number)? else { return Ok(None) };
                 if ended > 0 {
                     let said = question.end().unwrap_or_default();
@@ -290,7 +287,7 @@ impl Journal {
                        (SELECT run FROM run WHERE occurrence = (SELECT occurrence FROM run WHERE run = ?1))
                      ORDER BY number DESC LIMIT 1"
                 );
-                connection.prepare_cached(&sql)?.query_row([run.as_str()], |row| Ok(read(row))).optional()?.transpose()
+                connection.one(&sql, [run.as_str()], |row| Ok(read(row)))?.transpose()
             })
             .await
     }
@@ -310,11 +307,10 @@ impl Journal {
         let clock = self.clock.clone();
         self.writer.enqueue(move |connection| {
             let now = clock.now();
-            let ended = connection
-                .prepare_cached(
-                    "UPDATE question SET answer = 'ended', answered = ?2 WHERE number = ?1 AND answer IS NULL",
-                )?
-                .execute([number, ms(now)])?;
+            let ended = connection.execute(
+                "UPDATE question SET answer = 'ended', answered = ?2 WHERE number = ?1 AND answer IS NULL",
+                [number, ms(now)],
+            )?;
             match find(connection, number)? {
                 Some(question) if ended > 0 => {
                     note(connection, &question, format!("question {number} was {}", QuestionEnd::Ended), now)
@@ -362,17 +358,18 @@ fn end_open(
     clock: &crate::clock::Clock,
 ) -> Result<Vec<Question>, JournalError> {
     let now = clock.now();
-    let numbers: Vec<i64> = connection
-        .prepare_cached(
-            "SELECT number FROM question WHERE answer IS NULL AND (run = ?1 OR ?1 IS NULL AND NOT start) ORDER BY number",
-        )?
-        .query_map([run.map(RunId::as_str)], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+    let numbers: Vec<i64> = connection.all(
+        "SELECT number FROM question WHERE answer IS NULL AND (run = ?1 OR ?1 IS NULL AND NOT start
+               AND run IN (SELECT run FROM run WHERE host IS NOT DISTINCT FROM ?2)) ORDER BY number",
+        [run.map(RunId::as_str), connection.host()],
+        |row| row.get(0),
+    )?;
     let mut ended = Vec::new();
     for number in numbers {
-        connection
-            .prepare_cached("UPDATE question SET answer = ?2, answered = ?3 WHERE number = ?1")?
-            .execute(params![number, end.as_str(), ms(now)])?;
+        connection.execute(
+            "UPDATE question SET answer = ?2, answered = ?3 WHERE number = ?1",
+            params![number, end.as_str(), ms(now)],
+        )?;
         let Some(question) = find(connection, number)? else { continue };
         note(connection, &question, format!("question {number} was {end}"), now)?;
         ended.push(question);
@@ -381,8 +378,7 @@ fn end_open(
 }
 
 fn find(connection: &Connection, number: i64) -> Result<Option<Question>, JournalError> {
-    let mut query = connection.prepare_cached(&format!("{QUESTIONS} WHERE number = ?1"))?;
-    query.query_row([number], |row| Ok(read(row))).optional()?.transpose()
+    connection.one(&format!("{QUESTIONS} WHERE number = ?1"), [number], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Question, JournalError> {

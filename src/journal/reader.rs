@@ -3,21 +3,31 @@
 //! Never writes, never waits for the writer; no journal yet reads as an empty one.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::database::{Connection, Row, ToValue};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, Row, ToSql};
 
 use super::open::open_reader;
 use super::outbox::{MESSAGE, read_message};
 use super::rows::{Columns, kind, maybe_time, ms, state, time};
-use super::{ConsecutiveFailures, Denial, JournalError, Message, Occasion, Occurrence, RunId, RunRecord, RunState};
+use super::{
+    ConsecutiveFailures, Denial, JournalError, JournalPlace, Message, Occasion, Occurrence, RunId, RunRecord, RunState,
+};
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
 /// The journal, open for reading. Synchronous: for the command line.
 #[derive(Debug)]
-pub struct JournalReader(Option<Connection>);
+pub struct JournalReader(Option<Connection>, JournalPlace);
+
+impl Drop for JournalReader {
+    fn drop(&mut self) {
+        if let (Some(Connection::Postgres(link)), JournalPlace::Server(server)) = (self.0.take(), &self.1) {
+            server.give_back(link);
+        }
+    }
+}
 
 /// Which runs are asked for. The default: all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +85,7 @@ pub struct Account {
 
 const RUNS: &str = "
 SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.launched) AS started, r.ended, r.state, r.attempt, r.cost_usd, r.turns, r.model, r.tokens,
-  r.client, r.client_version, r.api_retries, r.api_fault,
+  r.host, r.client, r.client_version, r.api_retries, r.api_fault,
   r.error, r.transcript, t.text AS definition, o.claimed - o.at AS late_ms, o.by_hand, o.covers_from, json_remove(o.occasion, '$.payload') AS occasion,
   CASE WHEN o.retry_at IS NOT NULL AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
     THEN o.retry_at END AS retry_at
@@ -87,8 +97,15 @@ impl JournalReader {
     ///
     /// # Errors
     /// When there is a journal and it cannot be read by this version.
-    pub fn open(path: &Path) -> Result<Self, JournalError> {
-        open_reader(path).map(Self)
+    pub fn open(place: impl Into<JournalPlace>) -> Result<Self, JournalError> {
+        let place = place.into();
+        Ok(Self(open_reader(&place)?, place))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> &JournalPlace {
+        &self.1
     }
 
     /// Runs, the newest first.
@@ -97,11 +114,11 @@ impl JournalReader {
     /// When the journal cannot be read.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, JournalError> {
         let id = filter.id.as_ref().map(DefinitionId::as_str);
-        let limit = filter.limit.map_or(-1, i64::from);
+        let limit = filter.limit.map_or(i64::MAX, i64::from);
         let sql = format!(
-            "{RUNS} WHERE (?1 IS NULL OR o.id = ?1)
+            "{RUNS} WHERE (o.id = ?1 OR ?1 IS NULL)
                AND (NOT ?2 OR r.state IN ('failed', 'timed_out'))
-               AND (?4 IS NULL OR r.number < (SELECT number FROM run WHERE run = ?4))
+               AND (r.number < (SELECT number FROM run WHERE run = ?4) OR ?4 IS NULL)
              ORDER BY r.number DESC LIMIT ?3"
         );
         let before = filter.before.as_ref().map(RunId::as_str);
@@ -125,7 +142,7 @@ impl JournalReader {
     pub fn costs(&self, from: Option<DateTime<Utc>>) -> Result<Vec<RunCost>, JournalError> {
         let sql =
             "SELECT o.id, o.at, r.model, r.cost_usd, r.tokens FROM run r JOIN occurrence o ON o.number = r.occurrence
-            WHERE r.cost_usd IS NOT NULL AND (?1 IS NULL OR o.at >= ?1) ORDER BY r.number";
+            WHERE r.cost_usd IS NOT NULL AND (o.at >= ?1 OR ?1 IS NULL) ORDER BY r.number";
         self.all(sql, &[&from.map(ms)], |row| {
             Ok(RunCost {
                 id: row.id("id")?,
@@ -160,7 +177,7 @@ impl JournalReader {
     pub fn claimed_reminders(&self) -> Result<HashMap<DefinitionId, Vec<DateTime<Utc>>>, JournalError> {
         let claimed = self.all(
             "SELECT id, at FROM occurrence WHERE outcome IS NULL AND kind = 'reminder' UNION ALL
-             SELECT id, at FROM occurrence WHERE kind = 'reminder' AND outcome IS NOT NULL AND file_done = 0",
+             SELECT id, at FROM occurrence WHERE kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done",
             &[],
             |row| Ok((row.id("id")?, row.at("at")?)),
         )?;
@@ -233,7 +250,7 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn newest_event(&self) -> Result<i64, JournalError> {
-        let newest = self.all("SELECT coalesce(max(number), 0) FROM event", &[], |row| Ok(row.get(0)?))?;
+        let newest = self.all("SELECT coalesce(max(number), 0) FROM event", &[], |row| row.get(0))?;
         Ok(newest.first().copied().unwrap_or(0))
     }
 
@@ -242,7 +259,7 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn messages(&self, limit: Option<u32>) -> Result<Vec<Message>, JournalError> {
-        self.messages_where("?1 IS NULL OR m.run = ?1", None, limit)
+        self.messages_where("m.run = ?1 OR ?1 IS NULL", None, limit)
     }
 
     /// The same of those that a run has sent.
@@ -259,7 +276,7 @@ impl JournalReader {
         run: Option<&RunId>,
         limit: Option<u32>,
     ) -> Result<Vec<Message>, JournalError> {
-        let limit = limit.map_or(-1, i64::from);
+        let limit = limit.map_or(i64::MAX, i64::from);
         let sql = format!("SELECT {MESSAGE} FROM message m WHERE {condition} ORDER BY number DESC LIMIT ?2");
         let mut messages = self.all(&sql, &[&run.map(RunId::as_str), &limit], read_message)?;
         for message in &mut messages {
@@ -277,7 +294,7 @@ impl JournalReader {
         self.all(
             "SELECT id, kind, at, covers_from, by_hand, outcome, retry_at,
                (SELECT count(*) FROM run WHERE occurrence = occurrence.number) AS attempts
-             FROM occurrence WHERE ?1 IS NULL OR id = ?1 ORDER BY number",
+             FROM occurrence WHERE id = ?1 OR ?1 IS NULL ORDER BY number",
             &[&id],
             occurrence_record,
         )
@@ -291,7 +308,7 @@ impl JournalReader {
         let sql = "SELECT r.state, coalesce(r.ended, r.started, r.launched, o.claimed) AS at
             FROM occurrence o JOIN run r ON r.occurrence = o.number
             WHERE o.number = (SELECT max(number) FROM occurrence WHERE id = ?1) ORDER BY r.attempt DESC LIMIT 1";
-        let read = |row: &Row<'_>| Ok((state(&row.get::<_, String>("state")?)?, row.at("at")?));
+        let read = |row: &Row<'_>| Ok((state(&row.get::<String>("state")?)?, row.at("at")?));
         Ok(self.all(sql, &[&id.as_str()], read)?.pop())
     }
 
@@ -302,7 +319,7 @@ impl JournalReader {
     pub fn counts(&self) -> Result<Vec<(RunState, u64)>, JournalError> {
         self.all("SELECT state, count(*) FROM run GROUP BY state ORDER BY state", &[], |row| {
             let count: i64 = row.get(1)?;
-            Ok((state(&row.get::<_, String>(0)?)?, u64::try_from(count).unwrap_or_default()))
+            Ok((state(&row.get::<String>(0)?)?, u64::try_from(count).unwrap_or_default()))
         })
     }
 
@@ -326,11 +343,11 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn setting(&self, key: &str) -> Result<Option<String>, JournalError> {
-        Ok(self.all("SELECT value FROM setting WHERE key = ?1", &[&key], |row| Ok(row.get(0)?))?.pop())
+        Ok(self.all("SELECT value FROM setting WHERE key = ?1", &[&key], |row| row.get(0))?.pop())
     }
 
-    fn read_runs(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<RunRecord>, JournalError> {
-        let mut found = self.all(sql, values, |row| Ok((row.get::<_, i64>("number")?, run_record(row)?)))?;
+    fn read_runs(&self, sql: &str, values: &[&dyn ToValue]) -> Result<Vec<RunRecord>, JournalError> {
+        let mut found = self.all(sql, values, |row| Ok((row.get::<i64>("number")?, run_record(row)?)))?;
         for (number, record) in &mut found {
             record.denials = self.all(
                 "SELECT tool, input, layer, rule, reason FROM denial WHERE run = ?1 ORDER BY position",
@@ -348,17 +365,10 @@ impl JournalReader {
     pub(super) fn all<T>(
         &self,
         sql: &str,
-        values: &[&dyn ToSql],
+        values: &[&dyn ToValue],
         read: impl Fn(&Row<'_>) -> Result<T, JournalError>,
     ) -> Result<Vec<T>, JournalError> {
-        let Some(connection) = &self.0 else { return Ok(Vec::new()) };
-        let mut query = connection.prepare_cached(sql)?;
-        let mut rows = query.query(values)?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(read(row)?);
-        }
-        Ok(found)
+        self.0.as_ref().map_or(Ok(Vec::new()), |connection| connection.all(sql, values, read))
     }
 }
 
@@ -366,11 +376,11 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
     Ok(RunRecord {
         run: row.run("run")?,
         id: row.id("id")?,
-        kind: kind(&row.get::<_, String>("kind")?)?,
+        kind: kind(&row.get::<String>("kind")?)?,
         scheduled: time(row.get("scheduled")?)?,
         started: maybe_time(row.get("started")?)?,
         ended: maybe_time(row.get("ended")?)?,
-        outcome: state(&row.get::<_, String>("state")?)?,
+        outcome: state(&row.get::<String>("state")?)?,
         attempt: row.get("attempt")?,
         late_ms: row.get("late_ms")?,
         cost_usd: row.get("cost_usd")?,
@@ -382,17 +392,18 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         retry_at: row.maybe_at("retry_at")?,
         covers_from: row.maybe_at("covers_from")?,
         occasion: Occasion::read(row.get("occasion")?),
+        host: row.get("host")?,
         client: row.get("client")?,
         client_version: row.get("client_version")?,
         api_retries: row.get("api_retries")?,
         api_fault: row.get("api_fault")?,
-        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+        transcript: row.get::<Option<String>>("transcript")?.map(PathBuf::from),
         definition: row.get("definition")?,
     })
 }
 
 pub(super) fn tokens(row: &Row<'_>) -> Result<Option<Tokens>, JournalError> {
-    Ok(row.get::<_, Option<String>>("tokens")?.and_then(|text| serde_json::from_str(&text).ok()))
+    Ok(row.get::<Option<String>>("tokens")?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 fn denial(row: &Row<'_>) -> Result<Denial, JournalError> {
@@ -408,10 +419,10 @@ fn denial(row: &Row<'_>) -> Result<Denial, JournalError> {
 
 fn occurrence_record(row: &Row<'_>) -> Result<OccurrenceRecord, JournalError> {
     Ok(OccurrenceRecord {
-        occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<_, String>("kind")?)?, at: row.at("at")? },
+        occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<String>("kind")?)?, at: row.at("at")? },
         covers_from: row.maybe_at("covers_from")?,
         by_hand: row.get("by_hand")?,
-        outcome: row.get::<_, Option<String>>("outcome")?.as_deref().map(state).transpose()?,
+        outcome: row.get::<Option<String>>("outcome")?.as_deref().map(state).transpose()?,
         retry_at: row.maybe_at("retry_at")?,
         attempts: row.get("attempts")?,
     })

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, ObservedGeneration};
@@ -86,12 +86,9 @@ impl Journal {
     pub async fn leftovers(&self) -> Result<Vec<ProcessIdentity>, JournalError> {
         self.writer
             .commit(|connection| {
-                let mut query = connection.prepare(
-                    "SELECT pid, process FROM run
-                     WHERE state = 'running' AND pid IS NOT NULL AND process IS NOT NULL",
-                )?;
-                let found = query.query_map([], |row| Ok(ProcessIdentity { pid: row.get(0)?, start: row.get(1)? }))?;
-                Ok(found.collect::<Result<_, _>>()?)
+                let sql = "SELECT pid, process FROM run
+                     WHERE state = 'running' AND pid IS NOT NULL AND process IS NOT NULL AND host IS NOT DISTINCT FROM ?1";
+                connection.all(sql, [connection.host()], |row| Ok(ProcessIdentity { pid: row.get(0)?, start: row.get(1)? }))
             })
             .await
     }
@@ -105,15 +102,22 @@ impl Journal {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
-                interrupt(connection, clock.now())?;
+                let ours = "host IS NOT DISTINCT FROM ?3";
+                interrupt(connection, ours, &connection.host(), "the service ended while it was going", clock.now())?;
+                let of_host =
+                    UNFINISHED.replace("o.outcome IS NULL", "o.outcome IS NULL AND o.host IS NOT DISTINCT FROM ?1");
                 Ok(Recovered {
-                    unfinished: all(connection, UNFINISHED, unfinished)?,
-                    recorded: all(connection, &recorded_sql("o.file_done = 0"), recorded)?,
-                    consecutive_failures: all(
-                        connection,
+                    unfinished: connection.all(&of_host, [connection.host()], unfinished)?,
+                    recorded: connection.all(
+                        &recorded_sql("NOT o.file_done AND o.host IS NOT DISTINCT FROM ?1"),
+                        [connection.host()],
+                        recorded,
+                    )?,
+                    consecutive_failures: connection.all(
                         "SELECT id, failures, told, paused,
                            (SELECT text FROM definition_text t WHERE t.id = s.id ORDER BY number DESC LIMIT 1) AS text
                          FROM streak s",
+                        (),
                         consecutive_failures,
                     )?,
                     disabled: disabled(connection)?,
@@ -130,10 +134,11 @@ impl Journal {
         let occurrence = occurrence.clone();
         self.writer
             .commit(move |connection| {
-                let found = connection
-                    .prepare_cached(&recorded_sql("o.id = ?1 AND o.at = ?2"))?
-                    .query_row(params![occurrence.id.as_str(), ms(occurrence.at)], |row| Ok(recorded(row)))
-                    .optional()?;
+                let found = connection.one(
+                    &recorded_sql("o.id = ?1 AND o.at = ?2"),
+                    params![occurrence.id.as_str(), ms(occurrence.at)],
+                    |row| Ok(recorded(row)),
+                )?;
                 found.transpose()
             })
             .await
@@ -147,21 +152,22 @@ impl Journal {
         let occurrence = occurrence.clone();
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached("UPDATE occurrence SET file_done = 1 WHERE id = ?1 AND at = ?2")?
-                    .execute(params![occurrence.id.as_str(), ms(occurrence.at)])?;
+                connection.execute(
+                    "UPDATE occurrence SET file_done = TRUE WHERE id = ?1 AND at = ?2",
+                    params![occurrence.id.as_str(), ms(occurrence.at)],
+                )?;
                 Ok(())
             })
             .await
     }
 }
 
-const UNFINISHED: &str = "
+pub(super) const UNFINISHED: &str = "
 SELECT o.id, o.kind, o.at, o.file, o.by_hand, o.claimed, o.retry_at, o.occasion, t.text, r.run, r.attempt, r.state, r.error,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
-     AND class IS NOT 'not_logged_in') AS failures,
+     AND class IS DISTINCT FROM 'not_logged_in') AS failures,
   (SELECT error FROM run WHERE occurrence = o.number AND state IN ('failed', 'timed_out')
-     AND class IS NOT 'not_logged_in' ORDER BY attempt DESC LIMIT 1) AS failure,
+     AND class IS DISTINCT FROM 'not_logged_in' ORDER BY attempt DESC LIMIT 1) AS failure,
   (SELECT count(*) FROM run WHERE occurrence = o.number AND state = 'interrupted') AS interruptions,
   (SELECT effect FROM run WHERE occurrence = o.number AND effect IS NOT NULL ORDER BY attempt LIMIT 1) AS effect
 FROM occurrence o
@@ -180,29 +186,15 @@ fn recorded_sql(which: &str) -> String {
     )
 }
 
-fn all<T>(
-    connection: &Connection,
-    sql: &str,
-    read: fn(&Row<'_>) -> Result<T, JournalError>,
-) -> Result<Vec<T>, JournalError> {
-    let mut query = connection.prepare(sql)?;
-    let mut rows = query.query([])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read(row)?);
-    }
-    Ok(found)
-}
-
 fn occurrence(row: &Row<'_>) -> Result<Occurrence, JournalError> {
-    Ok(Occurrence { id: row.id("id")?, kind: kind(&row.get::<_, String>("kind")?)?, at: row.at("at")? })
+    Ok(Occurrence { id: row.id("id")?, kind: kind(&row.get::<String>("kind")?)?, at: row.at("at")? })
 }
 
 fn text(row: &Row<'_>) -> Result<Arc<str>, JournalError> {
-    Ok(row.get::<_, Option<String>>("text")?.unwrap_or_default().into())
+    Ok(row.get::<Option<String>>("text")?.unwrap_or_default().into())
 }
 
-fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
+pub(super) fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
     Ok(Unfinished {
         run: row.run("run")?,
         occurrence: occurrence(row)?,
@@ -210,7 +202,7 @@ fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
         text: text(row)?,
         by_hand: row.get("by_hand")?,
         attempt: row.get("attempt")?,
-        state: state(&row.get::<_, String>("state")?)?,
+        state: state(&row.get::<String>("state")?)?,
         claimed: row.at("claimed")?,
         retry_at: row.maybe_at("retry_at")?,
         failures: row.get("failures")?,
@@ -227,18 +219,23 @@ fn recorded(row: &Row<'_>) -> Result<Recorded, JournalError> {
         occurrence: occurrence(row)?,
         file: row.path("file")?,
         text: text(row)?,
-        outcome: state(&row.get::<_, String>("outcome")?)?,
+        outcome: state(&row.get::<String>("outcome")?)?,
         error: row.get("error")?,
     })
 }
 
-/// Closes the attempts that the previous process left running.
-fn interrupt(connection: &Connection, now: DateTime<Utc>) -> Result<(), JournalError> {
-    let why = "the service ended while it was going";
-    let mut update = connection.prepare_cached(
-        "UPDATE run SET state = 'interrupted', ended = ?1, error = ?2 WHERE state = 'running' RETURNING run",
-    )?;
-    let runs: Vec<String> = update.query_map(params![ms(now), why], |row| row.get(0))?.collect::<Result<_, _>>()?;
+/// Closes the attempts that somebody left running: those of which `which` holds, where `of` is `?3`.
+pub(super) fn interrupt(
+    connection: &Connection,
+    which: &str,
+    of: &dyn ToValue,
+    why: &str,
+    now: DateTime<Utc>,
+) -> Result<(), JournalError> {
+    let sql = format!(
+        "UPDATE run SET state = 'interrupted', ended = ?1, error = ?2 WHERE state = 'running' AND {which} RETURNING run"
+    );
+    let runs: Vec<String> = connection.all(&sql, &[&ms(now) as &dyn ToValue, &why, of][..], |row| row.get(0))?;
     for run in runs {
         let kind = EventKind::RunEnded { outcome: RunState::Interrupted, error: Some(why.into()), retry_at: None };
         insert_event(connection, NewEvent { run: Some(&run), id: None, kind }, now)?;
@@ -253,11 +250,11 @@ fn consecutive_failures(row: &Row<'_>) -> Result<(ConsecutiveFailures, Option<Ar
         notified: row.get("told")?,
         paused: row.maybe_at("paused")?,
     };
-    Ok((failing, row.get::<_, Option<String>>("text")?.map(Arc::from)))
+    Ok((failing, row.get::<Option<String>>("text")?.map(Arc::from)))
 }
 
 fn disabled(connection: &Connection) -> Result<HashSet<DefinitionId>, JournalError> {
-    let mut query = connection.prepare("SELECT id FROM definition_seen WHERE trigger = ?1")?;
-    let found = query.query_map([ObservedGeneration::DISABLED_REMINDER], |row| row.get::<_, String>(0))?;
-    Ok(found.map(|id| id.map(DefinitionId::new)).collect::<Result<_, _>>()?)
+    let sql = "SELECT id FROM definition_seen WHERE trigger = ?1";
+    let found = connection.all(sql, [ObservedGeneration::DISABLED_REMINDER], |row| row.id("id"))?;
+    Ok(found.into_iter().collect())
 }

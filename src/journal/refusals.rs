@@ -36,11 +36,13 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn refused_calls(&self, from: Option<DateTime<Utc>>, limit: u32) -> Result<Vec<RefusedCalls>, JournalError> {
-        // In SQLite the other columns beside max() are those of its row.
-        let sql = "SELECT o.id, d.tool, d.layer, d.rule, count(*) AS count, max(d.at) AS last, r.run, d.input, d.reason
-            FROM denial d JOIN run r ON r.number = d.run JOIN occurrence o ON o.number = r.occurrence
-            WHERE ?1 IS NULL OR d.at >= ?1
-            GROUP BY o.id, d.tool, d.layer, d.rule ORDER BY last DESC LIMIT ?2";
+        let sql = "SELECT * FROM (
+              SELECT o.id, d.tool, d.layer, d.rule, d.at AS last, r.run, d.input, d.reason,
+                count(*) OVER (PARTITION BY o.id, d.tool, d.layer, d.rule) AS count,
+                row_number() OVER (PARTITION BY o.id, d.tool, d.layer, d.rule ORDER BY d.at DESC, d.run DESC, d.position DESC) AS place
+              FROM denial d JOIN run r ON r.number = d.run JOIN occurrence o ON o.number = r.occurrence
+              WHERE d.at >= ?1 OR ?1 IS NULL) refused
+            WHERE place = 1 ORDER BY last DESC LIMIT ?2";
         self.all(sql, &[&from.map(ms), &limit], |row| {
             let input: String = row.get("input")?;
             Ok(RefusedCalls {
@@ -48,7 +50,7 @@ impl JournalReader {
                 tool: row.get("tool")?,
                 layer: row.get("layer")?,
                 rule: row.get("rule")?,
-                count: row.get::<_, i64>("count")?.unsigned_abs(),
+                count: row.get::<i64>("count")?.unsigned_abs(),
                 last: row.at("last")?,
                 run: row.run("run")?,
                 input: serde_json::from_str(&input).unwrap_or(serde_json::Value::String(input)),

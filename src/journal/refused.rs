@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::rows::{Columns, ms};
+use super::events::{EventKind, event};
+use super::rows::ms;
 use super::{JournalError, JournalReader};
 use crate::definition::DefinitionId;
 
@@ -27,19 +28,19 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn refused_deliveries(&self, since: DateTime<Utc>) -> Result<Vec<RefusedDeliveries>, JournalError> {
-        // Of each group, SQLite takes the other columns out of the row with the highest number.
-        let sql = "SELECT id, at, max(number), sum(json_extract(data, '$.times')) AS times,
-                     json_extract(data, '$.status') AS status, json_extract(data, '$.why') AS why
-                   FROM event WHERE kind = 'delivery_refused' AND at >= ?1 GROUP BY id ORDER BY id";
-        self.all(sql, &[&ms(since)], |row| {
-            let times: i64 = row.get("times")?;
-            Ok(RefusedDeliveries {
-                id: row.get::<_, Option<String>>("id")?.map(DefinitionId::new),
-                times: u64::try_from(times).unwrap_or(0),
-                last: row.at("at")?,
-                status: row.get("status")?,
-                why: row.get("why")?,
-            })
-        })
+        let sql = "SELECT number, at, run, id, data FROM event
+                   WHERE kind = 'delivery_refused' AND at >= ?1 ORDER BY id, number";
+        let mut refused: Vec<RefusedDeliveries> = Vec::new();
+        for event in self.all(sql, &[&ms(since)], event)? {
+            let EventKind::DeliveryRefused { status, why, times } = event.kind else { continue };
+            let last = RefusedDeliveries { id: event.id, times, last: event.at, status, why };
+            match refused.last_mut() {
+                Some(before) if before.id == last.id => {
+                    *before = RefusedDeliveries { times: before.times + times, ..last }
+                }
+                _ => refused.push(last),
+            }
+        }
+        Ok(refused)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::database::Row;
 use chrono::{DateTime, Utc};
-use rusqlite::Row;
 
 use super::rows::Columns;
 use super::{Journal, JournalError, JournalReader, RunId};
@@ -34,7 +34,7 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let sql = "UPDATE run SET forgotten = 1 WHERE lineage = ?1 AND forgotten = 0";
-                Ok(connection.prepare_cached(sql)?.execute([&lineage])?)
+                Ok(connection.execute(sql, [&lineage])?)
             })
             .await
     }
@@ -53,7 +53,7 @@ impl JournalReader {
                 run: row.run("run")?,
                 ended: row.at("ended")?,
                 answer: row.get("answer")?,
-                transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+                transcript: row.get::<Option<String>>("transcript")?.map(PathBuf::from),
                 forgotten: row.get("forgotten")?,
             })
         };
@@ -67,7 +67,7 @@ impl JournalReader {
     pub fn older_transcripts(&self, lineage: &str, kept: u32) -> Result<Vec<PathBuf>, JournalError> {
         let sql = "SELECT transcript FROM run WHERE lineage = ?1 AND state = 'completed' AND transcript IS NOT NULL
             ORDER BY number DESC LIMIT 50 OFFSET ?2";
-        self.all(sql, &[&lineage, &kept], |row| Ok(PathBuf::from(row.get::<_, String>("transcript")?)))
+        self.all(sql, &[&lineage, &kept], |row| Ok(PathBuf::from(row.get::<String>("transcript")?)))
     }
 
     /// The lineage of the last run under this id.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::database::Row;
 use chrono::{DateTime, Utc};
-use rusqlite::Row;
 
 use super::{JournalError, RunId, RunState};
 use crate::definition::{DefinitionId, Kind};
@@ -86,10 +86,10 @@ pub(super) trait Columns {
 
 impl Columns for Row<'_> {
     fn id(&self, column: &str) -> Result<DefinitionId, JournalError> {
-        Ok(DefinitionId::new(self.get::<_, String>(column)?))
+        Ok(DefinitionId::new(self.get::<String>(column)?))
     }
     fn run(&self, column: &str) -> Result<RunId, JournalError> {
-        Ok(RunId::new(self.get::<_, String>(column)?))
+        Ok(RunId::new(self.get::<String>(column)?))
     }
     fn at(&self, column: &str) -> Result<DateTime<Utc>, JournalError> {
         time(self.get(column)?)
@@ -98,6 +98,6 @@ impl Columns for Row<'_> {
         maybe_time(self.get(column)?)
     }
     fn path(&self, column: &str) -> Result<PathBuf, JournalError> {
-        Ok(PathBuf::from(self.get::<_, String>(column)?))
+        Ok(PathBuf::from(self.get::<String>(column)?))
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::database::{Connection, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::claims::{Claim, NewClaim, record_occasion, text_of};
 use super::delays::{Punctuality, begins};
@@ -108,26 +108,18 @@ impl Journal {
             .writer
             .commit(move |connection| {
                 let now = clock.now();
-                let changed = connection
-                    .prepare_cached(
-                        "UPDATE run SET state = 'running', launched = ?2, lineage = ?3, error = NULL WHERE run = ?1 AND state = 'claimed'",
-                    )?
-                    .execute(params![run.as_str(), ms(now), lineage])?;
+                let changed = connection.execute(
+                        "UPDATE run SET state = 'running', launched = ?2, lineage = ?3, error = NULL WHERE run = ?1 AND state = 'claimed'", params![run.as_str(), ms(now), lineage])?;
                 if changed != 1 {
                     return Err(JournalError::NotGoing(run.clone()));
                 }
-                let (occurrence, id, at, attempt): (i64, String, i64, u32) = connection
-                    .prepare_cached(
+                let (occurrence, id, at, attempt): (i64, String, i64, u32) = connection.row(
                         "SELECT o.number, o.id, o.at, r.attempt FROM run r JOIN occurrence o ON o.number = r.occurrence
-                         WHERE r.run = ?1",
-                    )?
-                    .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+                         WHERE r.run = ?1", [run.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
                 let kind = EventKind::RunStarted { attempt, scheduled: time(at)? };
                 insert_event(connection, NewEvent { run: Some(run.as_str()), id: Some(&id), kind }, clock.now())?;
                 let text = text_of(connection, &id, &text)?;
-                connection
-                    .prepare_cached("UPDATE occurrence SET text = ?2 WHERE number = ?1 AND text IS NOT ?2")?
-                    .execute([occurrence, text])?;
+                connection.execute("UPDATE occurrence SET text = ?2 WHERE number = ?1 AND text IS DISTINCT FROM ?2", [occurrence, text])?;
                 begins(connection, &punctuality, now)
             })
             .await?;
@@ -143,11 +135,10 @@ impl Journal {
         let run = run.clone();
         self.writer
             .commit(move |connection| {
-                connection
-                    .prepare_cached(
-                        "UPDATE run SET error = ?2 WHERE run = ?1 AND state = 'claimed' AND error IS NOT ?2",
-                    )?
-                    .execute(params![run.as_str(), why])?;
+                connection.execute(
+                    "UPDATE run SET error = ?2 WHERE run = ?1 AND state = 'claimed' AND error IS DISTINCT FROM ?2",
+                    params![run.as_str(), why],
+                )?;
                 Ok(())
             })
             .await
@@ -169,21 +160,20 @@ impl Journal {
         let (run, clock) = (run.clone(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                let changed = connection
-                    .prepare_cached(
-                        "UPDATE run SET started = coalesce(started, ?2), pid = coalesce(?3, pid),
+                let changed = connection.execute(
+                    "UPDATE run SET started = coalesce(started, ?2), pid = coalesce(?3, pid),
                            process = coalesce(?4, process), session = coalesce(?5, session),
                            client = coalesce(?6, client)
                          WHERE run = ?1 AND state = 'running'",
-                    )?
-                    .execute(params![
+                    params![
                         run.as_str(),
                         ms(clock.now()),
                         process.as_ref().map(|process| process.pid),
                         process.as_ref().map(|process| process.start.as_str()),
                         session,
                         client,
-                    ])?;
+                    ],
+                )?;
                 going(changed, &run)
             })
             .await
@@ -212,14 +202,13 @@ impl Journal {
         let run = run.clone();
         self.writer
             .commit(move |connection| {
-                Ok(connection
-                    .prepare_cached(
-                        "SELECT effect FROM run
+                Ok(connection.one(
+                    "SELECT effect FROM run
                          WHERE occurrence = (SELECT occurrence FROM run WHERE run = ?1) AND effect IS NOT NULL
                          ORDER BY attempt LIMIT 1",
-                    )?
-                    .query_row([run.as_str()], |row| row.get(0))
-                    .optional()?)
+                    [run.as_str()],
+                    |row| row.get(0),
+                )?)
             })
             .await
     }
@@ -229,9 +218,10 @@ impl Journal {
     pub fn api_retry(&self, run: &RunId, fault: String) {
         let run = run.clone();
         self.writer.enqueue(move |connection| {
-            connection
-                .prepare_cached("UPDATE run SET api_retries = api_retries + 1, api_fault = ?2 WHERE run = ?1")?
-                .execute(params![run.as_str(), fault])?;
+            connection.execute(
+                "UPDATE run SET api_retries = api_retries + 1, api_fault = ?2 WHERE run = ?1",
+                params![run.as_str(), fault],
+            )?;
             Ok(())
         });
     }
@@ -243,12 +233,10 @@ impl Journal {
     pub async fn ran_by_other_than(&self, client: &'static str, ids: Vec<DefinitionId>) -> Result<bool, JournalError> {
         self.writer
             .commit(move |connection| {
-                let mut query = connection.prepare_cached(
-                    "SELECT 1 FROM occurrence o JOIN run r ON r.occurrence = o.number
-                     WHERE o.id = ?1 AND r.client NOT IN (?2, 'exec') LIMIT 1",
-                )?;
+                let sql = "SELECT 1 FROM occurrence o JOIN run r ON r.occurrence = o.number
+                     WHERE o.id = ?1 AND r.client NOT IN (?2, 'exec') LIMIT 1";
                 for id in &ids {
-                    if query.exists(params![id.as_str(), client])? {
+                    if connection.one(sql, params![id.as_str(), client], |_| Ok(()))?.is_some() {
                         return Ok(true);
                     }
                 }
@@ -264,11 +252,11 @@ impl Journal {
     pub async fn ends_of(&self, runs: Vec<RunId>) -> Result<Vec<(RunId, RunState)>, JournalError> {
         self.writer
             .commit(move |connection| {
-                let mut query = connection.prepare_cached("SELECT number, state FROM run WHERE run = ?1")?;
+                let sql = "SELECT number, state FROM run WHERE run = ?1";
                 let mut found = Vec::new();
                 for run in &runs {
-                    let row = query.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-                    let row: Option<(i64, String)> = row;
+                    let row: Option<(i64, String)> =
+                        connection.one(sql, [run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
                     if let Some((number, word)) = row {
                         found.push((number, run.clone(), state(&word)?));
                     }
@@ -287,13 +275,10 @@ impl Journal {
         let (run, clock) = (run.clone(), self.clock.clone());
         self.writer
             .commit(move |connection| {
-                let changed = connection
-                    .prepare_cached(
+                let changed = connection.execute(
                         "INSERT INTO denial (run, position, at, tool, input, layer, rule, reason)
                          SELECT number, (SELECT coalesce(max(position) + 1, 0) FROM denial WHERE run = number), ?2, ?3, ?4, ?5, ?6, ?7
-                         FROM run WHERE run.run = ?1",
-                    )?
-                    .execute(params![
+                         FROM run WHERE run.run = ?1", params![
                         run.as_str(),
                         ms(clock.now()),
                         denial.tool,
@@ -363,12 +348,11 @@ fn going(changed: usize, run: &RunId) -> Result<(), JournalError> {
 
 /// Marks a going run's first effect; later ones change nothing.
 pub(super) fn mark(connection: &Connection, run: &RunId, what: &str, now: DateTime<Utc>) -> Result<(), JournalError> {
-    let changed = connection
-        .prepare_cached(
-            "UPDATE run SET effect = coalesce(effect, ?2), effect_at = coalesce(effect_at, ?3)
+    let changed = connection.execute(
+        "UPDATE run SET effect = coalesce(effect, ?2), effect_at = coalesce(effect_at, ?3)
              WHERE run = ?1 AND state = 'running'",
-        )?
-        .execute(params![run.as_str(), what, ms(now)])?;
+        params![run.as_str(), what, ms(now)],
+    )?;
     going(changed, run)
 }
 
@@ -378,26 +362,23 @@ fn close_attempt(
     finish: &Finish,
     now: DateTime<Utc>,
 ) -> Result<(), JournalError> {
-    let occurrence: Option<i64> = connection
-        .prepare_cached(
-            "SELECT o.number FROM run r JOIN occurrence o ON o.number = r.occurrence
+    let occurrence: Option<i64> = connection.one(
+        "SELECT o.number FROM run r JOIN occurrence o ON o.number = r.occurrence
              WHERE r.run = ?1 AND o.outcome IS NULL
                AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)",
-        )?
-        .query_row([run.as_str()], |row| row.get(0))
-        .optional()?;
+        [run.as_str()],
+        |row| row.get(0),
+    )?;
     let Some(occurrence) = occurrence else { return Err(JournalError::NotGoing(run.clone())) };
-    connection
-        .prepare_cached(
-            "UPDATE run SET state = ?2, ended = coalesce(ended, ?3), class = coalesce(?4, class),
+    connection.execute(
+        "UPDATE run SET state = ?2, ended = coalesce(ended, ?3), class = coalesce(?4, class),
                error = coalesce(?5, error), answer = coalesce(?6, answer), session = coalesce(?7, session),
                transcript = coalesce(?8, transcript), cost_usd = coalesce(cost_usd, ?9), turns = coalesce(?10, turns),
                model = coalesce(?11, model), tokens = coalesce(?12, tokens),
                reserved_usd = CASE WHEN ?14 THEN NULL ELSE reserved_usd END,
                client = coalesce(?13, client), client_version = coalesce(?15, client_version)
              WHERE run = ?1",
-        )?
-        .execute(params![
+        params![
             run.as_str(),
             finish.state.as_str(),
             ms(now),
@@ -413,27 +394,25 @@ fn close_attempt(
             finish.client,
             finish.class.is_some_and(|class| ASKED_NOBODY.contains(&class)),
             finish.client_version,
-        ])?;
+        ],
+    )?;
     let (outcome, retry_at) = match finish.after {
         After::Closed => (Some(finish.state.as_str()), None),
         After::RetryAt(at) => (None, Some(ms(at))),
         After::Open => (None, None),
     };
-    connection
-        .prepare_cached("UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1")?
-        .execute(params![occurrence, outcome, retry_at])?;
+    connection.execute(
+        "UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1",
+        params![occurrence, outcome, retry_at],
+    )?;
     if outcome.is_some() {
         // What was delivered is kept for as long as it may be needed.
-        connection
-            .prepare_cached(
-                "UPDATE occurrence SET occasion = json_remove(occasion, '$.payload') WHERE number = ?1 AND delivery IS NOT NULL",
-            )?
-            .execute([occurrence])?;
-        connection
-            .prepare_cached(
-                "UPDATE question SET answer = 'ended', answered = ?2 WHERE run = ?1 AND start AND answer IS NULL",
-            )?
-            .execute(params![run.as_str(), ms(now)])?;
+        connection.execute(
+                "UPDATE occurrence SET occasion = json_remove(occasion, '$.payload') WHERE number = ?1 AND delivery IS NOT NULL", [occurrence])?;
+        connection.execute(
+            "UPDATE question SET answer = 'ended', answered = ?2 WHERE run = ?1 AND start AND answer IS NULL",
+            params![run.as_str(), ms(now)],
+        )?;
     }
     let retry_at = if let After::RetryAt(at) = finish.after { Some(at) } else { None };
     let kind = EventKind::RunEnded { outcome: finish.state, error: finish.error.clone(), retry_at };

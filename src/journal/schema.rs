@@ -273,6 +273,11 @@ ALTER TABLE occurrence ADD COLUMN delivery TEXT;
 CREATE INDEX occurrence_delivery ON occurrence (id, delivery) WHERE delivery IS NOT NULL;
 CREATE INDEX event_refused ON event (at) WHERE kind = 'delivery_refused';
 ",
+    "
+-- The host that has it; NULL where the journal is a file, which has one host.
+ALTER TABLE occurrence ADD COLUMN host TEXT;
+ALTER TABLE run ADD COLUMN host TEXT;
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

@@ -2,8 +2,8 @@
 //!
 //! A session has one occurrence, of the same id. Its policy can be set once, and never changed.
 
+use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::rows::{Columns, ms, state, time};
 use super::{Journal, JournalError, JournalReader, RunId, RunState};
@@ -101,9 +101,7 @@ impl Journal {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
-                let count = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> Result<u32, JournalError> {
-                    Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
-                };
+                let count = |sql: &str, values: &[&dyn ToValue]| connection.row(sql, values, |row| row.get::<u32>(0));
                 if count("SELECT count(*) FROM session WHERE id = ?1", &[&new.id.as_str()])? > 0 {
                     return Ok(Started::Already);
                 }
@@ -120,12 +118,9 @@ impl Journal {
                 if going >= open {
                     return Ok(Started::TooManyOpen(going));
                 }
-                connection
-                    .prepare_cached(
+                connection.execute(
                         "INSERT INTO session (id, created, by_run, caller, caller_agent, definition, spawn_tool_policy, fork)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                    )?
-                    .execute(params![
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", params![
                         new.id.as_str(),
                         ms(clock.now()),
                         new.by.as_ref().map(RunId::as_str),
@@ -155,11 +150,10 @@ impl Journal {
                 if session.ended {
                     return Ok(PolicySet::Ended);
                 }
-                connection
-                    .prepare_cached(
-                        "UPDATE session SET spawn_tool_policy = ?2 WHERE id = ?1 AND spawn_tool_policy IS NULL",
-                    )?
-                    .execute(params![id.as_str(), policy])?;
+                connection.execute(
+                    "UPDATE session SET spawn_tool_policy = ?2 WHERE id = ?1 AND spawn_tool_policy IS NULL",
+                    params![id.as_str(), policy],
+                )?;
                 Ok(PolicySet::Recorded)
             })
             .await
@@ -181,14 +175,10 @@ impl Journal {
     pub async fn open_sessions(&self) -> Result<Vec<SessionRecord>, JournalError> {
         self.writer
             .commit(move |connection| {
-                let mut query =
-                    connection.prepare(&format!("{SESSIONS} WHERE o.outcome IS NULL ORDER BY s.created"))?;
-                let mut rows = query.query([])?;
-                let mut found = Vec::new();
-                while let Some(row) = rows.next()? {
-                    found.push(session(row)?);
-                }
-                Ok(found)
+                let open = format!(
+                    "{SESSIONS} WHERE o.outcome IS NULL AND o.host IS NOT DISTINCT FROM ?1 ORDER BY s.created, s.id"
+                );
+                connection.all(&open, [connection.host()], session)
             })
             .await
     }
@@ -205,10 +195,7 @@ impl JournalReader {
 }
 
 fn one(connection: &Connection, id: &DefinitionId) -> Result<Option<SessionRecord>, JournalError> {
-    let found = connection
-        .prepare_cached(&format!("{SESSIONS} WHERE s.id = ?1"))?
-        .query_row([id.as_str()], |row| Ok(session(row)))
-        .optional()?;
+    let found = connection.one(&format!("{SESSIONS} WHERE s.id = ?1"), [id.as_str()], |row| Ok(session(row)))?;
     found.transpose()
 }
 
@@ -216,16 +203,16 @@ fn session(row: &Row<'_>) -> Result<SessionRecord, JournalError> {
     Ok(SessionRecord {
         id: row.id("id")?,
         created: time(row.get("created")?)?,
-        by: row.get::<_, Option<String>>("by_run")?.map(RunId::new),
+        by: row.get::<Option<String>>("by_run")?.map(RunId::new),
         caller: row.get("caller")?,
         caller_agent: row.get("caller_agent")?,
         definition: row.get("definition")?,
         spawn_tool_policy: row.get("spawn_tool_policy")?,
-        run: row.get::<_, Option<String>>("run")?.map(RunId::new),
-        state: row.get::<_, Option<String>>("state")?.as_deref().map(state).transpose()?,
+        run: row.get::<Option<String>>("run")?.map(RunId::new),
+        state: row.get::<Option<String>>("state")?.as_deref().map(state).transpose()?,
         ended: row.get("ended")?,
         answer: row.get("answer")?,
         error: row.get("error")?,
-        fork: row.get::<_, Option<String>>("fork")?.map(DefinitionId::new),
+        fork: row.get::<Option<String>>("fork")?.map(DefinitionId::new),
     })
 }

@@ -1,7 +1,5 @@
 //! Small facts that outlive the service: the main session's id, whether a person has paused it.
 
-use rusqlite::OptionalExtension;
-
 use super::{Journal, JournalError};
 
 impl Journal {
@@ -12,10 +10,7 @@ impl Journal {
     pub async fn setting(&self, key: &'static str) -> Result<Option<String>, JournalError> {
         self.writer
             .commit(move |connection| {
-                Ok(connection
-                    .prepare_cached("SELECT value FROM setting WHERE key = ?1")?
-                    .query_row([key], |row| row.get(0))
-                    .optional()?)
+                connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))
             })
             .await
     }
@@ -28,13 +23,12 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 match &value {
-                    Some(value) => connection
-                        .prepare_cached(
-                            "INSERT INTO setting (key, value) VALUES (?1, ?2)
+                    Some(value) => connection.execute(
+                        "INSERT INTO setting (key, value) VALUES (?1, ?2)
                              ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                        )?
-                        .execute([key, value])?,
-                    None => connection.prepare_cached("DELETE FROM setting WHERE key = ?1")?.execute([key])?,
+                        [key, value],
+                    )?,
+                    None => connection.execute("DELETE FROM setting WHERE key = ?1", [key])?,
                 };
                 Ok(())
             })

@@ -3,9 +3,9 @@
 //! A run counts what its client has reported; until then, and where it reports nothing, the cap that it took. So no moment of a
 //! crash, and no number of runs at once, spends more than the caps cover. A run belongs to the period in which it was launched.
 
+use super::database::{Connection, params};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use rusqlite::{Connection, OptionalExtension, params};
 
 use super::outbox::{NewMessage, insert_message};
 use super::rows::ms;
@@ -127,9 +127,7 @@ impl Journal {
                 }
                 let dollars = || all.iter().filter(|spending| spending.name != TOKENS);
                 let cap = caps.of_a_run().map(|own| dollars().map(Spending::left).fold(own, f64::min));
-                connection
-                    .prepare_cached("UPDATE run SET reserved_usd = ?2 WHERE run = ?1")?
-                    .execute(params![run.as_str(), cap])?;
+                connection.execute("UPDATE run SET reserved_usd = ?2 WHERE run = ?1", params![run.as_str(), cap])?;
                 let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
                 Ok((Taken::Cap(cap), newest))
             })
@@ -157,16 +155,12 @@ impl Journal {
             .writer
             .commit(move |connection| {
                 let now = clock.now();
-                connection
-                    .prepare_cached(
-                        "UPDATE run SET cost_usd = coalesce(cost_usd, 0) + ?2, reserved_usd = NULL WHERE run = ?1",
-                    )?
-                    .execute(params![run.as_str(), cost_usd])?;
-                let payer: Option<String> = connection
-                    .prepare_cached("SELECT payer FROM run WHERE run = ?1")?
-                    .query_row([run.as_str()], |row| row.get(0))
-                    .optional()?
-                    .flatten();
+                connection.execute(
+                    "UPDATE run SET cost_usd = coalesce(cost_usd, 0) + ?2, reserved_usd = NULL WHERE run = ?1",
+                    params![run.as_str(), cost_usd],
+                )?;
+                let payer: Option<String> =
+                    connection.one("SELECT payer FROM run WHERE run = ?1", [run.as_str()], |row| row.get(0))?.flatten();
                 let payer = payer.unwrap_or_default();
                 let all = spendings(connection, &caps, Some(&payer), now)?;
                 warn(connection, &all, &payer, &title, caps.zone, now)
@@ -187,7 +181,7 @@ impl Journal {
                 let label = period.label(clock.now(), zone);
                 // What was told of the lower cap is told anew.
                 let told = format!("told\\_budget\\_{}\\_%", period.name());
-                connection.prepare_cached("DELETE FROM setting WHERE key LIKE ?1 ESCAPE '\\'")?.execute([told])?;
+                connection.execute("DELETE FROM setting WHERE key LIKE ?1 ESCAPE '\\'", [told])?;
                 keep(connection, &raised_key(period), &format!("{label} {usd}"))
             })
             .await
@@ -236,12 +230,13 @@ fn spendings(
 ) -> Result<Vec<Spending>, JournalError> {
     // One client may have ended, and another one be going.
     const COST: &str = "sum(coalesce(cost_usd, 0) + coalesce(reserved_usd, 0))";
-    const TOKENS_OF: &str = "sum(coalesce(json_extract(tokens, '$.input') + json_extract(tokens, '$.output')
-                             + json_extract(tokens, '$.cache_write'), 0))";
+    const TOKENS_OF: &str = "sum(coalesce(CAST(json_extract(tokens, '$.input') AS DOUBLE PRECISION)
+                               + CAST(json_extract(tokens, '$.output') AS DOUBLE PRECISION)
+                               + CAST(json_extract(tokens, '$.cache_write') AS DOUBLE PRECISION), 0))";
     let sum = |what: &str, from: DateTime<Utc>, payer: Option<&str>| -> Result<f64, JournalError> {
         let sql =
-            format!("SELECT coalesce({what}, 0.0) + 0.0 FROM run WHERE launched >= ?1 AND (?2 IS NULL OR payer = ?2)");
-        Ok(connection.prepare_cached(&sql)?.query_row(params![ms(from), payer], |row| row.get(0))?)
+            format!("SELECT coalesce({what}, 0.0) + 0.0 FROM run WHERE launched >= ?1 AND (payer = ?2 OR ?2 IS NULL)");
+        connection.row(&sql, params![ms(from), payer], |row| row.get(0))
     };
     let mut all = Vec::new();
     let mut add = |name, cap: Option<f64>, what, period: Period, payer| -> Result<(), JournalError> {
@@ -287,8 +282,7 @@ impl Origin {
 fn note(connection: &Connection, run: &RunId, origin: &Origin) -> Result<String, JournalError> {
     let payer = payer(connection, origin)?;
     connection
-        .prepare_cached("UPDATE run SET payer = ?2, reserved_usd = NULL WHERE run = ?1")?
-        .execute(params![run.as_str(), payer])?;
+        .execute("UPDATE run SET payer = ?2, reserved_usd = NULL WHERE run = ?1", params![run.as_str(), payer])?;
     Ok(payer)
 }
 
@@ -297,15 +291,14 @@ fn payer(connection: &Connection, origin: &Origin) -> Result<String, JournalErro
     let (id, chain, maker) = (origin.id.as_str(), origin.chain.as_deref(), origin.maker.as_deref());
     let by_session = "SELECT coalesce(r.payer, o.id) FROM run r JOIN occurrence o ON o.number = r.occurrence
                       WHERE r.run = (SELECT by_run FROM session WHERE id = ?1)";
-    let spawned: Option<String> =
-        connection.prepare_cached(by_session)?.query_row([id], |row| row.get(0)).optional()?;
+    let spawned: Option<String> = connection.one(by_session, [id], |row| row.get(0))?;
     if let Some(payer) = spawned {
         return Ok(payer);
     }
     let Some(maker) = maker else { return Ok(chain.unwrap_or(id).to_owned()) };
     let of_maker = "SELECT r.payer FROM run r JOIN occurrence o ON o.number = r.occurrence
                     WHERE o.id = ?1 AND r.payer IS NOT NULL ORDER BY r.number DESC LIMIT 1";
-    let payer: Option<String> = connection.prepare_cached(of_maker)?.query_row([maker], |row| row.get(0)).optional()?;
+    let payer: Option<String> = connection.one(of_maker, [maker], |row| row.get(0))?;
     Ok(payer.unwrap_or_else(|| maker.to_owned()))
 }
 
@@ -346,15 +339,13 @@ fn tell_once(
 }
 
 fn kept(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
-    let mut query = connection.prepare_cached("SELECT value FROM setting WHERE key = ?1")?;
-    Ok(query.query_row([key], |row| row.get(0)).optional()?)
+    connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))
 }
 
 fn keep(connection: &Connection, key: &str, value: &str) -> Result<(), JournalError> {
-    connection
-        .prepare_cached(
-            "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        )?
-        .execute([key, value])?;
+    connection.execute(
+        "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        [key, value],
+    )?;
     Ok(())
 }

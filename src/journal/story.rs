@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::database::{Row, ToValue};
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{Row, ToSql};
 
 use super::events::event;
 use super::reader::tokens;
@@ -201,8 +201,8 @@ impl JournalReader {
         })
     }
 
-    fn stories(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<Story>, JournalError> {
-        let mut found = self.all(sql, values, |row| Ok((row.get::<_, i64>("number")?, story(row)?)))?;
+    fn stories(&self, sql: &str, values: &[&dyn ToValue]) -> Result<Vec<Story>, JournalError> {
+        let mut found = self.all(sql, values, |row| Ok((row.get::<i64>("number")?, story(row)?)))?;
         let sql = format!(
             "SELECT run, attempt, state, launched, ended, class, error, cost_usd FROM run
              WHERE occurrence = ?1 ORDER BY attempt LIMIT {READ}"
@@ -217,7 +217,7 @@ impl JournalReader {
 fn story(row: &Row<'_>) -> Result<Story, JournalError> {
     let outcome: Option<String> = row.get("outcome")?;
     Ok(Story {
-        occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<_, String>("kind")?)?, at: row.at("at")? },
+        occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<String>("kind")?)?, at: row.at("at")? },
         covers_from: row.maybe_at("covers_from")?,
         occasion: Occasion::read(row.get("occasion")?),
         by_hand: row.get("by_hand")?,
@@ -234,7 +234,7 @@ fn attempt(row: &Row<'_>) -> Result<Attempt, JournalError> {
     Ok(Attempt {
         run: row.run("run")?,
         number: row.get("attempt")?,
-        state: state(&row.get::<_, String>("state")?)?,
+        state: state(&row.get::<String>("state")?)?,
         launched: row.maybe_at("launched")?,
         ended: row.maybe_at("ended")?,
         class: row.get("class")?,

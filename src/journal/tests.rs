@@ -10,21 +10,30 @@ use super::*;
 struct Desk {
     folder: TempDir,
     clock: Clock,
+    place: JournalPlace,
 }
 
 impl Desk {
     fn new() -> Self {
         let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
-        Self { folder: TempDir::new().unwrap(), clock: Clock::simulated(noon) }
+        let folder = TempDir::new().unwrap();
+        let place = testing::place(&folder.path().join("state/journal.db"));
+        Self { folder, clock: Clock::simulated(noon), place }
+    }
+    /// One whose journal is a file in any case.
+    fn with_file() -> Self {
+        let mut desk = Self::new();
+        desk.place = (&desk.path()).into();
+        desk
     }
     fn path(&self) -> PathBuf {
         self.folder.path().join("state/journal.db")
     }
     fn open(&self) -> Journal {
-        Journal::open(&self.path(), self.clock.clone()).unwrap()
+        Journal::open(&self.place, self.clock.clone()).unwrap()
     }
     fn reader(&self) -> JournalReader {
-        JournalReader::open(&self.path()).unwrap()
+        JournalReader::open(&self.place).unwrap()
     }
     fn due(&self, id: &str, kind: Kind) -> NewClaim {
         NewClaim {
@@ -341,7 +350,7 @@ async fn a_thousand_callers_share_few_commits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_locked_journal_is_said_and_waited_for() {
-    let desk = Desk::new();
+    let desk = Desk::with_file();
     let journal = desk.open();
     let other = Connection::open(desk.path()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -359,7 +368,7 @@ async fn a_locked_journal_is_said_and_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_is_said_and_waited_for() {
-    let desk = Desk::new();
+    let desk = Desk::with_file();
     let journal = desk.open();
     let full = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let (seen, due) = (Arc::clone(&full), desk.due("tea", Kind::Reminder));
@@ -384,7 +393,7 @@ async fn a_full_disk_is_said_and_waited_for() {
 fn dropping_the_last_handle_gives_up_on_a_fault() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let other = runtime.block_on(async {
-        let desk = Desk::new();
+        let desk = Desk::with_file();
         let journal = desk.open();
         let other = Connection::open(desk.path()).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -402,7 +411,7 @@ fn dropping_the_last_handle_gives_up_on_a_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_gives_up_on_a_fault() {
-    let desk = Desk::new();
+    let desk = Desk::with_file();
     let journal = desk.open();
     let other = Connection::open(desk.path()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -417,7 +426,7 @@ async fn closing_gives_up_on_a_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_journal_is_written_back() {
-    let desk = Desk::new();
+    let desk = Desk::with_file();
     let journal = desk.open();
     let before = one(&journal, desk.due("before", Kind::Reminder)).await;
     for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
@@ -431,7 +440,7 @@ async fn a_deleted_journal_is_written_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_folder_is_said_and_waited_for() {
-    let desk = Desk::new();
+    let desk = Desk::with_file();
     let journal = desk.open();
     let before = one(&journal, desk.due("before", Kind::Reminder)).await;
     let state = desk.folder.path().join("state");
@@ -449,7 +458,7 @@ async fn a_deleted_folder_is_said_and_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn a_damaged_journal_is_kept_aside() {
     for damage in ["no database", "torn pages"] {
-        let desk = Desk::new();
+        let desk = Desk::with_file();
         let journal = desk.open();
         for n in 0..200 {
             one(&journal, desk.due(&format!("reminder-{n}"), Kind::Reminder)).await;
@@ -488,7 +497,7 @@ fn a_journal_of_a_newer_version_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_file_of_every_earlier_schema_opens() {
     for version in 0..=schema::MIGRATIONS.len() {
-        let desk = Desk::new();
+        let desk = Desk::with_file();
         fs::create_dir_all(desk.path().parent().unwrap()).unwrap();
         let old = Connection::open(desk.path()).unwrap();
         for sql in &schema::MIGRATIONS[..version] {
@@ -530,7 +539,7 @@ fn a_migration_stays_as_it_was() {
 #[tokio::test(start_paused = true)]
 async fn the_journal_is_private() {
     use std::os::unix::fs::PermissionsExt;
-    let desk = Desk::new();
+    let desk = Desk::with_file();
     let journal = desk.open();
     one(&journal, desk.due("tea", Kind::Reminder)).await;
     let mode = |name: &str| fs::metadata(desk.folder.path().join(name)).unwrap().permissions().mode() & 0o777;

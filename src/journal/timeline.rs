@@ -41,11 +41,11 @@ impl JournalReader {
             Ok(Stretch {
                 run: row.run("run")?,
                 id: row.id("id")?,
-                kind: kind(&row.get::<_, String>("kind")?)?,
+                kind: kind(&row.get::<String>("kind")?)?,
                 from: started.or(covers).unwrap_or(at),
                 // What never began took no time; one that stands for others, theirs.
                 until: if started.is_some() { row.maybe_at("ended")? } else { row.maybe_at("ended")?.map(|_| at) },
-                state: state(&row.get::<_, String>("state")?)?,
+                state: state(&row.get::<String>("state")?)?,
             })
         })?;
         let within = |one: &Stretch| one.from <= until && one.until.is_none_or(|ended| ended >= from);
@@ -55,13 +55,12 @@ impl JournalReader {
     /// The number of the first occurrence that was claimed at `from` or later. Numbers rise with the time of the claim, so it is
     /// found by halving; after a clock that was set back it may be an earlier one.
     fn first_claimed(&self, from: DateTime<Utc>) -> Result<i64, JournalError> {
-        let newest =
-            self.all("SELECT coalesce(max(number), 0) FROM occurrence", &[], |row| Ok(row.get::<_, i64>(0)?))?;
+        let newest = self.all("SELECT coalesce(max(number), 0) FROM occurrence", &[], |row| Ok(row.get::<i64>(0)?))?;
         let (mut low, mut high) = (0, newest.first().map_or(0, |newest| newest + 1));
         let sql = "SELECT claimed FROM occurrence WHERE number >= ?1 ORDER BY number LIMIT 1";
         while low < high {
             let middle = low + (high - low) / 2;
-            let claimed = self.all(sql, &[&middle], |row| Ok(row.get::<_, i64>(0)?))?.pop();
+            let claimed = self.all(sql, &[&middle], |row| Ok(row.get::<i64>(0)?))?.pop();
             match claimed {
                 Some(claimed) if claimed < ms(from) => low = middle + 1,
                 _ => high = middle,

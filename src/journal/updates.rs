@@ -1,7 +1,7 @@
 //! What background jobs have reported, kept until a turn of the main session has been given it.
 
+use super::database::{Connection, params};
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, params};
 
 use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::ms;
@@ -38,10 +38,8 @@ impl Journal {
     pub async fn pending_updates(&self, most: usize) -> Result<PendingUpdates, JournalError> {
         self.writer
             .commit(move |connection| {
-                let mut query =
-                    connection.prepare_cached("SELECT number, text FROM pending_update ORDER BY number DESC")?;
-                let rows: Vec<(i64, String)> =
-                    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+                let sql = "SELECT number, text FROM pending_update ORDER BY number DESC";
+                let rows: Vec<(i64, String)> = connection.all(sql, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
                 let left_out = rows.len().saturating_sub(most);
                 let newest = rows.first().map_or(0, |(number, _)| *number);
                 let texts = rows.into_iter().take(most).map(|(_, text)| text).rev().collect();
@@ -57,7 +55,7 @@ impl Journal {
     pub async fn updates_given(&self, newest: i64) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
-                connection.prepare_cached("DELETE FROM pending_update WHERE number <= ?1")?.execute([newest])?;
+                connection.execute("DELETE FROM pending_update WHERE number <= ?1", [newest])?;
                 Ok(())
             })
             .await
@@ -72,11 +70,10 @@ pub(super) fn insert_report(
     now: DateTime<Utc>,
 ) -> Result<(), JournalError> {
     mark(connection, run, "report", now)?;
-    connection.prepare_cached("INSERT INTO pending_update (at, run, text) VALUES (?1, ?2, ?3)")?.execute(params![
-        ms(now),
-        run.as_str(),
-        text
-    ])?;
+    connection.execute(
+        "INSERT INTO pending_update (at, run, text) VALUES (?1, ?2, ?3)",
+        params![ms(now), run.as_str(), text],
+    )?;
     let kind = EventKind::Update { text: text.to_owned() };
     insert_event(connection, NewEvent { run: Some(run.as_str()), id: None, kind }, now)
 }

@@ -8,15 +8,15 @@
 //! or the journal is closed; the callers simply wait. Every other fault is its callers' answer.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
+use super::database::Connection;
 use super::open::{FileIdentity, Opened, open};
-use super::{JournalError, events};
+use super::{JournalError, JournalPlace, events};
 use crate::clock::Clock;
 
 /// How many operations one commit takes at most: bounds how long the first of them waits for the last.
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The queue and the open file behind it.
 #[derive(Debug)]
 pub(super) struct Writer {
-    path: PathBuf,
+    place: JournalPlace,
     clock: Clock,
     queue: Mutex<Queue>,
     wake: Condvar,
@@ -89,10 +89,10 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation
 }
 
 impl Writer {
-    pub(super) fn new(path: &Path, clock: Clock, file: Opened) -> Result<Self, JournalError> {
+    pub(super) fn new(place: JournalPlace, clock: Clock, file: Opened) -> Result<Self, JournalError> {
         Ok(Self {
             newest_event: watch::Sender::new(events::newest(&file.connection)?),
-            path: path.to_owned(),
+            place,
             clock,
             queue: Mutex::default(),
             wake: Condvar::new(),
@@ -101,6 +101,29 @@ impl Writer {
             #[cfg(test)]
             commits: std::sync::atomic::AtomicU32::new(0),
         })
+    }
+
+    /// From now on nothing is committed unless the lease of this host, with this epoch, holds.
+    pub(super) fn fence(&self, host: &str, epoch: i64) -> Result<(), JournalError> {
+        let mut file = lock(&self.file);
+        let Some(Opened { connection: Connection::Postgres(link), .. }) = file.as_mut() else {
+            return Err(JournalError::Closed);
+        };
+        link.fence(host.to_owned(), epoch);
+        Ok(())
+    }
+
+    /// The host that writes, and its epoch; `None`: there is only one.
+    pub(super) fn host(&self) -> Option<(String, i64)> {
+        match lock(&self.file).as_ref()? {
+            Opened { connection: Connection::Postgres(link), .. } => link.lease(),
+            _ => None,
+        }
+    }
+
+    /// Another host may have recorded events up to this one.
+    pub(super) fn saw_event(&self, newest: i64) {
+        self.newest_event.send_if_modified(|known| std::mem::replace(known, newest.max(*known)) < newest);
     }
 
     /// The newest event's number, and each newer one when it is on the disk.
@@ -212,49 +235,72 @@ impl Writer {
         }
     }
 
-    /// One try: each operation within a savepoint, so that one that fails takes nothing else with it.
+    /// One try. An operation that fails takes nothing else with it.
     fn attempt(&self, file: &mut Opened, batch: &mut [Box<dyn Operation>]) -> Result<(), JournalError> {
         self.still_ours(file)?;
-        let connection = &mut file.connection;
-        let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        for operation in batch {
-            let savepoint = transaction.savepoint()?;
-            match operation.run(&savepoint) {
-                Ok(()) => savepoint.commit()?,
-                Err(error) if error.may_pass() || matches!(error, JournalError::Damaged(_)) => return Err(error),
-                // Dropped, the savepoint is rolled back; the operation keeps its own error for its caller.
-                Err(_) => drop(savepoint),
-            }
-        }
-        let newest = events::newest(&transaction)?;
-        transaction.commit()?;
-        self.newest_event.send_if_modified(|known| std::mem::replace(known, newest) != newest);
+        // On a server a savepoint is a journey, so there is one only where something has failed.
+        let apart = matches!(file.connection, Connection::Sqlite(_));
+        let newest = match self.commit_all(file, batch, apart)? {
+            Some(newest) => newest,
+            None => self.commit_all(file, batch, true)?.unwrap_or_default(),
+        };
+        self.saw_event(newest);
         #[cfg(test)]
         self.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())
     }
 
+    /// Commits the batch; returns the newest event's number. `apart`: each operation within a savepoint. Without, an operation that
+    /// fails fails all: then nothing is committed, and `None` returned.
+    fn commit_all(
+        &self,
+        file: &Opened,
+        batch: &mut [Box<dyn Operation>],
+        apart: bool,
+    ) -> Result<Option<i64>, JournalError> {
+        let transaction = file.connection.transaction()?;
+        for operation in batch {
+            if apart {
+                transaction.savepoint()?;
+            }
+            match operation.run(&file.connection) {
+                Ok(()) if apart => transaction.end_savepoint(true)?,
+                Ok(()) => {}
+                Err(error) if error.may_pass() || matches!(error, JournalError::Damaged(_)) => return Err(error),
+                // The operation keeps its own error for its caller.
+                Err(_) if apart => transaction.end_savepoint(false)?,
+                Err(_) => return Ok(None),
+            }
+        }
+        let newest = events::newest(&file.connection)?;
+        transaction.commit()?;
+        Ok(Some(newest))
+    }
+
     /// Writes into a deleted file would be lost without a word: see that the path still leads to ours, and if
     /// it does not, put back what we have, or take what stands there now.
     fn still_ours(&self, file: &mut Opened) -> Result<(), JournalError> {
-        match FileIdentity::of(&self.path) {
-            Ok(identity) if identity == file.identity => Ok(()),
+        let path = match &self.place {
+            JournalPlace::File(path) => path,
+            JournalPlace::Server(server) => return file.connection.mend(server),
+        };
+        match FileIdentity::of(path) {
+            Ok(identity) if Some(identity) == file.identity => Ok(()),
             Ok(_) => {
-                tracing::warn!(path = %self.path.display(), "the journal was replaced by another file; going on with that");
-                *file = open(&self.path, self.clock.now())?;
+                tracing::warn!(path = %path.display(), "the journal was replaced by another file; going on with that");
+                *file = open(&self.place, self.clock.now())?;
                 Ok(())
             }
             Err(_) => {
-                if !self.path.parent().is_some_and(Path::is_dir) {
-                    return Err(JournalError::Gone(self.path.clone()));
+                if !path.parent().is_some_and(Path::is_dir) {
+                    return Err(JournalError::Gone(path.clone()));
                 }
                 // The open connection still reads the deleted file: nothing in it is lost.
-                let path = self.path.to_string_lossy().into_owned();
-                file.connection.execute("VACUUM INTO ?1", [path])?;
-                *file = open(&self.path, self.clock.now())?;
-                tracing::warn!(path = %self.path.display(), "the journal was deleted; it was written back");
+                file.connection.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+                *file = open(&self.place, self.clock.now())?;
+                tracing::warn!(path = %path.display(), "the journal was deleted; it was written back");
                 // Told though it is over: more than this file may be gone.
-                self.trouble.send_replace(Some(JournalError::Gone(self.path.clone())));
+                self.trouble.send_replace(Some(JournalError::Gone(path.clone())));
                 Ok(())
             }
         }

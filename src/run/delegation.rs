@@ -193,6 +193,11 @@ impl DelegationLimit {
         if draft.wake && !self.own.wake {
             return Err(Refusal::denied("only the person has the machine woken; leave `--wake` out"));
         }
+        if draft.hosts.is_empty() {
+            draft.hosts.clone_from(&self.own.hosts);
+        } else if !self.own.hosts.is_empty() && !draft.hosts.iter().all(|host| self.own.hosts.contains(host)) {
+            return Err(self.beyond("--hosts", &draft.hosts.join(", "), &self.own.hosts.join(", ")));
+        }
         draft.urgency = draft.urgency.min(self.own.urgency);
         if self.own.deliver == Deliver::Digest && draft.allow_ping && draft.client != Some(JobClient::Exec) {
             draft.deliver = Deliver::Digest;

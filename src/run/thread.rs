@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::runner::Runner;
 use crate::bot::main_session::copy_transcript;
 use crate::definition::{Definition, Remember};
-use crate::journal::{JournalReader, Remembered};
+use crate::journal::Remembered;
 use crate::refusal::Refusal;
 
 /// A transcript that is longer is not gone on with.
@@ -82,15 +82,14 @@ impl Runner {
     }
 
     fn last_of(&self, definition: &Definition) -> Result<Option<Remembered>, Refusal> {
-        Ok(JournalReader::open(&self.home.journal())?.remembered(&definition.lineage())?)
+        Ok(self.journal.reader()?.remembered(&definition.lineage())?)
     }
 
     /// Removes the transcripts of a job's session that newer ones hold, too. What cannot be removed is logged.
     pub(super) fn drop_older(&self, definition: &Definition) {
         // This run is not recorded as completed yet.
         let kept = KEPT - 1;
-        let older = JournalReader::open(&self.home.journal())
-            .and_then(|journal| journal.older_transcripts(&definition.lineage(), kept));
+        let older = self.journal.reader().and_then(|journal| journal.older_transcripts(&definition.lineage(), kept));
         for transcript in older.unwrap_or_default() {
             let run = transcript.strip_prefix(self.home.runs()).ok().and_then(|path| path.components().next());
             let copy = run.map(|run| self.home.runs().join(run).join("main.jsonl"));

@@ -216,6 +216,13 @@ impl Definitions {
         }
     }
 
+    /// Forgets a routine's watermark: the journal is to be asked again.
+    pub(super) fn forget_watermark(&mut self, id: &DefinitionId) {
+        if let Some(entry) = self.all.get_mut(id) {
+            entry.watermark = None;
+        }
+    }
+
     /// Moves a routine's watermark forwards.
     pub(super) fn advance(&mut self, id: &DefinitionId, fires_after: DateTime<Utc>, not_missed_until: DateTime<Utc>) {
         if let Some(watermark) = self.all.get_mut(id).and_then(|entry| entry.watermark.as_mut()) {

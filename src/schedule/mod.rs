@@ -37,6 +37,7 @@ mod queue;
 mod recent;
 mod retry;
 mod self_triggered;
+mod sharing;
 mod simulate;
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("config", &["definition", "home", "policy"]),
     ("agent", &["clock", "definition", "policy"]),
     // Of the agent, what a client was seen to do.
-    ("journal", &["agent", "clock", "definition", "home"]),
+    ("journal", &["agent", "clock", "definition", "home", "tls"]),
     // Of the agent, its words for how an attempt ended.
     ("schedule", &["agent", "clock", "definition", "home", "journal"]),
     ("program", &[]),
@@ -126,6 +126,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("notify::", &["definition/watch", "agent/"]),
     ("tokio_cron_scheduler", &["schedule/housekeeping.rs"]),
     ("rusqlite", &["journal/"]),
+    ("tokio_postgres", &["journal/"]),
+    ("tokio_postgres_rustls", &["journal/database/"]),
     (
         "agent_sandbox",
         &[

@@ -47,6 +47,7 @@ mod gates;
 mod guided_init;
 mod hand_over;
 mod heartbeat;
+mod hosts;
 mod impersonation;
 mod import;
 mod import_jobs;

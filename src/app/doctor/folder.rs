@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use bytesize::ByteSize;
 
-use super::Finding;
+use super::{Finding, hosts};
 use crate::app::{App, init};
 use crate::config::secrets;
-use crate::journal::{JournalError, JournalReader};
+use crate::journal::{JournalError, JournalPlace, JournalReader};
 
 /// With less room than this the journal may soon refuse a claim.
 const LITTLE: u64 = 64 << 20;
@@ -116,6 +116,14 @@ pub(super) fn disk(app: &App) -> Vec<Finding> {
 
 /// Whether the journal is whole, and of a version that is known.
 pub(super) fn journal(app: &App) -> Vec<Finding> {
+    let place = match app.journal() {
+        Ok(JournalPlace::File(_)) => None,
+        Ok(JournalPlace::Server(server)) => Some(Ok(server)),
+        Err(refusal) => Some(Err(refusal)),
+    };
+    if let Some(server) = place {
+        return hosts::journal(server, app);
+    }
     let path = app.home.journal();
     if !path.exists() {
         let none = "there is none yet: nothing has run";

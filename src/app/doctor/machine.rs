@@ -6,7 +6,6 @@ use super::Finding;
 use crate::agent::sockets;
 use crate::app::{App, times};
 use crate::config::Origin;
-use crate::journal::JournalReader;
 use crate::run::kernel_support::kernel_support;
 
 /// Clocks of a machine and of a program that writes beside it may differ by this.
@@ -36,7 +35,7 @@ pub(super) fn zone(app: &App) -> Vec<Finding> {
 pub(super) fn clock(app: &App) -> Vec<Finding> {
     let now = app.now();
     let shown = times::local(now, now, app.zone_of_records());
-    let last = JournalReader::open(&app.home.journal()).ok().and_then(|journal| journal.last_claim().ok().flatten());
+    let last = app.read_journal().ok().and_then(|journal| journal.last_claim().ok().flatten());
     vec![match last {
         Some(last) if last > now + SLACK => {
             let last = times::local(last, now, app.zone_of_records());

@@ -11,6 +11,7 @@ mod costs;
 mod doctor;
 mod dry_run;
 mod events;
+mod hosts;
 mod import;
 mod jobs;
 mod logs;

@@ -76,6 +76,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     fact("attempt", if run.attempt > 1 { run.attempt.to_string() } else { String::new() });
     let version = run.client_version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     fact("client", run.client.as_ref().map(|name| format!("{name}{version}")).unwrap_or_default());
+    fact("host", run.host.clone().unwrap_or_default());
     fact("API", retries(run));
     fact("turns", run.turns.map(|turns| turns.to_string()).unwrap_or_default());
     fact("model", run.model.clone().unwrap_or_default());
@@ -169,7 +170,7 @@ fn indented(text: &str, output: &mut Output) {
 /// A run with the keys that others build on.
 pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
     let time = |at: Option<DateTime<Utc>>| at.map(|at| times::rfc3339(at, zone));
-    json!({
+    let mut shown = json!({
         "run": run.run,
         "id": run.id,
         "kind": run.kind,
@@ -192,7 +193,12 @@ pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "retry_at": time(run.retry_at),
         "covers_from": time(run.covers_from),
         "occasion": run.occasion,
-    })
+    });
+    // Where there is one host, nobody asks which.
+    if let Some(host) = &run.host {
+        shown["host"] = json!(host);
+    }
+    shown
 }
 
 fn message_json(message: &Message, zone: Tz) -> Value {

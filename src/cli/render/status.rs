@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{View, budget_json, run_json, upcoming, waiting};
+use super::{View, budget_json, hosts, run_json, upcoming, waiting};
 use crate::app::{IDLE_CLIENT_WAITS, Overview, PageState, ServiceState, Status, times, words};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
@@ -72,6 +72,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "strangers": status.strangers.iter().map(|heard| json!({ "channel": heard.channel, "messages": heard.strangers })).collect::<Vec<_>>(),
         "sandbox": service.map(|service| &service.sandbox),
         "sockets": status.sockets,
+        "hosts": status.hosts,
         "need_agent": status.need_agent,
         "running": status.running.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
         "waiting": status.waiting.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
@@ -183,6 +184,10 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
         if waits.len() > WAITING {
             output.line(paint(FAINT, &format!("and {} more", waits.len() - WAITING)));
         }
+    }
+    if !status.hosts.is_empty() {
+        heading("Hosts", output);
+        output.table(&hosts::rows(&status.hosts, view));
     }
     if !status.next.is_empty() {
         heading("Next", output);

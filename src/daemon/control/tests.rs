@@ -184,7 +184,8 @@ fn a_connection_of_a_runs_serves_one_request() {
 #[test]
 fn events_come_until_the_caller_has_gone() {
     let service = service();
-    let remote = call::Remote { home: service.home.clone(), clock: crate::clock::Clock::system() };
+    let remote =
+        call::Remote { home: service.home.clone(), clock: crate::clock::Clock::system(), env: Default::default() };
     let filter = EventFilter { run: Some(RunId::new("0badcafe")), ..EventFilter::default() };
     let follow = |after| crate::app::Service::follow(&remote, after, filter.clone()).unwrap().unwrap();
     let numbers = |after| follow(after).take(3).map(|event| event.unwrap().number).collect::<Vec<_>>();

@@ -183,6 +183,13 @@ fields! {
                   have by itself: see [waking the machine](service.md#waking-the-machine). `check`, `status` and `doctor` say where it has no effect.",
         limit: Limit::Other("What a job makes wakes the machine only where the job does."),
     }
+    /// The hosts that may run it, by name or label, where several share the journal
+    hosts as hosts: Vec<String> = Vec::new(), |v: &V| v.hosts(), {
+        unset: "all", example: "[server]", restricts: true, flags: &[takes("hosts", "NAME")],
+        details: "A host is named in its config.yaml by `host`, and has `host_labels`. The others leave the job alone. Where there is one host it is \
+                  that one's, whatever it is called. See [several hosts](several-hosts.md).",
+        limit: Limit::Other("What a job makes runs on the hosts of the job, or some of them."),
+    }
     /// IANA zone of its times, e.g. Europe/Berlin
     timezone as own_zone: Option<Tz> = None, |v: &V| v.zone(), {
         unset: "`timezone` of config.yaml, else the system's", example: "Europe/Berlin", may_be_empty: true,

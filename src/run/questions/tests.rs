@@ -6,6 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::clock::Clock;
 use crate::definition::{Background, DefinitionId, Mode};
+use crate::journal::testing;
 use crate::policy::BgForkConfig;
 use crate::run::prompt::tests::reminder;
 
@@ -21,7 +22,7 @@ impl Scene {
         let folder = TempDir::new().unwrap();
         let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
         let path: PathBuf = folder.path().join("journal.db");
-        let journal = Journal::open(&path, Clock::simulated(noon)).unwrap();
+        let journal = Journal::open(testing::place(&path), Clock::simulated(noon)).unwrap();
         Self { _folder: folder, questions: Questions::new(journal.clone(), Clock::system()), journal }
     }
 

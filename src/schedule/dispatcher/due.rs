@@ -13,6 +13,7 @@ use super::super::definitions::due_at;
 use super::super::delays::{fold, missed};
 use super::super::missed::{Window, is_late, plan};
 use super::super::overlap::{Ahead, purposes};
+use super::super::sharing::{GRACE, Share};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
 use crate::journal::{
@@ -36,9 +37,18 @@ pub(super) type Firing = oneshot::Sender<Result<RunId, FireError>>;
 impl Dispatcher {
     /// Claims everything that is due by now.
     pub(super) fn claim_due(&mut self) {
-        let now = self.clock.now();
+        if !self.sharing.has_the_time() {
+            return;
+        }
+        let now = self.clock.now() - self.sharing.waits();
         let (mut claims, mut delays) = (Vec::new(), Vec::new());
+        let (mut later, mut later_delays) = (Vec::new(), Vec::new());
         for definition in self.definitions.take_due(now, !self.gate.is_open()) {
+            let share = self.sharing.share(&definition, now);
+            if share == Share::Never {
+                self.leave_to_others(&definition, now);
+                continue;
+            }
             let claimed = match &definition.trigger {
                 Trigger::Routine { on_overlap, .. } => self.routine_claims(&definition, *on_overlap, now),
                 Trigger::Reminder { .. } | Trigger::Session { .. } => self.reminder_claims(&definition, now),
@@ -48,11 +58,20 @@ impl Dispatcher {
                 // A routine that was woken for an occurrence that is accounted for by now, or whose cron has changed.
                 self.definitions.enqueue(&definition.id);
             }
-            delays.extend(missed(&definition, &claimed, self.gate.eligible_since, now));
-            claims.extend(claimed);
+            let missed = missed(&definition, &claimed, self.gate.eligible_since, now);
+            if share == Share::Later {
+                later_delays.extend(missed);
+                later.extend(claimed);
+            } else {
+                delays.extend(missed);
+                claims.extend(claimed);
+            }
         }
         if !claims.is_empty() {
             self.claim(claims, delays, None);
+        }
+        if !later.is_empty() {
+            self.claim_after(GRACE, later, later_delays, None);
         }
     }
 
@@ -110,13 +129,20 @@ impl Dispatcher {
 
     /// Has the journal commit claims, and what the person is told of those that are late.
     pub(super) fn claim(&mut self, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
+        self.claim_after(Duration::ZERO, claims, delays, firing);
+    }
+
+    /// As [`Self::claim`], after so much time, in which another host may claim them.
+    fn claim_after(&mut self, wait: Duration, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
         self.begin_claims(&claims);
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
         let asked_at = self.asked();
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
         let asks = claims.clone();
         let task = async move {
-            if runs {
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            } else if runs {
                 launcher.get_ready();
             }
             fail_point!(BeforeClaim);
@@ -258,8 +284,12 @@ impl Dispatcher {
     /// This process or a previous one has claimed it before. A reminder that has its outcome is cleaned up.
     fn already_recorded(&mut self, occurrence: &Occurrence, state: RunState) {
         tracing::debug!(id = %occurrence.id, at = %occurrence.at, %state, "it has a record");
-        if occurrence.kind == Kind::Reminder && state.is_over() {
-            self.fetch_record(occurrence);
+        if occurrence.kind == Kind::Reminder {
+            if state.is_over() {
+                self.fetch_record(occurrence);
+            } else if self.active.of(&occurrence.id).all(|(_, active)| active.occurrence != *occurrence) {
+                self.await_record(occurrence.clone());
+            }
         }
     }
 

@@ -15,6 +15,7 @@ mod phase;
 mod pre_launch;
 mod recovery;
 mod requests;
+mod sharing;
 mod waking;
 
 use std::collections::HashMap;
@@ -34,10 +35,11 @@ use super::gate::Gate;
 use super::job::Launcher;
 use super::recent::RecentLaunches;
 use super::self_triggered::SelfTriggered;
+use super::sharing::Sharing;
 use super::wall_clock::WallClock;
 use crate::clock::{Alarm, Clock, Drift, Waker};
 use crate::definition::DefinitionId;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Recorded};
 
 pub use phase::LONGEST_END;
 pub use waking::cannot_wake;
@@ -87,6 +89,12 @@ pub struct Dispatcher {
     /// How often the person has answered a question.
     answers: u64,
     cleanups: HashMap<DefinitionId, Cleanup>,
+    /// The hosts that share the work.
+    sharing: Sharing,
+    /// Waits for what other hosts run. The end of the schedule waits for none of it.
+    tasks_of_others: JoinSet<Result<Option<Recorded>, JournalError>>,
+    /// Whether this host has had the main session when that was last looked at.
+    was_main: bool,
     /// Cuts off every running attempt, whether it listens or not.
     cut_off: CancellationToken,
 }
@@ -110,6 +118,9 @@ impl Dispatcher {
             drift: Drift::new(clock),
             wall_clock: WallClock::new(journal.watermark(), clock.now()),
             alarm: clock.alarm(),
+            was_main: true,
+            tasks_of_others: JoinSet::new(),
+            sharing: Sharing::new(journal.hosts()),
             waker: None,
             journal,
             launcher,
@@ -160,7 +171,7 @@ impl Dispatcher {
                 return self.fault.map_or(Ok(()), Err);
             }
             let wake = self.next_wake();
-            let due = self.next_claim();
+            let due = self.next_claim().map(|due| due + self.sharing.waits());
             tokio::select! {
                 command = self.commands.recv(), if !abandoned => {
                     command.into_iter().for_each(|command| self.obey(command));
@@ -169,6 +180,8 @@ impl Dispatcher {
                 Some(ended) = self.tasks.join_next() => self.take_in(ended),
                 () = tokio::time::sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
                 () = self.alarm.wait(due) => {}
+                () = self.sharing.changed() => self.look_at_hosts(),
+                Some(Ok(recorded)) = self.tasks_of_others.join_next() => self.on_recorded_elsewhere(recorded),
             }
         }
     }

@@ -72,6 +72,7 @@ impl Dispatcher {
         let Phase::Starting { deferred, .. } = &mut self.phase else { return Ok(()) };
         let deferred = std::mem::take(deferred);
         self.phase = Phase::Running;
+        self.was_main = self.sharing.is_main();
         // A time that cannot be read still means paused.
         let paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
         (self.gate.paused, self.gate.login_notified) = (paused, login_notified);
@@ -86,6 +87,7 @@ impl Dispatcher {
             self.supersede(&unfinished.occurrence);
             self.take_up(unfinished);
         }
+        self.look_at_hosts();
         for recorded in recovered.recorded {
             self.mark_claimed(&recorded.occurrence.id, recorded.occurrence.at);
             self.clean_up(recorded, false);
@@ -117,7 +119,7 @@ impl Dispatcher {
         }
     }
 
-    fn take_up(&mut self, left: Unfinished) {
+    pub(super) fn take_up(&mut self, left: Unfinished) {
         self.mark_claimed(&left.occurrence.id, left.occurrence.at);
         let definition = self.definitions.definition(&left.occurrence.id).map(Arc::clone);
         let given_up = reason_to_give_up(&left, definition.as_deref());

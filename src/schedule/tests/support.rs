@@ -19,7 +19,7 @@ use super::super::{Activity, AgentNeed, Dispatcher, Files, Job, Launcher, Loaded
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent, UsedClient};
 use crate::clock::Clock;
 use crate::definition::{Background, Definition, DefinitionId, Draft, Kind, Mode, OnMissed, OnOverlap, Trigger};
-use crate::journal::{Journal, JournalReader, RunFilter, RunRecord};
+use crate::journal::{Journal, JournalReader, RunFilter, RunRecord, testing};
 
 pub(in super::super) fn routine(id: &str) -> Definition {
     let trigger = Trigger::Routine { recurs: "0 * * * *".into(), on_overlap: OnOverlap::Skip };
@@ -235,7 +235,7 @@ impl Disk {
     /// A file may be touched only once the outcome is on the disk.
     fn outcome_is_recorded(&self, file: &Path) {
         let id = DefinitionId::new(file.file_stem().unwrap().to_str().unwrap());
-        let reader = JournalReader::open(&self.journal).unwrap();
+        let reader = JournalReader::open(testing::place(&self.journal)).unwrap();
         let occurrences = reader.occurrences(Some(&id)).unwrap();
         assert!(occurrences.iter().any(|found| found.outcome.is_some()), "{id} was touched before its outcome");
     }
@@ -349,7 +349,8 @@ impl World {
 
     /// Starts the service on these definitions, as far as their files are there.
     pub(super) fn start(&self, definitions: &[Definition]) -> Life {
-        let journal = Journal::open(&self.folder.path().join("journal.db"), self.clock.clone()).unwrap();
+        let journal =
+            Journal::open(testing::place(&self.folder.path().join("journal.db")), self.clock.clone()).unwrap();
         let hand = Hand {
             journal: journal.clone(),
             clock: self.clock.clone(),
@@ -385,14 +386,12 @@ impl World {
     }
 
     pub(super) fn reader(&self) -> JournalReader {
-        JournalReader::open(&self.folder.path().join("journal.db")).unwrap()
+        JournalReader::open(testing::place(&self.folder.path().join("journal.db"))).unwrap()
     }
 
     /// Nothing can be written to the journal until this is dropped.
-    pub(super) fn hold_journal(&self) -> rusqlite::Connection {
-        let held = rusqlite::Connection::open(self.folder.path().join("journal.db")).unwrap();
-        held.execute_batch("BEGIN IMMEDIATE").unwrap();
-        held
+    pub(super) fn hold_journal(&self) -> testing::Held {
+        testing::hold(&self.folder.path().join("journal.db"))
     }
 
     /// `mail 01T13:00 completed` for each attempt, in the order of their claims, and its error.

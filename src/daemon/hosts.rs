@@ -1,0 +1,110 @@
+//! This host, where several share a journal on a server.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::Duration;
+
+use super::service::DaemonError;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::home::Home;
+use crate::journal::{Journal, JournalPlace, NewHost};
+use crate::refusal::Refusal;
+
+/// How often a server is asked again that does not answer.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Opens the journal, and joins those who share it. A server that does not answer is waited for, as nothing could be recorded meanwhile.
+///
+/// # Errors
+/// What does not pass by itself: another host has this one's name, or the journal is a newer version's.
+pub(super) async fn open(
+    place: JournalPlace,
+    home: &Home,
+    config: &Config,
+    clock: &Clock,
+) -> Result<Journal, DaemonError> {
+    if matches!(place, JournalPlace::File(_)) {
+        return Ok(Journal::open(place, clock.clone())?);
+    }
+    let new = this_host(home, config)?;
+    let mut said = false;
+    loop {
+        let (place, new, clock) = (place.clone(), new.clone(), clock.clone());
+        let opening = tokio::task::spawn_blocking(move || {
+            let mut journal = Journal::open(place, clock)?;
+            journal.join(new, Box::new(start_again)).map(|_| journal)
+        });
+        match opening.await.map_err(|error| DaemonError::Io { what: "open the journal", source: error.into() })? {
+            Ok(journal) => return Ok(journal),
+            Err(error) if error.may_pass() => {
+                if !said {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                    tracing::error!(%error, cause, "waiting for it, since nothing can be recorded without it");
+                    said = true;
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn this_host(home: &Home, config: &Config) -> Result<NewHost, DaemonError> {
+    let name = config.host.clone().or_else(machine_name).ok_or_else(|| {
+        DaemonError::Settings(
+            Refusal::user("this machine has no name that could be this host's among those that share the journal")
+                .hint("give it one: `host: NAME` in config.yaml"),
+        )
+    })?;
+    let identity = identity(home).map_err(|source| DaemonError::Io { what: "keep this host's identity", source })?;
+    Ok(NewHost {
+        name,
+        home: identity,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        zones: chrono_tz::IANA_TZDB_VERSION.to_owned(),
+        labels: config.host_labels.clone(),
+        slots: config.max_concurrent_runs,
+    })
+}
+
+/// The machine's name up to its first dot.
+fn machine_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim().split('.').next().unwrap_or_default().to_owned();
+    crate::definition::values::is_host_name(&name).then_some(name)
+}
+
+/// What the data folder is known by: a service that is started again on it is the same host.
+fn identity(home: &Home) -> io::Result<String> {
+    let path = home.host_identity();
+    match fs::read_to_string(&path) {
+        Ok(known) if !known.trim().is_empty() => return Ok(known.trim().to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    let new: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut file = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path)?;
+    writeln!(file, "{new}")?;
+    file.sync_all()?;
+    Ok(new)
+}
+
+/// The lease is lost, so another host may take over whatever this one had going. The process becomes a new one of the same command line,
+/// which joins anew: all that was going ends as if this one had been killed, since its runners end with their sockets.
+fn start_again(why: &str) {
+    tracing::error!(
+        "this host has lost its lease on the journal: {why}; what it had going ends here, and it joins anew"
+    );
+    let failed = match std::env::current_exe() {
+        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).exec(),
+        Err(error) => error,
+    };
+    tracing::error!(error = %failed, "it could not join anew, and ends");
+    std::process::abort();
+}

@@ -1,0 +1,190 @@
+//! One SQL for both databases: SQLite's, and PostgreSQL's.
+//!
+//! Every statement of the journal is written once, in what both understand, with its parameters as `?1`, `?2`. Where the two differ,
+//! the difference is here: how a statement is sent, how values are read, what ends a transaction, and what an error means.
+
+mod postgres;
+mod sqlite;
+mod value;
+
+pub(super) use postgres::{Link, Place};
+pub(super) use value::{Params, Row, ToValue, Value};
+
+use std::time::Duration;
+
+use super::{JournalError, Server};
+
+/// The parameters of a statement.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        &[$(&$value as &dyn $crate::journal::database::ToValue),*] as &[&dyn $crate::journal::database::ToValue]
+    };
+}
+pub(super) use params;
+
+/// A connection to either database.
+#[derive(Debug)]
+pub(super) enum Connection {
+    /// A file of this machine's.
+    Sqlite(rusqlite::Connection),
+    /// A server that several hosts share.
+    Postgres(Link),
+}
+
+impl Connection {
+    /// Executes one statement. Returns how many rows it changed.
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, JournalError> {
+        match self {
+            Self::Sqlite(file) => sqlite::execute(file, sql, &params.values()),
+            Self::Postgres(link) => link.execute(sql, &params.values()),
+        }
+    }
+
+    /// Reads every row that a statement returns.
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Result<T, JournalError>,
+    ) -> Result<Vec<T>, JournalError> {
+        match self {
+            Self::Sqlite(file) => sqlite::all(file, sql, &params.values(), usize::MAX, read),
+            Self::Postgres(link) => {
+                link.query(sql, &params.values())?.iter().map(Row::Postgres).map(by_ref(read)).collect()
+            }
+        }
+    }
+
+    /// Reads the first row that a statement returns; `None`: it returned none.
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Result<T, JournalError>,
+    ) -> Result<Option<T>, JournalError> {
+        let found = match self {
+            Self::Sqlite(file) => sqlite::all(file, sql, &params.values(), 1, read)?.pop(),
+            Self::Postgres(link) => {
+                let rows = link.query(sql, &params.values())?;
+                rows.first().map(Row::Postgres).map(by_ref(read)).transpose()?
+            }
+        };
+        Ok(found)
+    }
+
+    /// Reads the row that a statement returns in any case.
+    pub(super) fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        self.one(sql, params, read)?
+            .ok_or_else(|| JournalError::Unreadable("no row where there must be one".to_owned()))
+    }
+
+    /// The highest number that a row of `table` ever had, deleted ones included; 0 before the first.
+    pub(super) fn last_number(&self, table: &str) -> Result<i64, JournalError> {
+        match self {
+            Self::Sqlite(_) => {
+                let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
+                self.row(sql, [table], |row| row.get(0))
+            }
+            Self::Postgres(_) => {
+                let sql = format!("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {table}_number_seq");
+                self.row(&sql, (), |row| row.get(0))
+            }
+        }
+    }
+
+    /// Begins a transaction that writes. Dropped, it is rolled back.
+    pub(super) fn transaction(&self) -> Result<Transaction<'_>, JournalError> {
+        match self {
+            Self::Sqlite(file) => file.execute_batch("BEGIN IMMEDIATE")?,
+            Self::Postgres(link) => link.begin()?,
+        }
+        Ok(Transaction { connection: self, ended: false })
+    }
+
+    /// Connects again where the connection has broken.
+    pub(super) fn mend(&mut self, server: &Server) -> Result<(), JournalError> {
+        match self {
+            Self::Postgres(link) if link.is_closed() => {
+                *link = server.connect()?.like(link);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How long an answer of a server's is waited for from now on.
+    pub(super) fn set_patience(&mut self, patience: Duration) {
+        if let Self::Postgres(link) = self {
+            link.set_patience(patience);
+        }
+    }
+
+    /// Whether nothing can be asked any more.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self, Self::Postgres(link) if link.is_closed())
+    }
+
+    /// The host that writes here; `None`: there is only one.
+    pub(super) fn host(&self) -> Option<&str> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(link) => link.host(),
+        }
+    }
+
+    /// Executes statements that have no parameters and return nothing.
+    pub(super) fn batch(&self, sql: &str) -> Result<(), JournalError> {
+        match self {
+            Self::Sqlite(file) => Ok(file.execute_batch(sql)?),
+            Self::Postgres(link) => link.batch(sql),
+        }
+    }
+}
+
+fn by_ref<'a, T>(
+    mut read: impl FnMut(&Row<'a>) -> Result<T, JournalError>,
+) -> impl FnMut(Row<'a>) -> Result<T, JournalError> {
+    move |row| read(&row)
+}
+
+/// Statements that are committed together. One of them may fail and be taken back alone.
+#[derive(Debug)]
+pub(super) struct Transaction<'a> {
+    connection: &'a Connection,
+    ended: bool,
+}
+
+impl Transaction<'_> {
+    /// Marks a place to go back to.
+    pub(super) fn savepoint(&self) -> Result<(), JournalError> {
+        self.connection.batch("SAVEPOINT operation")
+    }
+
+    /// Keeps what was done since the savepoint, or takes it back.
+    pub(super) fn end_savepoint(&self, keep: bool) -> Result<(), JournalError> {
+        let back = if keep { "" } else { "ROLLBACK TO SAVEPOINT operation; " };
+        self.connection.batch(&format!("{back}RELEASE SAVEPOINT operation"))
+    }
+
+    /// Commits. It is on the disk when this returns.
+    pub(super) fn commit(mut self) -> Result<(), JournalError> {
+        self.connection.batch("COMMIT")?;
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.ended
+            && let Err(error) = self.connection.batch("ROLLBACK")
+        {
+            tracing::debug!(%error, "a transaction could not be rolled back; its connection is gone");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Statements on a server of PostgreSQL's.
+//!
+//! Each statement is one round trip, with its parameters as text whose types the server works out: nothing is prepared, so a pooler
+//! in transaction mode may stand between. The connection's own thread does the talking; whoever asks waits on their own thread, so
+//! that asking is possible everywhere. No answer is waited for longer than [`PATIENCE`].
+
+use std::error::Error;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{Format, IsNull, ToSql, Type, private::BytesMut};
+use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{JournalError, ToValue as _, Value};
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// What each transaction that writes begins with. A host that is stopped in the middle of one is cut off, so that it holds up the others
+/// for so long at most. These are set each time, since a pooler may hand out another connection.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
+    SET LOCAL statement_timeout = '9s'; SET LOCAL synchronous_commit = on; SELECT 1 FROM journal FOR UPDATE";
+
+/// Where a server is, and how to get in.
+#[derive(Clone)]
+pub(in crate::journal) struct Place {
+    config: Config,
+    /// `None`: without TLS.
+    tls: Option<MakeRustlsConnect>,
+    /// Without the password.
+    shown: String,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl Place {
+    /// Reads `postgres://user@host:5432/name?sslmode=…&sslrootcert=…`. Over the network the server's certificate is verified, unless
+    /// `sslmode=disable` says that there is no TLS.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub(in crate::journal) fn read(url: &str, password: Option<&str>) -> Result<Self, String> {
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut root, mut rest) = (None, None, Vec::new());
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", file)) => root = Some(PathBuf::from(file)),
+                _ => rest.push(part),
+            }
+        }
+        let plain = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
+        let mut config: Config = plain.parse().map_err(|error: tokio_postgres::Error| {
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            format!("not an address of PostgreSQL (`postgres://user@host:5432/name`): {why}")
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err("it names no host (`postgres://user@host:5432/name`)".to_owned());
+        }
+        if let Some(password) = password.filter(|_| config.get_password().is_none()) {
+            config.password(password);
+        }
+        if config.get_user().is_none() {
+            return Err("it names no user (`postgres://user@host:5432/name`)".to_owned());
+        }
+        let is_near = config.get_hosts().iter().all(|host| match host {
+            Host::Tcp(name) => name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()),
+            Host::Unix(_) => true,
+        });
+        let tls = match mode {
+            Some("disable") => None,
+            None if is_near && root.is_none() => None,
+            None | Some("verify-full") => {
+                let verifying =
+                    crate::tls::verifying(root.as_deref()).map_err(|why| format!("`sslrootcert`: {why}"))?;
+                Some(MakeRustlsConnect::new(verifying))
+            }
+            Some(other) => {
+                return Err(format!(
+                    "`sslmode={other}` does not say who answers; use `sslmode=verify-full`, or `sslmode=disable` in a network of your own"
+                ));
+            }
+        };
+        config
+            .application_name("ollim-bot")
+            .connect_timeout(CONNECT)
+            .tcp_user_timeout(CONNECT)
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(2)
+            .ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+        let hosts: Vec<String> = config.get_hosts().iter().map(host_name).collect();
+        let shown = format!(
+            "postgres://{}@{}/{}",
+            config.get_user().unwrap_or_default(),
+            hosts.join(","),
+            config.get_dbname().or(config.get_user()).unwrap_or_default(),
+        );
+        Ok(Self { config, tls, shown })
+    }
+}
+
+fn host_name(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// A connection to a server.
+pub(in crate::journal) struct Link {
+    client: Client,
+    /// An answer did not come in time: nothing more is asked.
+    broken: AtomicBool,
+    /// How long an answer is waited for.
+    patience: Duration,
+    /// What a transaction that writes sees to first: that this host, with this epoch, may still write.
+    fence: Option<(String, i64)>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("fence", &self.fence).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// Connects.
+    pub(in crate::journal) fn open(place: &Place) -> Result<Self, JournalError> {
+        let Place { config, tls, .. } = place.clone();
+        let connected = talking()?.spawn(async move {
+            match tls {
+                None => {
+                    let (client, connection) = config.connect(NoTls).await?;
+                    // Its error is the answer to what is asked next.
+                    tokio::spawn(async move { drop(connection.await) });
+                    Ok::<Client, tokio_postgres::Error>(client)
+                }
+                Some(tls) => {
+                    let (client, connection) = config.connect(tls).await?;
+                    tokio::spawn(async move { drop(connection.await) });
+                    Ok(client)
+                }
+            }
+        });
+        let client = waited(connected, CONNECT)?.map_err(|error| JournalError::Away(Arc::new(error)))?;
+        Ok(Self { client: client?, broken: AtomicBool::new(false), patience: PATIENCE, fence: None })
+    }
+
+    /// From now on nothing is written unless the lease of this host, with this epoch, holds.
+    pub(in crate::journal) fn fence(&mut self, host: String, epoch: i64) {
+        self.fence = Some((host, epoch));
+    }
+
+    /// How long an answer is waited for from now on.
+    pub(in crate::journal) fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
+    /// The same connection with the fence of another.
+    pub(in crate::journal) fn like(self, other: &Self) -> Self {
+        Self { fence: other.fence.clone(), ..self }
+    }
+
+    /// The host that writes by this connection, and its epoch.
+    pub(in crate::journal) fn lease(&self) -> Option<(String, i64)> {
+        self.fence.clone()
+    }
+
+    /// The host that writes by this connection.
+    pub(in crate::journal) fn host(&self) -> Option<&str> {
+        self.fence.as_ref().map(|(host, _)| host.as_str())
+    }
+
+    /// Whether nothing can be asked any more.
+    pub(in crate::journal) fn is_closed(&self) -> bool {
+        self.client.is_closed() || self.broken.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::journal) fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, JournalError> {
+        let changed = self.waited(self.client.execute_typed(&numbered(sql), &typed(values)))??;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    pub(in crate::journal) fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, JournalError> {
+        Ok(self.waited(self.client.query_typed(&numbered(sql), &typed(values)))??)
+    }
+
+    pub(in crate::journal) fn batch(&self, sql: &str) -> Result<(), JournalError> {
+        Ok(self.waited(self.client.batch_execute(sql))??)
+    }
+
+    /// Begins a transaction. As long as it lasts it is the only one that writes, on whatever host: what reads before it writes sees
+    /// nothing change in between, as in SQLite.
+    pub(in crate::journal) fn begin(&self) -> Result<(), JournalError> {
+        let begun = self.batch(BEGIN).and_then(|()| self.see_to_lease());
+        if begun.is_err() {
+            // Where that fails too the connection is gone, and the transaction with it.
+            let _gone = self.batch("ROLLBACK");
+        }
+        begun
+    }
+
+    /// Fails unless the lease holds. Nobody can take it over before the transaction has ended: the row is locked.
+    fn see_to_lease(&self) -> Result<(), JournalError> {
+        let Some((host, epoch)) = &self.fence else { return Ok(()) };
+        let sql = "SELECT 1 FROM host WHERE name = ?1 AND epoch = ?2 AND lease_until > now() FOR SHARE";
+        let holds = !self.query(sql, &[host.value(), epoch.value()])?.is_empty();
+        if holds { Ok(()) } else { Err(JournalError::Fenced) }
+    }
+
+    /// Waits for an answer on the caller's own thread.
+    fn waited<T>(&self, answer: impl Future<Output = T>) -> Result<T, JournalError> {
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(JournalError::Away(Arc::new(std::io::Error::from(std::io::ErrorKind::TimedOut))));
+        }
+        waited(answer, self.patience).inspect_err(|_| self.broken.store(true, Ordering::Relaxed))
+    }
+}
+
+/// The thread that talks with servers.
+fn talking() -> Result<&'static tokio::runtime::Handle, JournalError> {
+    static RUNTIME: OnceLock<Result<tokio::runtime::Runtime, Arc<std::io::Error>>> = OnceLock::new();
+    let runtime = RUNTIME.get_or_init(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).thread_name("journal").enable_all().build().map_err(Arc::new)
+    });
+    runtime.as_ref().map(tokio::runtime::Runtime::handle).map_err(|error| JournalError::Away(error.clone()))
+}
+
+/// Waits for an answer on the caller's own thread.
+fn waited<T>(answer: impl Future<Output = T>, patience: Duration) -> Result<T, JournalError> {
+    let _timers = talking()?.enter();
+    futures::executor::block_on(async { tokio::time::timeout(patience, answer).await })
+        .map_err(|elapsed| JournalError::Away(Arc::new(elapsed)))
+}
+
+/// The same statement with its parameters as PostgreSQL counts them.
+fn numbered(sql: &str) -> String {
+    let mut numbered = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some(place) = rest.find('?') {
+        let (before, after) = rest.split_at(place);
+        numbered.push_str(before);
+        numbered.push(if after[1..].starts_with(|next: char| next.is_ascii_digit()) { '$' } else { '?' });
+        rest = &after[1..];
+    }
+    numbered.push_str(rest);
+    numbered
+}
+
+fn typed<'a>(values: &'a [Value<'a>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    // The server works the type out of where the parameter stands.
+    values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::UNKNOWN)).collect()
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Null => return Ok(IsNull::Yes),
+            Self::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
+            Self::Real(value) => out.extend_from_slice(value.to_string().as_bytes()),
+            // No text of PostgreSQL's can hold it.
+            Self::Text(text) if text.contains('\0') => out.extend_from_slice(text.replace('\0', "\u{fffd}").as_bytes()),
+            Self::Text(text) => out.extend_from_slice(text.as_bytes()),
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Text
+    }
+
+    tokio_postgres::types::to_sql_checked!();
+}
+
+impl From<tokio_postgres::Error> for JournalError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let passes = match error.code() {
+            // No answer of the server's: the connection broke.
+            None => error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>()),
+            Some(code) => {
+                // Connection, resources (a full disk), an operator's doing, a fault of the disk.
+                ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
+                    || [
+                        SqlState::LOCK_NOT_AVAILABLE,
+                        SqlState::T_R_DEADLOCK_DETECTED,
+                        SqlState::T_R_SERIALIZATION_FAILURE,
+                        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                        SqlState::READ_ONLY_SQL_TRANSACTION,
+                    ]
+                    .contains(code)
+            }
+        };
+        if passes { Self::Away(Arc::new(error)) } else { Self::Database(Arc::new(error)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address() {
+        let read = |url: &str| Place::read(url, None).map(|place| (place.to_string(), place.tls.is_some()));
+        let near = Ok(("postgres://bot@localhost/ollim".to_owned(), false));
+        assert_eq!(read("postgres://bot:secret@localhost/ollim"), near);
+        assert_eq!(read("postgres://bot@db.example.org/ollim").map(|(_, tls)| tls), Ok(true));
+        assert_eq!(read("postgres://bot@db.example.org/ollim?sslmode=disable").map(|(_, tls)| tls), Ok(false));
+        assert_eq!(read("postgres://bot@/ollim?host=/run/postgresql").map(|(_, tls)| tls), Ok(false));
+        for (url, why) in [
+            ("postgres://bot@db.example.org/ollim?sslmode=require", "does not say who answers"),
+            ("postgres://bot@db.example.org/ollim?sslrootcert=/no/such/file", "/no/such/file"),
+            ("postgres://localhost/ollim", "no user"),
+            ("mysql://bot@localhost/ollim", "not an address"),
+            ("postgres://bot@localhost/ollim?sslmod=disable", "not an address"),
+        ] {
+            let error = read(url).unwrap_err();
+            assert!(error.contains(why), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_renumbered() {
+        assert_eq!(numbered("a = ?1 AND b LIKE '%?' AND c > ?12"), "a = $1 AND b LIKE '%?' AND c > $12");
+    }
+}

@@ -1,0 +1,529 @@
+//! The hosts that share a journal: which of them are alive, and what this one may do.
+//!
+//! A host holds a lease, by the server's clock. It is renewed from a thread of its own, whatever else the process does. A host that has
+//! no answer for [`GIVES_UP`] ends itself before anybody may take over what it has; and nothing that it writes is committed once its
+//! lease is another's, since each commit looks at the lease's row and keeps it from changing (see `database`).
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::database::{Connection, Row, params};
+use super::recovery::{UNFINISHED, unfinished};
+use super::rows::Columns as _;
+use super::{Journal, JournalError, JournalPlace, JournalReader, Server, Unfinished, events, outbox};
+use crate::clock::{Clock, since_boot};
+use crate::definition::DefinitionId;
+
+/// For how long a lease holds.
+const LEASE: TimeDelta = TimeDelta::seconds(15);
+
+/// How often it is renewed.
+const RENEWED: Duration = Duration::from_secs(5);
+
+/// After so long without an answer a host ends itself.
+const GIVES_UP: Duration = Duration::from_secs(12);
+
+/// How often the others are looked at.
+const LOOKS: Duration = Duration::from_secs(1);
+
+/// How long an answer about the lease is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A clock that is off by more claims nothing.
+const MOST_SKEW: TimeDelta = TimeDelta::seconds(5);
+
+/// The role of the host with the main session, the channels and the maintenance.
+const MAIN: &str = "main";
+
+/// This host, as it joins the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewHost {
+    /// Its name: no other has it.
+    pub name: String,
+    /// What its data folder is known by.
+    pub home: String,
+    /// The program's version.
+    pub version: String,
+    /// The version of its time zones.
+    pub zones: String,
+    /// What jobs may ask for in `labels`.
+    pub labels: Vec<String>,
+    /// How many runs may go at once.
+    pub slots: usize,
+}
+
+/// A host, as a person is shown it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostRecord {
+    /// Its name.
+    pub name: String,
+    /// Whether its lease holds.
+    pub alive: bool,
+    /// Until when its lease holds, or held.
+    pub lease_until: DateTime<Utc>,
+    /// When it joined last.
+    pub joined: DateTime<Utc>,
+    /// The program's version.
+    pub version: String,
+    /// The version of its time zones.
+    pub zones: String,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// How many runs may go at once.
+    pub slots: u32,
+    /// How many of its occurrences have no outcome yet.
+    pub open: u32,
+    /// How far its clock is ahead of the server's, in milliseconds.
+    pub skew_ms: i64,
+    /// Whether it has the main session and the channels.
+    pub main: bool,
+}
+
+/// A host that is alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// What it can do, as its owner says.
+    pub labels: BTreeSet<String>,
+    /// The program's version, and that of its time zones.
+    pub versions: (String, String),
+}
+
+/// What a host knows of all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// This host.
+    pub me: Member,
+    /// Those that are alive, by name, this one among them.
+    pub alive: Vec<Member>,
+    /// How far this host's clock is ahead of the server's; negative: behind.
+    pub ahead: TimeDelta,
+    /// Whether this host has the main session and the channels.
+    pub is_main: bool,
+    /// Hosts that are not alive and have occurrences without an outcome.
+    pub left_open: BTreeSet<String>,
+}
+
+impl Hosts {
+    /// Whether the clock is near enough to the server's to fire anything.
+    #[must_use]
+    pub fn has_the_time(&self) -> bool {
+        self.ahead.abs() <= MOST_SKEW
+    }
+
+    /// How long this host waits for its time by the server's clock when its own has come.
+    #[must_use]
+    pub fn waits(&self) -> TimeDelta {
+        self.ahead.max(TimeDelta::zero())
+    }
+
+    /// Whether, of those that may run it, this host comes first for a definition. All agree on that without talking.
+    #[must_use]
+    pub fn is_first_for(&self, id: &DefinitionId, may: impl Fn(&Member) -> bool) -> bool {
+        let weight = |member: &Member| weight(&member.name, id.as_str());
+        let first = self.alive.iter().filter(|member| may(member)).max_by_key(|member| weight(member));
+        first.is_none_or(|first| first.name == self.me.name)
+    }
+
+    /// Whether another host knows newer rules of time zones, or is a newer program.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.alive.iter().any(|member| member.versions.1 > self.me.versions.1)
+    }
+}
+
+/// FNV-1a: the same on every host and in every version.
+fn weight(host: &str, id: &str) -> u64 {
+    let bytes = host.bytes().chain([0]).chain(id.bytes());
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    // Names that differ in their last letters only would else be close together.
+    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Called once, from the thread that renews the lease, with the reason, when the lease is lost. All that this process has running must end
+/// before it returns, or with it.
+pub type OnLost = Box<dyn FnOnce(&str) + Send>;
+
+impl Journal {
+    /// Joins the hosts that share this journal. From then on it writes only as long as the lease holds. `None`: the journal is a file, which
+    /// has one host.
+    ///
+    /// # Errors
+    /// [`JournalError::HostTaken`], or when the server does not answer.
+    pub fn join(&mut self, new: NewHost, on_lost: OnLost) -> Result<Option<watch::Receiver<Hosts>>, JournalError> {
+        let JournalPlace::Server(server) = self.place.clone() else { return Ok(None) };
+        let mut lease = Lease::take(server, new, self.clock.clone())?;
+        self.writer.fence(&lease.me.name, lease.epoch)?;
+        let (hosts, known) = watch::channel(lease.look()?);
+        self.hosts = Some(known.clone());
+        let (leaving, journal) = (Arc::clone(&self.leaving), Arc::downgrade(&self.writer));
+        let open = journal.clone();
+        let goes_on = move || open.strong_count() > 0 && !leaving.load(Ordering::SeqCst);
+        let (newest_message, routed) = (self.newest.clone(), self.routed.clone());
+        let news = move |event: i64, message: i64| {
+            if let Some(writer) = journal.upgrade() {
+                writer.saw_event(event);
+            }
+            if newest_message.send_if_modified(|newest| std::mem::replace(newest, message.max(*newest)) < message) {
+                routed.send_modify(|count| *count += 1);
+            }
+        };
+        let thread = std::thread::Builder::new().name("lease".to_owned());
+        let kept = thread.spawn(move || lease.keep(&hosts, goes_on, news, on_lost));
+        kept.map_err(|error| JournalError::Away(Arc::new(error)))?;
+        Ok(Some(known))
+    }
+
+    /// Ends this host's lease in order: others need not wait until it has run out. Its thread is told first.
+    pub(super) async fn leave(&self, host: String, epoch: i64) {
+        let JournalPlace::Server(server) = self.place.clone() else { return };
+        self.leaving.store(true, Ordering::SeqCst);
+        let left = tokio::task::spawn_blocking(move || {
+            let connection = connect(&server, PATIENCE)?;
+            let sql = "UPDATE host SET lease_until = now() WHERE name = ?1 AND epoch = ?2";
+            connection.execute(sql, params![host, epoch])
+        });
+        if let Ok(Err(error)) = left.await {
+            tracing::debug!(%error, "the lease on the journal was not ended; it runs out");
+        }
+    }
+
+    /// What this host knows of all that share the journal; `None`: there is only this one.
+    #[must_use]
+    pub fn hosts(&self) -> Option<watch::Receiver<Hosts>> {
+        self.hosts.clone()
+    }
+
+    /// Whether this host has the main session and the channels. One that has the journal to itself always has them.
+    #[must_use]
+    pub fn is_main(&self) -> bool {
+        self.hosts.as_ref().is_none_or(|hosts| hosts.borrow().is_main)
+    }
+
+    /// Returns when this host has the main session and the channels.
+    pub async fn until_main(&self) {
+        if let Some(mut hosts) = self.hosts.clone() {
+            // An error says that the journal is closed: nothing comes of it any more.
+            let _closed = hosts.wait_for(|hosts| hosts.is_main).await;
+        }
+    }
+
+    /// Takes over what hosts left open whose lease has ended, of the definitions `known`: an attempt that was going counts as cut off.
+    /// Nothing that such a host still writes is committed afterwards.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<Unfinished>, JournalError> {
+        let clock = self.clock.clone();
+        self.writer.commit(move |connection| take_over(connection, &known, clock.now())).await
+    }
+}
+
+impl JournalReader {
+    /// The hosts that share the journal, by name. Empty where it is a file.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn hosts(&self) -> Result<Vec<HostRecord>, JournalError> {
+        match self.connection() {
+            Some(connection @ Connection::Postgres(_)) => records(connection),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+impl JournalReader {
+    /// How many replicas the server has that may lag behind it; 0 where the journal is a file.
+    ///
+    /// # Errors
+    /// When the server does not tell.
+    pub fn asynchronous_replicas(&self) -> Result<u32, JournalError> {
+        let sql = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'";
+        match self.connection() {
+            Some(connection @ Connection::Postgres(_)) => connection.row(sql, (), |row| row.get(0)),
+            _ => Ok(0),
+        }
+    }
+}
+
+const HOSTS: &str = "SELECT h.name, h.lease_until > now() AS alive, CAST(extract(epoch FROM h.lease_until) * 1000 AS BIGINT) AS lease_until,
+      CAST(extract(epoch FROM h.joined) * 1000 AS BIGINT) AS joined, h.version, h.zones, h.labels, h.slots, h.skew_ms,
+      (SELECT count(*) FROM occurrence o WHERE o.host = h.name AND o.outcome IS NULL) AS open,
+      EXISTS (SELECT 1 FROM role r WHERE r.name = 'main' AND r.host = h.name AND r.epoch = h.epoch AND h.lease_until > now()) AS main
+    FROM host h ORDER BY h.name";
+
+fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
+    connection.all(HOSTS, (), |row| {
+        let labels: String = row.get("labels")?;
+        Ok(HostRecord {
+            name: row.get("name")?,
+            alive: row.get("alive")?,
+            lease_until: row.at("lease_until")?,
+            joined: row.at("joined")?,
+            version: row.get("version")?,
+            zones: row.get("zones")?,
+            labels: labels.split_whitespace().map(str::to_owned).collect(),
+            slots: row.get("slots")?,
+            open: row.get("open")?,
+            skew_ms: row.get("skew_ms")?,
+            main: row.get("main")?,
+        })
+    })
+}
+
+fn take_over(
+    connection: &Connection,
+    known: &BTreeSet<DefinitionId>,
+    now: DateTime<Utc>,
+) -> Result<Vec<Unfinished>, JournalError> {
+    let Some(me) = connection.host().map(str::to_owned) else { return Ok(Vec::new()) };
+    let left = "SELECT o.number, o.id, o.host FROM occurrence o JOIN host h ON h.name = o.host
+                WHERE o.outcome IS NULL AND h.lease_until < now() AND h.name <> ?1 ORDER BY o.number";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("number")?, row.id("id")?, row.get::<String>("host")?));
+    let mut left = connection.all(left, [&me], read)?;
+    left.retain(|(_, id, _)| known.contains(id));
+    let gone: BTreeSet<String> = left.iter().map(|(_, _, host)| host.clone()).collect();
+    for host in &gone {
+        // From here on its own commits fail. Whatever it committed before is seen by the statements below.
+        let raised = "UPDATE host SET epoch = epoch + 1 WHERE name = ?1 AND lease_until < now()";
+        if connection.execute(raised, [host])? == 0 {
+            left.retain(|(_, _, of)| of != host);
+        }
+    }
+    let mut taken = Vec::new();
+    for (number, _, host) in &left {
+        let ours = "UPDATE occurrence SET host = ?2 WHERE number = ?1 AND outcome IS NULL";
+        if connection.execute(ours, params![number, me])? == 0 {
+            continue;
+        }
+        let why = format!("the host {host} went away while it was going");
+        super::recovery::interrupt(connection, "occurrence = ?3", number, &why, now)?;
+        let sql = UNFINISHED.replace("o.outcome IS NULL", "o.number = ?1");
+        taken.extend(connection.one(&sql, [number], unfinished)?);
+    }
+    Ok(taken)
+}
+
+/// This host's lease, and the connection by which it is kept.
+struct Lease {
+    server: Server,
+    link: Option<Connection>,
+    me: Member,
+    epoch: i64,
+    clock: Clock,
+    /// When the last answer to a renewal was asked for, since boot: a suspended machine's lease goes on, too.
+    renewed: Duration,
+    ahead: TimeDelta,
+    is_main: bool,
+}
+
+/// Why a lease is not kept any more.
+struct Lost(String);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Lease {
+    /// Takes it, from an earlier process of the same data folder too.
+    fn take(server: Server, new: NewHost, clock: Clock) -> Result<Self, JournalError> {
+        let link = connect(&server, PATIENCE)?;
+        let renewed = since_boot();
+        let sql = "INSERT INTO host (name, home, epoch, lease_until, joined, version, zones, labels, slots)
+             VALUES (?1, ?2, 1, now() + CAST(?3 AS INTERVAL), now(), ?4, ?5, ?6, ?7)
+             ON CONFLICT (name) DO UPDATE
+             SET home = excluded.home, epoch = host.epoch + 1, lease_until = excluded.lease_until, joined = excluded.joined,
+               version = excluded.version, zones = excluded.zones, labels = excluded.labels, slots = excluded.slots
+             WHERE host.home = excluded.home OR host.lease_until < now()
+             RETURNING epoch";
+        let slots = i64::try_from(new.slots).unwrap_or(i64::MAX);
+        let values = params![new.name, new.home, lease(), new.version, new.zones, new.labels.join(" "), slots];
+        let Some(epoch) = link.one(sql, values, |row| row.get("epoch"))? else {
+            return Err(JournalError::HostTaken(new.name));
+        };
+        let labels = new.labels.into_iter().collect();
+        let me = Member { name: new.name, labels, versions: (new.version, new.zones) };
+        let mut lease =
+            Self { server, link: Some(link), me, epoch, clock, renewed, ahead: TimeDelta::zero(), is_main: false };
+        // The clock is compared before anything fires by it.
+        match lease.renew()? {
+            Ok(()) => Ok(lease),
+            Err(_) => Err(JournalError::Fenced),
+        }
+    }
+
+    fn link(&mut self) -> Result<&Connection, JournalError> {
+        let left = GIVES_UP.saturating_sub(since_boot().saturating_sub(self.renewed));
+        let patience = PATIENCE.min(left).max(Duration::from_millis(100));
+        let usable = self.link.take().filter(|link| !link.is_closed());
+        let link = match usable {
+            Some(mut link) => {
+                link.set_patience(patience);
+                link
+            }
+            None => connect(&self.server, patience)?,
+        };
+        Ok(self.link.insert(link))
+    }
+
+    /// Renews it, and compares the clocks.
+    fn renew(&mut self) -> Result<Result<(), Lost>, JournalError> {
+        let (name, epoch, ahead, clock) = (self.me.name.clone(), self.epoch, self.ahead, self.clock.clone());
+        let link = self.link()?;
+        let (asked, asked_at) = (since_boot(), clock.now());
+        let sql =
+            "UPDATE host SET lease_until = now() + CAST(?3 AS INTERVAL), skew_ms = ?4 WHERE name = ?1 AND epoch = ?2
+             RETURNING CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
+        let values = params![name, epoch, lease(), ahead.num_milliseconds()];
+        let Some(server) = link.one(sql, values, |row| row.at("now"))? else {
+            return Ok(Err(Lost("another host has taken over what this one had".to_owned())));
+        };
+        let took = since_boot().saturating_sub(asked);
+        let way = TimeDelta::from_std(took / 2).unwrap_or_default();
+        self.renewed = asked;
+        let ahead = asked_at + way - server;
+        // What the way alone can explain is no difference.
+        self.ahead = if ahead.abs() <= way + TimeDelta::milliseconds(2) { TimeDelta::zero() } else { ahead };
+        Ok(Ok(()))
+    }
+
+    /// Looks at all of them, and takes the role of the main host where nobody who is alive has it.
+    fn look(&mut self) -> Result<Hosts, JournalError> {
+        let (me, epoch, ahead) = (self.me.clone(), self.epoch, self.ahead);
+        let link = self.link()?;
+        let take = "INSERT INTO role (name, host, epoch) SELECT ?1, h.name, h.epoch FROM host h
+               WHERE h.name = ?2 AND h.epoch = ?3 AND h.lease_until > now()
+             ON CONFLICT (name) DO UPDATE SET host = excluded.host, epoch = excluded.epoch
+             WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.name = role.host AND h.epoch = role.epoch AND h.lease_until > now())";
+        link.execute(take, params![MAIN, me.name, epoch])?;
+        let found = records(link)?;
+        let mut hosts = Hosts { alive: Vec::new(), ahead, is_main: false, left_open: BTreeSet::new(), me };
+        for host in found {
+            if host.alive {
+                hosts.is_main |= host.main && host.name == hosts.me.name;
+                let labels = host.labels.into_iter().collect();
+                hosts.alive.push(Member { name: host.name, labels, versions: (host.version, host.zones) });
+            } else if host.open > 0 {
+                hosts.left_open.insert(host.name);
+            }
+        }
+        self.is_main = hosts.is_main;
+        Ok(hosts)
+    }
+
+    /// Keeps it until nobody has the journal open any more, or it is lost.
+    fn keep(
+        mut self,
+        hosts: &watch::Sender<Hosts>,
+        goes_on: impl Fn() -> bool,
+        news: impl Fn(i64, i64),
+        on_lost: OnLost,
+    ) {
+        let why = loop {
+            std::thread::sleep(LOOKS);
+            if !goes_on() {
+                return;
+            }
+            let without = since_boot().saturating_sub(self.renewed);
+            if without >= GIVES_UP {
+                break Lost(format!("the journal's database has not answered for {} s", without.as_secs()));
+            }
+            let looked = match self.turn(without >= RENEWED) {
+                Ok(Ok(looked)) => looked,
+                Ok(Err(lost)) => break lost,
+                Err(error) => {
+                    tracing::warn!(%error, "the lease on the journal could not be renewed; trying again");
+                    continue;
+                }
+            };
+            let (now, event, message) = looked;
+            hosts.send_if_modified(|known| {
+                // What nobody could take over at first, somebody may later.
+                let changed = *known != now || !now.left_open.is_empty();
+                *known = now;
+                changed
+            });
+            news(event, message);
+        };
+        if !goes_on() {
+            return;
+        }
+        on_lost(&why.0);
+    }
+
+    fn turn(&mut self, renews: bool) -> Result<Result<(Hosts, i64, i64), Lost>, JournalError> {
+        if renews && let Err(lost) = self.renew()? {
+            return Ok(Err(lost));
+        }
+        let hosts = self.look()?;
+        tracing::debug!(?hosts, "looked at the hosts");
+        let link = self.link()?;
+        Ok(Ok((hosts, events::newest(link)?, outbox::newest(link)?)))
+    }
+}
+
+fn lease() -> String {
+    format!("{} seconds", LEASE.num_seconds())
+}
+
+fn connect(server: &Server, patience: Duration) -> Result<Connection, JournalError> {
+    let mut connection = Connection::Postgres(server.connect()?);
+    connection.set_patience(patience);
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str) -> Member {
+        Member { name: name.to_owned(), labels: BTreeSet::new(), versions: ("1".to_owned(), "2026b".to_owned()) }
+    }
+
+    fn hosts(me: &str, names: &[&str]) -> Hosts {
+        Hosts {
+            me: member(me),
+            alive: names.iter().map(|name| member(name)).collect(),
+            ahead: TimeDelta::zero(),
+            is_main: false,
+            left_open: BTreeSet::new(),
+        }
+    }
+
+    #[test]
+    fn each_definition_has_one_first_host_and_they_share_the_work() {
+        let names = ["attic", "home", "laptop", "server"];
+        let mut counts = [0; 4];
+        for number in 0..4000 {
+            let id = DefinitionId::new(format!("job-{number}"));
+            let first: Vec<usize> =
+                (0..4).filter(|place| hosts(names[*place], &names).is_first_for(&id, |_| true)).collect();
+            let [place] = first[..] else { panic!("{id}: {first:?}") };
+            counts[place] += 1;
+        }
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_host_that_goes_moves_only_its_own() {
+        let (all, three) = (["attic", "home", "laptop", "server"], ["attic", "home", "server"]);
+        for number in 0..500 {
+            let id = DefinitionId::new(format!("job-{number}"));
+            for name in three {
+                let before = hosts(name, &all).is_first_for(&id, |_| true);
+                assert!(!before || hosts(name, &three).is_first_for(&id, |_| true));
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A journal on a server of PostgreSQL's, which several hosts share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::JournalError;
+use super::database::{Connection, Link, Place};
+use super::schema::MIGRATIONS;
+
+/// The first schema of a journal on a server; it is made at once, by all steps up to there.
+const FIRST: usize = 10;
+
+/// What a journal on a server has beside the tables of every journal: which schema it has, the hosts, and what each of them is
+/// alone in doing. `least`: the oldest schema that a program may know which writes here. The functions are SQLite's own.
+const ONLY_HERE: &str = r#"
+CREATE TABLE journal (
+    one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
+    version BIGINT NOT NULL,
+    least BIGINT NOT NULL
+);
+CREATE TABLE host (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    home TEXT COLLATE "C" NOT NULL,
+    epoch BIGINT NOT NULL,
+    lease_until TIMESTAMPTZ NOT NULL,
+    joined TIMESTAMPTZ NOT NULL,
+    version TEXT NOT NULL,
+    zones TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    slots BIGINT NOT NULL,
+    running BIGINT NOT NULL DEFAULT 0,
+    skew_ms BIGINT NOT NULL DEFAULT 0
+);
+CREATE TABLE role (name TEXT COLLATE "C" PRIMARY KEY, host TEXT COLLATE "C" NOT NULL, epoch BIGINT NOT NULL);
+CREATE INDEX occurrence_text ON occurrence (text);
+CREATE FUNCTION json_remove(data TEXT, path TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE
+    AS $$ SELECT (data::jsonb - substr(path, 3))::text $$;
+CREATE FUNCTION json_extract(data TEXT, path TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE
+    AS $$ SELECT data::jsonb ->> substr(path, 3) $$;
+"#;
+
+/// Where a journal is.
+#[derive(Clone, Debug)]
+pub enum JournalPlace {
+    /// In a file of this machine's.
+    File(PathBuf),
+    /// On a server.
+    Server(Server),
+}
+
+impl From<&Path> for JournalPlace {
+    fn from(path: &Path) -> Self {
+        Self::File(path.to_owned())
+    }
+}
+
+impl From<&PathBuf> for JournalPlace {
+    fn from(path: &PathBuf) -> Self {
+        Self::File(path.clone())
+    }
+}
+
+impl From<&JournalPlace> for JournalPlace {
+    fn from(place: &JournalPlace) -> Self {
+        place.clone()
+    }
+}
+
+impl fmt::Display for JournalPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Server(server) => server.fmt(f),
+        }
+    }
+}
+
+/// A server with a journal. Clones share what is connected.
+#[derive(Clone)]
+pub struct Server {
+    place: Place,
+    /// Connections that nobody uses at the moment.
+    idle: Arc<Mutex<Vec<Link>>>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({})", self.place)
+    }
+}
+
+impl fmt::Display for Server {
+    /// Without a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.place.fmt(f)
+    }
+}
+
+impl Server {
+    /// The most connections that are kept for later.
+    const KEPT: usize = 4;
+
+    /// The server at `postgres://user@host:5432/name`; nothing is connected yet. Of one address there is one server in a process.
+    ///
+    /// # Errors
+    /// [`JournalError::Address`].
+    pub fn at(url: &str, password: Option<&str>) -> Result<Self, JournalError> {
+        static KNOWN: Mutex<Option<HashMap<(String, Option<String>), Server>>> = Mutex::new(None);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (url.to_owned(), password.map(str::to_owned));
+        let known = known.get_or_insert_default();
+        if let Some(server) = known.get(&key) {
+            return Ok(server.clone());
+        }
+        let place = Place::read(url, password).map_err(JournalError::Address)?;
+        let server = Self { place, idle: Arc::default() };
+        known.insert(key, server.clone());
+        Ok(server)
+    }
+
+    /// A connection of one's own.
+    pub(super) fn connect(&self) -> Result<Link, JournalError> {
+        Link::open(&self.place)
+    }
+
+    /// A connection for a while.
+    pub(super) fn borrow(&self) -> Result<Link, JournalError> {
+        loop {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                Some(link) if link.is_closed() => {}
+                Some(link) => return Ok(link),
+                None => return self.connect(),
+            }
+        }
+    }
+
+    /// Takes back what [`Self::borrow`] gave.
+    pub(super) fn give_back(&self, link: Link) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if !link.is_closed() && idle.len() < Self::KEPT {
+            idle.push(link);
+        }
+    }
+
+    /// Which schema its journal has; `None`: there is none yet.
+    ///
+    /// # Errors
+    /// [`JournalError::NewerOnServer`] where this program must not read it.
+    pub(super) fn version(&self, connection: &Connection) -> Result<Option<usize>, JournalError> {
+        let there = "SELECT to_regclass('journal') IS NOT NULL";
+        if !connection.row(there, (), |row| row.get(0))? {
+            return Ok(None);
+        }
+        let read = |row: &super::database::Row<'_>| Ok((row.get::<u32>("version")?, row.get::<u32>("least")?));
+        let Some((found, least)) = connection.one("SELECT version, least FROM journal", (), read)? else {
+            return Ok(None);
+        };
+        let (found, known) = (usize::try_from(found).unwrap_or(usize::MAX), MIGRATIONS.len());
+        if usize::try_from(least).unwrap_or(usize::MAX) > known {
+            return Err(JournalError::NewerOnServer { server: self.to_string(), found, known });
+        }
+        Ok(Some(found))
+    }
+
+    /// Makes the tables, or brings them to today's schema. Of several hosts that do so at once one does it.
+    pub(super) fn migrate(&self, connection: &Connection) -> Result<(), JournalError> {
+        if self.version(connection)?.is_some_and(|found| found >= MIGRATIONS.len()) {
+            return Ok(());
+        }
+        // Any number, as long as every version of the program has the same.
+        connection.batch("BEGIN; SELECT pg_advisory_xact_lock(7318349394477056)")?;
+        let migrated = self.migrate_alone(connection).and_then(|()| connection.batch("COMMIT"));
+        if migrated.is_err() {
+            // Where that fails too the connection is gone, and the transaction with it.
+            let _gone = connection.batch("ROLLBACK");
+        }
+        migrated
+    }
+
+    fn migrate_alone(&self, connection: &Connection) -> Result<(), JournalError> {
+        let found = self.version(connection)?;
+        for step in MIGRATIONS.iter().skip(found.unwrap_or(0)) {
+            connection.batch(&translated(step))?;
+        }
+        let version = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+        let least = i64::try_from(FIRST).unwrap_or(i64::MAX);
+        if found.is_none() {
+            connection.batch(ONLY_HERE)?;
+        }
+        let sql = "INSERT INTO journal (version, least) VALUES (?1, ?2)
+             ON CONFLICT (one) DO UPDATE SET version = excluded.version, least = excluded.least";
+        connection.execute(sql, [version, least]).map(drop)
+    }
+}
+
+/// Columns that hold truths. In a file they are numbers, 0 or 1.
+const TRUTHS: [&str; 6] = ["by_hand", "file_done", "told", "handed_over", "start", "forgotten"];
+
+/// A step of the schema as PostgreSQL takes it. Names and ids are compared by their bytes, as SQLite does.
+fn translated(step: &str) -> String {
+    let mut translated = step
+        .replace("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY")
+        .replace("INTEGER PRIMARY KEY", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY")
+        .replace(" TEXT", " TEXT COLLATE \"C\"")
+        .replace(" REAL", " DOUBLE PRECISION")
+        .replace(") WITHOUT ROWID", ")");
+    for truth in TRUTHS {
+        translated = translated
+            .replace(&format!("{truth} INTEGER NOT NULL DEFAULT 0"), &format!("{truth} BOOLEAN NOT NULL DEFAULT FALSE"))
+            .replace(&format!("{truth} INTEGER"), &format!("{truth} BOOLEAN"));
+    }
+    translated.replace("file_done = 0", "NOT file_done").replace(" INTEGER", " BIGINT")
+}

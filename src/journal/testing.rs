@@ -1,0 +1,62 @@
+//! Journals for tests: in a file, or with OLLIM_TEST_JOURNAL=postgres on a real server.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::{JournalPlace, Server};
+
+#[allow(dead_code, reason = "the tests of the whole program use all of it")]
+#[path = "../../tests/it/support/postgres.rs"]
+mod postgres;
+
+/// Where the journal of a test is that would have its file at `path`.
+pub(crate) fn place(path: &Path) -> JournalPlace {
+    static SERVERS: Mutex<Option<HashMap<PathBuf, postgres::Postgres>>> = Mutex::new(None);
+    if !is_on_server() {
+        return path.into();
+    }
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let servers = servers.get_or_insert_default();
+    let server = servers.entry(path.to_owned()).or_insert_with(postgres::Postgres::start);
+    JournalPlace::Server(Server::at(&server.url(), None).unwrap())
+}
+
+/// Whether tests have their journals on a server.
+pub(crate) fn is_on_server() -> bool {
+    match std::env::var("OLLIM_TEST_JOURNAL").as_deref() {
+        Err(_) | Ok("sqlite") => false,
+        Ok("postgres") => true,
+        Ok(other) => panic!("OLLIM_TEST_JOURNAL={other} is neither sqlite nor postgres"),
+    }
+}
+
+/// A journal that nobody else can write until this is dropped.
+pub(crate) struct Held(Option<rusqlite::Connection>, Option<super::database::Connection>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(file) = self.0.take() {
+            file.execute_batch("ROLLBACK").unwrap();
+        }
+        if let Some(connection) = self.1.take() {
+            connection.batch("ROLLBACK").unwrap();
+        }
+    }
+}
+
+/// Keeps everybody else from writing the journal whose file would be at `path`.
+pub(crate) fn hold(path: &Path) -> Held {
+    match place(path) {
+        JournalPlace::File(path) => {
+            let file = rusqlite::Connection::open(path).unwrap();
+            file.execute_batch("BEGIN IMMEDIATE").unwrap();
+            Held(Some(file), None)
+        }
+        JournalPlace::Server(server) => {
+            let connection = super::database::Connection::Postgres(server.connect().unwrap());
+            connection.batch("BEGIN; SELECT 1 FROM journal FOR UPDATE").unwrap();
+            Held(None, Some(connection))
+        }
+    }
+}

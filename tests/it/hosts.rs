@@ -1,0 +1,171 @@
+//! Several hosts that share a journal on a real server: each occurrence has one outcome, whatever happens to one of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::TimeDelta;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::postgres::Postgres;
+use crate::support::wait;
+
+const ALLOW: &str = "background: true\nisolated: true\nallowed_tools:\n  - mcp__bot__ping_user\n";
+const PLAIN: &str = "client: notify\n";
+
+/// A bot that is the host `name` of those that share the journal on `server`.
+fn host(bot: TestBot, server: &Postgres, name: &str) -> TestBot {
+    bot.env("OLLIM_JOURNAL", &server.url()).env("OLLIM_HOST", name)
+}
+
+#[test]
+fn each_occurrence_has_one_run_and_the_hosts_share_the_work() {
+    let server = Postgres::start();
+    let bots = ["attic", "home"].map(|name| host(TestBot::new(), &server, name));
+    let services = bots.each_ref().map(TestBot::start);
+    let due = now() + TimeDelta::seconds(3);
+    for number in 0..20 {
+        for bot in &bots {
+            bot.write(&format!("reminders/r{number}.md"), &reminder(due, PLAIN, &format!("word {number}")));
+        }
+    }
+    services[0].until("each has its outcome", || {
+        (server.psql("SELECT count(*) FROM occurrence WHERE outcome = 'completed'") == "20").then_some(())
+    });
+    for (bot, service) in bots.iter().zip(&services) {
+        service.until("no file is left", || bot.names("reminders").is_empty().then_some(()));
+    }
+    assert_eq!(server.psql("SELECT count(*) FROM run"), "20");
+    assert_eq!(server.psql("SELECT string_agg(DISTINCT host, ' ' ORDER BY host) FROM run"), "attic home");
+    assert_eq!(server.psql("SELECT count(*) FROM message WHERE text LIKE 'word %'"), "20");
+    // Nothing was early, by the server's clock: that is this machine's.
+    assert_eq!(server.psql("SELECT count(*) FROM occurrence WHERE claimed < at"), "0");
+    services[0].until("one of them has said each, once", || {
+        let said: String = services.iter().map(crate::support::bot::Service::said).collect();
+        let count = |number: u32| said.lines().filter(|line| line.ends_with(&format!("word {number}"))).count();
+        assert!((0..20).all(|number| count(number) < 2), "{said}");
+        (0..20).all(|number| count(number) == 1).then_some(())
+    });
+    for service in services {
+        service.stop();
+    }
+}
+
+#[test]
+fn what_a_killed_host_had_going_without_an_effect_runs_again_at_another() {
+    let answers = Arc::new(AtomicBool::new(false));
+    let asked = answers.clone();
+    let api = MessagesApi::answering(move |_| match asked.load(Ordering::Relaxed) {
+        true => Reply::say("done"),
+        false => Reply::Silence,
+    });
+    let server = Postgres::start();
+    let bots = ["attic", "home"].map(|name| host(TestBot::with_client(&client::real(), api.url()), &server, name));
+    let job = reminder(now(), ALLOW, "Do the thing.");
+    bots.iter().for_each(|bot| bot.write("reminders/job.md", &job));
+    let attic = bots[0].start();
+    attic.until("its client has asked the model", || (!api.requests().is_empty()).then_some(()));
+    let home = bots[1].start();
+    attic.kill();
+    answers.store(true, Ordering::Relaxed);
+    let runs = home.until_ended("job", 2);
+    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
+    assert_eq!(runs[1]["outcome"], "interrupted", "{runs:#?}");
+    assert_eq!(runs[1]["error"], "the host attic went away while it was going");
+    assert!(api.last().mentions("cut off"), "the agent is told");
+    assert_eq!(server.psql("SELECT host FROM run ORDER BY number"), "attic\nhome");
+    // The one that comes back finds nothing to do, and its file goes.
+    let attic = bots[0].start();
+    attic.until("its file is removed", || bots[0].read("reminders/job.md").is_none().then_some(()));
+    assert_eq!(server.psql("SELECT count(*) FROM run"), "2");
+    attic.stop();
+    home.stop();
+}
+
+#[test]
+fn what_a_stopped_host_had_going_with_an_effect_failed_and_is_told_once() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call("mcp__discord__ping_user", json!({ "message": "The first word." })),
+        _ => Reply::Silence,
+    });
+    let server = Postgres::start();
+    let bots = ["attic", "home"].map(|name| host(TestBot::with_client(&client::real(), api.url()), &server, name));
+    let job = reminder(now(), ALLOW, "Do the thing.");
+    bots.iter().for_each(|bot| bot.write("reminders/job.md", &job));
+    let attic = bots[0].start();
+    attic.until("the ping came through", || api.requests().iter().any(|r| r.answers() == 1).then_some(()));
+    let home = bots[1].start();
+    attic.signal(Signal::STOP);
+    home.until("the person is told", || bots[1].read("reminders/failed/job.md"));
+    assert_eq!(bots[1].runs("job").len(), 1);
+    assert_eq!(bots[1].runs("job")[0]["outcome"], "failed");
+    attic.signal(Signal::CONT);
+    attic.until("it joins anew", || (attic.said().matches("ready on ").count() == 2).then_some(()));
+    assert!(attic.said().contains("lost its lease"), "{}", attic.said());
+    wait::until(
+        "no client is left",
+        || (!bots[0].processes().iter().any(|process| process.command.contains("stream-json"))).then_some(()),
+        || format!("{:#?}", bots[0].processes()),
+    );
+    let pings = "SELECT count(*) FROM message WHERE text LIKE '%The first word.%'";
+    assert_eq!(server.psql(pings), "1");
+    assert_eq!(server.psql("SELECT count(*) FROM message WHERE text LIKE '%job%'"), "1", "told once");
+    assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
+    attic.stop();
+    home.stop();
+}
+
+#[test]
+fn another_folder_cannot_take_the_name_of_a_host_that_lives() {
+    let server = Postgres::start();
+    let bots = ["attic", "attic"].map(|name| host(TestBot::new(), &server, name));
+    let first = bots[0].start();
+    let second = bots[1].run(["run"]);
+    assert_eq!(second.code, 2, "{second:?}");
+    assert!(second.stderr.contains("another host is called `attic`"), "{second:?}");
+    // The same folder can, at once.
+    first.kill();
+    let again = bots[0].start();
+    again.stop();
+    let second = bots[1].start();
+    second.stop();
+}
+
+#[test]
+fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
+    let mut server = Postgres::start();
+    let bot = host(TestBot::new(), &server, "attic");
+    let service = bot.start();
+    server.crash();
+    bot.write("reminders/r.md", &reminder(now() + TimeDelta::seconds(2), PLAIN, "late, and once"));
+    service.until("it is said", || service.said().contains("does not answer").then_some(()));
+    server.start_again();
+    service.until("the word comes", || service.said().contains("late, and once").then_some(()));
+    assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
+    service.stop();
+}
+
+#[test]
+fn a_job_runs_on_the_hosts_that_it_names() {
+    let server = Postgres::start();
+    let bots =
+        [host(TestBot::new(), &server, "attic"), host(TestBot::new(), &server, "home").env("OLLIM_HOST_LABELS", "gpu")];
+    let due = now() + TimeDelta::seconds(2);
+    for (name, hosts) in [("one", "[attic]"), ("two", "[gpu]"), ("three", "[home]")] {
+        let fields = format!("{PLAIN}hosts: {hosts}\n");
+        bots.iter().for_each(|bot| bot.write(&format!("reminders/{name}.md"), &reminder(due, &fields, "x")));
+    }
+    let services = bots.each_ref().map(TestBot::start);
+    services[0]
+        .until("each has run", || (server.psql("SELECT count(*) FROM run WHERE ended > 0") == "3").then_some(()));
+    let ran =
+        server.psql("SELECT o.id || ' ' || r.host FROM run r JOIN occurrence o ON o.number = r.occurrence ORDER BY 1");
+    assert_eq!(ran, "one attic\nthree home\ntwo home");
+    for (bot, service) in bots.iter().zip(&services) {
+        service.until("no file is left", || bot.names("reminders").is_empty().then_some(()));
+    }
+    services.into_iter().for_each(|service| drop(service.stop()));
+}

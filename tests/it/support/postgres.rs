@@ -1,0 +1,174 @@
+//! A real server of PostgreSQL's in a folder of its own, on a socket there.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A server that ends with the value.
+pub struct Postgres {
+    folder: PathBuf,
+    /// Each ends its server, and removes the folder, when its standard input ends: with this process, however that ends.
+    keepers: Vec<Child>,
+}
+
+impl Postgres {
+    /// Starts one; its database is empty.
+    ///
+    /// A new cluster takes a second to make, so it is made once and copied.
+    pub fn start() -> Self {
+        let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
+        run(Command::new("cp").arg("-a").arg(template()).arg(folder.join("data")));
+        if let Some(user) = server_user() {
+            run(Command::new("chown").arg(user.to_string()).arg(&folder));
+        }
+        let server = Self { keepers: vec![serve(&folder)], folder };
+        server.wait();
+        server
+    }
+
+    /// How it is reached.
+    pub fn url(&self) -> String {
+        format!("postgres://bot@/postgres?host={}", self.folder.display())
+    }
+
+    /// Executes statements by `psql`, and returns what it prints.
+    pub fn psql(&self, sql: &str) -> String {
+        let mut psql = Command::new(program("psql"));
+        psql.args(["-h".into(), self.folder.as_os_str().to_owned()]);
+        psql.args(["-U", "bot", "-d", "postgres", "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]);
+        let done = psql.output().unwrap();
+        assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub fn crash(&mut self) {
+        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        run(Command::new("kill").arg("-KILL").arg(pid.lines().next().unwrap()));
+        // Its own processes end when they notice that.
+        while self.is_ready() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts it again after [`Self::crash`].
+    pub fn start_again(&mut self) {
+        fs::remove_file(self.folder.join("data/postmaster.pid")).unwrap();
+        self.keepers.push(serve(&self.folder));
+        self.wait();
+    }
+
+    fn is_ready(&self) -> bool {
+        let mut ready = Command::new(program("pg_isready"));
+        ready.arg("-q").arg("-h").arg(&self.folder).args(["-U", "bot"]);
+        ready.status().unwrap().success()
+    }
+
+    fn wait(&self) {
+        for _ in 0..600 {
+            if self.is_ready() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{}", fs::read_to_string(self.folder.join("log")).unwrap_or_default());
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        for keeper in &mut self.keepers {
+            drop(keeper.stdin.take());
+        }
+        for keeper in &mut self.keepers {
+            let _ended = keeper.wait();
+        }
+    }
+}
+
+/// Starts a server with a keeper.
+fn serve(folder: &Path) -> Child {
+    const KEEP: &str = r#"folder=$1; shift; "$@" & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$folder""#;
+    let log = fs::File::create(folder.join("log")).unwrap();
+    let server = as_server_user(program("postgres"));
+    let mut keeper = Command::new("bash");
+    keeper.args(["-c", KEEP, "keeper"]).arg(folder).arg(server.get_program()).args(server.get_args());
+    keeper.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
+    // What a crash of the machine would lose, no test loses.
+    for setting in
+        ["listen_addresses=", "fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_connections=200"]
+    {
+        keeper.args(["-c", setting]);
+    }
+    let (stdout, stderr) = (log.try_clone().unwrap(), log);
+    // A signal to the group of the test is none to it.
+    keeper.process_group(0).current_dir("/tmp").stdin(Stdio::piped()).stdout(stdout).stderr(stderr).spawn().unwrap()
+}
+
+/// A cluster that nobody has used.
+fn template() -> PathBuf {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/postgres");
+    if kept.join("PG_VERSION").exists() {
+        return kept;
+    }
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    // It appears whole, by one rename. Somewhere that the server's user may go to.
+    let fresh = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
+    if let Some(user) = server_user() {
+        run(Command::new("chown").arg(user.to_string()).arg(fresh.path()));
+    }
+    let data = fresh.path().join("data");
+    let mut initdb = as_server_user(program("initdb"));
+    initdb.args(["--no-sync", "--auth=trust", "--username=bot", "--encoding=UTF8", "--locale=C.UTF-8", "-D"]);
+    run(initdb.arg(&data));
+    let copy = kept.with_extension(std::process::id().to_string());
+    run(Command::new("cp").arg("-a").arg(&data).arg(&copy));
+    if fs::rename(&copy, &kept).is_err() {
+        // Another test was faster.
+        fs::remove_dir_all(&copy).unwrap();
+    }
+    kept
+}
+
+/// The newest installed program of PostgreSQL's of this name.
+fn program(name: &str) -> PathBuf {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(".postgres/usr/lib/postgresql");
+    let mut folders: Vec<PathBuf> = [kept, PathBuf::from("/usr/lib/postgresql")]
+        .iter()
+        .filter_map(|all| fs::read_dir(all).ok())
+        .flatten()
+        .map(|version| version.unwrap().path().join("bin"))
+        .collect();
+    folders.sort();
+    folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let found = folders.iter().rev().map(|folder| folder.join(name)).find(|program| program.exists());
+    found.unwrap_or_else(|| panic!("{name} is not installed; `./scripts/postgres` installs PostgreSQL for the tests"))
+}
+
+/// PostgreSQL does not run as root: the user that it runs as then.
+fn server_user() -> Option<u32> {
+    let own = fs::metadata("/proc/self").unwrap().uid();
+    let passwd = fs::read_to_string("/etc/passwd").unwrap();
+    let id = |name: &str| {
+        let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
+        line.split(':').nth(2)?.parse().ok()
+    };
+    (own == 0).then(|| id("postgres").or_else(|| id("nobody")).unwrap())
+}
+
+fn as_server_user(program: PathBuf) -> Command {
+    let Some(user) = server_user() else { return Command::new(program) };
+    let mut command = Command::new("setpriv");
+    command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]);
+    // It must not begin in a folder that it may not see.
+    command.arg(program).current_dir("/tmp");
+    command
+}
+
+fn run(command: &mut Command) {
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
