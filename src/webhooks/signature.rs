@@ -118,7 +118,57 @@ mod tests {
         assert!(!check(Signature::Slack, SLACK, &[("x-slack-signature", SLACK_TAG)], SLACK_BODY, SLACK_TIME));
     }
 
-    /// Stripe documents the scheme and no example; this is the scheme by its words: HMAC of `{t}.{body}`.
+    /// The event that Stripe's own libraries are tested with, and how it is signed with `webhook_secret`.
+    #[test]
+    fn stripe_signs_as_its_libraries_expect() {
+        let event = r#"{
+  "id": "evt_123",
+  "object": "event",
+  "account": "acct_123",
+  "api_version": "2017-05-25",
+  "created": 1533204620,
+  "data": {
+    "object": {
+      "id": "ii_123",
+      "object": "invoiceitem",
+      "amount": 1000,
+      "currency": "usd",
+      "customer": "cus_123",
+      "date": 1533204620,
+      "description": "Test Invoice Item",
+      "discountable": false,
+      "invoice": "in_123",
+      "livemode": false,
+      "metadata": {},
+      "period": {
+        "start": 1533204620,
+        "end": 1533204620
+      },
+      "proration": false,
+      "quantity": 3
+    }
+  },
+  "livemode": false,
+  "pending_webhooks": 1,
+  "request": {
+    "id": "req_123",
+    "idempotency_key": "idempotency-key-123"
+  },
+  "type": "invoiceitem.created"
+}
+"#;
+        let header = "t=1533204620,v1=82216eca827bcb7b34b8055eb2d2d9e6bc13b9ac39ded14a61e69f70c565f53a,\
+                      v0=63f3a72374a733066c4be69ed7f8e5ac85c22c9f0a6a612ab9a025a9e4ee7eef";
+        let signed = |secret, header: &str, body: &str| {
+            check(Signature::Stripe, secret, &[("stripe-signature", header)], body, 1_533_204_620 + 100)
+        };
+        assert!(signed("webhook_secret", header, event));
+        assert!(!signed("webhook_secret_", header, event));
+        assert!(!signed("webhook_secret", header, event.trim_end()));
+        assert!(!signed("webhook_secret", &header.replace("v1=8", "v1=9"), event));
+    }
+
+    /// The scheme by its words: HMAC of `{t}.{body}`.
     #[test]
     fn stripe_signs_the_time_too() {
         let secret = "whsec_test_secret_of_sixteen";
