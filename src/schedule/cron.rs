@@ -121,11 +121,15 @@ impl Times {
     }
 }
 
-/// When a routine fires, in words: `At 08:30, on Monday-Friday`.
+/// When a routine fires, in words: `At 08:30, from Monday to Friday`.
 #[must_use]
 pub fn in_words(recurs: &Recurrence) -> String {
     let described = match &recurs.cadence {
-        Cadence::Cron(cron) => parse_cron(cron).ok().map(|cron| cron.describe()),
+        Cadence::Cron(cron) => parse_cron(cron).ok().map(|cron| {
+            let workdays = "on Monday, Tuesday, Wednesday, Thursday, and Friday";
+            let words = cron.describe().replace(workdays, "from Monday to Friday");
+            by_the_clock(&words).unwrap_or(words)
+        }),
         Cadence::Every(_) | Cadence::After(_) | Cadence::Watch(_) => None,
     };
     match (described, recurs.jitter) {
@@ -133,6 +137,21 @@ pub fn in_words(recurs: &Recurrence) -> String {
         (Some(words), None) => words,
         (Some(words), Some(jitter)) => format!("{words}, up to {} later", humantime::format_duration(jitter)),
     }
+}
+
+/// `At minute 5, of hour 8 and 14.` as `At 08:05 and 14:05.`.
+fn by_the_clock(words: &str) -> Option<String> {
+    let (minute, rest) = words.strip_prefix("At minute ")?.split_once(", of hour ")?;
+    let minute: u32 = minute.parse().ok()?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && !", and".contains(c))?;
+    let (hours, tail) = rest.split_at(rest[..end].trim_end_matches([',', ' ']).len());
+    let hours: Vec<String> = hours
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|hour| !hour.is_empty())
+        .map(|hour| format!("{hour:0>2}:{minute:02}"))
+        .collect();
+    let (last, before) = hours.split_last().filter(|(_, before)| !before.is_empty())?;
+    Some(format!("At {} and {last}{tail}", before.join(", ")))
 }
 
 impl Jitter {
@@ -226,6 +245,19 @@ mod tests {
         let duration = |text: &str| humantime::parse_duration(text).unwrap();
         let recurs = Recurrence { cadence: Cadence::Every(duration(every)), jitter: jitter.map(duration) };
         Times::new(&recurs, &DefinitionId::new(id)).unwrap()
+    }
+
+    #[test]
+    fn times_of_a_day_are_said_by_the_clock() {
+        for (cron, words) in [
+            ("0 5-9/2 * * *", "At 05:00, 07:00 and 09:00."),
+            ("15 8,14 * * 1-5", "At 08:15 and 14:15, from Monday to Friday."),
+            ("30 8 * * *", "At 08:30."),
+            ("40 * * * *", "At minute 40."),
+            ("0,30 8,9 * * *", "At minute 0 and 30, of hour 8 and 9."),
+        ] {
+            assert_eq!(in_words(&Recurrence { cadence: Cadence::Cron(cron.into()), jitter: None }), words, "{cron}");
+        }
     }
 
     #[test]
