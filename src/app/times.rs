@@ -31,7 +31,11 @@ pub fn local_and_relative(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> St
 /// `in 2h 5m`, `3d 4h ago`, `now`.
 #[must_use]
 pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let distance = at - now;
+    let mut distance = at - now;
+    // Seconds of something that is ten minutes away say nothing, and change all the time.
+    if distance.abs() >= TimeDelta::minutes(10) {
+        distance = TimeDelta::minutes(distance.num_minutes());
+    }
     if distance.abs() < TimeDelta::seconds(1) {
         "now".to_owned()
     } else if distance > TimeDelta::zero() {
@@ -93,6 +97,8 @@ mod tests {
         check(59, "in 59s");
         check(60, "in 1m");
         check(125, "in 2m 5s");
+        check(599, "in 9m 59s");
+        check(-1_475, "24m ago");
         check(7_500, "in 2h 5m");
         check(19 * 3_600 + 4 * 60 + 59, "in 19h 4m");
         check(86_400, "in 1d");
