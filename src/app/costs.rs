@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use chrono_tz::Tz;
 
 use super::{App, runs};
 use crate::agent::Tokens;
+use crate::definition::Period;
 use crate::journal::RunCost;
 use crate::refusal::Refusal;
 
@@ -39,8 +41,25 @@ pub struct CostsRow {
     pub runs: u32,
     /// US dollars, as the client reported them.
     pub cost_usd: f64,
+    /// What half of them cost at most.
+    pub median: f64,
+    /// What the dearest cost.
+    pub worst: f64,
     /// What they took.
     pub tokens: Tokens,
+}
+
+/// This month beside the one before, by the day on which runs began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Months {
+    /// This one, so far.
+    pub this: f64,
+    /// The one before.
+    pub last: f64,
+    /// The one before, up to the same moment of it.
+    pub last_by_now: f64,
+    /// This one at its end, if each day costs what the last seven did.
+    pub forecast: f64,
 }
 
 /// Sums up what runs cost that were scheduled in the last `since`.
@@ -60,21 +79,67 @@ pub(super) fn several<const N: usize>(
 }
 
 fn sums(by: CostsBy, runs: &[RunCost], zone: Tz) -> Costs {
-    let mut sums: BTreeMap<String, CostsRow> = BTreeMap::new();
+    let mut sums: BTreeMap<String, (CostsRow, Vec<f64>)> = BTreeMap::new();
     for run in runs {
         let key = match by {
             CostsBy::Job => run.id.to_string(),
             CostsBy::Day => run.scheduled.with_timezone(&zone).format("%Y-%m-%d").to_string(),
             CostsBy::Model => run.model.clone().unwrap_or_else(|| "unknown".into()),
         };
-        let row = sums.entry(key.clone()).or_insert_with(|| CostsRow { key, ..CostsRow::default() });
+        let empty = || (CostsRow { key: key.clone(), ..CostsRow::default() }, Vec::new());
+        let (row, each) = sums.entry(key.clone()).or_insert_with(empty);
         row.runs += 1;
         row.cost_usd += run.cost_usd;
         row.tokens = row.tokens + run.tokens;
+        each.push(run.cost_usd);
     }
-    let mut rows: Vec<CostsRow> = sums.into_values().collect();
+    let of_each = |(mut row, mut each): (CostsRow, Vec<f64>)| {
+        each.sort_by(f64::total_cmp);
+        row.median = each.get((each.len() - 1) / 2).copied().unwrap_or_default();
+        row.worst = each.last().copied().unwrap_or_default();
+        row
+    };
+    let mut rows: Vec<CostsRow> = sums.into_values().map(of_each).collect();
     if by != CostsBy::Day {
         rows.sort_by(|a, b| b.cost_usd.total_cmp(&a.cost_usd));
     }
     Costs { by, rows }
+}
+
+/// This month and the one before.
+pub(super) fn months(app: &App) -> Result<Months, Refusal> {
+    let (journal, now, zone) = (runs::open(app)?, app.now(), app.zone_of_records());
+    let (begun, until) = Period::Month.around(now, zone);
+    let (begun_before, _) = Period::Month.around(begun - TimeDelta::seconds(1), zone);
+    let (this, _) = journal.cost_between(begun, now)?;
+    let (last, _) = journal.cost_between(begun_before, begun)?;
+    let (last_by_now, _) = journal.cost_between(begun_before, begun.min(begun_before + (now - begun)))?;
+    // A bot that is younger than a week has a pace, too.
+    let (pace, first) = journal.cost_between(now - TimeDelta::days(7), now)?;
+    let spanned = first.map_or(TimeDelta::days(7), |first| now - first).max(TimeDelta::days(1));
+    let left = (until - now).num_seconds() as f64 / spanned.num_seconds() as f64;
+    Ok(Months { this, last, last_by_now, forecast: this + pace * left })
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::definition::DefinitionId;
+
+    #[test]
+    fn a_sum_knows_what_one_run_costs_mostly_and_at_worst() {
+        let run = |id: &str, cost_usd| RunCost {
+            id: DefinitionId::new(id),
+            scheduled: DateTime::UNIX_EPOCH,
+            model: None,
+            cost_usd,
+            tokens: Tokens::default(),
+        };
+        let runs = [run("a", 0.3), run("a", 0.1), run("b", 9.0), run("a", 0.2), run("a", 5.0)];
+        let found = sums(CostsBy::Job, &runs, Tz::UTC);
+        let found: Vec<_> = found.rows.iter().map(|row| (&*row.key, row.runs, row.median, row.worst)).collect();
+        assert_eq!(found, [("b", 1, 9.0, 9.0), ("a", 4, 0.2, 5.0)]);
+    }
 }

@@ -71,7 +71,7 @@ pub use channels::ChannelState;
 pub use chat::Exchange;
 pub use check::Checked;
 pub use command::{Command, FieldChange, FieldChanges, When};
-pub use costs::{Costs, CostsBy, CostsRow};
+pub use costs::{Costs, CostsBy, CostsRow, Months};
 pub use doctor::{Diagnosis, Finding, Health};
 pub use dry_run::DryRun;
 pub use effect::Effect;
@@ -313,6 +313,15 @@ impl App {
     pub fn costs<const N: usize>(&self, by: [CostsBy; N], since: Option<Duration>) -> Result<[Costs; N], Refusal> {
         self.require_person()?;
         costs::several(by, since, self)
+    }
+
+    /// What this month costs, beside the one before.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn months(&self) -> Result<Months, Refusal> {
+        self.require_person()?;
+        costs::months(self)
     }
 
     /// The next times of a definition, at most `count`.

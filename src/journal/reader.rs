@@ -154,6 +154,24 @@ impl JournalReader {
         })
     }
 
+    /// What runs cost that began from `from` on and before `until`, and when the first of them began.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn cost_between(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<(f64, Option<DateTime<Utc>>), JournalError> {
+        let sql =
+            "SELECT total(cost_usd) AS cost, min(launched) AS first FROM run WHERE launched >= ?1 AND launched < ?2";
+        let found = self.all(sql, &[&ms(from), &ms(until)], |row| {
+            let first: Option<i64> = row.get("first")?;
+            Ok((row.get("cost")?, first.and_then(DateTime::from_timestamp_millis)))
+        })?;
+        Ok(found.first().copied().unwrap_or_default())
+    }
+
     /// The last attempt at every occurrence that has no outcome yet, the newest first: claimed, going, cut off, or
     /// failed and to be tried again.
     ///

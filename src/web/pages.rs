@@ -248,9 +248,9 @@ pub(super) async fn costs(context: Context, Query(query): Query<SinceQuery>) -> 
         ("Costs", "/costs"),
         move |app| {
             let caps = execute!(app, Command::Budget, Outcome::Budget(_, caps) => caps);
-            Ok((app.costs([CostsBy::Day, CostsBy::Job, CostsBy::Model], since)?, caps))
+            Ok((app.costs([CostsBy::Day, CostsBy::Job, CostsBy::Model], since)?, app.months()?, caps))
         },
-        |(costs, caps), _, context| views::costs::costs(costs, caps, days, context),
+        |(costs, months, caps), _, context| views::costs::costs(costs, months, caps, days, context),
     )
     .await
 }

@@ -22,7 +22,12 @@ pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
     if view.json {
         let rows: Vec<_> = rows
             .iter()
-            .map(|row| json!({ name: row.key, "runs": row.runs, "cost_usd": row.cost_usd, "tokens": row.tokens }))
+            .map(|row| {
+                json!({
+                    name: row.key, "runs": row.runs, "cost_usd": row.cost_usd, "median_usd": row.median,
+                    "worst_usd": row.worst, "tokens": row.tokens,
+                })
+            })
             .collect();
         output.json(&json!({ "by": name, "rows": rows, "cost_usd": total }));
         return;

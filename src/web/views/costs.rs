@@ -4,26 +4,48 @@ use maud::{Markup, html};
 
 use super::refusals::spans;
 use crate::app::words::{grouped, money};
-use crate::app::{Costs, CostsBy};
+use crate::app::{Costs, CostsBy, Months};
 use crate::journal::Spending;
 use crate::web::context::Context;
 use crate::web::parts;
 
-pub(in crate::web) fn costs(costs: &[Costs; 3], caps: &[Spending], days: u64, context: &Context) -> Markup {
+pub(in crate::web) fn costs(
+    costs: &[Costs; 3],
+    months: &Months,
+    caps: &[Spending],
+    days: u64,
+    context: &Context,
+) -> Markup {
     let total: f64 = costs[0].rows.iter().map(|row| row.cost_usd).sum();
     html! {
         div .head {
             h1 { "Costs" }
             (spans("/costs", days))
         }
-        p .lead .num { (money(total)) }
+        (month(months, caps))
         @for cap in caps { (spent(cap, context)) }
         @if costs[0].rows.is_empty() {
             p .empty { "No run has reported a cost in this time." }
         } @else {
+            h2 { (money(total)) @match days { 0 => " in all", 1 => " in 24 hours", days => { " in " (days) " days" } } }
             (chart(&costs[0]))
         }
         @for sums in &costs[1..] { (table(sums)) }
+    }
+}
+
+/// This month against the one before, and what it is heading for.
+fn month(months: &Months, caps: &[Spending]) -> Markup {
+    let Months { this, last, last_by_now, forecast } = *months;
+    let over = caps.iter().any(|cap| cap.name == "month" && forecast > cap.cap);
+    html! {
+        p .lead {
+            strong .num { (money(this)) } " this month. At the pace of the last 7 days it ends at "
+            span .num .warn[over] { (money(forecast)) @if over { ", over its cap" } } "."
+        }
+        @if last > 0.0 {
+            p .faint { "Last month: " (money(last)) ", of which " (money(last_by_now)) " by this time of it." }
+        }
     }
 }
 
@@ -35,7 +57,7 @@ fn spent(cap: &Spending, context: &Context) -> Markup {
     html! {
         p .cap {
             meter min="0" max="1" high="0.8" value=(format!("{share:.3}")) aria-label={ "spent " (whose) } {}
-            " " (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (whose) "; resets " (context.relative(cap.until)) "."
+            span { (amount(cap.spent)) " of " (amount(cap.cap)) " spent " (whose) span .faint { ", resets " (context.relative(cap.until)) } }
         }
     }
 }
@@ -49,7 +71,7 @@ fn chart(costs: &Costs) -> Markup {
             svg .bars width="100%" height="90" role="img" aria-label={ "Costs of " (costs.rows.len()) " days, " (money(highest)) " at most" } {
                 @for (index, row) in costs.rows.iter().enumerate() {
                     @let height = if highest > 0.0 { (row.cost_usd / highest * 86.0).max(1.0) } else { 1.0 };
-                    rect .b-done x=(format!("{:.2}%", index as f64 * width)) width=(format!("{:.2}%", width * 0.8)) y=(format!("{:.1}", 90.0 - height)) height=(format!("{height:.1}")) {
+                    rect .f-accent x=(format!("{:.2}%", index as f64 * width)) width=(format!("{:.2}%", width * 0.8)) y=(format!("{:.1}", 90.0 - height)) height=(format!("{height:.1}")) {
                         title { (row.key) ": " (money(row.cost_usd)) ", " (row.runs) " runs" }
                     }
                 }
@@ -70,15 +92,16 @@ fn table(costs: &Costs) -> Markup {
         @if !costs.rows.is_empty() {
             h2 { (title) }
             div .scroll tabindex="0" role="region" aria-label=(title) {
-                table {
-                    thead { tr { th { (name) } th .num { "Runs" } th .num { "Cost" } th .num { "A run" } th .num { "Tokens read" } th .num { "Tokens written" } } }
+                table .figures {
+                    thead { tr { th { (name) } th .num { "Runs" } th .num { "Cost" } th .num { "Median" } th .num { "Worst" } th .num { "Tokens read" } th .num { "Tokens written" } } }
                     tbody {
                         @for row in costs.rows.iter().take(50) {
                             tr {
                                 td { @if costs.by == CostsBy::Job { (parts::job(&row.key)) } @else { (row.key) } }
                                 td .num { (row.runs) }
                                 td .num { (money(row.cost_usd)) }
-                                td .num { (money(row.cost_usd / f64::from(row.runs.max(1)))) }
+                                td .num { (money(row.median)) }
+                                td .num { (money(row.worst)) }
                                 td .num { (grouped(row.tokens.input + row.tokens.cache_read + row.tokens.cache_write)) }
                                 td .num { (grouped(row.tokens.output)) }
                             }
