@@ -104,7 +104,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
-use crate::journal::{Answer, JournalPlace, JournalReader, Server};
+use crate::journal::{Answer, JournalPlace, JournalReader, Message, Server};
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
@@ -313,6 +313,15 @@ impl App {
     pub fn costs<const N: usize>(&self, by: [CostsBy; N], since: Option<Duration>) -> Result<[Costs; N], Refusal> {
         self.require_person()?;
         costs::several(by, since, self)
+    }
+
+    /// What the bot has said with these words in it, the newest first; `before`: only what has a lower number.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn said(&self, words: &str, before: Option<i64>, count: u32) -> Result<Vec<Message>, Refusal> {
+        self.require_person()?;
+        Ok(runs::open(self)?.messages_with(words, before, count)?)
     }
 
     /// What this month costs, beside the one before.

@@ -164,10 +164,10 @@ impl JournalReader {
         until: DateTime<Utc>,
     ) -> Result<(f64, Option<DateTime<Utc>>), JournalError> {
         let sql =
-            "SELECT total(cost_usd) AS cost, min(launched) AS first FROM run WHERE launched >= ?1 AND launched < ?2";
+            "SELECT coalesce(sum(cost_usd), 0.0) AS cost, min(launched) AS first FROM run WHERE launched >= ?1 AND launched < ?2";
         let found = self.all(sql, &[&ms(from), &ms(until)], |row| {
             let first: Option<i64> = row.get("first")?;
-            Ok((row.get("cost")?, first.and_then(DateTime::from_timestamp_millis)))
+            Ok((row.get::<f64>("cost")?, first.and_then(DateTime::from_timestamp_millis)))
         })?;
         Ok(found.first().copied().unwrap_or_default())
     }
@@ -280,6 +280,18 @@ impl JournalReader {
         self.messages_where("m.run = ?1 OR ?1 IS NULL", None, limit)
     }
 
+    /// Those whose text has these words in it, letters of either case; `before`: only older ones than this number.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn messages_with(&self, words: &str, before: Option<i64>, limit: u32) -> Result<Vec<Message>, JournalError> {
+        let sql = format!(
+            "SELECT {MESSAGE} FROM message m WHERE instr(lower(m.text), lower(?1)) > 0 AND (number < ?2 OR ?2 IS NULL)
+             ORDER BY number DESC LIMIT ?3"
+        );
+        self.with_deliveries(self.all(&sql, &[&words, &before, &limit], read_message)?)
+    }
+
     /// The same of those that a run has sent.
     ///
     /// # Errors
@@ -296,7 +308,10 @@ impl JournalReader {
     ) -> Result<Vec<Message>, JournalError> {
         let limit = limit.map_or(i64::MAX, i64::from);
         let sql = format!("SELECT {MESSAGE} FROM message m WHERE {condition} ORDER BY number DESC LIMIT ?2");
-        let mut messages = self.all(&sql, &[&run.map(RunId::as_str), &limit], read_message)?;
+        self.with_deliveries(self.all(&sql, &[&run.map(RunId::as_str), &limit], read_message)?)
+    }
+
+    fn with_deliveries(&self, mut messages: Vec<Message>) -> Result<Vec<Message>, JournalError> {
         for message in &mut messages {
             message.deliveries = self.deliveries(message.number)?;
         }

@@ -39,6 +39,7 @@ CREATE FUNCTION json_remove(data TEXT, path TEXT) RETURNS TEXT LANGUAGE SQL IMMU
     AS $$ SELECT (data::jsonb - substr(path, 3))::text $$;
 CREATE FUNCTION json_extract(data TEXT, path TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE
     AS $$ SELECT data::jsonb ->> substr(path, 3) $$;
+CREATE FUNCTION instr(text TEXT, part TEXT) RETURNS INTEGER LANGUAGE SQL IMMUTABLE AS $$ SELECT strpos(text, part) $$;
 "#;
 
 /// Where a journal is.

@@ -255,12 +255,22 @@ pub(super) async fn costs(context: Context, Query(query): Query<SinceQuery>) -> 
     .await
 }
 
-pub(super) async fn inbox(context: Context) -> Response {
+/// `?words=dentist&before=NUMBER`.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct InboxQuery {
+    #[serde(default)]
+    pub words: String,
+    #[serde(default)]
+    pub before: Option<i64>,
+}
+
+pub(super) async fn inbox(context: Context, Query(query): Query<InboxQuery>) -> Response {
+    let asked = query.clone();
     page(
         context,
         ("Inbox", "/inbox"),
-        |app| Ok(execute!(app, Command::Inbox { count: 100 }, Outcome::Inbox(messages) => messages)),
-        |messages, _, context| views::inbox::inbox(messages, context),
+        move |app| app.said(asked.words.trim(), asked.before, ROWS + 1),
+        |messages, _, context| views::inbox::inbox(messages, ROWS as usize, &query, context),
     )
     .await
 }

@@ -1,16 +1,26 @@
-//! What the bot has said, newest first.
+//! What the bot has said, the newest first, and a search in it.
 
 use maud::{Markup, html};
 
 use crate::journal::{DeliveryState, Message};
 use crate::web::context::Context;
-use crate::web::parts;
+use crate::web::pages::InboxQuery;
+use crate::web::parts::{self, link};
 
-pub(in crate::web) fn inbox(messages: &[Message], context: &Context) -> Markup {
+/// A page of them: `rows` of `messages`, which has one more where there are older ones.
+pub(in crate::web) fn inbox(messages: &[Message], rows: usize, query: &InboxQuery, context: &Context) -> Markup {
+    let shown = &messages[..messages.len().min(rows)];
+    let older = shown.last().filter(|_| messages.len() > rows);
     html! {
         h1 { "Inbox" }
-        @if messages.is_empty() { p .empty { "The bot has said nothing yet." } }
-        @for message in messages.iter().rev() {
+        form .filter method="get" action="/inbox" role="search" {
+            label { "Words " input type="search" name="words" value=(query.words) autocomplete="off"; }
+            button { "Search" }
+        }
+        @if shown.is_empty() {
+            p .empty { @if query.words.is_empty() { "The bot has said nothing yet." } @else { "The bot has said nothing with these words." } }
+        }
+        @for message in shown {
             article .message {
                 p .faint {
                     (context.moment(message.at))
@@ -26,6 +36,9 @@ pub(in crate::web) fn inbox(messages: &[Message], context: &Context) -> Markup {
                 }
                 (parts::folded(&message.text, 30))
             }
+        }
+        @if let Some(last) = older {
+            p { a href={ "/inbox?words=" (link("", &query.words, "")) "&before=" (last.number) } { "Older messages" } }
         }
     }
 }
