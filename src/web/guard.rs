@@ -43,7 +43,9 @@ pub(super) async fn request(State(web): State<Web>, request: Request, next: Next
 
 fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'static str)> {
     let headers = request.headers();
-    if headers.values().filter_map(|value| value.to_str().ok()).any(|value| carries_run_token(web, value)) {
+    let address = request.uri().to_string();
+    let said = headers.values().filter_map(|value| value.to_str().ok()).chain([&*address]);
+    if said.into_iter().any(|text| carries_run_token(web, text)) {
         return Some((StatusCode::FORBIDDEN, "A job may not use the page", "It reports by its own tools."));
     }
     let host = text(headers, header::HOST).unwrap_or_default();
@@ -55,7 +57,9 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
         && text(headers, "sec-fetch-mode").is_some_and(|mode| mode == "navigate")
         && text(headers, "sec-fetch-dest").is_none_or(|place| place == "document");
     let site = text(headers, "sec-fetch-site").unwrap_or("same-origin");
-    let from_elsewhere = !matches!(site, "same-origin" | "none") && !is_navigation;
+    // Another page may lead to ours, but to none that tries a command line.
+    let is_trial = request.uri().path() == "/policy" && request.uri().query().is_some();
+    let from_elsewhere = !matches!(site, "same-origin" | "none") && (!is_navigation || is_trial);
     let origin = text(headers, header::ORIGIN);
     let of_another = origin.is_some_and(|origin| !is_own_origin(origin, host, web.url.as_deref()));
     // A form that says nothing of where it comes from comes from no browser of today.
@@ -138,7 +142,7 @@ fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'
     lines.flat_map(|line| line.split(';')).filter_map(move |pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Whether a header's value has a run's token in it, as a whole word.
+/// Whether a text has a run's token in it, as a whole word.
 fn carries_run_token(web: &Web, value: &str) -> bool {
     let word = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_';
     value.split(word).filter(|word| !word.is_empty()).any(|word| (web.is_run_token)(word))

@@ -127,6 +127,15 @@ export async function test({ browser, url, check }) {
     await handle.dispose();
     return wrong;
   });
+  await check('a window that it opens tries no command line', async () => {
+    const trial = '/policy?job=backup&tool=Bash&input=' + encodeURIComponent('while :; do :; done');
+    const opened = context.waitForEvent('page');
+    const answered = context.waitForEvent('response', (answer) => answer.url().includes('/policy'));
+    await page.evaluate((to) => { window.open(to); }, url + trial);
+    await opened;
+    const status = (await answered).status();
+    return status === 403 ? [] : [`${status}`];
+  });
   await check('a form that takes the whole window there does nothing', async () => {
     await page.goto(elsewhere);
     const [answer] = await Promise.all([

@@ -311,6 +311,11 @@ fn what_no_page_of_its_own_would_send_is_refused() {
         assert_eq!(asked.status, 403, "{path}");
         assert!(!asked.head.to_lowercase().contains("access-control"), "{}", asked.head);
     }
+    // Another page of this machine may lead here, but starts nothing: a line that is tried takes ten seconds of a processor.
+    let led = ["Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", &cookie_line];
+    let status = |path: &str| page.send("GET", path, &led, "").status;
+    assert_eq!((status("/"), status("/policy")), (200, 200));
+    assert_eq!(status("/policy?job=greets&tool=Bash&input=while+:;+do+:;+done"), 403);
     let name = cookie.split_once('=').unwrap().0;
     let made_up = [
         format!("{name}="),
@@ -324,6 +329,103 @@ fn what_no_page_of_its_own_would_send_is_refused() {
     // A cookie of that name that another page of this machine has set locks nobody out.
     assert_eq!(page.get("/", &format!("{name}=1; {cookie}")).status, 200);
     assert_eq!(fire(&[&own], &body).status, 303);
+    service.stop();
+}
+
+/// What a run printed.
+fn printed(page: &Page, id: &str) -> String {
+    let run = page.bot.runs(id)[0]["run"].as_str().unwrap().to_owned();
+    let events = page.bot.json(["runs", "show", &run])["events"].as_array().unwrap().clone();
+    events.iter().filter_map(|event| event["text"].as_str()).collect()
+}
+
+#[test]
+fn a_job_gets_nothing_of_the_page() {
+    let page = Page::new();
+    let (host, port) = (page.address.ip(), page.address.port());
+    let job = |id: &str, fields: &str, command: &str| {
+        let command = serde_json::to_string(command).unwrap();
+        let text = format!("---\ncron: '0 0 29 2 *'\nclient: exec\nretry: 0\ncommand: {command}\n{fields}---\n");
+        page.bot.write(&format!("routines/{id}.md"), &text);
+    };
+    let knock = format!(
+        "exec 3<>/dev/tcp/{host}/{port} && printf 'GET / HTTP/1.1\\r\\nHost: {host}:{port}\\r\\n\\r\\n' >&3 && read -r line <&3 && echo \"it says $line\""
+    );
+    job("few-rules", "allowed_tools: [Bash(ollim-bot help)]\n", &knock);
+    job(
+        "without-network",
+        "allowed_tools: [Bash]\nnetwork: none\n",
+        &format!("bash -c '{}'", knock.replace('\'', "'\\''")),
+    );
+    job("with-network", "allowed_tools: [Bash]\n", &format!("bash -c '{}'", knock.replace('\'', "'\\''")));
+    job("asks-for-a-link", "allowed_tools: [Bash(ollim-bot *)]\n", "ollim-bot web; ollim-bot web --json");
+    job("sleeps", "allowed_tools: [Bash(sleep *)]\n", "sleep 300");
+    let service = page.bot.start();
+    for id in ["few-rules", "without-network", "with-network", "asks-for-a-link"] {
+        service.fire(id);
+    }
+    // The kernel keeps who has no network from the port.
+    for id in ["few-rules", "without-network"] {
+        assert!(!printed(&page, id).contains("it says"), "{id}: {}", printed(&page, id));
+    }
+    let said = printed(&page, "with-network");
+    assert!(said.contains("it says HTTP/1.1 401"), "{said}");
+    let said = printed(&page, "asks-for-a-link");
+    assert!(!said.contains("/in/"), "{said}");
+    // A request that a job's token is in is refused, whoever else it says that it is.
+    page.bot.run(["fire", "sleeps"]);
+    let token = service.until("a process of the job has its token", || {
+        let processes = page.bot.processes().into_iter().filter(|process| process.command.contains("sleep 300"));
+        let environments = processes.filter_map(|process| std::fs::read(format!("/proc/{}/environ", process.pid)).ok());
+        environments.into_iter().find_map(|text| {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            text.split('\0').find_map(|pair| pair.strip_prefix("OLLIM_RUN_TOKEN=").map(str::to_owned))
+        })
+    });
+    let cookie = page.log_in();
+    let own = format!("Cookie: {cookie}");
+    for head in
+        [format!("X-Run: {token}"), format!("Authorization: Bearer {token}"), format!("Cookie: a={token}; {cookie}")]
+    {
+        assert_eq!(page.send("GET", "/", &[&head, &own], "").status, 403, "{head}");
+    }
+    for path in [format!("/?days={token}"), format!("/runs/{token}"), format!("/in/{token}")] {
+        assert_eq!(page.get(&path, &cookie).status, 403, "{path}");
+    }
+    assert_eq!(page.get("/", &cookie).status, 200);
+    service.stop();
+}
+
+#[test]
+fn nothing_but_jobs_files_can_be_edited() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    page.bot.write(".env", "SECRET=very\n");
+    let token = page.token(&cookie);
+    let names = [
+        "..%2F.env",
+        ".env",
+        "config.yaml",
+        "..%2Fconfig",
+        "routines%2Fgreets",
+        "..",
+        "%2e%2e",
+        "%00",
+        "greets%00",
+        "%FF",
+        "a%0d%0aX:y",
+    ];
+    for name in names {
+        for rest in ["", "/edit", "/dry-run"] {
+            let shown = page.get(&format!("/jobs/{name}{rest}"), &cookie);
+            assert!(matches!(shown.status, 400 | 404), "{name}{rest}: {}", shown.status);
+            assert!(!shown.body.contains("SECRET") && !shown.head.contains("X:y"), "{name}{rest}");
+        }
+        let saved = page.post(&format!("/jobs/{name}/edit"), &cookie, &format!("token={token}&seen=&new=evil"));
+        assert!(matches!(saved.status, 400 | 404 | 422), "{name}: {}", saved.status);
+    }
+    assert_eq!(page.bot.read(".env").unwrap(), "SECRET=very\n");
     service.stop();
 }
 
