@@ -91,7 +91,7 @@ export async function test({ browser, url, check, figures }) {
     const { run } = await fire('backup');
     await shows(page, run);
     // That nobody answers stands on the console. Nothing else may.
-    const other = faults.splice(0).filter((fault) => !/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET)/.test(fault));
+    const other = faults.splice(0).filter((fault) => !/ERR_(CONNECTION_REFUSED|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET)/.test(fault));
     return said.includes('The service does not answer') ? other : [said, ...other];
   });
   await check('one tab that logs out takes the other with it', async () => {
