@@ -91,10 +91,11 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         )),
         more => needs.push(Need::new(format!("{} reminders failed", more.len()), About::FailedReminders)),
     }
+    // A question ends with its time, so it stands before what stays as it is.
     match questions.len() {
         0 => {}
-        1 => needs.push(Need::new("1 question is open", About::Questions)),
-        open => needs.push(Need::new(format!("{open} questions are open"), About::Questions)),
+        1 => needs.insert(0, Need::new("1 question is open", About::Questions)),
+        open => needs.insert(0, Need::new(format!("{open} questions are open"), About::Questions)),
     }
     for cap in spent.iter().filter(|cap| cap.left() <= 0.0) {
         let whose = if cap.name == "month" { "this month" } else { "today" };

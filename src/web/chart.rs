@@ -22,6 +22,8 @@ const HEIGHT: u32 = 22;
 const APART: f64 = 0.006;
 /// A bar as wide as this share is drawn as long as it took; a shorter one is a glyph.
 const LONG: f64 = 0.012;
+/// In a span of so many milliseconds at most, hours are marked too: three days.
+const SHORT: f64 = 3.0 * 86_400_000.0;
 /// So many bars of a row lead to their runs; what is as it should be comes after what is not.
 const LINKED: usize = 40;
 
@@ -143,20 +145,25 @@ fn linked_bar(bar: &Bar<'_>, context: &Context) -> Markup {
     }
 }
 
-/// Bars that lead nowhere, in few bytes: one path for each outcome.
+/// Bars that lead nowhere, in few bytes: two paths for each outcome. What was brief is as wide as its glyph, whatever the screen.
 fn dense(bars: &[&Bar<'_>]) -> String {
-    let mut paths: BTreeMap<&str, String> = BTreeMap::new();
+    let mut paths: BTreeMap<(&str, bool), String> = BTreeMap::new();
     for bar in bars {
-        let path = paths.entry(glyph(bar.state)).or_default();
-        let (x, width) = ((bar.from * 1000.0).round(), ((bar.until - bar.from) * 1000.0).round().max(4.0));
+        let is_brief = bar.until - bar.from < LONG;
+        let path = paths.entry((glyph(bar.state), is_brief)).or_default();
+        let (x, width) = ((bar.from * 1000.0).round(), ((bar.until - bar.from) * 1000.0).round());
         // A String takes everything.
-        let _ = write!(path, "M{x} 6h{width}v10h-{width}z");
+        let _ = match is_brief {
+            true => write!(path, "M{x} 6v10"),
+            false => write!(path, "M{x} 6h{width}v10h-{width}z"),
+        };
     }
     let mut svg = String::new();
     if !paths.is_empty() {
         svg.push_str("<svg viewBox=\"0 0 1000 22\" preserveAspectRatio=\"none\" width=\"100%\" height=\"22\">");
-        for (shape, path) in paths {
-            let _ = write!(svg, "<path class=\"b-{shape}\" d=\"{path}\"/>");
+        for ((shape, is_brief), path) in paths {
+            let brief = if is_brief { " brief" } else { "" };
+            let _ = write!(svg, "<path class=\"b-{shape}{brief}\" d=\"{path}\"/>");
         }
         svg.push_str("</svg>");
     }
@@ -198,13 +205,13 @@ fn grid(scale: &Scale, context: &Context) -> String {
 pub(super) fn axis(scale: &Scale, context: &Context) -> Markup {
     let now = scale.at(context.now);
     html! {
-        svg .axis height="18" width="100%" aria-hidden="true" {
+        svg .axis .week[scale.span > SHORT] height="18" width="100%" aria-hidden="true" {
             @for (at, text) in marks(scale, context.zone) {
                 @let share = scale.at(at);
                 // A word that would stand in another, or beyond the end, is left out.
                 @if share < 0.97 && (share - now).abs() > 0.05 {
-                    text x=(percent(share)) y="12" .strong[!text.contains(':')] .hour[text.contains(':')] {
-                        // A narrow screen has room for the day alone.
+                    text x=(percent(share)) y="12" .strong[!text.contains(':')] .near[(share > now - 0.16 && share < now + 0.06) || share > 0.89] {
+                        // A week has room for the day alone on a narrow screen.
                         @if let Some((weekday, day)) = text.split_once(' ') { tspan .weekday { (weekday) " " } (day) } @else { (text) }
                     }
                 }
@@ -217,7 +224,7 @@ pub(super) fn axis(scale: &Scale, context: &Context) -> Markup {
 /// Midnights by their day, and, in a span of less than three days, every sixth hour between them.
 fn marks(scale: &Scale, zone: Tz) -> Vec<(DateTime<Utc>, String)> {
     let until = scale.from + TimeDelta::milliseconds(scale.span as i64);
-    let is_short = until - scale.from < TimeDelta::days(3);
+    let is_short = scale.span <= SHORT;
     let mut marks = Vec::new();
     let mut day = scale.from.with_timezone(&zone).date_naive();
     while let Some(midnight) = first_of(day, zone).filter(|midnight| *midnight <= until) {

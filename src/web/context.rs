@@ -59,14 +59,17 @@ impl Context {
         asked.unwrap_or_else(|error| Err(Refusal::environment(format!("a fault of ollim-bot itself: {error}"))))
     }
 
-    /// `Tue 24 Nov 09:00 CET`, and how far off that is.
+    /// `Tue 24 Nov 09:00`, and how far off that is.
     pub(super) fn moment(&self, at: DateTime<Utc>) -> Markup {
         html! { (self.time(at)) " " span .faint { (times::relative(at, self.now)) } }
     }
 
-    /// `Tue 24 Nov 09:00 CET`.
+    /// `Tue 24 Nov 09:00`. The page says its zone; where the clocks will have changed by then, or had not yet: `… 09:00 CEST`.
     pub(super) fn time(&self, at: DateTime<Utc>) -> Markup {
-        html! { time datetime=(times::rfc3339(at, self.zone)) { (times::local(at, self.now, self.zone)) } }
+        let offset = |at: DateTime<Utc>| at.with_timezone(&self.zone).offset().fix();
+        let text = times::local(at, self.now, self.zone);
+        let short = text.rsplit_once(' ').filter(|_| offset(at) == offset(self.now)).map_or(&*text, |(short, _)| short);
+        html! { time datetime=(times::rfc3339(at, self.zone)) { (short) } }
     }
 
     /// The same, and the time in the job's own zone where that is another.

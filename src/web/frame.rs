@@ -21,6 +21,9 @@ const PAGES: [(&str, &str); 9] = [
     ("/chat", "Chat"),
 ];
 
+/// So many needs stand in the sentence on top, where there are more than that.
+const NEEDS: usize = 5;
+
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 const ENTER: &str = "document.forms[0].requestSubmit();\n";
@@ -48,6 +51,10 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
                 a .skip href="#main" { "Skip to the content" }
                 header {
                     (sentence(attention))
+                    p id="as-of" {
+                        "As of " (context.now.with_timezone(&context.zone).format("%H:%M:%S"))
+                        ", times in " (context.zone.name())
+                    }
                     nav aria-label="Pages" {
                         @for (path, name) in PAGES {
                             a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
@@ -56,15 +63,12 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
                 }
                 main id="main" tabindex="-1" { (shown) }
                 footer {
-                    p id="as-of" {
-                        "As of " (context.now.with_timezone(&context.zone).format("%H:%M:%S"))
-                        ", times in " (context.zone.name()) ". "
+                    p id="service" {
                         @if let Some(service) = &attention.status.service {
                             a href="/service" { "Service " (version) }
                             @if let Ok(since) = service.since.parse::<chrono::DateTime<chrono::Utc>>() {
                                 ", up " (times::span(context.now - since))
                             }
-                            ". "
                         }
                     }
                     (parts::button("/out", "Log out", &[], context))
@@ -85,10 +89,11 @@ fn sentence(attention: &Attention) -> Markup {
                 (attention.calm()) "."
             } @else {
                 strong { (attention.count_words(needs.len())) } ": "
-                @for (index, need) in needs.iter().enumerate() {
+                @for (index, need) in needs.iter().take(NEEDS).enumerate() {
                     @if index > 0 { "; " }
                     a href=(place(&need.about)) { (need.words) }
                 }
+                @if needs.len() > NEEDS { "; and " a href="/jobs" { (needs.len() - NEEDS) " more" } }
                 "."
             }
         }

@@ -36,7 +36,7 @@ function replace(text) {
   const fresh = new DOMParser().parseFromString(text, 'text/html');
   const open = [...document.querySelectorAll('main details')].map((one) => one.open);
   const at = stops().indexOf(document.activeElement), was = at < 0 ? null : known(document.activeElement);
-  for (const part of isWriting() ? ['#needs'] : ['#needs', '#as-of', '#main']) {
+  for (const part of isWriting() ? ['#needs'] : ['#needs', '#as-of', '#main', '#service']) {
     const [old, now] = [document.querySelector(part), fresh.querySelector(part)];
     if (old && now && old.innerHTML !== now.innerHTML) {
       old.innerHTML = now.innerHTML;

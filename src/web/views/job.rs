@@ -82,7 +82,7 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
         @for problem in of_file {
             p .bad[problem.is_error()] .warn[!problem.is_error()] {
                 code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message))
-                @if let Some(hint) = &problem.hint { ". " (parts::with_code(hint)) }
+                @if let Some(hint) = &problem.hint { " (" (parts::with_code(hint)) ")" }
             }
         }
         @if let Some(routine) = routine {
@@ -168,7 +168,7 @@ fn spark(what: &str, values: &[f64]) -> Markup {
             svg width=(values.len() * 6) height="28" role="img" aria-label={ (what) " of the last " (values.len()) " runs" } {
                 @for (index, value) in values.iter().enumerate() {
                     @let height = if *highest > 0.0 { (value / highest * 26.0).max(1.0) } else { 1.0 };
-                    rect .b-done x=(index * 6) y=(format!("{:.1}", 28.0 - height)) width="4" height=(format!("{height:.1}")) { title { (words(*value)) } }
+                    rect .f-accent x=(index * 6) y=(format!("{:.1}", 28.0 - height)) width="4" height=(format!("{height:.1}")) { title { (words(*value)) } }
                 }
             }
             figcaption { (what) ": median " (words(*median)) ", highest " (words(*highest)) }

@@ -63,13 +63,13 @@ pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Cont
         } @else {
             div .scroll tabindex="0" role="region" aria-label="What comes" {
                 table {
-                    thead { tr { th { "When" } th { "In" } th { "Job" } th { "What" } th { "Last" } } }
+                    thead { tr { th { "In" } th { "Job" } th { "When" } th { "What" } th { "Last" } } }
                     tbody {
                         @for (one, is_last) in &shown {
                             tr {
-                                td .num { (context.time_of_job(one.at, one.definition.zone)) }
                                 td .num .faint { (context.relative(one.at)) }
                                 td { (parts::job(one.definition.id.as_str())) }
+                                td .num { (context.time_of_job(one.at, one.definition.zone)) }
                                 td .wide {
                                     (summary(&one.definition))
                                     @let more = of_each[&one.definition.id] - ROWS.min(of_each[&one.definition.id]);

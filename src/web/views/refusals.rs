@@ -32,10 +32,10 @@ pub(in crate::web) fn refusals(
                 p {
                     strong { (refused.count) " " @if refused.count == 1 { "call" } @else { "calls" } }
                     ", the last " (context.relative(refused.last)) " in "
-                    a href=(parts::run(refused.run.as_str())) { "run " (refused.run) } ", by "
+                    a href=(parts::run(refused.run.as_str())) { "run " (refused.run) } ": "
                     @match &refused.rule {
-                        Some(rule) => { "the rule " code { (rule) } },
-                        None => "no rule that grants it",
+                        Some(rule) => { "the rule " code { (rule) } " refuses it" },
+                        None => "no rule grants it",
                     }
                     " (layer " (refused.layer) ")."
                 }

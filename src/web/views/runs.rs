@@ -37,19 +37,19 @@ pub(in crate::web) fn table(runs: &[RunRecord], named: bool, context: &Context) 
         div .scroll tabindex="0" role="region" aria-label="Runs" {
             table {
                 thead { tr {
-                    th { "Run" } @if named { th { "Job" } } th { "Scheduled" } th { "Outcome" } th { "Late" } th { "Took" } th { "Cost" } th { "Remark" }
+                    @if named { th { "Job" } } th { "Outcome" } th { "Scheduled" } th { "Took" } th { "Cost" } th { "Late" } th { "Remark" } th { "Run" }
                 } }
                 tbody {
                     @for run in runs {
                         tr {
-                            td { a href=(parts::run(run.run.as_str())) { code { (run.run) } } }
                             @if named { td { (parts::job(run.id.as_str())) } }
-                            td .num { (context.time(run.scheduled)) }
                             td { (parts::outcome(run, context)) }
-                            td .num { (words::late(run)) }
+                            td .num { a href=(parts::run(run.run.as_str())) { (context.time(run.scheduled)) } }
                             td .num { (words::took(run)) }
                             td .num { @if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) { (words::money(cost)) } }
+                            td .num { (words::late(run)) }
                             td .wide .faint { (remark(run)) }
+                            td { code { (run.run) } }
                         }
                     }
                 }

@@ -52,7 +52,7 @@ fn problems(status: &Status) -> Markup {
                     li {
                         span .bad[problem.is_error()] .warn[!problem.is_error()] { @if problem.is_error() { "error " } @else { "warning " } }
                         code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message))
-                        @if let Some(hint) = &problem.hint { ". " (parts::with_code(hint)) }
+                        @if let Some(hint) = &problem.hint { " (" (parts::with_code(hint)) ")" }
                     }
                 }
             }

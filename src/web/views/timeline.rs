@@ -38,7 +38,7 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
                     @let name = name(row);
                     div .row {
                         @match &row.whose {
-                            Whose::Routine(id) => a .name href=(link("/jobs/", id.as_str(), "")) { (name) },
+                            Whose::Routine(id) => a .name .bad[attention.status.failures.iter().any(|failing| failing.id == *id)] href=(link("/jobs/", id.as_str(), "")) { (name) },
                             Whose::Reminders => a .name .faint href="/jobs#reminders" { (name) },
                             Whose::Conversation => a .name .faint href="/chat" { (name) },
                             Whose::Agents => a .name .faint href="/runs" { (name) },
