@@ -1,4 +1,4 @@
-// Files and a month of history for the screenshots: the journal's rows as SQL. A bot writes its history as it happens, and no
+// Files and a month of history for the walk and its pictures: the journal's rows as SQL. A bot writes its history as it happens, and no
 // command writes a past, so these rows stand in for one. They follow the schema of src/journal/schema.rs.
 
 const MINUTE = 60_000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
@@ -79,12 +79,12 @@ function events(run, began, ended) {
   return all.map((one, at) => row('event', { at: Math.round(began + at * step), run, id: 'email-triage', kind: one.event, data: JSON.stringify(one) }));
 }
 
-/** A month before `now` as SQL, and the run that is shown alone. */
+/** Six weeks before `now` as SQL, and the run that is shown alone. */
 export function history(now) {
   const [random, sql, due] = [numbers(7), ['BEGIN;'], []];
   const midnight = now - (now % DAY);
   for (const [id, job] of Object.entries(JOBS)) {
-    for (let day = -30; day <= 0; day++) {
+    for (let day = -45; day <= 0; day++) {
       for (const hour of job.hours) due.push({ id, job, at: Math.round(midnight + day * DAY + hour * HOUR) });
     }
   }
@@ -92,7 +92,9 @@ export function history(now) {
   let shown;
   past.forEach(({ id, job, at }, index) => {
     const number = index + 1, run = (0x1000_0000 + Math.floor(random() * 0xe000_0000)).toString(16);
-    const [state, why, error] = outcome(id, random());
+    // The last copy of the photos has failed, so that something needs somebody.
+    const isLast = id === 'photo-backup' && !past.slice(index + 1).some((one) => one.id === id);
+    const [state, why, error] = outcome(id, isLast ? 0 : random());
     past[index].state = state;
     const began = at + Math.round(random() * 4000), took = job.minutes * MINUTE * (0.5 + random());
     const ended = Math.round(state === 'skipped' ? at : state === 'timed_out' ? began + 30 * MINUTE : began + took);

@@ -17,6 +17,11 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
+/// An address that is the page's after a restart, too.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
 /// A bot with the files of `tests/browser/home/`, whose page is at the address.
 fn bot() -> (TestBot, String) {
     let bot = TestBot::new();
@@ -29,8 +34,7 @@ fn bot() -> (TestBot, String) {
     }
     let asks = "background: true\nclient: exec\ncommand: echo asked\napprove: true\nallowed_tools: []\n";
     bot.write("reminders/asks.md", &reminder(now(), asks, ""));
-    // The page is to be at the same address after a restart.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let address = free_address();
     bot.write("config.yaml", &format!("web: {address}\n"));
     (bot, format!("http://{address}"))
 }
@@ -55,17 +59,40 @@ fn script(bot: &TestBot, subject: &str, url: &str) -> Command {
     node.arg(here("tests/browser/run.mjs")).args([subject, url]).env_clear();
     node.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     node.env("OLLIM_BOT", env!("CARGO_BIN_EXE_ollim-bot")).env("OLLIM_BROWSER", browser);
+    node.envs(std::env::var_os("OLLIM_PICTURES").map(|folder| ("OLLIM_PICTURES", folder)));
     node.stdin(Stdio::piped()).stdout(Stdio::piped());
     node
 }
 
-/// Runs the tests of a subject. What they have measured is said, and nothing is asserted of it.
-#[expect(clippy::print_stderr, reason = "a test says what it has measured")]
+/// A bot with the files of `tests/browser/demo.mjs` and their past, whose page is at the address.
+fn demo() -> (TestBot, String) {
+    let (bot, address) = (TestBot::new().env("TZ", "UTC"), free_address());
+    let made = Command::new("node").arg(here("tests/browser/demo_data.mjs")).output().unwrap();
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    for (path, text) in made["files"].as_object().unwrap() {
+        bot.write(path, text.as_str().unwrap());
+    }
+    bot.write("config.yaml", &format!("web: {address}\nbudget: {{ day: 5.00, month: 60.00 }}\n"));
+    // The service makes the journal. The past is written while it does not run.
+    bot.start().stop();
+    let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+    journal.execute_batch(made["sql"].as_str().unwrap()).unwrap();
+    (bot, format!("http://{address}"))
+}
+
+/// Runs the tests of a subject on a bot that has fired its jobs.
 fn holds(subject: &str) {
     let (bot, url) = bot();
-    let mut service = Some(bot.start());
-    service.iter().for_each(|service| fill(&bot, service));
-    let mut node = script(&bot, subject, &url).spawn().unwrap();
+    let service = bot.start();
+    fill(&bot, &service);
+    holds_of(subject, &bot, &url, service);
+}
+
+/// Runs the tests of a subject. What they have measured is said, and nothing is asserted of it.
+#[expect(clippy::print_stderr, reason = "a test says what it has measured")]
+fn holds_of<'a>(subject: &str, bot: &'a TestBot, url: &str, service: Service<'a>) {
+    let mut service = Some(service);
+    let mut node = script(bot, subject, url).spawn().unwrap();
     let mut replies = node.stdin.take().unwrap();
     let mut report = Value::Null;
     for line in BufReader::new(node.stdout.take().unwrap()).lines() {
@@ -120,4 +147,21 @@ fn a_page_of_somebody_else_does_and_reads_nothing() {
 #[test]
 fn only_a_fresh_link_lets_a_browser_in() {
     holds("login");
+}
+
+#[test]
+fn five_questions_are_each_answered_by_one_look() {
+    let (bot, url) = demo();
+    let service = bot.start();
+    holds_of("walk", &bot, &url, service);
+}
+
+#[test]
+fn a_name_that_only_the_person_knows_keeps_the_session_from_other_ports() {
+    let (bot, address) = (TestBot::new(), free_address());
+    let port = address.rsplit_once(':').unwrap().1;
+    let url = format!("http://bot-5f0c1d8e.localhost:{port}");
+    bot.write("config.yaml", &format!("web: {address}\nweb_url: {url}\n"));
+    let service = bot.start();
+    holds_of("named", &bot, &url, service);
 }
