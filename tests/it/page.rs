@@ -396,6 +396,82 @@ fn a_job_gets_nothing_of_the_page() {
     service.stop();
 }
 
+/// What differs from run to run, and what stands for it.
+const DIFFERS: [(&str, &str); 16] = [
+    (r#"<svg class="axis.*?</svg>"#, "AXIS"),
+    (r#" (d|datetime|aria-label|title)="[^"]*""#, ""),
+    (r#" (x|width)="[0-9.]+%""#, ""),
+    (r#"<svg[^>]*><path class="coming"/></svg>"#, ""),
+    (r"Next: [^)]*\)", "Next: WHEN"),
+    ("[0-9a-f]{64}", "TOKEN"),
+    (r"\b[0-9a-f]{8}\b", "RUN"),
+    (r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [0-9]+ [A-Z][a-z]{2}( [0-9]{4})?", "DAY"),
+    (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "DAY"),
+    (r"\b[0-9]{2}:[0-9]{2}(:[0-9]{2})?", "TIME"),
+    (r"\b[0-9]+(\.[0-9])?[dhms]( [0-9]+[hms])?\b", "SPAN"),
+    (r"<dd>[0-9]+</dd>", "<dd>NUMBER</dd>"),
+    (r"in SPAN|SPAN ago|>now<", "WHEN"),
+    // A busy machine is late.
+    ("<dt>Late</dt><dd>SPAN</dd>", ""),
+    (r#"<td class="num">(SPAN)?</td>"#, r#"<td class="num">SPAN?</td>"#),
+    ("><", ">\n<"),
+];
+
+/// What a page shows, without what differs from run to run.
+fn shown(page: &Page, path: &str, cookie: &str) -> String {
+    let whole = page.get(path, &format!("{cookie}; zone=UTC")).body;
+    let (_, main) = whole.split_once("<main").unwrap_or_else(|| panic!("{path}: {whole}"));
+    let main = main.split("</main>").next().unwrap().replace(page.bot.home().to_str().unwrap(), "HOME");
+    DIFFERS.iter().fold(main, |text, (pattern, word)| {
+        regex_lite::Regex::new(pattern).unwrap().replace_all(&text, *word).into_owned()
+    })
+}
+
+#[test]
+fn each_view_is_as_it_was() {
+    let page = Page::new();
+    page.bot.write("config.yaml", &format!("web: {}\ntimezone: UTC\n", page.address));
+    for id in ["greets", "<b>odd"] {
+        std::fs::remove_file(page.bot.path(&format!("routines/{id}.md"))).unwrap();
+    }
+    let job = "---\ndescription: Says hello\ncron: '17 3 * * *'\nbackground: true\nclient: exec\nretry: 0\n";
+    page.bot.write("routines/hello.md", &format!("{job}command: echo hello\nallowed_tools: []\n---\n"));
+    page.bot
+        .write("routines/refused.md", &format!("{job}enabled: false\ncommand: touch evil\nallowed_tools: []\n---\n"));
+    page.bot.write("reminders/tea.md", "---\nrun_at: \"2099-01-01T00:00:00Z\"\n---\nDrink the tea.\n");
+    page.bot.write("routines/broken.md", "---\ncron: '0 25 * * *'\n---\n");
+    let service = page.bot.start();
+    service.fire("hello");
+    service.fire("refused");
+    let cookie = page.log_in();
+    service.until("the person is told", || {
+        let said = page.get("/inbox", &cookie).body;
+        (said.contains("delivered on") && !said.contains("not delivered on")).then_some(())
+    });
+    let run = format!("/runs/{}", page.bot.runs("hello")[0]["run"].as_str().unwrap());
+    let views = [
+        ("timeline", "/"),
+        ("next", "/next"),
+        ("jobs", "/jobs"),
+        ("job", "/jobs/hello"),
+        ("broken-job", "/jobs/broken"),
+        ("edit", "/jobs/hello/edit"),
+        ("dry-run", "/jobs/hello/dry-run"),
+        ("runs", "/runs"),
+        ("run", &run),
+        ("refusals", "/refusals"),
+        ("policy", "/policy?job=refused&tool=Bash&input=touch+evil"),
+        ("costs", "/costs"),
+        ("inbox", "/inbox"),
+        ("chat", "/chat"),
+        ("questions", "/questions"),
+    ];
+    for (name, path) in views {
+        insta::assert_snapshot!(name, shown(&page, path, &cookie));
+    }
+    service.stop();
+}
+
 #[test]
 fn nothing_but_jobs_files_can_be_edited() {
     let page = Page::new();

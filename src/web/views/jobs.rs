@@ -39,13 +39,12 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
     html! {
         div .scroll tabindex="0" role="region" aria-label=(title) {
             table {
-                thead { tr { th { "Job" } th { "What" } th { "Next" } th { "When" } th { "Failures" } } }
+                thead { tr { th { "Job" } th { "Next" } th { "What" } th { "When" } th { "Failures" } } }
                 tbody {
                     @for Job { definition, next, paused } in &list.jobs {
                         @let failing = attention.status.failures.iter().find(|failing| failing.id == definition.id);
                         tr {
-                            td { a href=(link("/jobs/", definition.id.as_str(), "")) { (definition.id) } }
-                            td .wide { (summary(definition)) }
+                            td { a .bad[failing.is_some()] href=(link("/jobs/", definition.id.as_str(), "")) { (definition.id) } }
                             td .num {
                                 @match next {
                                     Some(at) => (context.relative(*at)),
@@ -54,6 +53,7 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
                                     None => span .faint { (definition.waits_for().unwrap_or_else(|| "never".into())) },
                                 }
                             }
+                            td .wide { (summary(definition)) }
                             td .num {
                                 @match &definition.trigger {
                                     Trigger::Routine { recurs, .. } => code { (recurs) },

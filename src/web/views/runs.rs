@@ -8,6 +8,9 @@ use crate::web::context::Context;
 use crate::web::pages::RunsQuery;
 use crate::web::parts::{self, link};
 
+/// So many characters has a remark: the run's page has the rest, and a row stays a row.
+const LONGEST: usize = 100;
+
 /// A page of them: `rows` of `runs`, which has one more where there are older ones.
 pub(in crate::web) fn runs(runs: &[RunRecord], rows: usize, query: &RunsQuery, context: &Context) -> Markup {
     let shown = &runs[..runs.len().min(rows)];
@@ -69,5 +72,9 @@ fn remark(run: &RunRecord) -> String {
         more => words.push(format!("{more} calls refused")),
     }
     words.extend(run.error.as_deref().and_then(|error| error.lines().next()).map(str::to_owned));
-    words.join(", ")
+    let remark = words.join(", ");
+    match remark.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &remark[..end]),
+        None => remark,
+    }
 }
