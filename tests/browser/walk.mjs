@@ -14,7 +14,7 @@ const QUESTIONS = [
 ];
 
 const SCREENS = [
-  { name: 'desk', viewport: { width: 1280, height: 640 }, colorScheme: 'light' },
+  { name: 'desk', viewport: { width: 1280, height: 600 }, colorScheme: 'light' },
   { name: 'phone', viewport: { width: 360, height: 720 }, colorScheme: 'dark' },
 ];
 
