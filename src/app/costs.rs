@@ -45,6 +45,8 @@ pub struct CostsRow {
     pub median: f64,
     /// What the dearest cost.
     pub worst: f64,
+    /// What runs count besides in budgets that ended without a figure: their caps.
+    pub unreported_usd: f64,
     /// What they took.
     pub tokens: Tokens,
 }
@@ -62,7 +64,7 @@ pub struct Months {
     pub forecast: f64,
 }
 
-/// Sums up what runs cost that were scheduled in the last `since`.
+/// Sums up what runs cost that began in the last `since`.
 pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<Costs, Refusal> {
     let [costs] = several([by], since, app)?;
     Ok(costs)
@@ -83,13 +85,14 @@ fn sums(by: CostsBy, runs: &[RunCost], zone: Tz) -> Costs {
     for run in runs {
         let key = match by {
             CostsBy::Job => run.id.to_string(),
-            CostsBy::Day => run.scheduled.with_timezone(&zone).format("%Y-%m-%d").to_string(),
+            CostsBy::Day => run.launched.with_timezone(&zone).format("%Y-%m-%d").to_string(),
             CostsBy::Model => run.model.clone().unwrap_or_else(|| "unknown".into()),
         };
         let empty = || (CostsRow { key: key.clone(), ..CostsRow::default() }, Vec::new());
         let (row, each) = sums.entry(key.clone()).or_insert_with(empty);
         row.runs += 1;
         row.cost_usd += run.cost_usd;
+        row.unreported_usd += run.unreported_usd;
         row.tokens = row.tokens + run.tokens;
         each.push(run.cost_usd);
     }

@@ -18,7 +18,7 @@ use crate::bot::live::{Seen, Sight};
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
-use crate::definition::DefinitionId;
+use crate::definition::{DefinitionId, Period};
 use crate::journal::{Answer, ForkEnd, Journal, Message, Question, RunFilter};
 use crate::refusal::Refusal;
 use crate::run::forks::{self, Ended, fork_action};
@@ -174,6 +174,7 @@ impl ServiceHearing {
                     .await?
                     .map(Response::Done);
             }
+            ("raise", raise) => Response::Done(self.raise(raise).await?),
             ("login", _) => return self.login(None).await.map(Response::Text),
             ("fork", _) => {
                 let (action, fork) = fork_action(action).ok_or_else(gone)?;
@@ -185,6 +186,24 @@ impl ServiceHearing {
             self.settle(channel, message, outcome).await;
         }
         Ok(response)
+    }
+
+    /// Raises a cap for the rest of its period (`day:2026-11-23:7.50`), where that is not over.
+    async fn raise(&self, raise: &str) -> Result<String, Refusal> {
+        let parts: Vec<&str> = raise.split(':').collect();
+        let [name, label, usd] = parts[..] else { return Err(Refusal::user("this button is of no use any more")) };
+        let period = if name == "day" { Period::Day } else { Period::Month };
+        let zone = self.app().config()?.timezone;
+        if period.label(self.handlers.clock.now(), zone) != label {
+            return Err(Refusal::user(format!("that {name} is over, so its budget is not raised")));
+        }
+        let Outcome::Budget(_, caps) = self.execute(Command::Budget).await? else { return Err(another_answer()) };
+        let now = caps.iter().find(|cap| cap.name == name).map(|cap| cap.cap);
+        if now.is_some_and(|now| usd.parse().is_ok_and(|usd: f64| now >= usd)) {
+            return Ok(format!("It is raised already. `ollim-bot budget --{name} USD` raises it further."));
+        }
+        self.words(&["budget", &format!("--{name}"), usd]).await?;
+        Ok(format!("Raised to ${usd} until the {name} ends."))
     }
 
     /// A button of an agent's: what it says is a turn of the conversation that it comes from.

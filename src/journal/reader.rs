@@ -47,12 +47,14 @@ pub struct RunFilter {
 pub struct RunCost {
     /// Whose run.
     pub id: DefinitionId,
-    /// When it was to run.
-    pub scheduled: DateTime<Utc>,
+    /// When it began: the day for which it counts.
+    pub launched: DateTime<Utc>,
     /// The model that it had, where the client says so.
     pub model: Option<String>,
     /// US dollars, as the client reports it.
     pub cost_usd: f64,
+    /// What it counts besides in budgets: its cap, where it has ended without a figure.
+    pub unreported_usd: f64,
     /// What it took of the model.
     pub tokens: Tokens,
 }
@@ -135,20 +137,23 @@ impl JournalReader {
         self.all(sql, &[&id.as_str(), &limit], |row| row.run("run"))
     }
 
-    /// What runs cost that were scheduled from then on, in the order in which they were claimed.
+    /// What runs cost that began from then on, in the order in which they were claimed.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub fn costs(&self, from: Option<DateTime<Utc>>) -> Result<Vec<RunCost>, JournalError> {
         let sql =
-            "SELECT o.id, o.at, r.model, r.cost_usd, r.tokens FROM run r JOIN occurrence o ON o.number = r.occurrence
-            WHERE r.cost_usd IS NOT NULL AND (o.at >= ?1 OR ?1 IS NULL) ORDER BY r.number";
+            "SELECT o.id, coalesce(r.launched, o.at) AS began, r.model, coalesce(r.cost_usd, 0.0) AS cost_usd,
+              coalesce(r.reserved_usd, 0.0) AS unreported, r.tokens FROM run r JOIN occurrence o ON o.number = r.occurrence
+            WHERE (r.cost_usd IS NOT NULL OR r.reserved_usd IS NOT NULL AND r.ended IS NOT NULL)
+              AND (coalesce(r.launched, o.at) >= ?1 OR ?1 IS NULL) ORDER BY r.number";
         self.all(sql, &[&from.map(ms)], |row| {
             Ok(RunCost {
                 id: row.id("id")?,
-                scheduled: row.at("at")?,
+                launched: row.at("began")?,
                 model: row.get("model")?,
                 cost_usd: row.get("cost_usd")?,
+                unreported_usd: row.get("unreported")?,
                 tokens: tokens(row)?.unwrap_or_default(),
             })
         })

@@ -54,8 +54,10 @@ pub struct Spending {
     pub name: &'static str,
     /// The cap in force.
     pub cap: f64,
-    /// What runs have cost that have ended, and what the others may cost at most.
+    /// What runs have cost, and what those may have cost that have ended without a figure.
     pub spent: f64,
+    /// What runs that have not ended may still cost at most.
+    pub taken: f64,
     /// When it begins anew.
     pub until: DateTime<Utc>,
     /// Which period: `2026-11-23`.
@@ -66,13 +68,13 @@ impl Spending {
     /// A cap of that name, and what of it is spent until it begins anew.
     #[must_use]
     pub fn of(name: &'static str, cap: f64, spent: f64, until: DateTime<Utc>) -> Self {
-        Self { name, cap, spent, until, label: String::new() }
+        Self { name, cap, spent, taken: 0.0, until, label: String::new() }
     }
 
     /// What is left; never below zero.
     #[must_use]
     pub fn left(&self) -> f64 {
-        (self.cap - self.spent).max(0.0)
+        (self.cap - self.spent - self.taken).max(0.0)
     }
 
     /// Whether nothing can be paid from it.
@@ -81,7 +83,18 @@ impl Spending {
         if self.name == TOKENS { self.left() < 1.0 } else { self.left() < LEAST }
     }
 
-    /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`.
+    /// The button that raises the cap by half for the rest of its period: what stands on it, and what it does. A job's own cap stands in
+    /// its file, and that of tokens in the settings.
+    fn raise(&self) -> Option<(String, String)> {
+        let period = if self.name == "day" { "today" } else { "this month" };
+        let raised = (self.cap * 150.0).ceil() / 100.0;
+        let button =
+            || (format!("Raise {period} to ${raised:.2}"), format!("raise:{}:{}:{raised:.2}", self.name, self.label));
+        matches!(self.name, "day" | "month").then(button)
+    }
+
+    /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`. Where runs that go have taken what is missing, it
+    /// says that, and no time: it may be there again as soon as they have ended.
     #[must_use]
     pub fn words(&self, zone: Tz) -> String {
         let whose = match self.name {
@@ -89,6 +102,12 @@ impl Spending {
             "month" => "of this month's budget",
             _ => "of today's budget",
         };
+        if self.taken > 0.0 && self.cap - self.spent >= LEAST {
+            let Self { spent, cap, taken, .. } = self;
+            return format!(
+                "{spent:.2} of {cap:.2} USD {whose} are spent, and {taken:.2} taken by runs that have not ended"
+            );
+        }
         let until = self.until.with_timezone(&zone).format("%Y-%m-%d %H:%M");
         let (spent, cap) = match self.name {
             TOKENS => (format!("{:.0}", self.spent), format!("{:.0} tokens", self.cap)),
@@ -118,8 +137,9 @@ impl Journal {
                     let why = spent.words(caps.zone);
                     let text = match spent.name {
                         "job_day" => format!("{title} is skipped: {why}."),
-                        _ => format!(
-                            "Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --day USD` or `--month USD` raises it."
+                        TOKENS => format!("Jobs are skipped, and you are not answered: {why}. `tokens_day` in config.yaml raises it."),
+                        name => format!(
+                            "Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --{name} USD` raises it."
                         ),
                     };
                     let newest = tell_once(connection, spent, &payer, "100", text, now)?;
@@ -228,22 +248,27 @@ fn spendings(
     payer: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<Vec<Spending>, JournalError> {
-    // One client may have ended, and another one be going.
-    const COST: &str = "sum(coalesce(cost_usd, 0) + coalesce(reserved_usd, 0))";
+    // One client of a run may have ended, and another one be going.
+    const COST: &str = "sum(coalesce(cost_usd, 0) + CASE WHEN ended IS NULL THEN 0 ELSE coalesce(reserved_usd, 0) END)";
+    const TAKEN: &str = "sum(CASE WHEN ended IS NULL THEN coalesce(reserved_usd, 0) ELSE 0 END)";
     const TOKENS_OF: &str = "sum(coalesce(CAST(json_extract(tokens, '$.input') AS DOUBLE PRECISION)
                                + CAST(json_extract(tokens, '$.output') AS DOUBLE PRECISION)
                                + CAST(json_extract(tokens, '$.cache_write') AS DOUBLE PRECISION), 0))";
-    let sum = |what: &str, from: DateTime<Utc>, payer: Option<&str>| -> Result<f64, JournalError> {
-        let sql =
-            format!("SELECT coalesce({what}, 0.0) + 0.0 FROM run WHERE launched >= ?1 AND (payer = ?2 OR ?2 IS NULL)");
-        connection.row(&sql, params![ms(from), payer], |row| row.get(0))
+    // A run that was launched while the clock was ahead counts for the day on which that was, and not for each day up to then.
+    let sum = |what: &str, (from, until): (DateTime<Utc>, DateTime<Utc>), payer: Option<&str>| {
+        let sql = format!(
+            "SELECT coalesce({what}, 0.0) + 0.0 FROM run WHERE launched >= ?1 AND (payer = ?2 OR ?2 IS NULL) AND (launched < ?3
+               OR number > coalesce((SELECT number FROM run WHERE launched < ?1 ORDER BY number DESC LIMIT 1), 0))"
+        );
+        connection.row(&sql, params![ms(from), payer, ms(until)], |row| row.get::<f64>(0))
     };
     let mut all = Vec::new();
-    let mut add = |name, cap: Option<f64>, what, period: Period, payer| -> Result<(), JournalError> {
+    let mut add = |name, cap: Option<f64>, what: &str, period: Period, payer| -> Result<(), JournalError> {
         let Some(cap) = cap else { return Ok(()) };
-        let (from, until) = period.around(now, caps.zone);
-        let label = period.label(now, caps.zone);
-        all.push(Spending { name, cap, spent: sum(what, from, payer)?, until, label });
+        let around = period.around(now, caps.zone);
+        let taken = if what == COST { sum(TAKEN, around, payer)? } else { 0.0 };
+        let (spent, label) = (sum(what, around, payer)?, period.label(now, caps.zone));
+        all.push(Spending { name, cap, spent, taken, until: around.1, label });
         Ok(())
     };
     let budget = caps.budget;
@@ -335,7 +360,9 @@ fn tell_once(
         return Ok(0);
     }
     keep(connection, &key, &spending.label)?;
-    insert_message(connection, &NewMessage::of_service(text), now)
+    let raise = spending.raise();
+    let button = raise.as_ref().map(|(label, action)| (label.as_str(), action.as_str()));
+    insert_message(connection, &NewMessage::of_service(text).with_buttons(button.as_slice()), now)
 }
 
 fn kept(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {

@@ -6,6 +6,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
+use crate::definition::{Background, Budget, Definition, Draft, Mode, OnOverlap, Trigger};
+use chrono_tz::Tz;
 
 struct Desk {
     folder: TempDir,
@@ -604,4 +606,115 @@ async fn sessions_are_bounded_by_run_and_all_together() {
     assert_eq!(journal.start_session(session("spawn-3", None), 2, 3).await.unwrap(), Started::Recorded);
     assert_eq!(journal.start_session(session("spawn-4", None), 2, 3).await.unwrap(), Started::TooManyOpen(3));
     assert_eq!(desk.reader().sessions().unwrap().len(), 3);
+}
+
+fn job(id: &str) -> Definition {
+    let trigger = Trigger::Routine { recurs: "0 * * * *".into(), on_overlap: OnOverlap::Skip };
+    let whose = (DefinitionId::new(id), format!("routines/{id}.md").into(), Tz::UTC);
+    Draft::empty(Kind::Routine, id.to_owned()).into_definition(whose, trigger, Mode::Background(Background::default()))
+}
+
+const CAPS: Caps = Caps {
+    run: Some(0.10),
+    job_day: None,
+    budget: Budget { day: Some(1.0), month: None, run: None, tokens_day: None },
+    zone: Tz::UTC,
+};
+
+/// Fifty jobs fall due at once; those that may begin.
+async fn fifty(desk: &Desk, journal: &Journal) -> Vec<RunId> {
+    let mut begun = Vec::new();
+    tokio::time::advance(std::time::Duration::from_millis(1)).await;
+    for n in 0..50 {
+        let id = format!("job{n}");
+        let due = desk.due(&id, Kind::Routine);
+        let text = due.text.clone();
+        let run = one(journal, due).await;
+        journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
+        match journal.take_cost(&run, &job(&id), CAPS).await.unwrap() {
+            Taken::Cap(cap) => begun.extend(cap.map(|_| run)),
+            Taken::Spent(_) => {
+                let why = Some("budget".to_owned());
+                journal.finish(&run, Finish::closed(RunState::Skipped, why)).await.unwrap();
+            }
+        }
+    }
+    begun
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    let told = |desk: &Desk| -> Vec<String> {
+        desk.reader().messages(None).unwrap().into_iter().map(|message| message.text).collect()
+    };
+    assert_eq!(fifty(&desk, &journal).await.len(), 10);
+    // What is only taken comes back, so nobody is told that nearly all is spent, nor until when.
+    let [only] = &told(&desk)[..] else { panic!("{:#?}", told(&desk)) };
+    assert!(
+        only.contains(": 0.00 of 1.00 USD of today's budget are spent, and 1.00 taken by runs that have not ended. "),
+        "{only}"
+    );
+    drop(journal);
+    let journal = desk.open();
+    journal.recover().await.unwrap();
+    assert_eq!(fifty(&desk, &journal).await.len(), 0, "what was cut off counts its cap");
+    let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, desk.clock.now()).unwrap()[0];
+    assert!((spent.spent - 1.0).abs() < 1e-9 && spent.taken == 0.0, "{spent:?}");
+    // Over midnight there is another day's, and back again there is nothing.
+    desk.clock.jump(TimeDelta::hours(13));
+    let tomorrows = fifty(&desk, &journal).await;
+    assert_eq!(tomorrows.len(), 10);
+    desk.clock.jump(TimeDelta::hours(-13));
+    assert_eq!(fifty(&desk, &journal).await.len(), 0);
+    for run in &tomorrows {
+        journal.settle_cost(run, "job".to_owned(), 0.01, CAPS).await.unwrap();
+        journal.finish(run, Finish::closed(RunState::Completed, None)).await.unwrap();
+    }
+    assert_eq!(fifty(&desk, &journal).await.len(), 0);
+    desk.clock.jump(TimeDelta::hours(13));
+    let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, desk.clock.now()).unwrap()[0];
+    assert!((spent.spent - 0.1).abs() < 1e-9, "{spent:?}");
+    assert_eq!(fifty(&desk, &journal).await.len(), 9);
+    // A clock that was far ahead: it counts for the day on which that was, and for no other before the one that it showed.
+    desk.clock.jump(TimeDelta::days(9));
+    let ahead = fifty(&desk, &journal).await;
+    assert_eq!(ahead.len(), 10);
+    desk.clock.jump(TimeDelta::days(-9));
+    assert_eq!(fifty(&desk, &journal).await.len(), 0);
+    desk.clock.jump(TimeDelta::days(1));
+    assert_eq!(fifty(&desk, &journal).await.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
+    let desk = Desk::new();
+    let journal = desk.open();
+    // Just before midnight one falls due; it begins after.
+    desk.clock.jump(TimeDelta::hours(12) - TimeDelta::minutes(1));
+    let due = desk.due("late", Kind::Routine);
+    let text = due.text.clone();
+    let run = one(&journal, due).await;
+    desk.clock.jump(TimeDelta::minutes(2));
+    journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
+    journal.take_cost(&run, &job("late"), CAPS).await.unwrap();
+    journal.settle_cost(&run, "late".to_owned(), 0.07, CAPS).await.unwrap();
+    journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
+    let begun = fifty(&desk, &journal).await;
+    assert_eq!(begun.len(), 10, "the last of them gets what is left");
+    for (n, run) in begun.iter().enumerate() {
+        if n % 2 == 0 {
+            journal.settle_cost(run, "job".to_owned(), 0.013 * n as f64, CAPS).await.unwrap();
+        }
+        journal.finish(run, Finish::closed(RunState::Failed, None)).await.unwrap();
+    }
+    let now = desk.clock.now();
+    let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, now).unwrap()[0];
+    let midnight = now - TimeDelta::minutes(1);
+    let costs = desk.reader().costs(Some(midnight)).unwrap();
+    let counted: f64 = costs.iter().map(|run| run.cost_usd + run.unreported_usd).sum();
+    assert!(spent.spent > 0.07 && (spent.spent - counted).abs() < 1e-9, "{spent:?} {counted}");
+    assert!(costs.iter().all(|run| run.launched >= midnight), "{costs:#?}");
+    assert!(costs.iter().any(|run| run.unreported_usd > 0.0), "{costs:#?}");
 }

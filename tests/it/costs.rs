@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::support::bot::TestBot;
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::phone::{Phone, bot_with_phone};
 
 fn bot(api: &MessagesApi, budget: &str) -> TestBot {
     let bot = TestBot::with_client(&client::real(), api.url());
@@ -48,7 +49,7 @@ fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
     assert_eq!(in_the_journal(&bot, TAKEN), 10.0);
     assert!(in_the_journal(&bot, "SELECT sum(reserved_usd) FROM run") < 1.001);
     let spent = &bot.json(["budget"])["caps"][0];
-    assert!((spent["spent"].as_f64().unwrap() - 1.0).abs() < 0.001, "{spent:#}");
+    assert!((spent["taken"].as_f64().unwrap() - 1.0).abs() < 0.001 && spent["spent"] == 0.0, "{spent:#}");
     service.kill();
     bot.until_nothing_is_left();
     // What was cut off counts its cap: nobody knows what it has cost.
@@ -60,6 +61,11 @@ fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
     assert_eq!(in_the_journal(&bot, TAKEN), 10.0);
     let once = told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count();
     assert_eq!(once, 1, "{:#?}", told(&bot));
+    // `budget` and `costs` say the same of them.
+    let (spent, costs) = (&bot.json(["budget"])["caps"][0]["spent"], bot.json(["costs"]));
+    assert!((spent.as_f64().unwrap() - 1.0).abs() < 0.001, "{spent:#}");
+    let unreported = costs["unreported_usd"].as_f64().unwrap();
+    assert!(costs["cost_usd"] == 0.0 && (unreported - spent.as_f64().unwrap()).abs() < 1e-9, "{costs:#}");
     service.stop();
 }
 
@@ -167,4 +173,37 @@ fn what_a_gate_spawns_is_paid_for_by_its_job() {
     });
     assert_eq!(in_the_journal(&bot, &format!("{OF_AGENTS} AND r.payer = 'looks'")), 1.0);
     service.stop();
+}
+
+/// The phone has a button that raises the cap, for the period that it was shown for.
+#[test]
+fn a_spent_budget_is_raised_by_a_button() {
+    let api = MessagesApi::answering(|_| Reply::say("Hello."));
+    let bot = bot_with_phone(&api);
+    let settings = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &format!("{settings}timezone: UTC\nbudget: {{ day: 0.01, run: 0.01 }}\n"));
+    routine(&bot, "mail", "");
+    let service = bot.start();
+    assert_eq!(service.fire("mail")["outcome"], "completed");
+    let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+    journal.execute("UPDATE run SET cost_usd = 0.01 WHERE cost_usd IS NOT NULL", []).unwrap();
+    assert_eq!(service.fire("mail")["outcome"], "skipped");
+    let phone = Phone { bot: &bot, service: &service };
+    let message = phone.hears("Jobs are skipped");
+    phone.presses(&message, "Raise today to $0.02");
+    phone.hears("Raised to $0.02 until the day ends.");
+    assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 0.02);
+    assert_eq!(service.fire("mail")["outcome"], "completed");
+    // Pressed once more it lowers nothing that was raised since.
+    bot.ok(["budget", "--day", "5"]);
+    phone.presses(&message, "Raise today to $0.02");
+    phone.hears("It is raised already.");
+    assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 5.0);
+    // One of another day raises nothing.
+    let text = "replace(rich, ':' || substr(rich, instr(rich, 'raise:day:') + 10, 10) || ':', ':2020-01-01:')";
+    journal.execute(&format!("UPDATE message SET rich = {text} WHERE rich LIKE '%raise:day:%'"), []).unwrap();
+    phone.presses(&message, "Raise today to $0.02");
+    phone.hears("that day is over, so its budget is not raised");
+    service.stop();
+    bot.until_nothing_is_left();
 }

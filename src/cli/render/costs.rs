@@ -14,6 +14,7 @@ const BAR: u32 = 24;
 pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
     let rows = &costs.rows;
     let total: f64 = rows.iter().map(|row| row.cost_usd).sum();
+    let unreported: f64 = rows.iter().map(|row| row.unreported_usd).sum();
     let name = match costs.by {
         CostsBy::Job => "job",
         CostsBy::Day => "day",
@@ -24,12 +25,12 @@ pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
             .iter()
             .map(|row| {
                 json!({
-                    name: row.key, "runs": row.runs, "cost_usd": row.cost_usd, "median_usd": row.median,
-                    "worst_usd": row.worst, "tokens": row.tokens,
+                    name: row.key, "runs": row.runs, "cost_usd": row.cost_usd, "unreported_usd": row.unreported_usd,
+                    "median_usd": row.median, "worst_usd": row.worst, "tokens": row.tokens,
                 })
             })
             .collect();
-        output.json(&json!({ "by": name, "rows": rows, "cost_usd": total }));
+        output.json(&json!({ "by": name, "rows": rows, "cost_usd": total, "unreported_usd": unreported }));
         return;
     }
     if rows.is_empty() {
@@ -54,6 +55,12 @@ pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
     }
     output.table(&table);
     output.line(format!("{} {}", paint(STRONG, "together"), money(total)));
+    if unreported > 0.0 {
+        output.note(format!(
+            "runs that ended without a figure count {} besides in budgets: their caps",
+            money(unreported)
+        ));
+    }
 }
 
 /// A bar of eighths: even a small share is seen.

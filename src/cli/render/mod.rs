@@ -145,7 +145,7 @@ fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &
         let mut json = budget_json(budget, view.zone);
         let caps = spending.iter().map(|cap| {
             let until = times::rfc3339(cap.until, view.zone);
-            json!({ "of": cap.name, "cap": cap.cap, "spent": cap.spent, "left": cap.left(), "until": until })
+            json!({ "of": cap.name, "cap": cap.cap, "spent": cap.spent, "taken": cap.taken, "left": cap.left(), "until": until })
         });
         if !spending.is_empty() {
             json["caps"] = caps.collect();
@@ -164,7 +164,11 @@ fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &
                 (whose, format!("{} of {} spent", words::money(cap.spent), words::money(cap.cap)))
             }
         };
-        output.line(format!("{}; {whose} ends {}", paint(STRONG, &amounts), view.moment(cap.until)));
+        let taken = match cap.taken {
+            0.0 => String::new(),
+            taken => format!(", {} taken by runs that have not ended", words::money(taken)),
+        };
+        output.line(format!("{}{taken}; {whose} ends {}", paint(STRONG, &amounts), view.moment(cap.until)));
     }
 }
 
