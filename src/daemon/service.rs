@@ -126,6 +126,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
     let lock = Arc::new(Lock::take(&home)?);
     fail_point!(Locked);
+    end_leftovers(&home).await;
     // What jobs of the same user hold open must not keep it from starting others.
     agent_sandbox::many_descriptors();
     // Of a service that is started for one run by somebody else's, nobody is told.
@@ -433,6 +434,19 @@ async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError>
     let home = home.clone();
     let store = tokio::task::spawn_blocking(move || Store::open(&home, defaults)).await;
     Ok(store.map_err(|error| failed("read the definitions")(error.into()))??)
+}
+
+/// Ends what runs of the previous process have left: nothing, unless their runners were killed together with it.
+async fn end_leftovers(home: &Home) {
+    let runs = home.runs();
+    let ended = tokio::task::spawn_blocking(move || agent_sandbox::tree::end_runs(&runs)).await;
+    match ended.unwrap_or_else(|error| Err(error.into())) {
+        Ok(0) => {}
+        Ok(ended) => {
+            tracing::warn!(ended, "processes of the previous process's runs were still there; they were ended")
+        }
+        Err(error) => tracing::warn!(%error, "what runs of the previous process have left cannot be ended"),
+    }
 }
 
 fn sandbox(groups: &Result<Delegated, String>) -> Sandbox {

@@ -1,11 +1,13 @@
 //! `kill -9` of the service, and what a new start makes of it.
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use serde_json::json;
 
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::processes;
 
 const ALLOW: &str =
     "background: true\nisolated: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n  - mcp__discord__ping_user\n";
@@ -95,6 +97,78 @@ fn a_killed_service_leaves_no_process_of_a_fork() {
     let is_there = |name: &str| bot.processes().iter().any(|process| process.command.starts_with(name));
     service.until("its processes run", || (is_there("orphan-of-") && is_there("waits-in-")).then_some(()));
     service.kill();
+    bot.until_nothing_is_left();
+}
+
+/// What a job's line has left when its service and its runner were killed at once: nobody was there to end it.
+#[test]
+fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() {
+    let api = MessagesApi::answering(|_| Reply::Silence);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    // Twice forked in a session of its own, and once without its environment.
+    bot.command_of_ones_own(
+        "gmail",
+        "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &)\n\
+         (env -i setsid bash -c \"ulimit -R 1000000; exec -a bare-in-$OLLIM_HOME sleep 1000\" &)\nexec -a waits-in-$OLLIM_HOME sleep 1000\n",
+    );
+    let of_command = "client: exec\ncommand: ollim-bot gmail\nallowed_tools: ['Bash(ollim-bot gmail *)']\n";
+    let of_gate = "isolated: true\ngate: ollim-bot gmail\nallowed_tools: ['Bash(ollim-bot gmail *)']\n";
+    for (id, fields) in [("command", of_command), ("gate", of_gate)] {
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &format!("background: true\n{fields}"), "Look."));
+        let service = bot.start();
+        let is_there = |name: &str| bot.processes().iter().any(|process| process.command.starts_with(name));
+        service.until("its processes run", || {
+            ["orphan-of-", "bare-in-", "waits-in-"].iter().all(|name| is_there(name)).then_some(())
+        });
+        let children: Vec<u32> = processes::all()
+            .into_iter()
+            .filter(|process| process.parent == service.pid() && process.command.contains(" __fork"))
+            .map(|process| process.pid)
+            .collect();
+        assert!(!children.is_empty());
+        // Stopped first, so that neither sees the other's end.
+        let signal = |signal| {
+            for pid in &children {
+                rustix::process::kill_process(Pid::from_raw((*pid).try_into().unwrap()).unwrap(), signal).unwrap();
+            }
+        };
+        signal(Signal::STOP);
+        service.kill();
+        signal(Signal::KILL);
+        assert!(is_there("orphan-of-") && is_there("bare-in-"), "{:#?}", bot.processes());
+        std::fs::remove_file(bot.path(&format!("reminders/{id}.md"))).unwrap();
+        let service = bot.start();
+        assert!(!is_there("orphan-of-") && !is_there("bare-in-"), "{:#?}", bot.processes());
+        service.stop();
+        bot.until_nothing_is_left();
+    }
+}
+
+/// A runner that alone is killed, by the kernel for want of memory: its run ends, and nothing goes on.
+#[test]
+fn a_run_whose_runner_is_killed_fails_and_leaves_nothing() {
+    let api = MessagesApi::script([Reply::bash("ollim-bot gmail")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.command_of_ones_own(
+        "gmail",
+        "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &)\nexec -a waits-in-$OLLIM_HOME sleep 1000\n",
+    );
+    let orphan = || bot.processes().into_iter().find(|process| process.command.starts_with("orphan-of-"));
+    let service = bot.start();
+    for (id, fields) in
+        [("command", "client: exec\ncommand: ollim-bot gmail\n"), ("agent", "isolated: true\nretry: 0\n")]
+    {
+        let fields = format!("background: true\n{fields}allowed_tools: ['Bash(ollim-bot gmail *)']\n");
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &fields, "Look."));
+        // Its parent is the runner, which is a subreaper.
+        let runner = service.until("its processes run", orphan).parent;
+        rustix::process::kill_process(Pid::from_raw(runner.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+        let run = service.until_ended(id, 1).remove(0);
+        assert_eq!(run["outcome"], "failed", "{run:#}");
+        let is_left = |name: &str| bot.processes().iter().any(|process| process.command.starts_with(name));
+        service.until("nothing of it is left", || (!is_left("orphan-of-") && !is_left("waits-in-")).then_some(()));
+    }
+    service.stop();
     bot.until_nothing_is_left();
 }
 

@@ -90,7 +90,10 @@ nap 6
 case $kind in
   quiet) ;;
   effect) effect || ends true 'refused' ;;
-  slow) nap 90; effect || ends true 'refused'; nap 60 ;;
+  slow)
+    # It goes on for ever, unless somebody ends it.
+    ( exec 9<> <(:); while :; do read -r -t 5 -u 9 _; done ) </dev/null >/dev/null 2>&1 &
+    nap 90; effect || ends true 'refused'; nap 60 ;;
   ping) call ping_user '{"message":"ping '"$token"'","critical":true}' || ends true 'refused' ;;
   chain) [[ $prompt == *'call `follow_up_chain`'* ]] && { call follow_up_chain '{"minutes_from_now":1}' || ends true 'refused'; } ;;
   fail) ends true 'on purpose' ;;

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use ollim_bot::failpoints::Step;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::processes;
+
 /// Nothing that is waited for takes a tenth of this on a machine that is not stuck.
 pub const STUCK: Duration = Duration::from_secs(60);
 
@@ -89,6 +91,28 @@ impl Life {
             Some(status) if status.signal() == Some(9) => Ok(true),
             Some(status) => Err(format!("the service ended by itself: {status}")),
         }
+    }
+
+    /// The same, and its runners with it: nobody is there then who ends what is below them.
+    ///
+    /// # Errors
+    /// As [`Self::kill_after`].
+    pub fn kill_with_runners_after(mut self, span: Duration) -> Result<bool, String> {
+        if self.ended_within(span).is_some() {
+            return self.kill_after(Duration::ZERO);
+        }
+        let is_runner = |one: &processes::Process| one.parent == self.child.id() && one.command.contains(" __fork");
+        let runners: Vec<u32> = processes::all().into_iter().filter(is_runner).map(|one| one.pid).collect();
+        // Stopped first, so that they do not see its end. One may end by itself, and is then waited for by nobody else.
+        let signal = |signal| {
+            for runner in runners.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
+                let _ended = kill_process(runner, signal);
+            }
+        };
+        signal(Signal::STOP);
+        let killed = self.kill_after(Duration::ZERO);
+        signal(Signal::KILL);
+        killed
     }
 
     pub fn terminate(&self) {

@@ -296,7 +296,9 @@ impl World {
 
     fn killed_somewhere(&mut self, within: u64, tally: &Mutex<Tally>) -> Result<(), String> {
         let moment = Duration::from_millis(self.rng.between(0, within));
-        let killed = self.start(None).kill_after(moment);
+        let with_runners = self.rng.once_in(2);
+        let life = self.start(None);
+        let killed = if with_runners { life.kill_with_runners_after(moment) } else { life.kill_after(moment) };
         tally.lock().unwrap().random += 1;
         killed.map(drop).map_err(|error| format!("life {}: {error}", self.lives))
     }

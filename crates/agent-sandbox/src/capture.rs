@@ -1,6 +1,7 @@
 //! Runs one command line in a job's shell without a client, and keeps what it prints or hands it on as it comes.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Output};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use crate::judge::{Judge, answer};
 use crate::launch::{self, Launch};
 use crate::runner::Started;
+use crate::tree;
 
 /// So many bytes of each stream are kept; what comes after is read and dropped.
 const MOST_KEPT: usize = 1024 * 1024;
@@ -79,8 +81,13 @@ pub async fn listen_until(
     let (from, to) = socket.into_split();
     let mut answers = Box::pin(answer(from, to, judge));
     let ended = async {
-        listen(stdout, stderr, heard).await?;
-        child.wait().await
+        let waited = async {
+            let status = child.wait().await?;
+            end_leftovers(status, launch.run_folder()).await;
+            Ok(status)
+        };
+        let ((), status) = tokio::try_join!(listen(stdout, stderr, heard), waited)?;
+        Ok::<_, io::Error>(status)
     };
     let mut ended = Box::pin(ended);
     tokio::pin!(until);
@@ -98,6 +105,14 @@ pub async fn listen_until(
         Ok(ended) => ended.map(|_| None),
         Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the runner does not end")),
     }
+}
+
+/// Ends what the runner of the run with this folder has left. It ends by a signal only where somebody else has killed it; then nobody
+/// else ends what was below it, which may hold its pipes open. Otherwise nothing is done.
+pub async fn end_leftovers(status: ExitStatus, folder: Option<&Path>) {
+    let Some(folder) = folder.filter(|_| status.signal().is_some()).map(Path::to_owned) else { return };
+    // It fails where `/proc` cannot be read: the next start tries again. Or when the runtime is going away.
+    let _ = tokio::task::spawn_blocking(move || tree::end_run(&folder)).await;
 }
 
 /// Reads both streams to their ends.

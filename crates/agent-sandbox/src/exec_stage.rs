@@ -61,6 +61,7 @@ fn become_client(runner: &str) -> (u8, String) {
         Err(error) => return (CANNOT_START, format!("did not receive what to start: {error}")),
     };
     limits::end_first();
+    launch.mark();
     if let Some(domain) = &launch.domain
         && let Err(error) = domain.enter()
     {

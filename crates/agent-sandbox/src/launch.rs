@@ -11,13 +11,14 @@ use std::io::{self, Read, Write};
 use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
 use crate::domain::Domain;
+use crate::mark::Mark;
 use crate::watch::Bounds;
 use crate::wire::{self, LONGEST, ShellSpec};
 
@@ -43,6 +44,19 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// The run's own folder, where it has one.
+    #[must_use]
+    pub fn run_folder(&self) -> Option<&Path> {
+        self.shell.as_ref().and_then(|shell| shell.socket.parent())
+    }
+
+    /// Puts the run's mark on the calling process and all that it starts.
+    pub(crate) fn mark(&self) {
+        if let Some(folder) = self.run_folder() {
+            Mark::of(folder).set();
+        }
+    }
+
     /// Whether a client that was started for this is one for `other` as well: the same in all but its domains, none of which reaches
     /// more.
     #[must_use]

@@ -34,6 +34,7 @@ mod judge;
 mod launch;
 pub mod leftovers;
 mod limits;
+mod mark;
 mod privileges;
 mod program;
 pub mod runner;
@@ -47,7 +48,7 @@ mod usage;
 mod watch;
 mod wire;
 
-pub use capture::{Stream, capture, capture_until, listen_until};
+pub use capture::{Stream, capture, capture_until, end_leftovers, listen_until};
 pub use domain::{Attributes, Domain, DomainError, Network, SandboxStatus, probe, resolved, without};
 pub use exec_stage::{CANNOT_START, NO_DOMAIN};
 pub use judge::{Judge, answer};

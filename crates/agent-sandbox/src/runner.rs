@@ -125,7 +125,9 @@ async fn serve(
     let (questions, asked) = mpsc::unbounded_channel();
     let last_question = questions.clone();
     let asking = tokio::spawn(ask(to_service, asked));
-    let Launch { shell, bounds, .. } = launch::read(&line)?;
+    let launch = launch::read(&line)?;
+    launch.mark();
+    let Launch { shell, bounds, .. } = launch;
     if let Some(group) = bounds.as_ref().and_then(|bounds| bounds.group.as_deref()) {
         // The client inherits it.
         cgroup::enter(group, &[0, client])?;
@@ -157,6 +159,8 @@ async fn serve(
             },
             () = any(&mut signals) => return Ok(None),
             what = &mut exceeded => {
+                // Before anybody is told: it may take more with each moment. What is missed now is found when all is ended.
+                let _ = tree::kill_below(std::process::id());
                 let mut line = serde_json::to_vec(&Question { id: 0, what: Asked::Exceeded(what) })?;
                 line.push(b'\n');
                 // A service that has ended, or reads nothing, receives nothing.
@@ -174,10 +178,16 @@ fn end_all(client: u32) -> io::Result<Option<WaitStatus>> {
     let mut of_client = None;
     let mut pause = Duration::from_millis(1);
     loop {
-        let reaped = reap(client, None)?;
-        of_client = of_client.or(reaped.of_client);
-        if reaped.none_left {
-            return Ok(of_client);
+        // All that have ended, before it is looked for others: a look passes over each of them.
+        for _ in 0..BEFORE_A_LOOK {
+            let reaped = reap(client, None)?;
+            of_client = of_client.or(reaped.of_client);
+            if reaped.none_left {
+                return Ok(of_client);
+            }
+            if !reaped.may_go_on {
+                break;
+            }
         }
         if let Err(error) = tree::kill_below(std::process::id()) {
             // As in `run`. It is tried again: nothing may be left.
@@ -227,6 +237,9 @@ struct Reaped {
 
 /// So many children at a time: they can end as fast as they are waited for, and nothing else would be looked at.
 const AT_A_TIME: usize = 64;
+
+/// So often before it is looked for more that is to be ended: as often as there can be processes.
+const BEFORE_A_LOOK: usize = (1 << 22) / AT_A_TIME;
 
 /// Takes note of children that have ended.
 fn reap(client: u32, broker: Option<&Broker>) -> io::Result<Reaped> {

@@ -168,8 +168,13 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
     let none = |numbers: &[i64]| numbers.iter().map(|number| (*number, Vec::new())).collect::<BTreeMap<_, _>>();
     let mut refused = none(RULES);
     refused.extend(none(SHARED));
-    // The limits of another process.
-    refused.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
+    // The limits of another process, and the one that is a run's mark.
+    let of_another = SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?;
+    let is_set = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    let of_mark = SeccompRule::new(vec![number(1, SeccompCmpOp::Eq, libc::RLIMIT_RTTIME)?, is_set])?;
+    refused.insert(libc::SYS_prlimit64, vec![of_another, of_mark]);
+    refused
+        .insert(libc::SYS_setrlimit, vec![SeccompRule::new(vec![number(0, SeccompCmpOp::Eq, libc::RLIMIT_RTTIME)?])?]);
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         refused.insert(call, namespaces()?);
     }

@@ -8,9 +8,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use crate::mark::{self, Mark};
+
+/// How often [`end_all`] looks for what is left, and how long it waits in between.
+const PASSES: u32 = 200;
+const BETWEEN_PASSES: Duration = Duration::from_millis(5);
 
 /// A live process as /proc shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +57,7 @@ pub(crate) fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
 /// When processes cannot be listed.
 pub(crate) fn numbers_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
     let all = processes()?;
-    Ok(below(root, &all).into_iter().map(|process| (process.pid, process.threads.max(1))).collect())
+    Ok(below(&[root], &all).into_iter().map(|process| (process.pid, process.threads.max(1))).collect())
 }
 
 /// The files that the processes below `root` run. One that cannot be read is an empty path.
@@ -59,7 +66,7 @@ pub(crate) fn numbers_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
 /// When processes cannot be listed.
 pub fn programs_below(root: u32) -> io::Result<Vec<PathBuf>> {
     let all = processes()?;
-    let alive = below(root, &all).into_iter().filter(|process| !process.ended);
+    let alive = below(&[root], &all).into_iter().filter(|process| !process.ended);
     Ok(alive.map(|process| std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default()).collect())
 }
 
@@ -74,22 +81,64 @@ pub(crate) fn start_of(pid: u32) -> Option<u64> {
 /// # Errors
 /// When processes cannot be listed: nothing is known then.
 pub fn kill_below(root: u32) -> io::Result<usize> {
+    let own_session = read(root)?.map(|root| root.session);
+    kill(own_session, || Ok(below(&[root], &processes()?)))
+}
+
+/// Ends what the killed runner of the run with this folder has left, and gives how many processes that were.
+///
+/// # Errors
+/// When processes cannot be listed, or do not end.
+pub fn end_run(folder: &Path) -> io::Result<usize> {
+    let mark = Mark::of(folder);
+    end_all(|pid| mark.is_on(pid))
+}
+
+/// The same for all runs whose folders lie in this one.
+///
+/// # Errors
+/// As [`end_run`].
+pub fn end_runs(folder: &Path) -> io::Result<usize> {
+    end_all(|pid| mark::is_below(folder, pid))
+}
+
+fn end_all(is_left: impl Fn(u32) -> bool) -> io::Result<usize> {
+    let own = std::process::id();
+    let own_session = read(own)?.map(|own| own.session);
+    let left = || Ok(processes()?.into_iter().filter(|one| one.pid != own && !one.ended && is_left(one.pid)).collect());
+    let mut ended = 0;
+    for _ in 0..PASSES {
+        match kill(own_session, left)? {
+            0 => return Ok(ended),
+            seen => ended = seen.max(ended),
+        }
+        std::thread::sleep(BETWEEN_PASSES);
+    }
+    Err(io::Error::other("processes of a run that was cut off do not end"))
+}
+
+/// Stops, then kills what `find` finds. `own_session`: whose groups are not only theirs.
+fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -> io::Result<usize> {
     let mut seen: BTreeSet<(u32, u64)> = BTreeSet::new();
     let mut stopped: BTreeMap<(u32, u64), OwnedFd> = BTreeMap::new();
     let mut groups: BTreeSet<i32> = BTreeSet::new();
-    let own_session = read(root)?.map(|root| root.session);
     // Each pass finds at least one more or is the last one; the bound is against a tree that cannot be stopped.
     for _ in 0..100 {
         let before = seen.len();
-        for process in below(root, &processes()?) {
+        for process in find()? {
             let name = (process.pid, process.started);
             if process.ended || stopped.contains_key(&name) {
                 continue;
             }
             seen.insert(name);
-            // A group lies within its session, and a session that was begun below `root` has nobody else in it.
-            if Some(process.session) != own_session {
-                groups.insert(process.group);
+            // A group lies within its session, and another session than the own one has nobody else in it. Stopped by one call, it forks
+            // no more, however many are in it.
+            if Some(process.session) != own_session
+                && groups.insert(process.group)
+                && let Some(group) = Pid::from_raw(process.group)
+            {
+                // As below.
+                let _ = kill_process_group(group, Signal::STOP);
             }
             match reach(process) {
                 Ok(Some(handle)) => {
@@ -129,8 +178,8 @@ fn reach(process: Process) -> io::Result<Option<OwnedFd>> {
     Ok(read(process.pid)?.filter(|now| now.started == process.started).map(|_| handle))
 }
 
-fn below(root: u32, all: &[Process]) -> Vec<Process> {
-    let mut known = BTreeSet::from([root]);
+fn below(roots: &[u32], all: &[Process]) -> Vec<Process> {
+    let mut known: BTreeSet<u32> = roots.iter().copied().collect();
     let mut found = Vec::new();
     loop {
         let next: Vec<Process> =
@@ -199,9 +248,9 @@ mod tests {
     fn a_tree_is_followed_down_to_its_leaves() {
         let one = |pid, parent| Process { pid, parent, started: 1, ended: false, group: 1, session: 1, threads: 1 };
         let all = [one(5, 4), one(2, 1), one(4, 3), one(3, 1), one(6, 2), one(1, 1)];
-        let mut pids: Vec<u32> = below(3, &all).iter().map(|one| one.pid).collect();
+        let mut pids: Vec<u32> = below(&[3], &all).iter().map(|one| one.pid).collect();
         pids.sort_unstable();
         assert_eq!(pids, [4, 5]);
-        assert!(below(6, &all).is_empty());
+        assert!(below(&[6], &all).is_empty());
     }
 }

@@ -21,14 +21,19 @@ pub(crate) struct Usage {
 ///
 /// # Errors
 /// When processes cannot be listed.
-pub(crate) fn below(root: u32, most: u64) -> io::Result<Usage> {
+pub(crate) fn below(root: u32, most: u64, most_threads: u64) -> io::Result<Usage> {
     let all = tree::numbers_below(root)?;
+    let threads = all.iter().map(|(_, threads)| threads).sum();
+    // There may be more with each moment, and to look at their memory takes long.
+    if threads > most_threads {
+        return Ok(Usage { memory: 0, threads });
+    }
     let sum = |of: fn(u32) -> u64| all.iter().map(|(pid, _)| of(*pid)).sum::<u64>();
     let memory = match sum(resident) {
         memory if memory > most => sum(proportional),
         memory => memory,
     };
-    Ok(Usage { memory, threads: all.iter().map(|(_, threads)| threads).sum() })
+    Ok(Usage { memory, threads })
 }
 
 /// The process's page tables: to read a page of addresses that hold nothing costs no memory but theirs.
@@ -140,7 +145,8 @@ mod tests {
     fn memory_that_is_shared_counts_once() {
         let script = "x=$(head -c 30M /dev/zero | tr '\\0' x); (sleep 60; : $x) & (sleep 60; : $x) & sleep 0.2";
         while_it_waits(script, |root| {
-            let (about, exact) = (below(root, u64::MAX).unwrap().memory, below(root, 0).unwrap().memory);
+            let (about, exact) =
+                (below(root, u64::MAX, u64::MAX).unwrap().memory, below(root, 0, u64::MAX).unwrap().memory);
             assert!(about > 80 << 20, "{about}");
             assert!((30 << 20..about - (30 << 20)).contains(&exact), "{exact} of {about}");
         });
@@ -155,7 +161,7 @@ mod tests {
             while going() > 1 {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
-            let threads = below(root, u64::MAX).unwrap().threads;
+            let threads = below(root, u64::MAX, u64::MAX).unwrap().threads;
             assert!(threads > 20, "{threads}");
         });
     }

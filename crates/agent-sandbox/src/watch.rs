@@ -56,7 +56,7 @@ async fn processes_exceeded(bounds: &Bounds) -> String {
     loop {
         ticks.tick().await;
         // Where they cannot be listed now, they are at the next look.
-        if let Ok(used) = usage::below(std::process::id(), bounds.limits.memory)
+        if let Ok(used) = usage::below(std::process::id(), bounds.limits.memory, bounds.limits.processes.into())
             && let Some(what) = too_many(bounds, used)
         {
             return what;

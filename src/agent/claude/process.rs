@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub(super) struct Process {
     control: OwnedFd,
     runner: Child,
     pid: u32,
+    /// The run's own folder.
+    folder: Option<PathBuf>,
 }
 
 /// The way to the client's standard input. Cheap to clone.
@@ -129,6 +131,7 @@ impl Process {
             control,
             runner,
             pid,
+            folder: launch.run_folder().map(Path::to_owned),
         })
     }
 
@@ -204,6 +207,9 @@ impl Process {
                 }
             },
         };
+        if let Ok(status) = status {
+            agent_sandbox::end_leftovers(status, self.folder.as_deref()).await;
+        }
         // Its last words; the socket is closed with it.
         let _ = timeout(Duration::from_secs(1), &mut self.answers).await;
         let abort = self.stderr.abort_handle();

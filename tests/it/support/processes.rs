@@ -30,7 +30,8 @@ pub fn zombies_of(parent: u32) -> Vec<Process> {
     all().into_iter().filter(|process| process.parent == parent && process.state == 'Z').collect()
 }
 
-fn all() -> Vec<Process> {
+/// Everything that is alive.
+pub fn all() -> Vec<Process> {
     let own = std::process::id();
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     // A process that ends while it is looked at is not alive.
