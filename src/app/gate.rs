@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agent_sandbox::runner::Started;
 use agent_sandbox::{SandboxStatus, Start};
 use serde_json::json;
 
@@ -81,7 +82,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
             line,
             shell,
             work: home.work(),
-            shell_binary,
+            runner: Started::new(&shell_binary)?,
             clean: shell_environment(&client_environment, &run_dir.join("tmp")),
             of_programs: BTreeMap::from([("OLLIM_HOME".to_owned(), client_environment.data_folder)]),
             limits,

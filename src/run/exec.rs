@@ -74,7 +74,11 @@ impl Runner {
         command: &str,
         background: &Background,
     ) -> Result<AttemptReport, Refusal> {
+        if job.cancel.is_cancelled() {
+            return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
+        }
         let settings = self.settings();
+        let runner = self.line_runner()?;
         let run_dir = self.run_dir(job)?;
         let Setup { policy, granted, granted_to_agents, .. } = self.spawner.setup(&job.definition, None)?;
         let network = background.restrictions.network;
@@ -85,7 +89,8 @@ impl Runner {
             .expect
             .clone()
             .map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
-        let mut report = match self.shell_line(command, job, &host, &run_dir, &settings).await? {
+        let line = self.shell_line(command, job, &host, runner, &settings, Some("command"));
+        let mut report = match line.await? {
             Ok(line) => self.run_line(line, job, &host, &settings).await?,
             Err(why) => failed(format!("the job's tools do not cover its command: {why}")),
         };
@@ -104,11 +109,6 @@ impl Runner {
         host: &Arc<Host>,
         settings: &RunSettings,
     ) -> Result<AttemptReport, Refusal> {
-        if job.cancel.is_cancelled() {
-            return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
-        }
-        let marked = host.mark("command").await;
-        marked.map_err(|error| Refusal::environment(format!("the command was not run: {error}")))?;
         let (seen, output, printed) =
             (Arc::new(Seen::default()), Mutex::new(Output::keeping(kept(&job.definition))), Notify::new());
         let timeout = job.definition.timeout.unwrap_or(settings.timeout);

@@ -299,7 +299,7 @@ impl Runner {
         if let Some(running) = running {
             running.add(&job.definition.id, &host);
         }
-        let gate = match self.gate(job, &host, &run_dir, &settings).await? {
+        let gate = match self.gate(job, &host, &settings).await? {
             Gated::Woken { said } => said,
             Gated::Ended(end) => return Ok(AttemptReport::bare(end)),
         };

@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use agent_sandbox::cgroup::Group;
+use agent_sandbox::runner::Started;
 use agent_sandbox::{
     Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, ShellSpec, Stream, TOKEN_VARIABLE, listen_until,
 };
@@ -33,8 +34,8 @@ pub struct ShellLine {
     pub run_dir: PathBuf,
     /// The folder in which it works.
     pub work: PathBuf,
-    /// The program that is the sandbox's stages.
-    pub shell_binary: PathBuf,
+    /// Under which it runs.
+    pub runner: Started,
     /// The environment of every shell and program.
     pub clean: BTreeMap<String, String>,
     /// What programs outside of the shell have besides.
@@ -78,7 +79,7 @@ impl ShellLine {
             shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
             bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: group.map(Path::to_owned) }),
         };
-        listen_until(&self.shell_binary, &launch, judge(of_programs), until, heard).await
+        listen_until(self.runner, &launch, judge(of_programs), until, heard).await
     }
 }
 
@@ -101,7 +102,17 @@ pub(super) struct OfJob {
 }
 
 impl Runner {
-    /// A line of a job's file in the job's shell. `Ok(Err(why))`: its tools do not cover it, which is recorded.
+    /// A runner for a line of a job's. It starts while the rest of the run is prepared, and ends when it is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn line_runner(&self) -> Result<Started, Refusal> {
+        let started = Started::new(&self.shell_binary);
+        started.map_err(|error| Refusal::environment(format!("the sandbox's runner cannot be started: {error}")))
+    }
+
+    /// A line of a job's file in the job's shell. `Ok(Err(why))`: its tools do not cover it, which is recorded. `has_effect`: the run
+    /// counts as one with an effect from here on, as what; committed together with the rest.
     ///
     /// # Errors
     /// When something of ours failed.
@@ -110,12 +121,11 @@ impl Runner {
         line: &str,
         job: &Job,
         host: &Arc<Host>,
-        run_dir: &Path,
+        runner: Started,
         settings: &RunSettings,
+        has_effect: Option<&str>,
     ) -> Result<Result<OfJob, String>, Refusal> {
         let environment = |error: String| Refusal::environment(error);
-        // What it spawns or makes is paid for by whoever pays for this run.
-        self.journal.note_payer(&job.run, &job.definition).await.map_err(|error| environment(error.to_string()))?;
         let call = ToolCall {
             tool: "Bash".into(),
             input: json!({ "command": line }),
@@ -129,6 +139,16 @@ impl Runner {
             host.record(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }).await;
             return Ok(Err(early.reason));
         };
+        // What it spawns or makes is paid for by whoever pays for this run.
+        let noted = self.journal.note_payer(&job.run, &job.definition);
+        let marked = async {
+            match has_effect {
+                Some(what) => host.mark(what).await,
+                None => Ok(()),
+            }
+        };
+        tokio::try_join!(noted, marked)
+            .map_err(|error| environment(format!("the line was not run, since that cannot be recorded: {error}")))?;
         let authority =
             RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), Arc::clone(host) as _);
         let granted = self.tokens.grant(authority);
@@ -136,13 +156,15 @@ impl Runner {
         let of_programs =
             [("OLLIM_HOME", self.client_environment.data_folder.as_str()), ("OLLIM_RUN_TOKEN", own.token())];
         let group = self.groups.as_ref().map(|groups| groups.group(job.run.as_str(), &settings.limits)).transpose();
+        let run_dir = self.home.runs().join(job.run.as_str());
+        let clean = shell_environment(&self.client_environment, &run_dir.join("tmp"));
         let line = ShellLine {
             line: line.to_owned(),
             shell,
-            run_dir: run_dir.to_owned(),
+            run_dir,
             work: self.home.work(),
-            shell_binary: self.shell_binary.clone(),
-            clean: shell_environment(&self.client_environment, &run_dir.join("tmp")),
+            runner,
+            clean,
             of_programs: of_programs.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             limits: settings.limits,
             group: group.map_err(|error| environment(format!("no control group could be made: {error}")))?,

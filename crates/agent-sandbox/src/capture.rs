@@ -51,7 +51,7 @@ pub async fn capture_until(
         };
         kept.extend_from_slice(&bytes[..bytes.len().min(MOST_KEPT - kept.len())]);
     };
-    let status = listen_until(runner, launch, judge, until, &mut keep).await?;
+    let status = listen_until(Started::new(runner)?, launch, judge, until, &mut keep).await?;
     Ok(status.map(|status| Output { status, stdout, stderr }))
 }
 
@@ -64,18 +64,19 @@ pub enum Stream {
     Stderr,
 }
 
-/// Runs `launch` as [`capture_until`] does, and hands `heard` what it prints, as it comes. `None`: it was ended.
+/// Runs `launch` as [`capture_until`] does, under a runner that waits for it, and hands `heard` what it prints, as it comes. `None`: it
+/// was ended.
 ///
 /// # Errors
 /// As [`capture_until`].
 pub async fn listen_until(
-    runner: &Path,
+    started: Started,
     launch: &Launch,
     judge: Arc<dyn Judge>,
     until: impl Future<Output = ()>,
     heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
 ) -> io::Result<Option<ExitStatus>> {
-    let Started { mut child, mut socket, stdout, stderr } = Started::new(runner)?;
+    let Started { mut child, mut socket, stdout, stderr } = started;
     let empty = std::fs::File::open("/dev/null")?;
     launch::send(&mut socket, launch, empty.into()).await?;
     let (from, to) = socket.into_split();

@@ -1,6 +1,5 @@
 //! The gate of a job's run.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agent_sandbox::Start;
@@ -38,13 +37,13 @@ impl Runner {
         &self,
         job: &Job,
         host: &Arc<Host>,
-        run_dir: &Path,
         settings: &RunSettings,
     ) -> Result<Gated, Refusal> {
         let Some(line) = &job.definition.gate else { return Ok(Gated::Woken { said: None }) };
         let failed = |why: String| Ok(Gated::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: std::io::Error| Refusal::environment(format!("{what}: {error}"));
-        let OfJob { line, own } = match self.shell_line(line, job, host, run_dir, settings).await? {
+        let runner = self.line_runner()?;
+        let OfJob { line, own } = match self.shell_line(line, job, host, runner, settings, None).await? {
             Ok(line) => line,
             Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
         };
