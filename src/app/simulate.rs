@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{App, budget, jobs, runs, service, suppressed, when, why};
-use crate::definition::{Definition, DefinitionId, Kind};
+use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind};
 use crate::journal::{JournalReader, Spending};
 use crate::refusal::Refusal;
 use crate::schedule::{Assumed, Subject, simulate};
@@ -95,9 +95,22 @@ pub(super) fn simulated(
     let claimed = journal.claimed_reminders()?;
     let has_record = |one: &Arc<Definition>| one.kind() == Kind::Reminder && claimed.contains_key(&one.id);
     chosen.retain(|one| !has_record(one));
+    // What they follow decides when they fire, whether it was asked for or not.
+    let asked = chosen.len();
+    let mut place = 0;
+    while let Some(one) = chosen.get(place) {
+        let followed = one.follows().and_then(|follows| loaded.definitions.get(&follows.job));
+        if let Some(followed) = followed.filter(|followed| chosen.iter().all(|one| one.id != followed.id)) {
+            chosen.push(Arc::clone(followed));
+        }
+        place += 1;
+    }
+    let unforeseen = |one: &&Arc<Definition>| {
+        let is_foreseen = |follows: &Follows| follows.outcome != FollowedEnd::Failed;
+        !one.follows().is_some_and(is_foreseen)
+    };
     let waits = |one: &Arc<Definition>| one.waits_for().map(|waits| (one.id.clone(), waits));
-    let on_events = chosen.iter().filter_map(waits).collect();
-    chosen.retain(|one| one.waits_for().is_none());
+    let on_events = chosen.iter().filter(unforeseen).filter_map(waits).collect();
     let jobs: Vec<Taken> = chosen.into_iter().map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
     let subjects: Vec<Subject> = jobs
         .iter()
@@ -119,7 +132,8 @@ pub(super) fn simulated(
         zone,
         limit: MOST,
     };
-    let (occurrences, is_cut) = simulate(&subjects, &assumed);
+    let (mut occurrences, is_cut) = simulate(&subjects, &assumed);
+    occurrences.retain(|one| one.subject < asked);
     let of_service = service::status(app).ok().flatten().and_then(|service| service.paused);
     let is_paused = of_service.or(journal.setting("paused")?).is_some();
     Ok(Simulated { from, until, occurrences, is_cut, jobs, on_events, left_out, is_paused })

@@ -1,10 +1,11 @@
 //! What would become of occurrences to come, by the rules of the schedule itself: which are missed ([`plan`]), which overlap
 //! ([`purposes`]), which wait for a slot, which nothing is left to pay for. Pure.
 //!
-//! What a run will take and cost is not known: the caller says what to take for it.
+//! What a run will take and cost is not known: the caller says what to take for it. That it completes is taken for granted, so what
+//! follows completed runs is foreseen, and what follows failed ones is not.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,7 +15,7 @@ use super::cron::Times;
 use super::definitions::{due_at, occurrences};
 use super::missed::{Plan, Window, plan};
 use super::overlap::{Ahead, purposes};
-use crate::definition::{Definition, Mode, OnMissed, OnOverlap, Period, Trigger};
+use crate::definition::{Definition, FollowedEnd, Mode, OnMissed, OnOverlap, Period, Trigger};
 use crate::journal::{Purpose, Spending};
 
 /// A definition, and what is taken for each of its runs.
@@ -95,6 +96,8 @@ pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool
         found: Vec::new(),
         waiting: Vec::new(),
         running: Vec::new(),
+        followers: followers(subjects),
+        ended: VecDeque::new(),
     };
     let mut due = BinaryHeap::new();
     let after = assumed.from.max(assumed.now + TimeDelta::milliseconds(1)) - TimeDelta::milliseconds(1);
@@ -103,13 +106,15 @@ pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool
         due.extend(occurrences(&subject.definition, after).next().map(|at| Reverse((at, place))));
     }
     simulation.launch(assumed.now);
+    let mut is_cut = !simulation.follow(assumed.now);
     let times: Vec<Option<Times>> = subjects.iter().map(|subject| Times::of(&subject.definition)).collect();
-    let mut is_cut = false;
     loop {
         let next = due.peek().map(|Reverse((at, _))| *at).filter(|at| *at <= assumed.until && !is_cut);
-        let ends = simulation.running.iter().map(|run| run.ends).min().filter(|_| !simulation.waiting.is_empty());
+        let matters = |run: &&Going| !simulation.waiting.is_empty() || !simulation.followers[run.subject].is_empty();
+        let ends = simulation.running.iter().filter(matters).map(|run| run.ends).min();
         let Some(now) = next.into_iter().chain(ends).min() else { break };
-        simulation.running.retain(|run| run.ends > now);
+        let over = simulation.running.extract_if(.., |run| run.ends <= now).map(|run| run.subject);
+        simulation.ended.extend(over);
         while let Some(Reverse((at, place))) =
             due.peek().copied().filter(|Reverse((at, _))| Some(*at) == next && *at == now && !is_cut)
         {
@@ -122,11 +127,22 @@ pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool
             }
         }
         simulation.launch(now);
+        is_cut |= !simulation.follow(now);
     }
     simulation.found.sort_by_key(|one| (one.at, one.subject));
     is_cut |= simulation.found.len() > assumed.limit;
     simulation.found.truncate(assumed.limit);
     (simulation.found, is_cut)
+}
+
+/// For each subject, those that follow its completed runs.
+fn followers(subjects: &[Subject]) -> Vec<Vec<usize>> {
+    let follows = |follower: &Subject, followed: &Subject| {
+        let follows = follower.definition.follows();
+        follows.is_some_and(|one| one.outcome != FollowedEnd::Failed && one.job == followed.definition.id)
+    };
+    let of = |followed| (0..subjects.len()).filter(|place| follows(&subjects[*place], followed)).collect();
+    subjects.iter().map(of).collect()
 }
 
 /// A run that is going.
@@ -150,6 +166,10 @@ struct Simulation<'a> {
     /// Places in `found`, in due order, and what each has waited for.
     waiting: Vec<(usize, Option<&'static str>)>,
     running: Vec<Going>,
+    /// For each subject, those that follow it.
+    followers: Vec<Vec<usize>>,
+    /// Whose runs have completed and are not followed yet.
+    ended: VecDeque<usize>,
 }
 
 impl Simulation<'_> {
@@ -228,6 +248,25 @@ impl Simulation<'_> {
         self.found.push(Foreseen { at, subject: place, fate });
     }
 
+    /// Has fall due what follows completed runs, and what follows that, as far as it takes no time. Whether that was within the limit:
+    /// jobs that follow each other in a circle never come to an end.
+    fn follow(&mut self, now: DateTime<Utc>) -> bool {
+        while let Some(ended) = self.ended.pop_front() {
+            for follower in self.followers[ended].clone() {
+                if now > self.assumed.until {
+                    continue;
+                }
+                if self.found.len() >= self.assumed.limit {
+                    self.ended.clear();
+                    return false;
+                }
+                self.falls_due(follower, now);
+            }
+            self.launch(now);
+        }
+        true
+    }
+
     /// Begins what waits, in due order, as far as it can.
     fn launch(&mut self, now: DateTime<Utc>) {
         self.waiting.sort_by_key(|(number, _)| self.found[*number].at);
@@ -268,6 +307,8 @@ impl Simulation<'_> {
                 let ends = now + takes;
                 if ends > now {
                     self.running.push(Going { number, subject, ends, is_background, is_foreground });
+                } else {
+                    self.ended.push_back(subject);
                 }
                 let late = waited.or((now > at).then_some("it was missed"));
                 Fate::Runs { begins: now, ends, late, ended: false }
@@ -285,7 +326,7 @@ impl Simulation<'_> {
         let mut all: Vec<&mut Spending> = self.budget.iter_mut().chain(&mut self.own_budgets[place]).collect();
         for spending in all.iter_mut().filter(|spending| at >= spending.until) {
             let period = if spending.name == "month" { Period::Month } else { Period::Day };
-            (spending.spent, spending.until) = (0.0, period.around(at, zone).1);
+            (spending.spent, spending.taken, spending.until) = (0.0, 0.0, period.around(at, zone).1);
         }
         if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
             return Some(spent.words(zone));
@@ -301,6 +342,8 @@ impl Simulation<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::definition::{Cadence, DefinitionId, Follows, Recurrence};
+
     use super::super::tests::support::{at_time, march, reminder, routine, with_cron};
     use super::*;
 
@@ -403,6 +446,54 @@ mod tests {
             lines(&[subject(late, 1)], &assumed("01T09:30:00", "01T12:30:00")),
             ["tea 11:00 12:00-12:01 (it was missed)"]
         );
+    }
+
+    fn after(id: &str, job: &str, outcome: FollowedEnd, minutes: i64) -> Subject {
+        let cadence = Cadence::After(Follows { job: DefinitionId::new(job), outcome });
+        let recurs = Recurrence { cadence, jitter: None };
+        let trigger = Trigger::Routine { recurs, on_overlap: OnOverlap::Skip };
+        subject(Definition { trigger, ..routine(id) }, minutes)
+    }
+
+    #[test]
+    fn what_follows_a_job_falls_due_when_that_has_completed() {
+        let mail = || subject(with_cron(routine("mail"), "0 13 * * *", OnOverlap::Skip), 20);
+        let until_four = assumed("01T12:30:00", "01T16:00:00");
+        let found = lines(
+            &[
+                after("report", "sort", FollowedEnd::Any, 0),
+                after("sort", "mail", FollowedEnd::Completed, 5),
+                mail(),
+                after("alarm", "mail", FollowedEnd::Failed, 5),
+                after("last", "report", FollowedEnd::Completed, 5),
+            ],
+            &until_four,
+        );
+        assert_eq!(
+            found,
+            ["mail 13:00 13:00-13:20", "sort 13:20 13:20-13:25", "report 13:25 13:25-13:25", "last 13:25 13:25-13:30"]
+        );
+        // Not after the end of what is asked for.
+        let until_ten_past = assumed("01T12:30:00", "01T13:10:00");
+        let sort = || after("sort", "mail", FollowedEnd::Completed, 5);
+        assert_eq!(lines(&[mail(), sort()], &until_ten_past), ["mail 13:00 13:00-13:20"]);
+        // One that is cancelled, or that nothing is left to pay for, has not completed.
+        let hourly = |overlap| subject(with_cron(routine("mail"), "0 * * * *", overlap), 90);
+        assert_eq!(
+            lines(&[hourly(OnOverlap::Cancel), sort()], &assumed("01T12:30:00", "01T14:30:00")),
+            ["mail 13:00 13:00-14:00 ended", "mail 14:00 14:00-15:30"]
+        );
+        let spent = Assumed { budget: vec![Spending::of("day", 1.0, 1.0, march("02T00:00:00"))], ..until_four.clone() };
+        assert_eq!(lines(&[mail(), sort()], &spent).len(), 1);
+        // Jobs in a circle, which `check` refuses, come to an end by the limit.
+        let circle = [
+            mail(),
+            after("a", "b", FollowedEnd::Any, 0),
+            after("b", "a", FollowedEnd::Any, 0),
+            after("b", "mail", FollowedEnd::Any, 0),
+        ];
+        let (found, is_cut) = simulate(&circle, &until_four);
+        assert_eq!((found.len(), is_cut), (1000, true));
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn some_jobs() -> TestBot {
     bot.write("routines/night.md", "---\ncron: \"30 2 * * *\"\nclient: notify\n---\nSleep.\n");
     bot.write("routines/off.md", "---\ncron: \"0 9 * * *\"\nenabled: false\n---\nx\n");
     bot.write("routines/then.md", "---\nafter: mail\nbackground: true\n---\nx\n");
+    bot.write("routines/seen.md", "---\nwatch: in\nbackground: true\n---\nx\n");
     bot.write("reminders/tea.md", "---\nrun_at: \"2098-03-30T07:00:00Z\"\nclient: notify\n---\nTea.\n");
     bot
 }
@@ -34,12 +35,14 @@ fn what_is_coming_is_listed_with_what_becomes_of_it() {
     -- stdout
     Sat 29 Mar 2098 02:30 CET   night  runs
     Sat 29 Mar 2098 08:00 CET   mail   runs
+    Sat 29 Mar 2098 08:00 CET   then   runs
     Sun 30 Mar 2098 03:00 CEST  night  runs  the clocks skip its time that night
     Sun 30 Mar 2098 08:00 CEST  mail   runs
+    Sun 30 Mar 2098 08:00 CEST  then   runs
     Sun 30 Mar 2098 09:00 CEST  tea    runs
     -- stderr
-    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: mail ($0.00), night ($0.00), tea ($0.00)
-    then fires when mail has completed, which is not foreseen
+    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: mail ($0.00), night ($0.00), tea ($0.00), then ($0.00)
+    seen fires when something in work/in has changed, which is not foreseen
     left out, disabled or paused: off
     ");
     insta::assert_snapshot!(simulate(&bot, &["off", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]), @"
@@ -57,8 +60,15 @@ fn what_is_coming_is_listed_with_what_becomes_of_it() {
     ");
     insta::assert_snapshot!(simulate(&bot, &["then", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]), @"
     exit: 0
+    -- stdout
+    Sat 29 Mar 2098 08:00 CET  then  runs
     -- stderr
-    then fires when mail has completed, which is not foreseen
+    no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: then ($0.00), mail ($0.00)
+    ");
+    insta::assert_snapshot!(simulate(&bot, &["seen", "--from", "2098-03-29 00:00", "--until", "2098-03-29 23:00"]), @"
+    exit: 0
+    -- stderr
+    seen fires when something in work/in has changed, which is not foreseen
     ");
     let missing = bot.run(["simulate"]);
     assert_eq!(missing.code, 1, "{}", missing.stderr);
