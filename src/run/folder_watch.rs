@@ -2,19 +2,24 @@
 //!
 //! Each folder is opened from the trusted one on, and no link is followed on the way: who can write there cannot lead the watch
 //! out of it. Nothing is polled.
+//!
+//! Each watch has a queue of the kernel's of its own (an instance of inotify): a job that floods its folder loses its own changes, and no
+//! other job loses any.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::definition::{FolderEvent, folder_events, registered};
@@ -33,6 +38,9 @@ const MOST_FOLDERS: usize = 2000;
 /// Files of a burst that are remembered by name, and those that a prompt names.
 const REMEMBERED: usize = 10_000;
 const NAMED: usize = 50;
+
+/// Links that the kernel follows on one path.
+const MOST_LINKS: usize = 40;
 
 /// Characters of a name that a prompt has.
 const LONGEST_NAME: usize = 200;
@@ -64,6 +72,37 @@ pub struct Place {
     pub base: PathBuf,
     /// From there on.
     pub below: PathBuf,
+    /// The links by which the person's path leads there: turned, it leads elsewhere.
+    pub links: Vec<PathBuf>,
+}
+
+/// The links on an absolute path, each by a path without links.
+pub(super) fn links_on(path: &Path) -> Vec<PathBuf> {
+    let parts = |path: &Path| -> VecDeque<OsString> {
+        let named = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+        path.components().filter(named).map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let (mut links, mut real, mut left) = (Vec::new(), PathBuf::from("/"), parts(path));
+    while let Some(part) = left.pop_front() {
+        if part == ".." {
+            real.pop();
+            continue;
+        }
+        let next = real.join(part);
+        match next.read_link() {
+            Ok(target) if links.len() < MOST_LINKS => {
+                if target.is_absolute() {
+                    real = "/".into();
+                }
+                let mut first = parts(&target);
+                first.append(&mut left);
+                left = first;
+                links.push(next);
+            }
+            _ => real = next,
+        }
+    }
+    links
 }
 
 impl Place {
@@ -90,12 +129,15 @@ pub(super) enum End {
 /// A folder that is watched.
 #[derive(Debug)]
 pub(super) struct FolderWatch {
-    root: OwnedFd,
     inotify: AsyncFd<OwnedFd>,
+    reads: Folders,
+    /// Folders that are new, and the one of them that is being read.
+    unread: VecDeque<PathBuf>,
+    reading: Option<JoinHandle<io::Result<Added>>>,
     /// The watched folders, relative to the root.
     folders: HashMap<i32, PathBuf>,
-    /// Those above it, each with the name that leads on to it.
-    above: HashMap<i32, OsString>,
+    /// Those above it and those with a link to it, each with the names that lead on to it.
+    above: HashMap<i32, Vec<OsString>>,
     /// There are more folders than can be watched.
     pub(super) has_too_many: bool,
     quiet: Duration,
@@ -115,16 +157,25 @@ impl FolderWatch {
         let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let inotify = registered(opened.map_err(|error| limited(error, Errno::MFILE, "instances"))?)?;
         let root = place.open()?;
-        let mut above = HashMap::new();
-        let parents = place.below.ancestors().skip(1).zip(place.below.ancestors().filter_map(Path::file_name));
-        for (folder, name) in parents {
-            let opened = Place { base: place.base.clone(), below: folder.to_owned() }.open();
+        let mut above: HashMap<i32, Vec<OsString>> = HashMap::new();
+        let ways = place.below.ancestors().map(|way| place.base.join(way)).filter(|way| *way != place.base);
+        for way in ways.chain(place.links.iter().cloned()) {
+            let (Some(folder), Some(name)) = (way.parent(), way.file_name()) else { continue };
+            let opened = match folder.strip_prefix(&place.base) {
+                Ok(below) => Place { below: below.to_owned(), ..place.clone() }.open(),
+                Err(_) => Place { base: folder.to_owned(), below: PathBuf::new(), links: Vec::new() }.open(),
+            };
             let watch = |folder: OwnedFd| inotify::add_watch(inotify.get_ref(), by_number(&folder), ABOVE).ok();
             // One that cannot be read cannot be watched either; it is looked at when something changes.
-            above.extend(opened.ok().and_then(watch).map(|watch| (watch, name.to_owned())));
+            if let Some(watch) = opened.ok().and_then(watch) {
+                above.entry(watch).or_default().push(name.to_owned());
+            }
         }
+        let reads = Folders { root: Arc::new(root), inotify: Arc::new(inotify.get_ref().try_clone()?) };
         let mut watch = Self {
-            root,
+            reads,
+            unread: VecDeque::new(),
+            reading: None,
             inotify,
             folders: HashMap::new(),
             above,
@@ -135,7 +186,8 @@ impl FolderWatch {
             since: None,
             end: None,
         };
-        watch.add(Path::new(""), are_new)?;
+        let added = watch.reads.add(Path::new(""), MOST_FOLDERS)?;
+        watch.take_in(added, are_new);
         Ok(watch)
     }
 
@@ -145,6 +197,16 @@ impl FolderWatch {
     /// [`End`]: there is nothing more to come.
     pub(super) async fn burst(&mut self) -> Result<Burst, End> {
         loop {
+            if let Some(reading) = &mut self.reading {
+                let read = reading.await.unwrap_or_else(|error| Err(error.into()));
+                self.reading = None;
+                self.read_is(read);
+                continue;
+            }
+            if let Some(folder) = self.unread.pop_front() {
+                self.read(folder);
+                continue;
+            }
             let due = self.since.map(|(first, last)| (first + LONGEST).min(last + self.quiet));
             match (due, self.end) {
                 (Some(due), _) if due <= Instant::now() => return Ok(self.take_burst()),
@@ -177,12 +239,15 @@ impl FolderWatch {
             self.end = Some(End::Lost);
             return;
         }
-        if let Some(name) = self.above.get(&event.watch) {
-            let leads_here = event.name.as_deref() == Some(Path::new(name));
+        if let Some(names) = self.above.get(&event.watch) {
+            let leads_here = event.name.as_deref().is_some_and(|name| names.iter().any(|one| name == Path::new(one)));
             if leads_here || event.what.intersects(ITSELF) {
                 self.end = self.end.or(Some(End::Gone));
             }
-            return;
+            // A link to it may lie in it.
+            if !self.folders.contains_key(&event.watch) {
+                return;
+            }
         }
         // Events of a folder that was let go meanwhile.
         let Some(folder) = self.folders.get(&event.watch).cloned() else { return };
@@ -200,52 +265,35 @@ impl FolderWatch {
         if event.what.contains(ReadFlags::MOVED_FROM) {
             self.let_go(&path);
             self.note_file(path);
-        } else if event.what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO)
-            && let Err(error) = self.add(&path, true)
-        {
-            tracing::warn!(%error, "a new folder cannot be watched");
-            self.has_too_many = true;
+        } else if event.what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+            self.unread.push_back(path);
         }
     }
 
-    /// Watches a folder and all below it. `are_new`: the files in them count as changed.
-    fn add(&mut self, from: &Path, are_new: bool) -> io::Result<()> {
-        let mut left = vec![from.to_owned()];
-        while let Some(folder) = left.pop() {
-            if self.folders.len() >= MOST_FOLDERS {
+    /// Reads a folder that is new on a thread that serves nobody else.
+    fn read(&mut self, folder: PathBuf) {
+        let (folders, room) = (self.reads.clone(), MOST_FOLDERS.saturating_sub(self.folders.len()));
+        self.reading = Some(tokio::task::spawn_blocking(move || folders.add(&folder, room)));
+    }
+
+    /// Takes in what was read of a new folder. All that is in it counts as changed.
+    fn read_is(&mut self, read: io::Result<Added>) {
+        match read {
+            Ok(added) => self.take_in(added, true),
+            Err(error) => {
+                tracing::warn!(%error, "a new folder cannot be watched");
                 self.has_too_many = true;
-                return Ok(());
-            }
-            let opened = match beneath(&self.root, &folder) {
-                Ok(opened) => opened,
-                // It is gone again, or a link by now, or not ours to read.
-                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) if !folder.as_os_str().is_empty() => {
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let watch = inotify::add_watch(self.inotify.get_ref(), by_number(&opened), CHANGES)
-                .map_err(|error| limited(error, Errno::NOSPC, "watches"))?;
-            self.folders.insert(watch, folder.clone());
-            for entry in Dir::read_from(&opened)?.flatten() {
-                let bytes = entry.file_name().to_bytes();
-                if matches!(bytes, b"." | b"..") {
-                    continue;
-                }
-                let path = folder.join(OsStr::from_bytes(bytes));
-                let kind = match entry.file_type() {
-                    FileType::Unknown => statat(&opened, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                        .map_or(FileType::Unknown, |about| FileType::from_raw_mode(about.st_mode)),
-                    kind => kind,
-                };
-                match kind {
-                    FileType::Directory => left.push(path),
-                    _ if are_new => self.note_file(path),
-                    _ => {}
-                }
             }
         }
-        Ok(())
+    }
+
+    fn take_in(&mut self, added: Added, are_new: bool) {
+        self.folders.extend(added.folders);
+        self.has_too_many |= added.has_too_many;
+        if are_new {
+            self.more += added.more;
+            added.files.into_iter().for_each(|file| self.note_file(file));
+        }
     }
 
     /// A folder was moved away: it may be anywhere now.
@@ -271,6 +319,66 @@ impl FolderWatch {
     fn note(&mut self) {
         let now = Instant::now();
         self.since = Some((self.since.map_or(now, |(first, _)| first), now));
+    }
+}
+
+/// What reads folders, and has the kernel tell of them.
+#[derive(Clone, Debug)]
+struct Folders {
+    root: Arc<OwnedFd>,
+    /// The same queue as the watch's.
+    inotify: Arc<OwnedFd>,
+}
+
+/// What was found in a folder.
+#[derive(Debug, Default)]
+struct Added {
+    folders: Vec<(i32, PathBuf)>,
+    /// At most [`REMEMBERED`]; the rest is counted.
+    files: Vec<PathBuf>,
+    more: usize,
+    has_too_many: bool,
+}
+
+impl Folders {
+    /// Watches a folder and all below it, at most so many.
+    fn add(&self, from: &Path, room: usize) -> io::Result<Added> {
+        let (mut added, mut left) = (Added::default(), vec![from.to_owned()]);
+        while let Some(folder) = left.pop() {
+            if added.folders.len() >= room {
+                added.has_too_many = true;
+                return Ok(added);
+            }
+            let opened = match beneath(&self.root, &folder) {
+                Ok(opened) => opened,
+                // It is gone again, or a link by now, or not ours to read.
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) if !folder.as_os_str().is_empty() => {
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let watch = inotify::add_watch(&*self.inotify, by_number(&opened), CHANGES)
+                .map_err(|error| limited(error, Errno::NOSPC, "watches"))?;
+            added.folders.push((watch, folder.clone()));
+            for entry in Dir::read_from(&opened)?.flatten() {
+                let bytes = entry.file_name().to_bytes();
+                if matches!(bytes, b"." | b"..") {
+                    continue;
+                }
+                let path = folder.join(OsStr::from_bytes(bytes));
+                let kind = match entry.file_type() {
+                    FileType::Unknown => statat(&opened, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                        .map_or(FileType::Unknown, |about| FileType::from_raw_mode(about.st_mode)),
+                    kind => kind,
+                };
+                match kind {
+                    FileType::Directory => left.push(path),
+                    _ if added.files.len() < REMEMBERED => added.files.push(path),
+                    _ => added.more += 1,
+                }
+            }
+        }
+        Ok(added)
     }
 }
 

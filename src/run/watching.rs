@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::folder_watch::{End, FolderWatch, Place, QUIET};
+use super::folder_watch::{End, FolderWatch, Place, QUIET, links_on};
 use super::spawn::Spawner;
 use crate::definition::{DefinitionId, WatchedFolder};
 use crate::home::Home;
@@ -62,8 +62,12 @@ pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Pla
     };
     let real = |path: &Path| path.canonicalize().map_err(|error| failed(error.kind(), error.to_string()));
     let place = match folder {
-        WatchedFolder::OfWork(path) => Place { base: real(&home.work())?, below: path.clone() },
+        WatchedFolder::OfWork(path) => {
+            let work = home.work();
+            Place { base: real(&work)?, below: path.clone(), links: links_on(&work) }
+        }
         WatchedFolder::Absolute(path) => {
+            let links = links_on(path);
             let real = real(path)?;
             if !is_granted(policy, "Read", "file_path", &real, home) {
                 let shown = shown.display();
@@ -71,7 +75,7 @@ pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Pla
                     "its rules do not let it read {shown}; `Read(/{shown}/**)` would"
                 )));
             }
-            Place { base: "/".into(), below: real.strip_prefix("/").unwrap_or(&real).to_owned() }
+            Place { base: "/".into(), below: real.strip_prefix("/").unwrap_or(&real).to_owned(), links }
         }
     };
     match place.open() {

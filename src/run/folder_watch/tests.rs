@@ -19,7 +19,7 @@ impl Folder {
     }
 
     fn place(&self) -> Place {
-        Place { base: self.base.clone(), below: "in".into() }
+        Place { base: self.base.clone(), below: "in".into(), links: Vec::new() }
     }
 
     fn watch(&self) -> FolderWatch {
@@ -86,7 +86,7 @@ async fn no_link_leads_it_out() {
     symlink(&outside, folder.base.join("in")).unwrap();
     assert_eq!(watch.burst().await, Err(End::Gone));
     assert_eq!(folder.place().open().unwrap_err(), Errno::LOOP);
-    let above = Place { base: folder.base.clone(), below: "in/sub".into() };
+    let above = Place { base: folder.base.clone(), below: "in/sub".into(), links: Vec::new() };
     assert_eq!(above.open().unwrap_err(), Errno::LOOP);
 }
 
@@ -105,7 +105,7 @@ async fn a_folder_that_goes_ends_it() {
     assert_eq!(files(&mut watch).await, ["b/c"]);
     // One above it goes.
     fs::create_dir_all(folder.base.join("x/y")).unwrap();
-    let below = Place { base: folder.base.clone(), below: "x/y".into() };
+    let below = Place { base: folder.base.clone(), below: "x/y".into(), links: Vec::new() };
     let mut watch = FolderWatch::open(&below, QUIET, false).unwrap();
     fs::rename(folder.base.join("x"), folder.base.join("z")).unwrap();
     assert_eq!(watch.burst().await, Err(End::Gone));
@@ -150,4 +150,37 @@ fn what_the_kernel_allows_no_more_of_is_named() {
         "the kernel allows this user no more inotify watches (fs.inotify.max_user_watches is ",
     );
     check(Errno::ACCESS, Errno::NOSPC, "watches", "Permission denied");
+}
+
+#[tokio::test]
+async fn a_link_on_the_way_that_is_turned_ends_it() {
+    let folder = Folder::new();
+    let dir = folder.dir.path().canonicalize().unwrap();
+    fs::create_dir_all(dir.join("old/in")).unwrap();
+    fs::create_dir_all(dir.join("new/in")).unwrap();
+    fs::create_dir_all(dir.join("links")).unwrap();
+    symlink("../old", dir.join("links/current")).unwrap();
+    symlink(dir.join("links"), dir.join("way")).unwrap();
+    let links = links_on(&dir.join("way/./current/in"));
+    assert_eq!(links, [dir.join("way"), dir.join("links/current")]);
+    let below = dir.join("old/in").strip_prefix("/").unwrap().to_owned();
+    let place = Place { base: "/".into(), below, links };
+    for turn in 0..2 {
+        let mut watch = FolderWatch::open(&place, Duration::from_millis(100), false).unwrap();
+        fs::write(dir.join("old/in/a"), "x").unwrap();
+        assert_eq!(files(&mut watch).await, ["a"]);
+        // Beside it something else may change.
+        fs::write(dir.join("links/other"), "x").unwrap();
+        if turn == 0 {
+            symlink("../new", dir.join("links/next")).unwrap();
+            fs::rename(dir.join("links/next"), dir.join("links/current")).unwrap();
+        } else {
+            fs::remove_file(dir.join("way")).unwrap();
+        }
+        assert_eq!(watch.burst().await, Err(End::Gone), "{turn}");
+    }
+    // A circle leads nowhere, and is no fault.
+    symlink("b", dir.join("a")).unwrap();
+    symlink("a", dir.join("b")).unwrap();
+    assert_eq!(links_on(&dir.join("a/in")).len(), MOST_LINKS);
 }
