@@ -319,3 +319,58 @@ fn settings_that_cannot_work_are_said_and_rules_about_no_server_too() {
     assert!(said.code == 2 || said.code == 1, "{}", said.code);
     assert!(said.stderr.contains("no JSON object"), "{}", said.stderr);
 }
+
+/// The settings and jobs of docs/mcp.md: in order as they stand, and reached where a server of that form answers.
+#[test]
+fn the_recipes_are_in_order() {
+    let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mcp.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let block = |text: &str, language: &str| -> Vec<String> {
+        let fence = format!("```{language}\n");
+        text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    };
+    let job = block(&document, "markdown").remove(0);
+    let of_docs = block(&document, "yaml");
+    assert_eq!(of_docs.len(), 5);
+    let bot = TestBot::new();
+    bot.write(".env", "CALENDAR_TOKEN=a\nHOME_ASSISTANT_TOKEN=b\nGOOGLE_OAUTH_CLIENT_ID=c\nGOOGLE_OAUTH_CLIENT_SECRET=d\nTODOIST_TOKEN=e\n");
+    for (settings, name) in of_docs.iter().zip(["calendar", "notes", "google", "todoist", "home"]) {
+        bot.write("config.yaml", settings);
+        bot.write("routines/day.md", &job.replace("mcp__calendar__list_events", &format!("mcp__{name}")));
+        let said = bot.run(["config"]);
+        assert_eq!(said.code, 0, "{settings}: {}", said.stderr);
+        let checked = bot.json(["check"]);
+        assert_eq!((&checked["definitions"], &checked["problems"]), (&json!(1), &json!([])), "{settings}{checked:#}");
+        let servers = bot.json(["mcp"]);
+        assert!(servers.to_string().contains(name), "{servers:#}");
+    }
+}
+
+#[test]
+fn a_server_elsewhere_is_given_its_token() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
+            head.push(byte[0]);
+        }
+        stream.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+        String::from_utf8(head).unwrap()
+    });
+    let bot = TestBot::new();
+    bot.write(".env", "HOME_ASSISTANT_TOKEN=a-long-lived-token\n");
+    let server = format!("{{ url: 'http://127.0.0.1:{port}/api/mcp', token_env: HOME_ASSISTANT_TOKEN, timeout: 10s }}");
+    bot.write("config.yaml", &format!("mcp_servers: {{ home: {server} }}\n"));
+    let service = bot.start();
+    let said = bot.run(["mcp", "tools", "home"]);
+    assert_ne!(said.code, 0, "{}", said.stdout);
+    assert!(!said.stderr.contains("a-long-lived-token"), "{}", said.stderr);
+    let head = asked.join().unwrap();
+    assert!(
+        head.starts_with("POST /api/mcp ") && head.contains("uthorization: Bearer a-long-lived-token\r\n"),
+        "{head}"
+    );
+    service.stop();
+}
