@@ -96,7 +96,7 @@ pub(super) fn simulated(
     let has_record = |one: &Arc<Definition>| one.kind() == Kind::Reminder && claimed.contains_key(&one.id);
     chosen.retain(|one| !has_record(one));
     // What they follow decides when they fire, whether it was asked for or not.
-    let asked = chosen.len();
+    let mut asked = chosen.len();
     let mut place = 0;
     while let Some(one) = chosen.get(place) {
         let followed = one.follows().and_then(|follows| loaded.definitions.get(&follows.job));
@@ -105,12 +105,13 @@ pub(super) fn simulated(
         }
         place += 1;
     }
-    let unforeseen = |one: &&Arc<Definition>| {
+    let unforeseen = |one: &Arc<Definition>| {
         let is_foreseen = |follows: &Follows| follows.outcome != FollowedEnd::Failed;
-        !one.follows().is_some_and(is_foreseen)
+        one.waits_for().filter(|_| !one.follows().is_some_and(is_foreseen))
     };
-    let waits = |one: &Arc<Definition>| one.waits_for().map(|waits| (one.id.clone(), waits));
-    let on_events = chosen.iter().filter(unforeseen).filter_map(waits).collect();
+    let on_events = chosen.iter().filter_map(|one| Some((one.id.clone(), unforeseen(one)?))).collect();
+    asked -= chosen[..asked].iter().filter(|one| unforeseen(one).is_some()).count();
+    chosen.retain(|one| unforeseen(one).is_none());
     let jobs: Vec<Taken> = chosen.into_iter().map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
     let subjects: Vec<Subject> = jobs
         .iter()
