@@ -36,6 +36,7 @@ mod disk;
 mod docs_policy;
 mod docs_reference;
 mod doctor;
+mod earlier;
 mod events;
 mod exec;
 mod expecting;
