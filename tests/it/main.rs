@@ -7,6 +7,7 @@ mod agent_jobs;
 mod agents;
 mod api_retries;
 mod architecture;
+mod attacked_jobs;
 mod attacked_ninth;
 mod backup;
 mod calendar;

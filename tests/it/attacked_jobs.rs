@@ -1,0 +1,150 @@
+//! A hostile job against what wakes jobs, runs without a model, and remembers: commands, gates, watched folders, what follows.
+
+use serde_json::{Value, json};
+
+use crate::support::bot::TestBot;
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+
+fn command(bot: &TestBot, id: &str, line: &str, fields: &str) {
+    let head = format!("cron: '0 0 29 2 *'\nclient: exec\ncommand: |\n  {line}\n{fields}");
+    bot.write(&format!("routines/{id}.md"), &format!("---\n{head}---\n"));
+}
+
+fn inbox(bot: &TestBot) -> String {
+    bot.json(["inbox", "-n", "100"]).to_string()
+}
+
+/// 2^10 processes, each made by the one before, far more than it may have. (They end by themselves, so
+/// that a machine on which this fails goes on.)
+const BURST: &str =
+    "f() { if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; read -t 20 < <(:) || sleep 20; }; f 9; wait";
+
+#[test]
+fn a_line_that_forks_and_forks_is_ended() {
+    let api = MessagesApi::answering(|_| Reply::say("Woken."));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", "limits: { processes: 40 }\n");
+    let service = bot.start();
+    command(&bot, "bomb", BURST, "allowed_tools: []\ntimeout: 1m\n");
+    let run = service.fire("bomb");
+    assert_eq!(run["outcome"], "failed", "{run:#}");
+    let why = |run: &Value| run["error"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        why(&run).starts_with("the command was ended, since it had ")
+            && why(&run).contains("`limits.processes` allows 40"),
+        "{run:#}"
+    );
+    let gate = format!("gate: '{BURST}'\ngate_timeout: 1m\nallowed_tools: [Read]\n");
+    bot.write(
+        "routines/gated.md",
+        &format!("---\ncron: '0 0 29 2 *'\nbackground: true\nisolated: true\nretry: 0\n{gate}---\nGo.\n"),
+    );
+    let run = service.fire("gated");
+    assert!(why(&run).starts_with("the gate was ended, since it had ") && why(&run).contains("allows 40"), "{run:#}");
+    assert!(api.requests().is_empty(), "no model was asked");
+    assert!(!bot.processes().iter().any(|process| process.command.contains("bash")), "{:#?}", bot.processes());
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+/// What a command prints is shown on a terminal and sent to a phone: it writes there, and does nothing else.
+#[test]
+fn what_a_command_prints_commands_no_terminal() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let line = r"printf '\033]0;owned\007\033[2Jred \033[31mtext\r\nsecond\0line\xff\u202e end\n'";
+    command(&bot, "prints", line, "allowed_tools: []\ndeliver: always\n");
+    let run = service.fire("prints");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let shown = bot.ok(["runs", "show", run["run"].as_str().unwrap()]);
+    let said = service.said();
+    for text in [&shown, &said, &bot.ok(["inbox"]), &bot.ok(["why", "prints"])] {
+        let is_control = |c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c);
+        assert!(!text.contains(is_control), "{text:?}");
+    }
+    assert!(said.contains("red") && shown.contains("second"), "{said}{shown}");
+    // A reason of its own in the place of ours.
+    command(&bot, "fails", r"echo 'gate: nothing new'; echo 'budget: spent' >&2; exit 1", "allowed_tools: []\n");
+    let run = service.fire("fails");
+    assert_eq!(
+        (&run["outcome"], run["error"].as_str().unwrap().starts_with("the command ended with exit code 1: ")),
+        (&json!("failed"), true),
+        "{run:#}"
+    );
+    let why = bot.json(["why", "fails"]);
+    assert!(why.to_string().contains("failed") && !why.to_string().contains("skipped"), "{why:#}");
+    service.stop();
+}
+
+/// It fills the folder that it watches with folders, and floods the kernel's queue: another job misses nothing by it.
+#[test]
+fn a_flood_in_one_watched_folder_is_no_others_loss() {
+    let bot = TestBot::new();
+    let watches = |id: &str, folder: &str| {
+        bot.write(&format!("work/{folder}/there"), "x");
+        let head = format!("watch: {folder}\nclient: exec\ncommand: 'true'\nallowed_tools: []\n");
+        bot.write(&format!("routines/{id}.md"), &format!("---\n{head}---\n"));
+    };
+    watches("floods", "flood");
+    watches("quiet", "calm");
+    let service = bot.start();
+    // Until both are watched.
+    for (id, folder) in [("quiet", "calm"), ("floods", "flood")] {
+        let mut n = 0;
+        service.until("it is watched", || {
+            n += 1;
+            (n % 50 == 1).then(|| bot.write(&format!("work/{folder}/first"), &n.to_string()));
+            bot.runs(id).iter().any(|run| !run["ended"].is_null()).then_some(())
+        });
+    }
+    let quiet = bot.runs("quiet").len();
+    for n in 0..2100 {
+        std::fs::create_dir(bot.path(&format!("work/flood/d{n}"))).unwrap();
+    }
+    let file = bot.path("work/flood/there");
+    for n in 0..8_000 {
+        // Alternating, since the kernel counts the same event in a row once.
+        std::fs::write(&file, "x").unwrap();
+        if n % 2 == 0 {
+            std::fs::rename(&file, file.with_extension("a")).unwrap();
+            std::fs::rename(file.with_extension("a"), &file).unwrap();
+        }
+    }
+    std::fs::write(bot.path("work/calm/news"), "x").unwrap();
+    let occasion = service.until("the other one is told", || {
+        let runs = bot.runs("quiet");
+        let run = runs.iter().find(|run| run["occasion"]["files"].to_string().contains("news"))?;
+        Some(run["occasion"].clone())
+    });
+    assert_eq!((&occasion["files"], &occasion["lost"]), (&json!(["news"]), &json!(false)), "{occasion:#}");
+    assert!(bot.runs("quiet").len() <= quiet + 2, "{:#?}", bot.runs("quiet"));
+    service.until("the person is told of the folders", || {
+        inbox(&bot).contains("routine floods sees no changes: flood has too many folders").then_some(())
+    });
+    let named = |run: &Value| run["occasion"]["files"].as_array().map_or(0, Vec::len);
+    assert!(bot.runs("floods").iter().all(|run| named(run) <= 50), "a prompt names 50 at most");
+    service.stop();
+}
+
+/// A job that makes others which follow each other, each by itself allowed, and all together a chain without an end.
+#[test]
+fn jobs_of_a_job_that_follow_each_other_come_to_an_end() {
+    let bot = TestBot::new();
+    for (id, after) in [("a", "c"), ("b", "a"), ("c", "b")] {
+        let head =
+            format!("after: {{ job: {after}, outcome: any }}\nclient: exec\ncommand: 'true'\nallowed_tools: []\n");
+        bot.write(&format!("routines/{id}.md"), &format!("---\n{head}---\n"));
+    }
+    let checked = bot.run(["check"]);
+    let refused = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(refused.contains("follow") && refused.contains("error"), "{refused}");
+    let service = bot.start();
+    // A circle is refused as files; none of them fires by another.
+    bot.run(["fire", "a", "--wait"]);
+    bot.write("routines/d.md", "---\nafter: d\nclient: exec\ncommand: 'true'\nallowed_tools: []\n---\n");
+    bot.run(["fire", "d", "--wait"]);
+    let runs: usize = ["a", "b", "c", "d"].iter().map(|id| bot.runs(id).len()).sum();
+    assert!(runs <= 2, "{runs}");
+    service.stop();
+}
