@@ -135,7 +135,8 @@ mod tests {
     fn a_sum_knows_what_one_run_costs_mostly_and_at_worst() {
         let run = |id: &str, cost_usd| RunCost {
             id: DefinitionId::new(id),
-            scheduled: DateTime::UNIX_EPOCH,
+            launched: DateTime::UNIX_EPOCH,
+            unreported_usd: 0.0,
             model: None,
             cost_usd,
             tokens: Tokens::default(),

@@ -168,8 +168,7 @@ impl JournalReader {
         from: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<(f64, Option<DateTime<Utc>>), JournalError> {
-        let sql =
-            "SELECT coalesce(sum(cost_usd), 0.0) AS cost, min(launched) AS first FROM run WHERE launched >= ?1 AND launched < ?2";
+        let sql = "SELECT coalesce(sum(cost_usd), 0.0) AS cost, min(launched) AS first FROM run WHERE launched >= ?1 AND launched < ?2";
         let found = self.all(sql, &[&ms(from), &ms(until)], |row| {
             let first: Option<i64> = row.get("first")?;
             Ok((row.get::<f64>("cost")?, first.and_then(DateTime::from_timestamp_millis)))
