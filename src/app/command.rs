@@ -291,6 +291,11 @@ pub enum Command {
         /// Secrets too.
         secrets: bool,
     },
+    /// Copy the journal to a server, or back into a file.
+    CopyJournal {
+        /// The server's address; `None`: the data folder's file.
+        to: Option<String>,
+    },
     /// Make the data folder from a backup, or say how it differs.
     RestoreBackup {
         /// The backup.

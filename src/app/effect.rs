@@ -78,6 +78,7 @@ impl Command {
             // It says where the login comes from, and runs programs of the person's.
             | Self::Doctor { .. }
             | Self::Backup { .. }
+            | Self::CopyJournal { .. }
             | Self::RestoreBackup { .. }
             | Self::Unit(_)
             | Self::Init { .. }

@@ -29,6 +29,7 @@ mod gate;
 mod import;
 mod init;
 mod jobs;
+mod journal_copy;
 mod logs;
 mod mcp_servers;
 mod outcome;
@@ -80,6 +81,7 @@ pub use events::Watched;
 pub use import::{Imported, Left};
 pub use init::{InitOptions, Talk, make_folders, make_home};
 pub use jobs::{Failed, Job, JobList, summary};
+pub use journal_copy::CopiedJournal;
 pub use logs::{Log, LogFilter, LogLine};
 pub use mcp_servers::ServerTools;
 pub use outcome::{Outcome, Recorded};
@@ -115,6 +117,13 @@ const NO_HOME: &str = "`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME na
 
 /// The secret by which the journal's server is reached.
 const JOURNAL_PASSWORD: &str = "JOURNAL_PASSWORD";
+
+/// The machine's name up to its first dot.
+fn machine_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim().split('.').next().unwrap_or_default().to_owned();
+    definition::is_host_name(&name).then_some(name)
+}
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -250,6 +259,7 @@ impl App {
             Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
             Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
             Command::Doctor { fix } => Ok(Outcome::Diagnosis(doctor::doctor(fix, self))),
+            Command::CopyJournal { to } => journal_copy::copy(to, self).map(Outcome::CopiedJournal),
             Command::Backup { file, secrets } => backup::backup(&file, secrets, self).map(Outcome::BackedUp),
             Command::RestoreBackup { file } => backup::restore(&file, self).map(Outcome::Restored),
             Command::Unit(command) => unit::unit(&command, self).map(Outcome::Unit),
@@ -265,13 +275,29 @@ impl App {
     /// # Errors
     /// When its server's address cannot be used, or the secrets cannot be read.
     pub fn journal(&self) -> Result<JournalPlace, Refusal> {
-        let Some(url) = self.config().ok().and_then(|config| config.journal.clone()) else {
-            return Ok((&self.home.journal()).into());
-        };
+        match self.config().ok().and_then(|config| config.journal.clone()) {
+            Some(url) => self.journal_at(&url),
+            None => Ok((&self.home.journal()).into()),
+        }
+    }
+
+    /// The journal on the server at `url`.
+    fn journal_at(&self, url: &str) -> Result<JournalPlace, Refusal> {
         let secrets =
             secrets::read(&self.home, &self.env.texts()).map_err(|error| Refusal::environment(error.to_string()))?;
         let password = secrets.get(JOURNAL_PASSWORD).map(String::as_str);
-        Ok(JournalPlace::Server(Server::at(&url, password)?))
+        Ok(JournalPlace::Server(Server::at(url, password)?))
+    }
+
+    /// The name of this host among those that share a journal.
+    ///
+    /// # Errors
+    /// When neither the settings nor the machine give one.
+    pub fn host_name(&self) -> Result<String, Refusal> {
+        self.config()?.host.clone().or_else(machine_name).ok_or_else(|| {
+            Refusal::user("this machine has no name that could be this host's among those that share the journal")
+                .hint("give it one: `host: NAME` in config.yaml")
+        })
     }
 
     /// The journal, for reading.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Answered, BackedUp, ChannelState, Checked, Costs, Diagnosis, DryRun, Explanation, Imported, Job, JobList,
-    JobPolicy, Overview, Restored, RunDetails, ServerTools, ServiceReply, Session, SessionList, Simulated, Status,
-    UnitOutcome, Upcoming, Why,
+    Answered, BackedUp, ChannelState, Checked, CopiedJournal, Costs, Diagnosis, DryRun, Explanation, Imported, Job,
+    JobList, JobPolicy, Overview, Restored, RunDetails, ServerTools, ServiceReply, Session, SessionList, Simulated,
+    Status, UnitOutcome, Upcoming, Why,
 };
 use crate::agent::ServerState;
 use crate::agents::{Agents, NamedAgent};
@@ -126,6 +126,8 @@ pub enum Outcome {
     NotRunning(DefinitionId),
     /// The data folder was written into a file.
     BackedUp(BackedUp),
+    /// [`Command::CopyJournal`].
+    CopiedJournal(CopiedJournal),
     /// What came of a backup.
     Restored(Restored),
     /// What became of the service's unit.

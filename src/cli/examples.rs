@@ -192,6 +192,11 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("chat", ["ollim-bot chat", "ollim-bot chat 'What is on today?'"], ""),
     ("channels", ["ollim-bot channels", "ollim-bot channels test phone"], ""),
     ("channels test", ["ollim-bot channels test phone", "ollim-bot channels test console"], ""),
+    (
+        "journal copy",
+        ["ollim-bot journal copy --to 'postgres://bot@db.example.org/bot'", "ollim-bot journal copy --to file"],
+        "",
+    ),
     ("mcp", ["ollim-bot mcp", "ollim-bot mcp tools calendar"], ""),
     ("mcp list", ["ollim-bot mcp list", "ollim-bot mcp list --json"], ""),
     ("mcp tools", ["ollim-bot mcp tools calendar", "ollim-bot mcp tools --json"], ""),

@@ -65,8 +65,8 @@ The service
   run               ollim-bot run                              (--until-idle, --for 10m)
   pause             ollim-bot pause                            (ID...: only these; resume ends it)
   web               ollim-bot web                              (a link to the page)
-  backup            ollim-bot backup bot.tar                   (--secrets: .env and tools/ too)
-  restore           ollim-bot restore bot.tar                  (into an empty folder)
+  backup            ollim-bot backup bot.tar                   (restore bot.tar: into an empty folder)
+  journal copy      ollim-bot journal copy --to postgres://bot@db/bot   (--to file)
   import ollim-bot  ollim-bot import ollim-bot ~/old --dry-run   (import crontab, import systemd)
   service install   ollim-bot service install                  (by systemd; --print: show it)
   service status    ollim-bot service status                   (uninstall, restart, logs -f)
@@ -166,7 +166,7 @@ mod tests {
                 "sessions reset",
                 "sessions patch",
             ])
-            .chain(["import crontab", "import systemd", "mcp list", "mcp call", "policy refusals", "resume"])
+            .chain(["import crontab", "import systemd", "mcp list", "mcp call", "policy refusals", "restore", "resume"])
             .collect();
         for command in &commands {
             assert!(listed.contains(&command.as_str()), "`{command}` is not in the help");

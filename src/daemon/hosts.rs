@@ -8,11 +8,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::service::DaemonError;
-use crate::clock::Clock;
+use crate::app::App;
 use crate::config::Config;
 use crate::home::Home;
 use crate::journal::{Journal, JournalPlace, NewHost};
-use crate::refusal::Refusal;
 
 /// How often a server is asked again that does not answer.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -21,16 +20,12 @@ const AGAIN: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// What does not pass by itself: another host has this one's name, or the journal is a newer version's.
-pub(super) async fn open(
-    place: JournalPlace,
-    home: &Home,
-    config: &Config,
-    clock: &Clock,
-) -> Result<Journal, DaemonError> {
+pub(super) async fn open(app: &App, config: &Config) -> Result<Journal, DaemonError> {
+    let (place, clock) = (app.journal()?, &app.clock);
     if matches!(place, JournalPlace::File(_)) {
         return Ok(Journal::open(place, clock.clone())?);
     }
-    let new = this_host(home, config)?;
+    let new = this_host(app.host_name()?, &app.home, config)?;
     let mut said = false;
     loop {
         let (place, new, clock) = (place.clone(), new.clone(), clock.clone());
@@ -53,13 +48,7 @@ pub(super) async fn open(
     }
 }
 
-fn this_host(home: &Home, config: &Config) -> Result<NewHost, DaemonError> {
-    let name = config.host.clone().or_else(machine_name).ok_or_else(|| {
-        DaemonError::Settings(
-            Refusal::user("this machine has no name that could be this host's among those that share the journal")
-                .hint("give it one: `host: NAME` in config.yaml"),
-        )
-    })?;
+fn this_host(name: String, home: &Home, config: &Config) -> Result<NewHost, DaemonError> {
     let identity = identity(home).map_err(|source| DaemonError::Io { what: "keep this host's identity", source })?;
     Ok(NewHost {
         name,
@@ -69,13 +58,6 @@ fn this_host(home: &Home, config: &Config) -> Result<NewHost, DaemonError> {
         labels: config.host_labels.clone(),
         slots: config.max_concurrent_runs,
     })
-}
-
-/// The machine's name up to its first dot.
-fn machine_name() -> Option<String> {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    let name = name.trim().split('.').next().unwrap_or_default().to_owned();
-    crate::definition::values::is_host_name(&name).then_some(name)
 }
 
 /// What the data folder is known by: a service that is started again on it is the same host.

@@ -132,8 +132,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     // Of a service that is started for one run by somebody else's, nobody is told.
     let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;
-    let place = app.get().journal()?;
-    let journal = hosts::open(place, &home, &config, &clock).await?;
+    let journal = hosts::open(&app.get(), &config).await?;
     fail_point!(JournalOpened);
     let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
     say_kept_aside(&journal).await?;

@@ -222,7 +222,7 @@ fn record_all(connection: &Connection, claims: &[NewClaim], now: DateTime<Utc>) 
 const TOGETHER: usize = 500;
 
 /// The places of a statement that inserts `rows` rows of `columns` parameters each: `(?1, ?2), (?3, ?4)`.
-fn places(rows: usize, columns: usize) -> String {
+pub(super) fn places(rows: usize, columns: usize) -> String {
     let row = |row: usize| {
         let places: Vec<String> = (1..=columns).map(|column| format!("?{}", row * columns + column)).collect();
         format!("({})", places.join(", "))

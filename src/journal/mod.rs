@@ -9,6 +9,7 @@
 mod backup;
 mod check;
 mod claims;
+mod copy;
 mod database;
 mod delays;
 mod deliveries;
@@ -61,6 +62,7 @@ use crate::definition::{DefinitionId, Kind, Urgency};
 
 pub use backup::copy_journal;
 pub use claims::{Claim, Delivered, NewClaim, Purpose};
+pub use copy::{Copied, CopiedTable, CopyError, copy_to};
 pub use delays::{Delay, DelayCause, Folded, Punctuality};
 pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;

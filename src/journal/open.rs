@@ -80,7 +80,7 @@ pub(super) fn open_file(path: &Path, now: DateTime<Utc>) -> Result<Opened, Journ
     }
     let (connection, kept_aside) = match prepare(path) {
         Err(JournalError::Damaged(_)) => {
-            let kept = keep_aside(path, now).map_err(io)?;
+            let kept = keep_aside(path, "damaged", now).map_err(io)?;
             (prepare(path)?, Some(kept))
         }
         other => (other?, None),
@@ -161,12 +161,12 @@ fn private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames the file and its companions to `journal.db.damaged-20260301T120000Z…`.
-fn keep_aside(path: &Path, now: DateTime<Utc>) -> io::Result<PathBuf> {
+/// Renames the file and its companions to `journal.db.damaged-20260301T120000Z…`, where `damaged` says why.
+pub(super) fn keep_aside(path: &Path, why: &str, now: DateTime<Utc>) -> io::Result<PathBuf> {
     let stamp = now.format("%Y%m%dT%H%M%SZ");
     let named = |number: u32, suffix: &str| {
         let mut name = OsString::from(path);
-        name.push(format!(".damaged-{stamp}"));
+        name.push(format!(".{why}-{stamp}"));
         if number > 1 {
             name.push(format!("-{number}"));
         }

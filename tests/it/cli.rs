@@ -100,6 +100,8 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --jitter <SPAN>               Spreads its times: each fires up to so much later
           --wake                        Wakes the machine from sleep, where the service may
           --no-wake                     It waits until the machine is awake
+          --hosts <NAME>...             The hosts that may run it, by name or label, where several share
+                                        the journal
           --timezone <ZONE>             IANA zone of its times, e.g. Europe/Berlin
           --disabled                    It is listed and never fires
           --enabled                     It fires again

@@ -176,6 +176,7 @@ fn the_keys_that_others_build_on() {
       "gate": null,
       "gate_timeout": null,
       "heartbeat_url": null,
+      "hosts": [],
       "id": "triage",
       "isolated": false,
       "jitter": null,
@@ -229,6 +230,7 @@ fn the_keys_that_others_build_on() {
         "gate": null,
         "gate_timeout": null,
         "heartbeat_url": null,
+        "hosts": [],
         "id": "dentist",
         "isolated": false,
         "kind": "reminder",
@@ -598,7 +600,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 73] = [
+const COMMANDS: [(&str, Option<&str>); 74] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -628,6 +630,8 @@ const COMMANDS: [(&str, Option<&str>); 73] = [
     ("import systemd", None),
     ("inbox", Some("inbox")),
     ("init", None),
+    // The person's alone, and its JSON is in `hosts`.
+    ("journal copy", None),
     ("login", None),
     ("logs", None),
     // The person's alone, and their JSON is in `mcp_servers`.

@@ -169,3 +169,63 @@ fn a_job_runs_on_the_hosts_that_it_names() {
     }
     services.into_iter().for_each(|service| drop(service.stop()));
 }
+
+#[test]
+fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
+    let server = Postgres::start();
+    let bot = TestBot::new();
+    bot.write("routines/often.md", "---\nevery: 1m\nclient: notify\n---\nAgain.\n");
+    bot.write("reminders/first.md", &reminder(now(), PLAIN, "The first, with \u{2713} and 'quotes'."));
+    let service = bot.start();
+    service.until_ended("first", 1);
+    service.fire("often");
+    // Something is left open.
+    bot.write(
+        "reminders/later.md",
+        &reminder(
+            now(),
+            "client: exec\nbackground: true\ncommand: sleep 2\nallowed_tools: ['Bash(sleep *)']\nretry: 0\n",
+            "",
+        ),
+    );
+    service.until("it goes", || bot.runs("later").iter().any(|run| run["outcome"] == "running").then_some(()));
+    let refused = bot.run(["journal", "copy", "--to", &server.url()]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("the service runs"), "{refused:?}");
+    service.kill();
+    bot.until_nothing_is_left();
+    let (runs, inbox) = (bot.json(["runs", "-n", "100"]), bot.json(["inbox"]));
+    let copied = bot.env("OLLIM_HOST", "attic");
+    let said = copied.json(["journal", "copy", "--to", &server.url()]);
+    assert_eq!(said["rows"]["occurrence"], 3, "{said:#}");
+    // Copied again, nothing changes; another one's is not touched.
+    let bot = copied;
+    assert_eq!(bot.run(["journal", "copy", "--to", &server.url()]).code, 1, "it has records of its own now");
+    let bot = host(bot, &server, "attic");
+    assert_eq!(without_host(bot.json(["runs", "-n", "100"])), runs);
+    assert_eq!(bot.json(["inbox"]), inbox);
+    let service = bot.start();
+    // What was open is seen to, and nothing else runs again.
+    service.until_ended("later", 2);
+    bot.write("reminders/second.md", &reminder(now(), PLAIN, "The second."));
+    service.until_ended("second", 1);
+    assert_eq!(bot.runs("first").len(), 1);
+    service.stop();
+    let runs = without_host(bot.json(["runs", "-n", "100"]));
+    let said = bot.json(["journal", "copy", "--to", "file"]);
+    assert!(said["kept_aside"].as_str().unwrap().contains("journal.db.before-"), "{said:#}");
+    let bot = bot.without("OLLIM_JOURNAL");
+    assert_eq!(without_host(bot.json(["runs", "-n", "100"])), runs);
+    let service = bot.start();
+    bot.write("reminders/third.md", &reminder(now(), PLAIN, "The third."));
+    service.until_ended("third", 1);
+    assert_eq!(bot.runs("second").len(), 1);
+    service.stop();
+}
+
+fn without_host(mut runs: serde_json::Value) -> serde_json::Value {
+    for run in runs.as_array_mut().unwrap() {
+        run.as_object_mut().unwrap().remove("host");
+    }
+    runs
+}

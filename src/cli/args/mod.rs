@@ -138,6 +138,17 @@ pub enum Channels {
     },
 }
 
+/// `journal`.
+#[derive(Debug, Subcommand)]
+pub enum Journal {
+    /// Copy it to a server that several hosts share, or back into a file
+    Copy {
+        /// `postgres://USER@HOST/NAME`, or `file`
+        #[arg(long, value_name = "PLACE")]
+        to: String,
+    },
+}
+
 /// `mcp`.
 #[derive(Debug, Subcommand)]
 pub enum Mcp {
@@ -191,6 +202,12 @@ pub enum Command {
         /// Take .env, tools/ and logins along
         #[arg(long)]
         secrets: bool,
+    },
+    /// The journal: what has run, and what you were told
+    Journal {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: Journal,
     },
     /// Make the data folder from a backup; where there is one, say how it differs
     Restore {

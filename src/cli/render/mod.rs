@@ -14,6 +14,7 @@ mod events;
 mod hosts;
 mod import;
 mod jobs;
+mod journal;
 mod logs;
 mod mcp;
 mod policy;
@@ -134,6 +135,7 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),
         Outcome::BackedUp(backup) => backup::written(&backup, view, output),
+        Outcome::CopiedJournal(copy) => journal::copied(&copy, view, output),
         Outcome::Restored(restored) => backup::restored(&restored, view, output),
         Outcome::Unit(done) => unit::outcome(&done, view, output),
         Outcome::Service(reply) => service::reply(&reply, view, output),

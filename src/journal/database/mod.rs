@@ -97,6 +97,33 @@ impl Connection {
         }
     }
 
+    /// The columns of a table, in their order.
+    pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, JournalError> {
+        let sql = match self {
+            Self::Sqlite(_) => "SELECT name FROM pragma_table_info(?1) ORDER BY cid",
+            Self::Postgres(_) => {
+                "SELECT column_name AS name FROM information_schema.columns
+                 WHERE table_schema = current_schema() AND table_name = ?1 ORDER BY ordinal_position"
+            }
+        };
+        self.all(sql, [table], |row| row.get("name"))
+    }
+
+    /// The next row of `table` has a number above `number`.
+    pub(super) fn go_on_from(&self, table: &str, number: i64) -> Result<(), JournalError> {
+        if number == 0 {
+            return Ok(());
+        }
+        match self {
+            // Tables without AUTOINCREMENT are not in it: they go on from their highest number.
+            Self::Sqlite(_) => {
+                self.execute("UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1 AND seq < ?2", params![table, number])
+            }
+            Self::Postgres(_) => self.execute(&format!("SELECT setval('{table}_number_seq', ?1)"), [number]),
+        }
+        .map(drop)
+    }
+
     /// Begins a transaction that writes. Dropped, it is rolled back.
     pub(super) fn transaction(&self) -> Result<Transaction<'_>, JournalError> {
         match self {

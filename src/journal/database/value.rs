@@ -21,6 +21,25 @@ pub(in crate::journal) enum Value<'a> {
     Text(Cow<'a, str>),
 }
 
+impl std::fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Null => f.write_str("\u{1}"),
+            Self::Integer(value) => value.fmt(f),
+            // A sum that has no cents is the same number in both.
+            Self::Real(value) => value.fmt(f),
+            // PostgreSQL keeps it so.
+            Self::Text(text) => f.write_str(&text.replace('\0', "\u{fffd}")),
+        }
+    }
+}
+
+impl ToValue for Value<'_> {
+    fn value(&self) -> Value<'_> {
+        self.clone()
+    }
+}
+
 /// What can be a parameter.
 pub(in crate::journal) trait ToValue {
     /// The parameter.
@@ -124,6 +143,25 @@ impl Row<'_> {
     /// A column's value, by its name or its place.
     pub(in crate::journal) fn get<T: Field>(&self, column: impl Column) -> Result<T, JournalError> {
         T::read(self, &column)
+    }
+
+    /// The value in this place, whatever it is.
+    pub(in crate::journal) fn value(&self, place: usize) -> Result<Value<'static>, JournalError> {
+        match self {
+            Self::Sqlite(row) => Ok(match row.get_ref(place)? {
+                rusqlite::types::ValueRef::Null => Value::Null,
+                rusqlite::types::ValueRef::Integer(value) => Value::Integer(value),
+                rusqlite::types::ValueRef::Real(value) => Value::Real(value),
+                rusqlite::types::ValueRef::Text(text) | rusqlite::types::ValueRef::Blob(text) => {
+                    Value::Text(Cow::Owned(String::from_utf8_lossy(text).into_owned()))
+                }
+            }),
+            Self::Postgres(row) => Ok(match row.columns().get(place).map(|column| column.type_().clone()) {
+                Some(Type::BOOL | Type::INT4 | Type::INT8) => self.integer(&place)?.map_or(Value::Null, Value::Integer),
+                Some(Type::FLOAT8) => self.real(&place)?.map_or(Value::Null, Value::Real),
+                _ => self.text(&place)?.map_or(Value::Null, |text| Value::Text(Cow::Owned(text))),
+            }),
+        }
     }
 
     fn integer(&self, column: &impl Column) -> Result<Option<i64>, JournalError> {

@@ -111,6 +111,12 @@ impl TestBot {
         self
     }
 
+    /// Takes a variable away again.
+    pub fn without(mut self, name: &str) -> Self {
+        self.env.retain(|(known, _)| known != name);
+        self
+    }
+
     /// The data folder.
     pub fn home(&self) -> &Path {
         &self.home
