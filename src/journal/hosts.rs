@@ -163,6 +163,7 @@ impl Journal {
         let JournalPlace::Server(server) = self.place.clone() else { return Ok(None) };
         let mut lease = Lease::take(server, new, self.clock.clone())?;
         self.writer.fence(&lease.me.name, lease.epoch)?;
+        self.lease = Some((lease.me.name.clone(), lease.epoch));
         let (hosts, known) = watch::channel(lease.look()?);
         self.hosts = Some(known.clone());
         let (leaving, journal) = (Arc::clone(&self.leaving), Arc::downgrade(&self.writer));

@@ -103,6 +103,8 @@ pub struct Journal {
     routed: watch::Sender<u64>,
     /// Who shares it; `None`: nobody does.
     hosts: Option<watch::Receiver<Hosts>>,
+    /// This host's name and epoch, where several share it.
+    lease: Option<(String, i64)>,
     /// The lease is not kept any more.
     leaving: Arc<std::sync::atomic::AtomicBool>,
     kept_aside: Option<PathBuf>,
@@ -142,6 +144,7 @@ impl Journal {
             newest: watch::Sender::new(newest),
             routed: watch::Sender::default(),
             hosts: None,
+            lease: None,
             leaving: Arc::default(),
             kept_aside,
             watermark,
@@ -184,9 +187,8 @@ impl Journal {
     /// Refuses new work from now on, does what was asked before, answers what waits for a fault to pass with that
     /// fault, and closes the file. Without it the file is as good, only left with its log.
     pub async fn close(&self) {
-        let host = self.writer.host();
         self.writer.close().await;
-        if let Some((host, epoch)) = host {
+        if let Some((host, epoch)) = self.lease.clone() {
             self.leave(host, epoch).await;
         }
     }

@@ -113,14 +113,6 @@ impl Writer {
         Ok(())
     }
 
-    /// The host that writes, and its epoch; `None`: there is only one.
-    pub(super) fn host(&self) -> Option<(String, i64)> {
-        match lock(&self.file).as_ref()? {
-            Opened { connection: Connection::Postgres(link), .. } => link.lease(),
-            _ => None,
-        }
-    }
-
     /// Another host may have recorded events up to this one.
     pub(super) fn saw_event(&self, newest: i64) {
         self.newest_event.send_if_modified(|known| std::mem::replace(known, newest.max(*known)) < newest);

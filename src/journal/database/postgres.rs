@@ -181,11 +181,6 @@ impl Link {
         Self { fence: other.fence.clone(), ..self }
     }
 
-    /// The host that writes by this connection, and its epoch.
-    pub(in crate::journal) fn lease(&self) -> Option<(String, i64)> {
-        self.fence.clone()
-    }
-
     /// The host that writes by this connection.
     pub(in crate::journal) fn host(&self) -> Option<&str> {
         self.fence.as_ref().map(|(host, _)| host.as_str())
