@@ -9,7 +9,7 @@ impl JournalReader {
     /// # Errors
     /// When it cannot be read at all.
     pub fn damage(&self) -> Result<Vec<String>, JournalError> {
-        let found = self.all("PRAGMA integrity_check(10)", &[], |row| Ok(row.get::<String>(0)?))?;
+        let found = self.all("PRAGMA integrity_check(10)", &[], |row| row.get::<String>(0))?;
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 

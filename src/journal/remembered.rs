@@ -34,7 +34,7 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let sql = "UPDATE run SET forgotten = 1 WHERE lineage = ?1 AND forgotten = 0";
-                Ok(connection.execute(sql, [&lineage])?)
+                connection.execute(sql, [&lineage])
             })
             .await
     }
@@ -77,6 +77,6 @@ impl JournalReader {
     pub fn lineage_of(&self, id: &DefinitionId) -> Result<Option<String>, JournalError> {
         let sql = "SELECT r.lineage FROM occurrence o JOIN run r ON r.occurrence = o.number
             WHERE o.id = ?1 AND r.lineage IS NOT NULL ORDER BY r.number DESC LIMIT 1";
-        Ok(self.all(sql, &[&id.as_str()], |row| Ok(row.get("lineage")?))?.pop())
+        Ok(self.all(sql, &[&id.as_str()], |row| row.get("lineage"))?.pop())
     }
 }

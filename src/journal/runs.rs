@@ -202,13 +202,13 @@ impl Journal {
         let run = run.clone();
         self.writer
             .commit(move |connection| {
-                Ok(connection.one(
+                connection.one(
                     "SELECT effect FROM run
                          WHERE occurrence = (SELECT occurrence FROM run WHERE run = ?1) AND effect IS NOT NULL
                          ORDER BY attempt LIMIT 1",
                     [run.as_str()],
                     |row| row.get(0),
-                )?)
+                )
             })
             .await
     }

@@ -81,7 +81,7 @@ impl fmt::Display for JournalPlace {
 /// A server with a journal. Clones share what is connected.
 #[derive(Clone)]
 pub struct Server {
-    place: Place,
+    place: Arc<Place>,
     /// Connections that nobody uses at the moment.
     idle: Arc<Mutex<Vec<Link>>>,
 }
@@ -108,7 +108,9 @@ impl Server {
     /// # Errors
     /// [`JournalError::Address`].
     pub fn at(url: &str, password: Option<&str>) -> Result<Self, JournalError> {
-        static KNOWN: Mutex<Option<HashMap<(String, Option<String>), Server>>> = Mutex::new(None);
+        /// By address and password.
+        type Known = HashMap<(String, Option<String>), Server>;
+        static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (url.to_owned(), password.map(str::to_owned));
         let known = known.get_or_insert_default();
@@ -116,7 +118,7 @@ impl Server {
             return Ok(server.clone());
         }
         let place = Place::read(url, password).map_err(JournalError::Address)?;
-        let server = Self { place, idle: Arc::default() };
+        let server = Self { place: Arc::new(place), idle: Arc::default() };
         known.insert(key, server.clone());
         Ok(server)
     }

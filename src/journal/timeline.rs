@@ -55,12 +55,12 @@ impl JournalReader {
     /// The number of the first occurrence that was claimed at `from` or later. Numbers rise with the time of the claim, so it is
     /// found by halving; after a clock that was set back it may be an earlier one.
     fn first_claimed(&self, from: DateTime<Utc>) -> Result<i64, JournalError> {
-        let newest = self.all("SELECT coalesce(max(number), 0) FROM occurrence", &[], |row| Ok(row.get::<i64>(0)?))?;
+        let newest = self.all("SELECT coalesce(max(number), 0) FROM occurrence", &[], |row| row.get::<i64>(0))?;
         let (mut low, mut high) = (0, newest.first().map_or(0, |newest| newest + 1));
         let sql = "SELECT claimed FROM occurrence WHERE number >= ?1 ORDER BY number LIMIT 1";
         while low < high {
             let middle = low + (high - low) / 2;
-            let claimed = self.all(sql, &[&middle], |row| Ok(row.get::<i64>(0)?))?.pop();
+            let claimed = self.all(sql, &[&middle], |row| row.get::<i64>(0))?.pop();
             match claimed {
                 Some(claimed) if claimed < ms(from) => low = middle + 1,
                 _ => high = middle,
