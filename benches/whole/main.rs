@@ -13,12 +13,16 @@ mod decision;
 mod discord;
 mod exec;
 mod forks;
+mod hosts;
 mod lateness;
 #[path = "../../tests/it/support/messages_api.rs"]
 #[allow(dead_code, reason = "a part of it is enough here")]
 mod messages_api;
 mod page;
 mod peers;
+#[path = "../../tests/it/support/postgres.rs"]
+#[allow(dead_code, reason = "a part of it is enough here")]
+mod postgres;
 mod scale;
 mod starts;
 mod talk;
@@ -47,7 +51,7 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [Section; 10] = [
+    let sections: [Section; 11] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),
@@ -58,6 +62,7 @@ fn main() {
         ("forks", forks::measure),
         ("talk", talk::measure),
         ("page", page::measure),
+        ("hosts", hosts::measure),
     ];
     for (name, measure) in sections {
         if plan.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {

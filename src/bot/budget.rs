@@ -2,11 +2,8 @@
 //!
 //! The state is two values in the journal; what has come back since is computed when it is read.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
 
 use crate::journal::{Journal, JournalError};
 
@@ -86,14 +83,13 @@ pub const SETTING: &str = "ping_budget";
 #[derive(Clone)]
 pub struct SharedBudget {
     journal: Journal,
-    one_at_a_time: Arc<Mutex<()>>,
 }
 
 impl SharedBudget {
     /// The budget that `journal` keeps; full where it keeps none.
     #[must_use]
     pub fn new(journal: Journal) -> Self {
-        Self { journal, one_at_a_time: Arc::default() }
+        Self { journal }
     }
 
     /// The state at `now`.
@@ -110,9 +106,12 @@ impl SharedBudget {
     /// # Errors
     /// When the journal cannot be read or written: then nothing is taken.
     pub async fn take(&self, now: DateTime<Utc>) -> Result<bool, JournalError> {
-        let _one = self.one_at_a_time.lock().await;
-        let Some(left) = self.read(now).await?.take(now) else { return Ok(false) };
-        self.write(left).await.map(|()| true)
+        // In one commit, since other hosts may take from it, too.
+        let taken = self.journal.change_setting(SETTING, move |stored| {
+            let left = PingBudget::stored(stored, now).take(now)?;
+            Some((serde_json::to_string(&left).ok()?, ()))
+        });
+        Ok(taken.await?.is_some())
     }
 
     /// Sets what is left, at most [`CAPACITY`].
@@ -120,13 +119,8 @@ impl SharedBudget {
     /// # Errors
     /// When the journal cannot be written.
     pub async fn set(&self, left: u32, now: DateTime<Utc>) -> Result<PingBudget, JournalError> {
-        let _one = self.one_at_a_time.lock().await;
         let budget = PingBudget::with(left, now);
-        self.write(budget).await.map(|()| budget)
-    }
-
-    async fn write(&self, budget: PingBudget) -> Result<(), JournalError> {
-        self.journal.set_setting(SETTING, serde_json::to_string(&budget).ok()).await
+        self.journal.set_setting(SETTING, serde_json::to_string(&budget).ok()).await.map(|()| budget)
     }
 }
 

@@ -106,6 +106,17 @@ impl MainSession {
         Ok(Self { journal, turn: Arc::default(), is_left: Arc::default(), current, heard: Arc::default(), choice })
     }
 
+    /// Reads again what the journal knows: another host has had the main session meanwhile.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn reload(&self) -> Result<(), JournalError> {
+        let fresh = Self::load(self.journal.clone()).await?;
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = fresh.current();
+        *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = fresh.choice();
+        Ok(())
+    }
+
     /// What the person has chosen.
     #[must_use]
     pub fn choice(&self) -> Choice {

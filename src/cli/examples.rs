@@ -193,6 +193,11 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("channels", ["ollim-bot channels", "ollim-bot channels test phone"], ""),
     ("channels test", ["ollim-bot channels test phone", "ollim-bot channels test console"], ""),
     (
+        "journal",
+        ["ollim-bot journal copy --to file", "ollim-bot journal copy --to 'postgres://bot@db.example.org/bot'"],
+        "",
+    ),
+    (
         "journal copy",
         ["ollim-bot journal copy --to 'postgres://bot@db.example.org/bot'", "ollim-bot journal copy --to file"],
         "",

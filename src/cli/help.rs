@@ -65,8 +65,8 @@ The service
   run               ollim-bot run                              (--until-idle, --for 10m)
   pause             ollim-bot pause                            (ID...: only these; resume ends it)
   web               ollim-bot web                              (a link to the page)
-  backup            ollim-bot backup bot.tar                   (restore bot.tar: into an empty folder)
-  journal copy      ollim-bot journal copy --to postgres://bot@db/bot   (--to file)
+  backup            ollim-bot backup bot.tar                   (restore bot.tar: an empty folder)
+  journal copy      ollim-bot journal copy --to postgres://bot@db/bot
   import ollim-bot  ollim-bot import ollim-bot ~/old --dry-run   (import crontab, import systemd)
   service install   ollim-bot service install                  (by systemd; --print: show it)
   service status    ollim-bot service status                   (uninstall, restart, logs -f)

@@ -58,6 +58,9 @@ fn nothing_needs_to_be_set() {
     sandbox = "kernel" (default)
     limits = {"cpus":null,"disk":"4.0GiB","memory":"8.0GiB","processes":1024} (default)
     budget = null (default)
+    journal = null (default)
+    host = null (default)
+    host_labels = [] (default)
     journal_retention = "90d" (default)
     heartbeat_url = null (default)
     web = null (default)
@@ -96,6 +99,9 @@ fn every_setting_of_this_version_is_listed_and_commented() {
             "quiet_hours",
             "budget",
             "heartbeat_url",
+            "host",
+            "host_labels",
+            "journal",
             "web",
             "web_url",
             "webhooks",
@@ -145,6 +151,9 @@ fn the_file_says() {
     sandbox = "kernel" (default)
     limits = {"cpus":null,"disk":"4.0GiB","memory":"8.0GiB","processes":1024} (default)
     budget = null (default)
+    journal = null (default)
+    host = null (default)
+    host_labels = [] (default)
     journal_retention = "365d6h" (config.yaml:18)
     heartbeat_url = null (default)
     web = null (default)

@@ -348,9 +348,14 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
                 channel.listen(ear).await;
             });
         }
-        let of_forks = journal.clone();
+        let (of_forks, of_main) = (journal.clone(), main.clone());
         tasks.spawn(async move {
-            of_forks.until_main().await;
+            if !of_forks.is_main() {
+                of_forks.until_main().await;
+                if let Err(error) = of_main.reload().await {
+                    tracing::error!(%error, "the conversation of the host that had it before is not known here");
+                }
+            }
             look_after_forks(forks).await;
         });
         tasks.spawn(watching.run());

@@ -199,7 +199,18 @@ mod tests {
         let at_start: Vec<_> = keys.iter().copied().filter(|key| !LIVE.contains(key)).collect();
         assert_eq!(
             at_start,
-            ["agent_client", "claude_command", "client_env", "channels", "web", "web_url", "webhooks"]
+            [
+                "agent_client",
+                "claude_command",
+                "client_env",
+                "channels",
+                "journal",
+                "host",
+                "host_labels",
+                "web",
+                "web_url",
+                "webhooks"
+            ]
         );
         assert!(LIVE.iter().all(|key| keys.contains(key)));
     }

@@ -181,7 +181,7 @@ impl Journal {
                         params![number, channel, ms(until)],
                     )?;
                     let run: Option<String> =
-                        connection.one("SELECT run FROM message WHERE number = ?1", [number], |row| row.get(0))?;
+                        connection.row("SELECT run FROM message WHERE number = ?1", [number], |row| row.get(0))?;
                     if let Some(run) = run {
                         let kind = EventKind::Note { text: note.clone() };
                         insert_event(connection, NewEvent { run: Some(&run), id: None, kind }, clock.now())?;

@@ -360,7 +360,7 @@ fn end_open(
     let now = clock.now();
     let numbers: Vec<i64> = connection.all(
         "SELECT number FROM question WHERE answer IS NULL AND (run = ?1 OR ?1 IS NULL AND NOT start
-               AND run IN (SELECT run FROM run WHERE host IS NOT DISTINCT FROM ?2)) ORDER BY number",
+               AND NOT EXISTS (SELECT 1 FROM run r WHERE r.run = question.run AND r.host IS DISTINCT FROM ?2)) ORDER BY number",
         [run.map(RunId::as_str), connection.host()],
         |row| row.get(0),
     )?;

@@ -15,6 +15,29 @@ impl Journal {
             .await
     }
 
+    /// Changes what is kept under `key`, in one commit: nobody changes it in between. `change` may be called more than once. Returns what it
+    /// returns beside the new value; `None` changes nothing.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn change_setting<T: Send + 'static>(
+        &self,
+        key: &'static str,
+        mut change: impl FnMut(Option<&str>) -> Option<(String, T)> + Send + 'static,
+    ) -> Result<Option<T>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                let kept: Option<String> =
+                    connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))?;
+                let Some((value, answer)) = change(kept.as_deref()) else { return Ok(None) };
+                let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2)
+                     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+                connection.execute(sql, [key, &value])?;
+                Ok(Some(answer))
+            })
+            .await
+    }
+
     /// Keeps `value` under `key`; `None` forgets it.
     ///
     /// # Errors

@@ -253,7 +253,7 @@ mod tests {
             ("0 5-9/2 * * *", "At 05:00, 07:00 and 09:00."),
             ("15 8,14 * * 1-5", "At 08:15 and 14:15, from Monday to Friday."),
             ("30 8 * * *", "At 08:30."),
-            ("40 * * * *", "At minute 40."),
+            ("40 * * * *", "At minute 40 past every hour."),
             ("0,30 8,9 * * *", "At minute 0 and 30, of hour 8 and 9."),
         ] {
             assert_eq!(in_words(&Recurrence { cadence: Cadence::Cron(cron.into()), jitter: None }), words, "{cron}");

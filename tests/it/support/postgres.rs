@@ -12,19 +12,26 @@ pub struct Postgres {
     folder: PathBuf,
     /// Each ends its server, and removes the folder, when its standard input ends: with this process, however that ends.
     keepers: Vec<Child>,
+    /// What it is started with.
+    settings: Vec<&'static str>,
 }
 
 impl Postgres {
     /// Starts one; its database is empty.
     ///
-    /// A new cluster takes a second to make, so it is made once and copied.
+    /// A new cluster takes a second to make, so it is made once and copied. What a crash of the machine would lose, no test loses.
     pub fn start() -> Self {
+        Self::start_with(&["fsync=off", "full_page_writes=off"])
+    }
+
+    /// The same with other settings than those of tests.
+    pub fn start_with(settings: &[&'static str]) -> Self {
         let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
         run(Command::new("cp").arg("-a").arg(template()).arg(folder.join("data")));
         if let Some(user) = server_user() {
             run(Command::new("chown").arg(user.to_string()).arg(&folder));
         }
-        let server = Self { keepers: vec![serve(&folder)], folder };
+        let server = Self { keepers: vec![serve(&folder, settings)], folder, settings: settings.to_vec() };
         server.wait();
         server
     }
@@ -57,7 +64,7 @@ impl Postgres {
     /// Starts it again after [`Self::crash`].
     pub fn start_again(&mut self) {
         fs::remove_file(self.folder.join("data/postmaster.pid")).unwrap();
-        self.keepers.push(serve(&self.folder));
+        self.keepers.push(serve(&self.folder, &self.settings));
         self.wait();
     }
 
@@ -90,17 +97,14 @@ impl Drop for Postgres {
 }
 
 /// Starts a server with a keeper.
-fn serve(folder: &Path) -> Child {
+fn serve(folder: &Path, settings: &[&str]) -> Child {
     const KEEP: &str = r#"folder=$1; shift; "$@" & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$folder""#;
     let log = fs::File::create(folder.join("log")).unwrap();
     let server = as_server_user(program("postgres"));
     let mut keeper = Command::new("bash");
     keeper.args(["-c", KEEP, "keeper"]).arg(folder).arg(server.get_program()).args(server.get_args());
     keeper.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
-    // What a crash of the machine would lose, no test loses.
-    for setting in
-        ["listen_addresses=", "fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_connections=200"]
-    {
+    for setting in ["listen_addresses=", "shared_buffers=16MB", "max_connections=200"].iter().chain(settings) {
         keeper.args(["-c", setting]);
     }
     let (stdout, stderr) = (log.try_clone().unwrap(), log);
