@@ -267,15 +267,40 @@ fn record_together(
         claims.iter().zip(&times).map(|(claim, at)| recorded.remove(&(claim.occurrence.id.to_string(), *at))).collect();
     let mut runs = insert_runs(connection, &ours.iter().copied().flatten().collect::<Vec<_>>())?.into_iter();
     account_all(connection, claims)?;
-    ours.iter()
-        .zip(claims)
-        .map(|(ours, claim)| match ours.and_then(|_| runs.next()) {
+    let due = || claims.iter().zip(&times).map(|(claim, at)| (claim.occurrence.id.as_str(), *at));
+    let others: Vec<(&str, i64)> = due().zip(&ours).filter(|(_, ours)| ours.is_none()).map(|(due, _)| due).collect();
+    let others = last_states(connection, &others)?;
+    due()
+        .zip(&ours)
+        .map(|((id, at), ours)| match ours.and_then(|_| runs.next()) {
             Some(run) => Ok(Claim::Claimed(run)),
-            None => last_state(connection, &claim.occurrence)?.map(Claim::AlreadyRecorded).ok_or_else(|| {
-                JournalError::Unreadable(format!("an occurrence of {} without a run", claim.occurrence.id))
-            }),
+            None => others
+                .get(&(id.to_owned(), at))
+                .map(|state| Claim::AlreadyRecorded(*state))
+                .ok_or_else(|| JournalError::Unreadable(format!("an occurrence of {id} without a run"))),
         })
         .collect()
+}
+
+/// The states of the last attempts at these occurrences.
+fn last_states(
+    connection: &Connection,
+    occurrences: &[(&str, i64)],
+) -> Result<HashMap<(String, i64), RunState>, JournalError> {
+    if occurrences.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let values: Vec<&dyn ToValue> = occurrences.iter().flat_map(|(id, at)| [id as &dyn ToValue, at]).collect();
+    let sql = format!(
+        "SELECT o.id, o.at, r.state FROM (VALUES {}) AS due
+         JOIN occurrence o ON o.id = due.column1 AND o.at = CAST(due.column2 AS BIGINT)
+         JOIN run r ON r.occurrence = o.number ORDER BY r.attempt",
+        places(occurrences.len(), 2)
+    );
+    let read =
+        |row: &Row<'_>| Ok(((row.get::<String>("id")?, row.get::<i64>("at")?), state(&row.get::<String>("state")?)?));
+    // Of several attempts the last one stays.
+    Ok(connection.all(&sql, &values[..], read)?.into_iter().collect())
 }
 
 /// The first attempt at each of these occurrences.
