@@ -2,7 +2,7 @@
 //!
 //! A host holds a lease, by the server's clock. It is renewed from a thread of its own, whatever else the process does. A host that has
 //! no answer for [`GIVES_UP`] ends itself before anybody may take over what it has; and nothing that it writes is committed once its
-//! lease is another's, since each commit looks at the lease's row and keeps it from changing (see `database`).
+//! lease is another's: each commit looks at the lease first, and is the only one that writes, so that none takes over in between.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -526,5 +526,128 @@ mod tests {
                 assert!(!before || hosts(name, &three).is_first_for(&id, |_| true));
             }
         }
+    }
+
+    /// A server with the journals of two hosts.
+    struct Two {
+        place: JournalPlace,
+        clock: Clock,
+    }
+
+    impl Two {
+        fn new(folder: &std::path::Path) -> Self {
+            Self { place: crate::journal::testing::on_server(&folder.join("journal.db")), clock: Clock::system() }
+        }
+
+        fn join(&self, name: &str) -> Journal {
+            let mut journal = Journal::open(&self.place, self.clock.clone()).unwrap();
+            let new = NewHost {
+                name: name.to_owned(),
+                home: format!("home of {name}"),
+                version: "1".to_owned(),
+                zones: "2026b".to_owned(),
+                labels: Vec::new(),
+                slots: 4,
+            };
+            // What is lost is seen in what is recorded.
+            journal.join(new, Box::new(|_| ())).unwrap();
+            journal
+        }
+
+        /// Lets a host's lease end in so many milliseconds.
+        fn expire(&self, name: &str, ms: i64) {
+            let JournalPlace::Server(server) = &self.place else { panic!("it is on a server") };
+            let connection = connect(server, PATIENCE).unwrap();
+            let sql = "UPDATE host SET lease_until = now() + CAST(?2 AS INTERVAL) WHERE name = ?1";
+            connection.execute(sql, params![name, format!("{ms} milliseconds")]).unwrap();
+        }
+
+        async fn going(&self, journal: &Journal, id: &str) -> crate::journal::RunId {
+            use crate::journal::{Claim, NewClaim, Occurrence, Punctuality, Purpose};
+            let claim = NewClaim {
+                occurrence: Occurrence {
+                    id: DefinitionId::new(id),
+                    kind: crate::definition::Kind::Reminder,
+                    at: self.clock.now(),
+                },
+                file: format!("reminders/{id}.md").into(),
+                text: "x".into(),
+                purpose: Purpose::Run,
+                occasion: None,
+            };
+            let claimed = journal.claim(vec![claim]).await.unwrap().remove(0);
+            let Claim::Claimed(run) = claimed else { panic!("{claimed:?}") };
+            journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
+            run
+        }
+    }
+
+    /// Whatever was granted is seen by the one that takes over: a run whose effect was marked never counts as one without.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn an_effect_is_marked_before_another_host_looks_or_refused() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let two = Two::new(folder.path());
+        let home = two.join("home");
+        let (mut granted, mut refused) = (0, 0);
+        for round in 0..60 {
+            let id = format!("job-{round}");
+            let attic = two.join("attic");
+            let run = two.going(&attic, &id).await;
+            two.expire("attic", 10);
+            let pause = Duration::from_millis(round % 20);
+            let marking = async {
+                tokio::time::sleep(pause).await;
+                attic.mark_effect(&run, "Write").await
+            };
+            let taking = async {
+                loop {
+                    let taken = home.take_over([DefinitionId::new(&*id)].into()).await.unwrap();
+                    if let [one] = &taken[..] {
+                        return one.clone();
+                    }
+                }
+            };
+            let (marked, taken) = tokio::join!(marking, taking);
+            match marked {
+                Ok(()) => {
+                    granted += 1;
+                    assert_eq!(taken.effect.as_deref(), Some("Write"), "round {round}: granted, and not seen");
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(matches!(error, JournalError::Fenced), "{error}");
+                    assert_eq!(taken.effect, None);
+                }
+            }
+            // The host that lost it writes nothing any more.
+            let late = attic.message(crate::journal::NewMessage::of_service("late")).await;
+            assert!(matches!(late, Err(JournalError::Fenced)), "{late:?}");
+        }
+        assert!(granted > 0 && refused > 0, "{granted} granted, {refused} refused: the race has two ends");
+    }
+
+    /// A host whose lease has run out, and that nobody has taken over, writes nothing before it has renewed it.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nothing_is_written_without_a_lease() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let two = Two::new(folder.path());
+        let attic = two.join("attic");
+        two.expire("attic", -1);
+        let late = attic.message(crate::journal::NewMessage::of_service("late")).await;
+        assert!(matches!(late, Err(JournalError::Fenced)), "{late:?}");
+        // It is the same host as before, and goes on at once.
+        let again = two.join("attic");
+        again.message(crate::journal::NewMessage::of_service("on time")).await.unwrap();
+        // Another folder of this name has to wait.
+        let mut other = Journal::open(&two.place, two.clock.clone()).unwrap();
+        let new = NewHost {
+            name: "attic".to_owned(),
+            home: "another".to_owned(),
+            version: "1".to_owned(),
+            zones: "2026b".to_owned(),
+            labels: Vec::new(),
+            slots: 4,
+        };
+        assert!(matches!(other.join(new, Box::new(|_| ())), Err(JournalError::HostTaken(_))));
     }
 }

@@ -12,10 +12,12 @@ mod postgres;
 
 /// Where the journal of a test is that would have its file at `path`.
 pub(crate) fn place(path: &Path) -> JournalPlace {
+    if is_on_server() { on_server(path) } else { path.into() }
+}
+
+/// The same on a real server in any case.
+pub(crate) fn on_server(path: &Path) -> JournalPlace {
     static SERVERS: Mutex<Option<HashMap<PathBuf, postgres::Postgres>>> = Mutex::new(None);
-    if !is_on_server() {
-        return path.into();
-    }
     let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = servers.get_or_insert_default();
     let server = servers.entry(path.to_owned()).or_insert_with(postgres::Postgres::start);
