@@ -626,6 +626,26 @@ mod tests {
         assert!(granted > 0 && refused > 0, "{granted} granted, {refused} refused: the race has two ends");
     }
 
+    /// What reads before it writes sees nothing change in between, as if there were one writer.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn what_two_hosts_count_together_is_the_sum() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let two = Two::new(folder.path());
+        let count = async |journal: Journal| {
+            for _ in 0..50 {
+                let more = |stored: Option<&str>| {
+                    let count: u32 = stored.map_or(0, |stored| stored.parse().unwrap());
+                    Some(((count + 1).to_string(), ()))
+                };
+                journal.change_setting("count", more).await.unwrap();
+            }
+        };
+        let (attic, home) = (two.join("attic"), two.join("home"));
+        let counting = [count(attic.clone()), count(home)].map(tokio::spawn);
+        futures::future::try_join_all(counting).await.unwrap();
+        assert_eq!(attic.setting("count").await.unwrap().as_deref(), Some("100"));
+    }
+
     /// A host whose lease has run out, and that nobody has taken over, writes nothing before it has renewed it.
     #[tokio::test(flavor = "multi_thread")]
     async fn nothing_is_written_without_a_lease() {

@@ -149,6 +149,32 @@ fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_host_without_an_answer_ends_what_it_has_going_and_joins_anew() {
+    let answers = Arc::new(AtomicBool::new(false));
+    let asked = answers.clone();
+    let api = MessagesApi::answering(move |_| match asked.load(Ordering::Relaxed) {
+        true => Reply::say("done"),
+        false => Reply::Silence,
+    });
+    let server = Postgres::start();
+    let bot = host(TestBot::with_client(&client::real(), api.url()), &server, "attic");
+    bot.write("reminders/job.md", &reminder(now(), ALLOW, "Do the thing."));
+    let service = bot.start();
+    service.until("its client has asked the model", || (!api.requests().is_empty()).then_some(()));
+    let has_client = || bot.processes().iter().any(|process| process.command.contains("stream-json"));
+    assert!(has_client());
+    server.signal("STOP");
+    service.until("its client is ended, though the server says nothing", || (!has_client()).then_some(()));
+    assert!(service.said().contains("lost its lease"), "{}", service.said());
+    answers.store(true, Ordering::Relaxed);
+    server.signal("CONT");
+    let runs = service.until_ended("job", 2);
+    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
+    assert_eq!(runs[1]["outcome"], "interrupted", "{runs:#?}");
+    service.stop();
+}
+
+#[test]
 fn a_job_runs_on_the_hosts_that_it_names() {
     let server = Postgres::start();
     let bots =

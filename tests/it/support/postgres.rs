@@ -68,6 +68,15 @@ impl Postgres {
         self.wait();
     }
 
+    /// Has it, and all of its processes, stop (`STOP`) or go on (`CONT`).
+    pub fn signal(&self, signal: &str) {
+        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        let pid = pid.lines().next().unwrap();
+        // It has children as long as somebody is connected.
+        run(Command::new("pkill").arg(format!("-{signal}")).args(["-P", pid]));
+        run(Command::new("kill").arg(format!("-{signal}")).arg(pid));
+    }
+
     fn is_ready(&self) -> bool {
         let mut ready = Command::new(program("pg_isready"));
         ready.arg("-q").arg("-h").arg(&self.folder).args(["-U", "bot"]);
