@@ -10,6 +10,7 @@ pub mod job_shell;
 pub mod messages_api;
 pub mod ntfy;
 pub mod phone;
+#[allow(dead_code, reason = "the kill test uses all of it")]
 pub mod postgres;
 pub mod processes;
 pub mod random;

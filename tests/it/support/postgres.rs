@@ -61,9 +61,20 @@ impl Postgres {
         }
     }
 
-    /// Starts it again after [`Self::crash`].
+    /// Ends it as `pg_ctl stop -m immediate` does.
+    pub fn stop_at_once(&mut self) {
+        let file = self.folder.join("data/postmaster.pid");
+        let pid = fs::read_to_string(&file).unwrap();
+        run(Command::new("kill").arg("-QUIT").arg(pid.lines().next().unwrap()));
+        while file.exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts it again after [`Self::crash`] or [`Self::stop_at_once`].
     pub fn start_again(&mut self) {
-        fs::remove_file(self.folder.join("data/postmaster.pid")).unwrap();
+        // Only a crash leaves it.
+        let _gone = fs::remove_file(self.folder.join("data/postmaster.pid"));
         self.keepers.push(serve(&self.folder, &self.settings));
         self.wait();
     }
@@ -137,7 +148,7 @@ fn template() -> PathBuf {
     let mut initdb = as_server_user(program("initdb"));
     initdb.args(["--no-sync", "--auth=trust", "--username=bot", "--encoding=UTF8", "--locale=C.UTF-8", "-D"]);
     run(initdb.arg(&data));
-    let copy = kept.with_extension(std::process::id().to_string());
+    let copy = kept.with_extension(fresh.path().file_name().unwrap());
     run(Command::new("cp").arg("-a").arg(&data).arg(&copy));
     if fs::rename(&copy, &kept).is_err() {
         // Another test was faster.
