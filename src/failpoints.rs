@@ -4,8 +4,9 @@
 //! all, and no name of a step gets into the binary. (Why not the `fail` crate: what is wanted is SIGKILL at the n-th
 //! passage, which it does not have, and a list of names that the compiler checks, which it does not keep.)
 //!
-//! `OLLIM_FAIL_AT=STEP[:PASSAGE[:io]]` says where: at the first passage or the given one, the process kills itself;
-//! with `io` the operation fails instead, once, where it can. Knows nothing of what stands around a step.
+//! `OLLIM_FAIL_AT=STEP[:PASSAGE[:io|:stop]]` says where: at the first passage or the given one, the process kills itself;
+//! with `io` the operation fails instead, once, where it can; with `stop` the process stops itself, as SIGSTOP does, until
+//! somebody lets it go on. Knows nothing of what stands around a step.
 
 /// A step of an occurrence's life, or of the service's.
 macro_rules! fail_point {
@@ -21,15 +22,22 @@ macro_rules! fail_point {
 }
 
 #[cfg(feature = "failpoints")]
-pub use enabled::{Step, ahead};
+pub use enabled::{Step, ahead, of_lease};
 #[cfg(feature = "failpoints")]
 pub(crate) use enabled::{reach, reach_io};
+
+/// A span by which hosts count their leases, as it is: only a test shortens it.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) const fn of_lease(span: std::time::Duration) -> std::time::Duration {
+    span
+}
 
 #[cfg(feature = "failpoints")]
 mod enabled {
     use std::io::{self, Write as _};
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use chrono::TimeDelta;
 
@@ -145,13 +153,37 @@ mod enabled {
         ScheduleEnded = "schedule-ended",
         /// The journal is closed; the socket is still there.
         JournalClosed = "journal-closed",
+        /// The lease on a shared journal is about to be renewed.
+        BeforeRenewal = "before-renewal",
+        /// It is renewed; nobody has looked at the other hosts since.
+        Renewed = "renewed",
+        /// What a host left that went away is about to be taken over.
+        BeforeTakeOver = "before-take-over",
+        /// That host's lease is void, in a commit that is not made yet.
+        EpochRaised = "epoch-raised",
+        /// What it left is this host's.
+        TakenOver = "taken-over",
+    }
+
+    impl Step {
+        /// Those that only a host meets that shares its journal with others.
+        pub const SHARED: &[Self] =
+            &[Self::BeforeRenewal, Self::Renewed, Self::BeforeTakeOver, Self::EpochRaised, Self::TakenOver];
+    }
+
+    /// What happens at a step.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Way {
+        Kill,
+        Io,
+        Stop,
     }
 
     /// What `OLLIM_FAIL_AT` says.
     struct Wish {
         step: Step,
         passage: u32,
-        io: bool,
+        way: Way,
         passed: AtomicU32,
     }
 
@@ -162,8 +194,10 @@ mod enabled {
             let wish = read(&text);
             if wish.is_none() {
                 // A test that names no step would prove nothing.
-                let _ =
-                    writeln!(io::stderr(), "OLLIM_FAIL_AT={text}: not STEP[:PASSAGE[:io]] with a step that there is");
+                let _ = writeln!(
+                    io::stderr(),
+                    "OLLIM_FAIL_AT={text}: not STEP[:PASSAGE[:io|:stop]] with a step that there is"
+                );
                 std::process::abort();
             }
             wish
@@ -176,12 +210,13 @@ mod enabled {
         let name = parts.next()?;
         let step = Step::ALL.iter().copied().find(|step| step.name() == name)?;
         let passage = parts.next().map_or(Some(1), |number| number.parse().ok().filter(|number| *number > 0))?;
-        let io = match parts.next() {
-            None => false,
-            Some("io") => true,
+        let way = match parts.next() {
+            None => Way::Kill,
+            Some("io") => Way::Io,
+            Some("stop") => Way::Stop,
             Some(_) => return None,
         };
-        parts.next().is_none().then_some(Wish { step, passage, io, passed: AtomicU32::new(0) })
+        parts.next().is_none().then_some(Wish { step, passage, way, passed: AtomicU32::new(0) })
     }
 
     /// Whether this is the passage that was asked for.
@@ -191,17 +226,28 @@ mod enabled {
     }
 
     pub(crate) fn reach(step: Step) {
-        if is_now(step).is_some() {
-            die();
+        match is_now(step).map(|wish| wish.way) {
+            None => {}
+            Some(Way::Stop) => stop(),
+            Some(_) => die(),
         }
     }
 
     pub(crate) fn reach_io(step: Step) -> io::Result<()> {
         match is_now(step) {
             None => Ok(()),
-            Some(wish) if wish.io => Err(io::Error::other(format!("made to fail at {}", step.name()))),
+            Some(Wish { way: Way::Io, .. }) => Err(io::Error::other(format!("made to fail at {}", step.name()))),
+            Some(Wish { way: Way::Stop, .. }) => {
+                stop();
+                Ok(())
+            }
             Some(_) => die(),
         }
+    }
+
+    /// Every thread stops, wherever it is.
+    fn stop() {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
     }
 
     /// As the kernel would end it: no handler, no destructor, no buffer that is still written.
@@ -223,15 +269,27 @@ mod enabled {
         })
     }
 
+    /// A span by which hosts count their leases: so many hundredths of it as `OLLIM_LEASE_PERCENT` says.
+    #[must_use]
+    pub fn of_lease(span: Duration) -> Duration {
+        static PERCENT: OnceLock<u32> = OnceLock::new();
+        let percent = PERCENT.get_or_init(|| {
+            let text = std::env::var("OLLIM_LEASE_PERCENT").unwrap_or_default();
+            text.parse().unwrap_or(100)
+        });
+        span * *percent / 100
+    }
+
     #[cfg(test)]
     mod tests {
         use super::*;
 
         #[test]
         fn a_wish_names_a_step_that_there_is() {
-            let read = |text| read(text).map(|wish| (wish.step, wish.passage, wish.io));
-            assert_eq!(read("claimed"), Some((Step::Claimed, 1, false)));
-            assert_eq!(read("staged:3:io"), Some((Step::Staged, 3, true)));
+            let read = |text| read(text).map(|wish| (wish.step, wish.passage, wish.way));
+            assert_eq!(read("claimed"), Some((Step::Claimed, 1, Way::Kill)));
+            assert_eq!(read("staged:3:io"), Some((Step::Staged, 3, Way::Io)));
+            assert_eq!(read("marked:1:stop"), Some((Step::Marked, 1, Way::Stop)));
             for text in ["", "nowhere", "claimed:0", "claimed:x", "claimed:1:kill", "claimed:1:io:1"] {
                 assert!(read(text).is_none(), "{text}");
             }

@@ -20,9 +20,10 @@ use super::rows::Columns as _;
 use super::{Journal, JournalError, JournalPlace, JournalReader, Server, Unfinished, events, outbox};
 use crate::clock::{Clock, since_boot};
 use crate::definition::DefinitionId;
+use crate::failpoints::of_lease;
 
 /// For how long a lease holds.
-const LEASE: TimeDelta = TimeDelta::seconds(15);
+const LEASE: Duration = Duration::from_secs(15);
 
 /// How often it is renewed.
 const RENEWED: Duration = Duration::from_secs(5);
@@ -189,7 +190,7 @@ impl Journal {
         let JournalPlace::Server(server) = self.place.clone() else { return };
         self.leaving.store(true, Ordering::SeqCst);
         let left = tokio::task::spawn_blocking(move || {
-            let connection = connect(&server, PATIENCE)?;
+            let connection = connect(&server, of_lease(PATIENCE))?;
             let sql = "UPDATE host SET lease_until = now() WHERE name = ?1 AND epoch = ?2";
             connection.execute(sql, params![host, epoch])
         });
@@ -225,7 +226,12 @@ impl Journal {
     /// When the commit cannot be made.
     pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<Unfinished>, JournalError> {
         let clock = self.clock.clone();
-        self.writer.commit(move |connection| take_over(connection, &known, clock.now())).await
+        fail_point!(BeforeTakeOver);
+        let taken = self.writer.commit(move |connection| take_over(connection, &known, clock.now())).await?;
+        if !taken.is_empty() {
+            fail_point!(TakenOver);
+        }
+        Ok(taken)
     }
 }
 
@@ -300,6 +306,9 @@ fn take_over(
             left.retain(|(_, _, of)| of != host);
         }
     }
+    if !left.is_empty() {
+        fail_point!(EpochRaised);
+    }
     let mut taken = Vec::new();
     for (number, _, host) in &left {
         let ours = "UPDATE occurrence SET host = ?2 WHERE number = ?1 AND outcome IS NULL";
@@ -339,7 +348,7 @@ impl fmt::Display for Lost {
 impl Lease {
     /// Takes it, from an earlier process of the same data folder too.
     fn take(server: Server, new: NewHost, clock: Clock) -> Result<Self, JournalError> {
-        let link = connect(&server, PATIENCE)?;
+        let link = connect(&server, of_lease(PATIENCE))?;
         let renewed = since_boot();
         let sql = "INSERT INTO host (name, home, epoch, lease_until, joined, version, zones, labels, slots)
              VALUES (?1, ?2, 1, now() + CAST(?3 AS INTERVAL), now(), ?4, ?5, ?6, ?7)
@@ -365,8 +374,8 @@ impl Lease {
     }
 
     fn link(&mut self) -> Result<&Connection, JournalError> {
-        let left = GIVES_UP.saturating_sub(since_boot().saturating_sub(self.renewed));
-        let patience = PATIENCE.min(left).max(Duration::from_millis(100));
+        let left = of_lease(GIVES_UP).saturating_sub(since_boot().saturating_sub(self.renewed));
+        let patience = of_lease(PATIENCE).min(left).max(Duration::from_millis(100));
         let usable = self.link.take().filter(|link| !link.is_closed());
         let link = match usable {
             Some(mut link) => {
@@ -432,15 +441,15 @@ impl Lease {
         on_lost: OnLost,
     ) {
         let why = loop {
-            std::thread::sleep(LOOKS);
+            std::thread::sleep(of_lease(LOOKS));
             if !goes_on() {
                 return;
             }
             let without = since_boot().saturating_sub(self.renewed);
-            if without >= GIVES_UP {
+            if without >= of_lease(GIVES_UP) {
                 break Lost(format!("the journal's database has not answered for {} s", without.as_secs()));
             }
-            let looked = match self.turn(without >= RENEWED) {
+            let looked = match self.turn(without >= of_lease(RENEWED)) {
                 Ok(Ok(looked)) => looked,
                 Ok(Err(lost)) => break lost,
                 Err(error) => {
@@ -464,8 +473,12 @@ impl Lease {
     }
 
     fn turn(&mut self, renews: bool) -> Result<Result<(Hosts, i64, i64), Lost>, JournalError> {
-        if renews && let Err(lost) = self.renew()? {
-            return Ok(Err(lost));
+        if renews {
+            fail_point!(BeforeRenewal);
+            if let Err(lost) = self.renew()? {
+                return Ok(Err(lost));
+            }
+            fail_point!(Renewed);
         }
         let hosts = self.look()?;
         tracing::debug!(?hosts, "looked at the hosts");
@@ -475,7 +488,7 @@ impl Lease {
 }
 
 fn lease() -> String {
-    format!("{} seconds", LEASE.num_seconds())
+    format!("{} milliseconds", of_lease(LEASE).as_millis())
 }
 
 fn connect(server: &Server, patience: Duration) -> Result<Connection, JournalError> {

@@ -18,7 +18,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("config", &["definition", "home", "policy"]),
     ("agent", &["clock", "definition", "policy"]),
     // Of the agent, what a client was seen to do.
-    ("journal", &["agent", "clock", "definition", "home", "tls"]),
+    ("journal", &["agent", "clock", "definition", "failpoints", "home", "tls"]),
     // Of the agent, its words for how an attempt ended.
     ("schedule", &["agent", "clock", "definition", "home", "journal"]),
     ("program", &[]),

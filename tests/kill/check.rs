@@ -17,39 +17,39 @@ pub const KEPT: &str = "claude/projects";
 const CUT_OFF_AT_MOST: usize = 10;
 
 #[derive(Debug)]
-struct Occurrence {
-    id: String,
-    kind: String,
-    at: i64,
-    outcome: Option<String>,
+pub struct Occurrence {
+    pub id: String,
+    pub kind: String,
+    pub at: i64,
+    pub outcome: Option<String>,
     /// The file's text as it fired.
-    text: String,
+    pub text: String,
     /// Its attempts, in order.
-    runs: Vec<Run>,
+    pub runs: Vec<Run>,
 }
 
 #[derive(Debug)]
-struct Run {
-    run: String,
-    attempt: i64,
-    state: String,
-    effect: Option<String>,
+pub struct Run {
+    pub run: String,
+    pub attempt: i64,
+    pub state: String,
+    pub effect: Option<String>,
     /// How often its client was started.
-    starts: usize,
+    pub starts: usize,
     /// How many effects its client had.
-    effects: usize,
+    pub effects: usize,
 }
 
-struct Message {
-    number: i64,
-    text: String,
+pub struct Message {
+    pub number: i64,
+    pub text: String,
     /// Where alone it goes.
-    channel: Option<String>,
-    delivered: bool,
+    pub channel: Option<String>,
+    pub delivered: bool,
 }
 
 impl Occurrence {
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{} {} at {}", self.kind, self.id, self.at)
     }
 
@@ -80,8 +80,8 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     let messages = messages(&journal);
     integrity(&journal, &mut wrong);
     outcomes(&occurrences, &mut wrong);
-    starts(world, &occurrences, &mut wrong);
-    reminders(world, &occurrences, &messages, &mut wrong);
+    starts(&[world.setting.home.clone()], &occurrences, &mut wrong);
+    reminders(&world.jobs, &occurrences, &messages, &mut wrong);
     routines(world, &occurrences, &mut wrong);
     followers(&journal, &occurrences, &mut wrong);
     bursts(&journal, &mut wrong);
@@ -104,7 +104,7 @@ fn integrity(journal: &Connection, wrong: &mut Vec<String>) {
 }
 
 /// Exactly one outcome each; another attempt only after one that was over without an effect.
-fn outcomes(occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+pub fn outcomes(occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     for occurrence in occurrences {
         let Some((last, earlier)) = occurrence.runs.split_last() else {
             wrong.push(format!("{}: it has no attempt", occurrence.name()));
@@ -133,10 +133,10 @@ fn outcomes(occurrences: &[Occurrence], wrong: &mut Vec<String>) {
 }
 
 /// Every client was started for a claimed attempt, at most once, and had its effect after the mark, at most once.
-fn starts(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+pub fn starts(homes: &[PathBuf], occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     let known: BTreeMap<&str, &Occurrence> =
         occurrences.iter().flat_map(|o| o.runs.iter().map(move |run| (run.run.as_str(), o))).collect();
-    for name in names(&world.setting.home.join("state/runs")) {
+    for name in homes.iter().flat_map(|home| names(&home.join("state/runs"))) {
         // The main session's client has one for all its turns.
         if name != "main" && !known.contains_key(name.as_str()) {
             wrong.push(format!("run {name} has a folder, and no claim"));
@@ -162,9 +162,9 @@ fn starts(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
 }
 
 /// Each reminder that was given fired once, made its link once, and told the person once.
-fn reminders(world: &World, occurrences: &[Occurrence], messages: &[Message], wrong: &mut Vec<String>) {
+pub fn reminders(jobs: &[Job], occurrences: &[Occurrence], messages: &[Message], wrong: &mut Vec<String>) {
     let said = |text: &str| messages.iter().filter(|message| message.text.contains(text)).count();
-    for job in &world.jobs {
+    for job in jobs {
         let (links, own): (Vec<_>, Vec<_>) =
             occurrences.iter().filter(|occurrence| occurrence.has(job)).partition(|occurrence| occurrence.is_link());
         let mut check = |holds: bool, what: &str| {
@@ -345,10 +345,7 @@ fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
         let number: i64 = row.get(0)?;
         let runs = runs.query_map([number], |row| {
             let run: String = row.get(0)?;
-            let lines = |name: &str| {
-                fs::read_to_string(runs_folder.join(&run).join(KEPT).join(name)).map_or(0, |text| text.lines().count())
-            };
-            let (starts, effects) = (lines("starts"), lines("effects"));
+            let (starts, effects) = recorded(&runs_folder.join(&run).join(KEPT));
             Ok(Run { attempt: row.get(1)?, state: row.get(2)?, effect: row.get(3)?, starts, effects, run })
         });
         let text = row.get::<_, Option<String>>(5)?.unwrap_or_default();
@@ -359,13 +356,18 @@ fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
+/// How many starts and effects clients have recorded in a folder.
+pub fn recorded(folder: &Path) -> (usize, usize) {
+    let lines = |name: &str| fs::read_to_string(folder.join(name)).map_or(0, |text| text.lines().count());
+    (lines("starts"), lines("effects"))
+}
+
 /// What clients of the main session have recorded of a job belongs to its attempts, the last one first; what is too much, to the last.
-fn attribute(main: &Path, text: &str, runs: &mut [Run]) {
+pub fn attribute(main: &Path, text: &str, runs: &mut [Run]) {
     let word =
         text.split("token=").nth(1).and_then(|rest| rest.split(|c: char| c != '-' && !c.is_alphanumeric()).next());
     let Some(folder) = word.map(|word| main.join(word)).filter(|folder| folder.is_dir()) else { return };
-    let lines = |name: &str| fs::read_to_string(folder.join(name)).map_or(0, |text| text.lines().count());
-    let (mut starts, mut effects) = (lines("starts"), lines("effects"));
+    let (mut starts, mut effects) = recorded(&folder);
     for run in runs.iter_mut().rev().filter(|run| run.state != "skipped") {
         (run.starts, starts) = (starts.min(1), starts.saturating_sub(1));
         if run.effect.is_some() {

@@ -116,7 +116,17 @@ impl Life {
     }
 
     pub fn terminate(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Whether it is stopped, by itself or by a signal.
+    pub fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
     }
 }
 

@@ -435,7 +435,7 @@ fn due(path: &Path) -> Option<(String, i64)> {
 
 /// Writes a file that can be executed. Another process does it: had this one the file open while another thread
 /// forks, whoever executes it meanwhile would be told `Text file busy`.
-fn executable(path: &Path, text: &str) -> PathBuf {
+pub fn executable(path: &Path, text: &str) -> PathBuf {
     let mut install =
         Command::new("install").args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped()).spawn().unwrap();
     install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();

@@ -10,6 +10,7 @@ use super::super::sharing::Share;
 use super::Dispatcher;
 use super::following::observe;
 use crate::definition::{Definition, Kind};
+use crate::failpoints::of_lease;
 use crate::journal::{JournalError, Occurrence, Recorded};
 
 /// How often this host looks whether another one has ended a reminder.
@@ -37,7 +38,7 @@ impl Dispatcher {
         let journal = self.journal.clone();
         self.tasks_of_others.spawn(async move {
             loop {
-                tokio::time::sleep(LOOKS).await;
+                tokio::time::sleep(of_lease(LOOKS)).await;
                 match journal.recorded(&occurrence).await {
                     Ok(None) => {}
                     recorded => return recorded,
