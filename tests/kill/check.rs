@@ -80,7 +80,7 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     let messages = messages(&journal);
     integrity(&journal, &mut wrong);
     outcomes(&occurrences, &mut wrong);
-    starts(&[world.setting.home.clone()], &occurrences, &mut wrong);
+    starts(std::slice::from_ref(&world.setting.home), &occurrences, &mut wrong);
     reminders(&world.jobs, &occurrences, &messages, &mut wrong);
     routines(world, &occurrences, &mut wrong);
     followers(&journal, &occurrences, &mut wrong);
