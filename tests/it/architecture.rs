@@ -20,7 +20,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // Of the agent, what a client was seen to do.
     ("journal", &["agent", "clock", "definition", "failpoints", "home", "tls"]),
     // Of the agent, its words for how an attempt ended.
-    ("schedule", &["agent", "clock", "definition", "home", "journal"]),
+    ("schedule", &["agent", "clock", "definition", "failpoints", "home", "journal"]),
     ("program", &[]),
     ("tls", &[]),
     // Of the settings, how the person's servers are reached.
