@@ -326,6 +326,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     };
     let ended_questions = handlers.questions.ended();
     let answers = handlers.questions.ended();
+    let of_hosts = handlers.questions.clone();
     let hearing = Arc::new(ServiceHearing {
         handlers: handlers.clone(),
         channels: listened.clone(),
@@ -339,6 +340,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
         tasks.spawn(web.serve(listener));
     }
     tasks.spawn(look_at_answers(answers, schedule.clone()));
+    tasks.spawn(of_hosts.follow());
     // Of a service that was started for one run, nobody expects that it listens.
     if only.is_none() {
         for (name, channel) in listened {

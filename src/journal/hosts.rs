@@ -170,8 +170,9 @@ impl Journal {
         let (leaving, journal) = (Arc::clone(&self.leaving), Arc::downgrade(&self.writer));
         let open = journal.clone();
         let goes_on = move || open.strong_count() > 0 && !leaving.load(Ordering::SeqCst);
-        let (newest_message, routed) = (self.newest.clone(), self.routed.clone());
+        let (newest_message, routed, looked) = (self.newest.clone(), self.routed.clone(), self.looked.clone());
         let news = move |event: i64, message: i64| {
+            looked.send_if_modified(|known| std::mem::replace(known, event) != event);
             if let Some(writer) = journal.upgrade() {
                 writer.saw_event(event);
             }
@@ -205,6 +206,12 @@ impl Journal {
         self.hosts.clone()
     }
 
+    /// Changes within a second when any host has recorded something; `None`: there is only this one.
+    #[must_use]
+    pub fn news_of_hosts(&self) -> Option<watch::Receiver<i64>> {
+        self.hosts.as_ref().map(|_| self.looked.subscribe())
+    }
+
     /// Whether this host has the main session and the channels. One that has the journal to itself always has them.
     #[must_use]
     pub fn is_main(&self) -> bool {
@@ -227,10 +234,11 @@ impl Journal {
     pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<Unfinished>, JournalError> {
         let clock = self.clock.clone();
         fail_point!(BeforeTakeOver);
-        let taken = self.writer.commit(move |connection| take_over(connection, &known, clock.now())).await?;
+        let (taken, newest) = self.writer.commit(move |connection| take_over(connection, &known, clock.now())).await?;
         if !taken.is_empty() {
             fail_point!(TakenOver);
         }
+        self.announce(newest);
         Ok(taken)
     }
 }
@@ -291,8 +299,8 @@ fn take_over(
     connection: &Connection,
     known: &BTreeSet<DefinitionId>,
     now: DateTime<Utc>,
-) -> Result<Vec<Unfinished>, JournalError> {
-    let Some(me) = connection.host().map(str::to_owned) else { return Ok(Vec::new()) };
+) -> Result<(Vec<Unfinished>, i64), JournalError> {
+    let Some(me) = connection.host().map(str::to_owned) else { return Ok((Vec::new(), 0)) };
     let left = "SELECT o.number, o.id, o.host FROM occurrence o JOIN host h ON h.name = o.host
                 WHERE o.outcome IS NULL AND h.lease_until < now() AND h.name <> ?1 ORDER BY o.number";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("number")?, row.id("id")?, row.get::<String>("host")?));
@@ -309,7 +317,7 @@ fn take_over(
     if !left.is_empty() {
         fail_point!(EpochRaised);
     }
-    let mut taken = Vec::new();
+    let (mut taken, mut newest) = (Vec::new(), 0);
     for (number, _, host) in &left {
         let ours = "UPDATE occurrence SET host = ?2 WHERE number = ?1 AND outcome IS NULL";
         if connection.execute(ours, params![number, me])? == 0 {
@@ -317,10 +325,11 @@ fn take_over(
         }
         let why = format!("the host {host} went away while it was going");
         super::recovery::interrupt(connection, "occurrence = ?3", number, &why, now)?;
+        newest = newest.max(super::questions::end_taken(connection, *number, host, now)?);
         let sql = UNFINISHED.replace("o.outcome IS NULL", "o.number = ?1");
         taken.extend(connection.one(&sql, [number], unfinished)?);
     }
-    Ok(taken)
+    Ok((taken, newest))
 }
 
 /// This host's lease, and the connection by which it is kept.

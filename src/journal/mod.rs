@@ -103,6 +103,8 @@ pub struct Journal {
     routed: watch::Sender<u64>,
     /// Who shares it; `None`: nobody does.
     hosts: Option<watch::Receiver<Hosts>>,
+    /// The newest event that was seen when the hosts were looked at.
+    looked: watch::Sender<i64>,
     /// This host's name and epoch, where several share it.
     lease: Option<(String, i64)>,
     /// The lease is not kept any more.
@@ -144,6 +146,7 @@ impl Journal {
             newest: watch::Sender::new(newest),
             routed: watch::Sender::default(),
             hosts: None,
+            looked: watch::Sender::default(),
             lease: None,
             leaving: Arc::default(),
             kept_aside,

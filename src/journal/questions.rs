@@ -243,6 +243,24 @@ impl Journal {
         Ok(question)
     }
 
+    /// Questions of all hosts numbered after `number`, the oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn questions_after(&self, number: i64) -> Result<Vec<Question>, JournalError> {
+        let sql = format!("{QUESTIONS} WHERE number > ?1 ORDER BY number");
+        self.writer.commit(move |connection| connection.all(&sql, [number], read)).await
+    }
+
+    /// The number after which none is open, or none is at all.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn ended_up_to(&self) -> Result<i64, JournalError> {
+        let sql = "SELECT coalesce((SELECT min(number) - 1 FROM question WHERE answer IS NULL), (SELECT max(number) FROM question), 0)";
+        self.writer.commit(move |connection| connection.row(sql, (), |row| row.get(0))).await
+    }
+
     /// Ends a question, unless it has ended. Returns it as it stands then, and whether this was its end; `None`: there is no such
     /// question.
     ///
@@ -375,6 +393,27 @@ fn end_open(
         ended.push(question);
     }
     Ok(ended)
+}
+
+/// Ends those about calls of an occurrence that another host has taken over, and tells the person of each. Returns the newest message's number.
+pub(super) fn end_taken(
+    connection: &Connection,
+    occurrence: i64,
+    host: &str,
+    now: DateTime<Utc>,
+) -> Result<i64, JournalError> {
+    let sql = "UPDATE question SET answer = 'ended', answered = ?2
+               WHERE answer IS NULL AND NOT start AND run IN (SELECT run FROM run WHERE occurrence = ?1) RETURNING number";
+    let numbers: Vec<i64> = connection.all(sql, [occurrence, ms(now)], |row| row.get(0))?;
+    let mut newest = 0;
+    for number in numbers {
+        let Some(question) = find(connection, number)? else { continue };
+        note(connection, &question, format!("question {number} was {}", QuestionEnd::Ended), now)?;
+        let text = format!("Question {number} of {} needs no answer any more: the host {host} went away.", question.id);
+        let message = NewMessage { id: Some(question.id.clone()), ..NewMessage::of_service(text) };
+        newest = insert_message(connection, &message, now)?;
+    }
+    Ok(newest)
 }
 
 fn find(connection: &Connection, number: i64) -> Result<Option<Question>, JournalError> {

@@ -1,7 +1,8 @@
 //! Questions: a call that a rule of `ask_tools` matches waits here until the person has answered, or has not in time.
 //!
 //! A question is a row of the journal and a message in the outbox before anybody waits for it. The first answer counts; the journal
-//! decides which that was. Nobody polls: whoever waits is woken by the answer, by the deadline, or by the end of the run.
+//! decides which that was. Nobody polls: whoever waits is woken by the answer, by the deadline, or by the end of the run. Of hosts that share
+//! the journal, each looks at the questions when another has recorded something: the answer may be given on any of them.
 
 mod shown;
 mod starts;
@@ -50,6 +51,8 @@ struct Open {
     /// Held from a question's commit until somebody waits for its answer, so that no answer comes before.
     ordered: tokio::sync::Mutex<()>,
     waiting: Mutex<BTreeMap<i64, Waiting>>,
+    /// Those whose end was said here, where several hosts see it.
+    said: Mutex<BTreeSet<i64>>,
 }
 
 /// A call that waits.
@@ -77,7 +80,49 @@ impl Questions {
         self.ended.subscribe()
     }
 
+    /// Learns what is answered on other hosts, within a second or so. Never returns.
+    pub async fn follow(self) {
+        let Some(mut news) = self.journal.news_of_hosts() else { return std::future::pending().await };
+        let mut before = None;
+        loop {
+            news.mark_unchanged();
+            if let Err(error) = self.look(&mut before).await {
+                tracing::warn!(%error, "whether questions were answered on another host is not known; trying again");
+            }
+            if news.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Says what has ended meanwhile. `before`: up to there it was said; `None`: what has ended by now, nobody has asked for.
+    async fn look(&self, before: &mut Option<i64>) -> Result<(), JournalError> {
+        let _ordered = self.open.ordered.lock().await;
+        let is_first = before.is_none();
+        let after = match *before {
+            Some(after) => after,
+            None => self.journal.ended_up_to().await?,
+        };
+        let questions = self.journal.questions_after(after).await?;
+        for question in questions.iter().filter(|question| question.answer.is_some()) {
+            if is_first && !self.waiting().contains_key(&question.number) {
+                lock(&self.open.said).insert(question.number);
+            } else if !lock(&self.open.said).contains(&question.number) {
+                self.ended_with_others(question).await?;
+            }
+        }
+        let first_open = questions.iter().find(|question| question.answer.is_none());
+        let ended = first_open.map(|open| open.number - 1).or(questions.last().map(|last| last.number));
+        let ended = ended.unwrap_or(after);
+        lock(&self.open.said).retain(|said| *said > ended);
+        *before = Some(ended);
+        Ok(())
+    }
+
     fn say_ended(&self, question: &Question) {
+        if self.journal.hosts().is_some() && !lock(&self.open.said).insert(question.number) {
+            return;
+        }
         // Nobody may show it.
         let _unseen = self.ended.send(question.clone());
     }
@@ -112,7 +157,7 @@ impl Questions {
     ) -> Result<Question, Refusal> {
         let _ordered = self.open.ordered.lock().await;
         let channel = Some(channel.to_owned());
-        let ended = self.journal.end_question(number, answer.into(), sentence, channel.clone()).await?;
+        let ended = self.journal.end_question(number, answer.into(), sentence, channel).await?;
         let question = match ended {
             None => {
                 return Err(Refusal::user(format!("there is no question {number}"))
@@ -124,23 +169,32 @@ impl Questions {
             }
             Some((question, true)) => question,
         };
-        self.tell(&question);
-        if matches!(answer, Answer::Run | Answer::Always) {
-            for other in self.same(&question) {
-                if let Some((other, true)) =
-                    self.journal.end_question(other, answer.into(), None, channel.clone()).await?
-                {
-                    self.tell(&other);
-                }
+        self.ended_with_others(&question).await?;
+        Ok(question)
+    }
+
+    /// Tells of a question that has ended, and ends others with it where the answer is for the run.
+    async fn ended_with_others(&self, question: &Question) -> Result<(), JournalError> {
+        // Whose call it is, is not known once it was told.
+        let others = self.same(question);
+        self.tell(question);
+        let Some(end @ (QuestionEnd::Run | QuestionEnd::Always)) = question.answer else { return Ok(()) };
+        for other in others {
+            let ended = self.journal.end_question(other, end, None, question.channel.clone()).await?;
+            if let Some((other, true)) = ended {
+                self.tell(&other);
             }
         }
-        Ok(question)
+        Ok(())
     }
 
     /// Open questions of the same run and rule.
     fn same(&self, question: &Question) -> Vec<i64> {
         let waiting = self.waiting();
-        let same = waiting.iter().filter(|(_, one)| one.run == question.run && one.rule == question.asked_rule);
+        let is_same = |number: &i64, one: &Waiting| {
+            *number != question.number && one.run == question.run && one.rule == question.asked_rule
+        };
+        let same = waiting.iter().filter(|(number, one)| is_same(number, one));
         same.map(|(number, _)| *number).collect()
     }
 

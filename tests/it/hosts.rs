@@ -255,3 +255,90 @@ fn without_host(mut runs: serde_json::Value) -> serde_json::Value {
     }
     runs
 }
+
+fn main_and_laptop(server: &Postgres, api: &MessagesApi) -> [TestBot; 2] {
+    ["attic", "laptop"].map(|name| host(TestBot::with_client(&client::real(), api.url()), server, name))
+}
+
+const ASKS: &str = "background: true\nisolated: true\nretry: 0\nhosts: [laptop]\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
+
+/// The numbers of the open questions, as the host says.
+fn open(bot: &TestBot) -> Vec<String> {
+    let all = bot.json(["questions"]);
+    let open = all.as_array().unwrap().iter().filter(|question| question["answer"].is_null());
+    open.map(|question| question["number"].to_string()).collect()
+}
+
+#[test]
+fn a_call_on_one_host_waits_for_the_answer_that_is_given_on_another() {
+    let api = MessagesApi::script([
+        Reply::bash("touch a & touch b; wait; touch c"),
+        Reply::bash("mkdir evil"),
+        Reply::say("done"),
+    ]);
+    let server = Postgres::start();
+    let job = reminder(now(), &ASKS.replace("ask_tools: [", "ask_tools: ['Bash(mkdir *)', "), "Do the thing.");
+    let bots = main_and_laptop(&server, &api);
+    bots.iter().for_each(|bot| bot.write("reminders/job.md", &job));
+    let attic = bots[0].start();
+    let laptop = bots[1].start();
+    attic.until("two questions", || (open(&bots[0]).len() == 2).then_some(()));
+    attic.until("the main host has asked", || attic.said().contains("asks (question 2)").then_some(()));
+    assert!(!laptop.said().contains("asks (question"), "{}", laptop.said());
+    // One answer for the run is one for both, and for what comes.
+    bots[0].ok(["questions", "answer", &open(&bots[0])[0], "run"]);
+    let third = attic.until("a third alone", || open(&bots[0]).pop().filter(|number| number == "3"));
+    for name in ["a", "b", "c"] {
+        assert!(bots[1].read(&format!("work/{name}")).is_some(), "{name}");
+        assert!(bots[0].read(&format!("work/{name}")).is_none(), "{name}");
+    }
+    bots[0].ok(["questions", "answer", &third, "deny", "Not there."]);
+    let run = attic.until_ended("job", 1).remove(0);
+    assert_eq!((&run["outcome"], &run["host"]), (&json!("completed"), &json!("laptop")), "{run:#}");
+    assert_eq!(bots[1].read("work/evil"), None);
+    assert!(api.last().mentions("denied by the person: Not there."), "{:#?}", api.last());
+    let answers = server.psql("SELECT string_agg(answer || ' ' || channel, ', ' ORDER BY number) FROM question");
+    assert_eq!(answers, "run terminal, run terminal, deny terminal");
+    let late = bots[1].run(["questions", "answer", &third, "allow"]);
+    assert!(late.stderr.contains("already answered: denied, by terminal"), "{late:?}");
+    attic.stop();
+    laptop.stop();
+}
+
+#[test]
+fn a_job_on_one_host_begins_after_the_yes_that_is_given_on_another() {
+    let server = Postgres::start();
+    let bots = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));
+    let fields = "client: exec\nbackground: true\ncommand: touch made\nallowed_tools: ['Bash(touch *)']\nhosts: [laptop]\napprove: true\n";
+    bots.iter().for_each(|bot| bot.write("reminders/job.md", &reminder(now(), fields, "")));
+    let attic = bots[0].start();
+    let laptop = bots[1].start();
+    let question = attic.until("the question", || open(&bots[0]).pop());
+    assert!(bots[1].read("work/made").is_none());
+    bots[0].ok(["questions", "answer", &question, "run"]);
+    let run = attic.until_ended("job", 1).remove(0);
+    assert_eq!((&run["outcome"], &run["host"]), (&json!("completed"), &json!("laptop")), "{run:#}");
+    assert!(bots[1].read("work/made").is_some());
+    attic.stop();
+    laptop.stop();
+}
+
+#[test]
+fn a_question_of_a_host_that_went_away_needs_no_answer() {
+    let api = MessagesApi::script([Reply::bash("touch made")]);
+    let server = Postgres::start();
+    let job = reminder(now(), &ASKS.replace("[laptop]", "[laptop, attic]"), "Do the thing.");
+    let bots = main_and_laptop(&server, &api);
+    bots[1].write("reminders/job.md", &job);
+    let attic = bots[0].start();
+    let laptop = bots[1].start();
+    attic.until("the question", || open(&bots[0]).pop());
+    bots[0].write("reminders/job.md", &job);
+    laptop.kill();
+    let said = "Question 1 of job needs no answer any more: the host laptop went away.";
+    attic.until("the person is told", || attic.said().contains(said).then_some(()));
+    let late = bots[0].run(["questions", "answer", "1", "allow"]);
+    assert!(late.stderr.contains("already answered: dropped, since the call or its run ended"), "{late:?}");
+    assert_eq!(bots[1].read("work/made"), None);
+    attic.stop();
+}
