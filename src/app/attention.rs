@@ -22,6 +22,8 @@ pub enum About {
     Channels,
     /// What was spent.
     Costs,
+    /// The hosts that share the journal.
+    Hosts,
 }
 
 /// Something that needs the person.
@@ -132,6 +134,13 @@ fn needs_of(status: &Status) -> Vec<Need> {
                 needs.push(Need::new("everything is paused", About::Service));
             }
         }
+    }
+    for host in status.hosts.iter().filter(|host| !host.alive && host.open > 0) {
+        let open = if host.open == 1 { "1 job".to_owned() } else { format!("{} jobs", host.open) };
+        needs.push(Need::new(format!("the host {} is gone, with {open} open", host.name), About::Hosts));
+    }
+    for host in status.hosts.iter().filter(|host| host.alive && !host.has_the_time()) {
+        needs.push(Need::new(format!("the clock of {} is off, so nothing fires there", host.name), About::Hosts));
     }
     if status.settings_are_wrong {
         needs.push(Need::new("the settings have an error", About::Files));

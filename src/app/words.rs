@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::times;
 use crate::agent::{self, Observation, Tokens};
-use crate::journal::{EventKind, RunRecord, RunState};
+use crate::journal::{EventKind, HostRecord, RunRecord, RunState};
 
 /// How something that is shown stands out. An interface has a style for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,21 @@ pub fn call(tool: &str, input: &Value) -> String {
         Some(main) => format!("{tool} {main}"),
         None => format!("{tool} {input}"),
     }
+}
+
+/// How far the clock of a host is off: `1.2 s ahead`; `None`: by less than a tenth of a second.
+#[must_use]
+pub fn clock(host: &HostRecord) -> Option<String> {
+    let way = if host.skew_ms > 0 { "ahead" } else { "behind" };
+    let tenths = host.skew_ms.unsigned_abs() / 100;
+    (tenths > 0).then(|| format!("{}.{} s {way}", tenths / 10, tenths % 10))
+}
+
+/// What a host is there for: `main session and channels, gpu`.
+#[must_use]
+pub fn roles(host: &HostRecord) -> String {
+    let main = host.main.then_some("main session and channels");
+    main.into_iter().chain(host.labels.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
 }
 
 /// An amount in US dollars with two significant digits at least: `$1.50`, `$0.0042`.

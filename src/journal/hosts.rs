@@ -87,6 +87,14 @@ pub struct HostRecord {
     pub main: bool,
 }
 
+impl HostRecord {
+    /// Whether its clock is near enough to the server's to fire anything.
+    #[must_use]
+    pub fn has_the_time(&self) -> bool {
+        self.skew_ms.abs() <= MOST_SKEW.num_milliseconds()
+    }
+}
+
 /// A host that is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {

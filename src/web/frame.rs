@@ -21,6 +21,9 @@ const PAGES: [(&str, &str); 9] = [
     ("/chat", "Chat"),
 ];
 
+/// The one that stands there where several hosts share the journal.
+const OF_HOSTS: (&str, &str) = ("/hosts", "Hosts");
+
 /// So many needs stand in the sentence on top, where there are more than that.
 const NEEDS: usize = 5;
 
@@ -34,6 +37,7 @@ const GLYPHS: &str = include_str!("glyphs.svg");
 pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Context, shown: &Markup) -> Response {
     let version = env!("CARGO_PKG_VERSION");
     let wrong = !attention.needs.is_empty();
+    let several = attention.status.hosts.len() > 1;
     let page = html! {
         (DOCTYPE)
         html lang="en" data-newest=(context.newest) {
@@ -56,7 +60,7 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
                         ", times in " (context.zone.name())
                     }
                     nav aria-label="Pages" {
-                        @for (path, name) in PAGES {
+                        @for (path, name) in PAGES.into_iter().chain(several.then_some(OF_HOSTS)) {
                             a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
                         }
                     }
@@ -107,6 +111,7 @@ fn place(about: &About) -> String {
         About::Questions => "/questions".to_owned(),
         About::Job(id) => link("/jobs/", id.as_str(), ""),
         About::Costs => "/costs".to_owned(),
+        About::Hosts => "/hosts".to_owned(),
     }
 }
 

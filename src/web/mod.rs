@@ -103,6 +103,7 @@ impl Web {
             .route("/chat", get(pages::chat).post(actions::say))
             .route("/questions", get(pages::questions))
             .route("/questions/{number}", post(actions::answer))
+            .route("/hosts", get(pages::hosts))
             .route("/service", get(pages::service).post(actions::service))
             .route("/events", get(events::stream))
             .route("/out", post(login::leave))

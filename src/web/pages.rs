@@ -300,6 +300,11 @@ pub(super) async fn service(context: Context) -> Response {
     .await
 }
 
+pub(super) async fn hosts(context: Context) -> Response {
+    page(context, ("Hosts", "/hosts"), |_| Ok(()), |(), attention, context| views::hosts::hosts(attention, context))
+        .await
+}
+
 /// A file that was not saved, with what is wrong with it.
 pub(super) async fn not_saved(
     context: Context,

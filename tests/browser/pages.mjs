@@ -19,8 +19,12 @@ export async function paths() {
 /** A page of an error is itself an error on the console. */
 const isOwnStatus = (fault, path) => path.includes('no-such') && fault.includes('status of 4') && fault.includes(path);
 
-export async function test({ browser, url, check, figures }) {
-  const all = await paths();
+export async function test(tools) {
+  await lookAtEach(await paths(), tools);
+}
+
+/** Looks at each of these pages on each screen. */
+export async function lookAtEach(all, { browser, url, check, figures }) {
   for (const [width, colorScheme] of [[360, 'light'], [360, 'dark'], [1280, 'light'], [1280, 'dark']]) {
     const { context, faults } = await open(browser, url, { viewport: { width, height: 800 }, colorScheme });
     const page = await enter(context);

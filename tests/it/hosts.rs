@@ -17,7 +17,7 @@ const ALLOW: &str = "background: true\nisolated: true\nallowed_tools:\n  - mcp__
 const PLAIN: &str = "client: notify\n";
 
 /// A bot that is the host `name` of those that share the journal on `server`.
-fn host(bot: TestBot, server: &Postgres, name: &str) -> TestBot {
+pub fn host(bot: TestBot, server: &Postgres, name: &str) -> TestBot {
     bot.env("OLLIM_JOURNAL", &server.url()).env("OLLIM_HOST", name)
 }
 

@@ -5,7 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use serde_json::Value;
 
-use crate::support::bot::TestBot;
+use crate::hosts::host;
+use crate::support::bot::{TestBot, now, reminder};
+use crate::support::postgres::Postgres;
 
 /// A bot whose page listens on a port of its own.
 struct Page {
@@ -470,6 +472,38 @@ fn each_view_is_as_it_was() {
     for (name, path) in views {
         insta::assert_snapshot!(name, shown(&page, path, &cookie));
     }
+    service.stop();
+}
+
+#[test]
+fn several_hosts_are_shown_and_one_that_is_gone_is_said_on_every_page() {
+    let server = Postgres::start();
+    let page = Page::new();
+    let address = page.address;
+    let page = Page { bot: host(page.bot, &server, "attic"), address };
+    let laptop = host(TestBot::new(), &server, "laptop").env("OLLIM_HOST_LABELS", "gpu");
+    let long = "background: true\nclient: exec\ncommand: sleep 300\nhosts: [gpu]\nallowed_tools: ['Bash(sleep *)']\n";
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    // One that is alone has no such page among the others.
+    assert!(!page.get("/", &cookie).body.contains("href=\"/hosts\""));
+    let other = laptop.start();
+    laptop.write("reminders/long.md", &reminder(now(), long, ""));
+    service.until("it goes", || page.get("/hosts", &cookie).body.contains("1 open").then_some(()));
+    let up = shown(&page, "/hosts", &cookie).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let up = regex_lite::Regex::new(r"\b20\d\d[a-z]\b").unwrap().replace_all(&up, "ZONES").into_owned();
+    insta::assert_snapshot!("hosts", up);
+    assert!(page.get("/", &cookie).body.contains("Nothing needs you"));
+    other.kill();
+    // Only the laptop has the job's file, so nobody takes it over.
+    let said = "<a href=\"/hosts\">the host laptop is gone, with 1 job open</a>";
+    service.until("it is said", || page.get("/costs", &cookie).body.contains(said).then_some(()));
+    for path in ["/", "/next", "/jobs", "/inbox", "/hosts"] {
+        let whole = page.get(path, &cookie).body;
+        assert!(whole.contains(said) && whole.contains("href=\"/hosts\""), "{path}: {whole}");
+    }
+    let gone = shown(&page, "/hosts", &cookie);
+    assert!(gone.contains("<span class=\"bad\">gone</span>, last seen"), "{gone}");
     service.stop();
 }
 

@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::hosts::host;
 use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::postgres::Postgres;
 
 /// The jobs that are fired by hand before a test, to their ends.
 const FIRED: [&str; 6] = ["backup", "backup", "fails", "refused", "odd <b>\"name\"& ü", "tea"];
@@ -164,4 +166,23 @@ fn a_name_that_only_the_person_knows_keeps_the_session_from_other_ports() {
     bot.write("config.yaml", &format!("web: {address}\nweb_url: {url}\n"));
     let service = bot.start();
     holds_of("named", &bot, &url, service);
+}
+
+#[test]
+fn a_host_that_is_gone_is_seen_on_any_screen() {
+    let server = Postgres::start();
+    let address = free_address();
+    let [attic, laptop] = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));
+    attic.write("config.yaml", &format!("web: {address}\n"));
+    let service = attic.start();
+    let other = laptop.start();
+    let long =
+        "background: true\nclient: exec\ncommand: sleep 300\nhosts: [laptop]\nallowed_tools: ['Bash(sleep *)']\n";
+    laptop.write("reminders/long.md", &reminder(now(), long, ""));
+    let open = || attic.json(["status"])["hosts"].as_array().unwrap().iter().any(|host| host["open"] == 1);
+    other.until("it goes", || open().then_some(()));
+    other.kill();
+    let gone = || attic.json(["status"])["hosts"].as_array().unwrap().iter().any(|host| host["alive"] == false);
+    service.until("it is gone", || gone().then_some(()));
+    holds_of("hosts", &attic, &format!("http://{address}"), service);
 }

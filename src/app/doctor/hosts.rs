@@ -1,14 +1,12 @@
 //! The hosts that share the journal, and its server.
 
 use super::Finding;
-use crate::app::{App, times};
+use crate::app::{App, times, words};
 use crate::journal::{HostRecord, JournalReader, Server};
 use crate::refusal::Refusal;
 
 /// A clock that is off by so much is told of.
 const SKEWED_MS: i64 = 500;
-/// A clock that is off by so much fires nothing.
-const LOST_MS: i64 = 5000;
 
 /// Whether the server answers, and how the hosts are.
 pub(super) fn journal(server: Result<Server, Refusal>, app: &App) -> Vec<Finding> {
@@ -64,9 +62,9 @@ fn one(host: &HostRecord, all: &[HostRecord], app: &App) -> Option<Finding> {
             .step("start it again, or have their files in the folder of another host, which takes them over"),
         });
     }
-    if host.skew_ms.abs() > SKEWED_MS {
-        let off = format!("the clock of {name} is off by {:.1} s", seconds(host.skew_ms.abs()));
-        let finding = match host.skew_ms.abs() > LOST_MS {
+    if let Some(off) = words::clock(host).filter(|_| host.skew_ms.abs() > SKEWED_MS) {
+        let off = format!("the clock of {name} is {off}");
+        let finding = match !host.has_the_time() {
             true => Finding::wrong("hosts", format!("{off}, so nothing fires there")),
             false => Finding::look("hosts", off),
         };
@@ -81,10 +79,4 @@ fn one(host: &HostRecord, all: &[HostRecord], app: &App) -> Option<Finding> {
         );
     }
     None
-}
-
-fn seconds(ms: i64) -> f64 {
-    #[allow(clippy::cast_precision_loss, reason = "clocks are not that far apart")]
-    let ms = ms as f64;
-    ms / 1000.0
 }

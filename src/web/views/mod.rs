@@ -4,6 +4,7 @@ pub(super) mod chat;
 pub(super) mod costs;
 pub(super) mod dry_run;
 pub(super) mod edit;
+pub(super) mod hosts;
 pub(super) mod inbox;
 pub(super) mod job;
 pub(super) mod jobs;
