@@ -4,6 +4,7 @@
 //! said not to be. One table holds the situations ([`situations`]); a new one is a row there and a row of the test's table.
 
 mod facts;
+mod hosts;
 mod past;
 mod situations;
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub struct Story {
     pub text: Option<String>,
     /// When it was claimed.
     pub claimed: DateTime<Utc>,
+    /// The host that has it, where several share the journal.
+    pub host: Option<String>,
     /// The outcome; `None`: it is open.
     pub outcome: Option<RunState>,
     /// When the next attempt is due, where one is.
@@ -59,6 +61,8 @@ pub struct Story {
 pub struct Attempt {
     /// Its id.
     pub run: RunId,
+    /// The host that ran it, where several share the journal.
+    pub host: Option<String>,
     /// 1 for the first.
     pub number: u32,
     /// How it stands or ended.
@@ -85,7 +89,7 @@ pub struct Seen {
 }
 
 const STORY: &str = "
-SELECT o.number, o.id, o.kind, o.at, o.covers_from, json_remove(o.occasion, '$.payload') AS occasion, o.by_hand, o.file, t.text, o.claimed, o.outcome, o.retry_at
+SELECT o.number, o.id, o.kind, o.at, o.covers_from, json_remove(o.occasion, '$.payload') AS occasion, o.by_hand, o.file, t.text, o.claimed, o.host, o.outcome, o.retry_at
 FROM occurrence o LEFT JOIN definition_text t ON t.number = o.text WHERE o.id = ?1";
 
 impl JournalReader {
@@ -204,7 +208,7 @@ impl JournalReader {
     fn stories(&self, sql: &str, values: &[&dyn ToValue]) -> Result<Vec<Story>, JournalError> {
         let mut found = self.all(sql, values, |row| Ok((row.get::<i64>("number")?, story(row)?)))?;
         let sql = format!(
-            "SELECT run, attempt, state, launched, ended, class, error, cost_usd FROM run
+            "SELECT run, host, attempt, state, launched, ended, class, error, cost_usd FROM run
              WHERE occurrence = ?1 ORDER BY attempt LIMIT {READ}"
         );
         for (number, story) in &mut found {
@@ -224,6 +228,7 @@ fn story(row: &Row<'_>) -> Result<Story, JournalError> {
         file: row.path("file")?,
         text: row.get("text")?,
         claimed: row.at("claimed")?,
+        host: row.get("host")?,
         outcome: outcome.as_deref().map(state).transpose()?,
         retry_at: row.maybe_at("retry_at")?,
         attempts: Vec::new(),
@@ -233,6 +238,7 @@ fn story(row: &Row<'_>) -> Result<Story, JournalError> {
 fn attempt(row: &Row<'_>) -> Result<Attempt, JournalError> {
     Ok(Attempt {
         run: row.run("run")?,
+        host: row.get("host")?,
         number: row.get("attempt")?,
         state: state(&row.get::<String>("state")?)?,
         launched: row.maybe_at("launched")?,

@@ -17,11 +17,15 @@ pub(crate) fn place(path: &Path) -> JournalPlace {
 
 /// The same on a real server in any case.
 pub(crate) fn on_server(path: &Path) -> JournalPlace {
+    JournalPlace::Server(Server::at(&server_url(path), None).unwrap())
+}
+
+/// The address of that server.
+pub(crate) fn server_url(path: &Path) -> String {
     static SERVERS: Mutex<Option<HashMap<PathBuf, postgres::Postgres>>> = Mutex::new(None);
     let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = servers.get_or_insert_default();
-    let server = servers.entry(path.to_owned()).or_insert_with(postgres::Postgres::start);
-    JournalPlace::Server(Server::at(&server.url(), None).unwrap())
+    servers.entry(path.to_owned()).or_insert_with(postgres::Postgres::start).url()
 }
 
 /// Whether tests have their journals on a server.
@@ -31,6 +35,12 @@ pub(crate) fn is_on_server() -> bool {
         Ok("postgres") => true,
         Ok(other) => panic!("OLLIM_TEST_JOURNAL={other} is neither sqlite nor postgres"),
     }
+}
+
+/// Executes statements on the server of a journal.
+pub(crate) fn execute(place: &JournalPlace, sql: &str) {
+    let JournalPlace::Server(server) = place else { panic!("it is in a file") };
+    super::database::Connection::Postgres(server.connect().unwrap()).batch(sql).unwrap();
 }
 
 /// A journal that nobody else can write until this is dropped.

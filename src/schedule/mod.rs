@@ -56,4 +56,5 @@ pub use job::{AgentNeed, Approval, Job, Launcher};
 #[cfg(test)]
 pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};
+pub use sharing::{is_named, needs_main};
 pub use simulate::{Assumed, Fate, Foreseen, Subject, simulate};

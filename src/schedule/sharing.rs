@@ -82,10 +82,7 @@ fn share(definition: &Definition, at: DateTime<Utc>, hosts: &Hosts) -> Share {
         return Share::First;
     }
     let needs_main = needs_main(definition);
-    let is_named = |member: &Member| {
-        let named = |name: &String| *name == member.name || member.labels.contains(name);
-        definition.hosts.is_empty() || definition.hosts.iter().any(named)
-    };
+    let is_named = |member: &Member| is_named(definition, &member.name, |label| member.labels.contains(label));
     if !is_named(&hosts.me) || (needs_main && !hosts.is_main) {
         return Share::Never;
     }
@@ -95,9 +92,16 @@ fn share(definition: &Definition, at: DateTime<Utc>, hosts: &Hosts) -> Share {
     if needs_main || hosts.is_first_for(&definition.id, is_named) { Share::First } else { Share::Later }
 }
 
+/// Whether the file of a definition lets it run on the host `name`, or on one with such a label.
+#[must_use]
+pub fn is_named(definition: &Definition, name: &str, has_label: impl Fn(&str) -> bool) -> bool {
+    definition.hosts.is_empty() || definition.hosts.iter().any(|wish| wish == name || has_label(wish))
+}
+
 /// Whether only the host with the main session can run it: it goes on from that session, or from one of its own, whose transcripts are files
 /// of that host.
-fn needs_main(definition: &Definition) -> bool {
+#[must_use]
+pub fn needs_main(definition: &Definition) -> bool {
     // No session is asked.
     if matches!(definition.client, Some(JobClient::Notify | JobClient::Exec)) {
         return false;

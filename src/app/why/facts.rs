@@ -14,8 +14,8 @@ use crate::app::suppressed::Suppressed;
 use crate::app::{App, budget};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    Attempt, ConsecutiveFailures, DelayCause, Event, EventKind, JournalReader, Message, Question, RunState, Seen,
-    Spending, Story,
+    Attempt, ConsecutiveFailures, DelayCause, Event, EventKind, HostRecord, JournalReader, Message, Question, RunState,
+    Seen, Spending, Story,
 };
 use crate::refusal::Refusal;
 use crate::schedule::occurrences;
@@ -69,6 +69,9 @@ pub(super) struct Facts {
     pub(super) spent: Option<Spending>,
     /// When it falls due next.
     pub(super) next: Option<DateTime<Utc>>,
+    /// The hosts that share the journal, and which of them this one is.
+    pub(super) hosts: Vec<HostRecord>,
+    pub(super) host: Option<String>,
 }
 
 impl Facts {
@@ -134,6 +137,8 @@ impl Facts {
             all_paused,
             spent,
             next,
+            hosts: journal.hosts()?,
+            host: app.host_name().ok(),
         })
     }
 
@@ -270,7 +275,7 @@ impl Facts {
     }
 
     fn of_attempt(&self, attempt: &Attempt) -> Evidence {
-        let Attempt { run, number, state, launched, ended, class, error, .. } = attempt;
+        let Attempt { run, host, number, state, launched, ended, class, error, .. } = attempt;
         let took = launched.zip(*ended).map(|(from, to)| format!(" after {}", words::span(to - from)));
         let class = class.as_ref().map(|class| format!(" ({class})"));
         let error = error.as_ref().map(|error| format!(": {}", words::reason(error)));
@@ -280,7 +285,8 @@ impl Facts {
         };
         let parts = [took, class, error].map(Option::unwrap_or_default).concat();
         let which = if *number > 1 { format!(", attempt {number}") } else { String::new() };
-        let what = format!("run {run}{which}: {state}{parts}");
+        let on = host.as_ref().map(|host| format!(", on {host}")).unwrap_or_default();
+        let what = format!("run {run}{which}{on}: {state}{parts}");
         Evidence { from: Source::Journal, at: ended.or(*launched), what }
     }
 }

@@ -16,21 +16,28 @@ const LATE: TimeDelta = TimeDelta::seconds(60);
 /// The sentence about an occurrence: two clauses of the table, or the one of an occurrence that never began.
 pub(super) fn tell(story: &Story, facts: &Facts) -> (Said, Vec<Evidence>) {
     let edited = if facts.was_edited() { "; its file was changed since" } else { "" };
+    let ((had, named), elsewhere) = match facts.tell(About::Host) {
+        Some((had, seen)) => ((had.sentence, format!("{}/", had.situation)), seen),
+        None => Default::default(),
+    };
     if story.outcome == Some(RunState::Skipped)
-        && let Some((said, evidence)) = facts.tell(About::Skipped)
+        && let Some((said, mut evidence)) = facts.tell(About::Skipped)
     {
-        return (Said { sentence: format!("{} {}{edited}.", facts.id, said.sentence), ..said }, evidence);
+        evidence.extend(elsewhere);
+        let sentence = format!("{had}{} {}{edited}.", facts.id, said.sentence);
+        return (Said { situation: format!("{named}{}", said.situation), sentence }, evidence);
     }
     let (Some((began, mut evidence)), Some((ended, more))) = (facts.tell(About::Began), facts.tell(About::Ended))
     else {
         return facts.nothing_recorded();
     };
     evidence.extend(more);
+    evidence.extend(elsewhere);
     let situation = match ended.situation.as_str() {
-        "completed" => began.situation,
-        end => format!("{}/{end}", began.situation),
+        "completed" => format!("{named}{}", began.situation),
+        end => format!("{named}{}/{end}", began.situation),
     };
-    let sentence = format!("{} {}; it {}{edited}.", facts.id, began.sentence, ended.sentence);
+    let sentence = format!("{had}{} {}; it {}{edited}.", facts.id, began.sentence, ended.sentence);
     (Said { situation, sentence }, evidence)
 }
 
@@ -212,7 +219,12 @@ pub(super) fn waiting(facts: &Facts) -> Option<Told> {
 }
 
 fn waits_for(facts: &Facts) -> String {
-    if facts.is_off() {
+    let other = facts.story.as_ref().and_then(|story| facts.other_host(story));
+    if let Some(host) = other.filter(|host| !host.alive) {
+        let (name, at) = (&host.name, facts.moment(host.lease_until));
+        return format!("the host {name} has it, and went away {at}; a host that is up and has its file takes it over");
+    }
+    if other.is_none() && facts.is_off() {
         return "the service is not running; `ollim-bot run` starts it".to_owned();
     }
     match facts.delays.last() {
@@ -224,7 +236,10 @@ fn waits_for(facts: &Facts) -> String {
         Some((DelayCause::Paused, ..)) => "everything is paused; `ollim-bot resume` ends that".to_owned(),
         Some((_, _, Some(what))) => what.clone(),
         Some((by, ..)) => words::waits_for(*by).to_owned(),
-        None => "for what is not recorded".to_owned(),
+        None => match other {
+            Some(host) => format!("the host {} has it, and is to begin it", host.name),
+            None => "for what is not recorded".to_owned(),
+        },
     }
 }
 
@@ -237,7 +252,8 @@ pub(super) fn asks(facts: &Facts) -> Option<Told> {
 }
 
 pub(super) fn running(facts: &Facts) -> Option<Told> {
-    let attempt = last(facts).filter(|last| last.state == RunState::Running && !facts.is_off())?;
+    let is_off = facts.is_host_off(facts.story.as_ref()?);
+    let attempt = last(facts).filter(|last| last.state == RunState::Running && !is_off)?;
     let span = words::span(facts.now - attempt.launched?);
     Told::bare(format!("is running, for {span}{}", earlier(facts)))
 }
@@ -245,7 +261,7 @@ pub(super) fn running(facts: &Facts) -> Option<Told> {
 pub(super) fn cut_off(facts: &Facts) -> Option<Told> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none())?;
     let is_cut = |attempt: &Attempt| {
-        attempt.state == RunState::Interrupted || attempt.state == RunState::Running && facts.is_off()
+        attempt.state == RunState::Interrupted || attempt.state == RunState::Running && facts.is_host_off(story)
     };
     story.attempts.last().filter(|last| is_cut(last))?;
     let words = "was cut off when the service ended; the next start runs it again unless it has had an effect";
@@ -255,7 +271,8 @@ pub(super) fn cut_off(facts: &Facts) -> Option<Told> {
 pub(super) fn to_be_retried(facts: &Facts) -> Option<Told> {
     let at = facts.story.as_ref()?.retry_at?;
     let reason = words::reason(last(facts)?.error.as_deref().unwrap_or_default());
-    let again = if facts.is_off() { "once the service runs".to_owned() } else { facts.moment(at) };
+    let again =
+        if facts.is_host_off(facts.story.as_ref()?) { "once the service runs".to_owned() } else { facts.moment(at) };
     Told::bare(format!("failed ({reason}) and is tried again {again}"))
 }
 

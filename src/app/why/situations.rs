@@ -1,12 +1,12 @@
 //! The one table of situations. Of each kind the first that is so tells; the order is that of what matters.
 //!
-//! A later reason (a job that waits for another one, for a file, for an approval; another host that has it) is a row here.
+//! A later reason is a row here.
 
 use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 
 use super::facts::{Facts, file_of, seen};
-use super::past;
 use super::{Evidence, Source, words};
+use super::{hosts, past};
 use crate::definition::{Definition, Kind};
 use crate::journal::{EventKind, RunState};
 use crate::schedule::occurrences;
@@ -20,6 +20,8 @@ pub(super) enum About {
     Skipped,
     /// When a recorded occurrence began, and why then. It tells a clause: `mail fired on time at 08:00`.
     Began,
+    /// Who had a recorded occurrence, where it was another host: `the host laptop had it: `.
+    Host,
     /// What became of it. It tells a clause: `it did its work`.
     Ended,
     /// A time of which nothing is recorded.
@@ -78,6 +80,8 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(About::Began, "on_time", past::on_time),
     row(About::Began, "late", past::late),
     row(About::Began, "never_began", past::never_began),
+    row(About::Host, "elsewhere", hosts::had_it),
+    row(About::Ended, "host_gone", hosts::gone),
     row(About::Ended, "question", past::asks),
     row(About::Ended, "running", past::running),
     row(About::Ended, "cut_off", past::cut_off),
@@ -103,6 +107,8 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(About::Coming, "job_paused", job_paused),
     row(About::Coming, "follows", follows),
     row(About::Coming, "all_paused", all_paused),
+    row(About::Coming, "left_to_others", hosts::left_to_others),
+    row(About::Coming, "no_host", hosts::no_host),
     row(About::Coming, "service_off", service_off),
     row(About::Coming, "no_login", no_login),
     row(About::Coming, "put_off", put_off),
@@ -121,6 +127,8 @@ fn file_broken(facts: &Facts) -> Option<Told> {
 fn held_by(facts: &Facts) -> String {
     if let Some(since) = facts.all_paused {
         return format!("everything is paused, since {}; `ollim-bot resume` ends that", facts.bare(since));
+    } else if let Some(left) = facts.left().filter(|left| !left.is_only_off()) {
+        return left.held();
     } else if let Some(since) = facts.waits_for_login() {
         return format!("jobs wait for a login, since {}; `ollim-bot login` brings it", facts.bare(since));
     } else if facts.is_off() {
@@ -155,7 +163,8 @@ fn will_fire(facts: &Facts) -> Option<Told> {
     if !definition.enabled || facts.is_paused {
         return None;
     }
-    let why_not = facts.all_paused.is_some() || facts.is_off() || facts.waits_for_login().is_some();
+    let is_left = facts.left().is_some();
+    let why_not = facts.all_paused.is_some() || facts.is_off() || facts.waits_for_login().is_some() || is_left;
     let held = if why_not { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
     Told::bare(format!("{} fires {}, in {}{held}.", facts.id, facts.moment(at), words::span(at - facts.now)))
 }
@@ -327,13 +336,13 @@ fn job_paused(facts: &Facts) -> Option<Told> {
 /// It has no times: it waits for something to happen.
 fn follows(facts: &Facts) -> Option<Told> {
     let waits = facts.definition.as_ref()?.waits_for()?;
-    let held = facts.all_paused.is_some() || facts.is_off();
+    let held = facts.all_paused.is_some() || facts.is_off() || facts.left().is_some();
     let held = if held { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
     Told::bare(format!("It fires {waits}{held}."))
 }
 
 /// `Next: tomorrow at 08:00`.
-fn next_words(facts: &Facts) -> Option<String> {
+pub(super) fn next_words(facts: &Facts) -> Option<String> {
     let at = facts.next?;
     Some(format!("Next: {} (in {})", facts.bare(at), words::span(at - facts.now)))
 }

@@ -13,8 +13,8 @@ use crate::clock::Clock;
 use crate::definition::Kind;
 use crate::home::Home;
 use crate::journal::{
-    After, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, NewClaim, NewMessage,
-    NewQuestion, ObservedGeneration, Occasion, Occurrence, Punctuality, Purpose, RunState,
+    After, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, JournalPlace, NewClaim,
+    NewMessage, NewQuestion, ObservedGeneration, Occasion, Occurrence, Punctuality, Purpose, RunState, testing,
 };
 
 /// Something that happened, at a time of 2 March 2026, a Monday: `08:00`, or `01T08:00` on another day.
@@ -64,6 +64,11 @@ enum Step {
     After(&'static str),
     /// What a run before cost.
     Costs(f64),
+    /// A host shares the journal: whether it is up (else it was last seen at 07:30), by how many seconds its clock is ahead, its labels,
+    /// and whether it is the main one. This one is `attic`.
+    Host(&'static str, bool, i64, &'static str, bool),
+    /// The last occurrence is this host's.
+    On(&'static str),
 }
 use Step::*;
 
@@ -111,6 +116,7 @@ struct Scene {
     folder: TempDir,
     clock: Clock,
     journal: Journal,
+    place: JournalPlace,
     id: DefinitionId,
     kind: Kind,
     file: String,
@@ -131,17 +137,23 @@ impl Service for Stub {
 }
 
 impl Scene {
-    fn new() -> Self {
+    fn new(case: &Case) -> Self {
         let folder = TempDir::new().unwrap();
         let home = Home::new(folder.path());
         for name in ["routines", "reminders/failed", "state"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
-        fs::write(folder.path().join("config.yaml"), "timezone: UTC\nbudget: { day: 5.00 }\n").unwrap();
+        let mut config = "timezone: UTC\nbudget: { day: 5.00 }\n".to_owned();
         let clock = Clock::simulated(at("01T00:00"));
-        let journal = Journal::open(&home.journal(), clock.clone()).unwrap();
+        let mut place = JournalPlace::File(home.journal());
+        if case.steps.iter().any(|(_, step)| matches!(step, Host(..))) {
+            place = testing::on_server(&home.journal());
+            config += &format!("host: attic\njournal: {}\n", testing::server_url(&home.journal()));
+        }
+        fs::write(folder.path().join("config.yaml"), config).unwrap();
+        let journal = Journal::open(place.clone(), clock.clone()).unwrap();
         let id = DefinitionId::new("mail");
-        Self { folder, clock, journal, id, kind: Kind::Routine, file: "routines/mail.md".into(), run: None }
+        Self { folder, clock, journal, place, id, kind: Kind::Routine, file: "routines/mail.md".into(), run: None }
     }
 
     fn run(&self) -> RunId {
@@ -251,6 +263,23 @@ impl Scene {
                 journal.set_consecutive_failures(failing).await.unwrap();
             }
             PauseAll => journal.set_setting("paused", Some(self.clock.now().to_rfc3339())).await.unwrap(),
+            Host(name, is_up, ahead, labels, is_main) => {
+                let until = if *is_up { "2100-01-01T00:00Z" } else { "2026-03-02T07:30Z" };
+                let mut sql = format!(
+                    "INSERT INTO host (name, home, epoch, lease_until, joined, version, zones, labels, slots, skew_ms)
+                     VALUES ('{name}', '{name}', 1, '{until}', '2026-03-01T00:00Z', '1', '2026b', '{labels}', 4, {ahead} * 1000);"
+                );
+                if *is_main {
+                    sql += &format!("INSERT INTO role (name, host, epoch) VALUES ('main', '{name}', 1);");
+                }
+                testing::execute(&self.place, &sql);
+            }
+            On(host) => {
+                // What was enqueued comes before.
+                journal.setting("paused").await.unwrap();
+                let sql = format!("UPDATE occurrence SET host = '{host}'; UPDATE run SET host = '{host}';");
+                testing::execute(&self.place, &sql);
+            }
             Costs(usd) => {
                 let id = std::mem::replace(&mut self.id, DefinitionId::new("other"));
                 self.claim(self.clock.now(), Purpose::RunByHand).await;
@@ -288,7 +317,7 @@ impl Scene {
 
 /// Sets the scene, and asks at the last step's time, or five minutes after it.
 async fn answer_of(case: &Case) -> Result<Why, Refusal> {
-    let mut scene = Scene::new();
+    let mut scene = Scene::new(case);
     for (time, step) in case.steps {
         let time = at(time);
         scene.clock.jump(time - scene.clock.now());

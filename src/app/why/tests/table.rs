@@ -35,6 +35,12 @@ const LINK: &str = "---\nrun_at: \"2026-03-02T09:00:00Z\"\nbackground: true\nmax
 const LAST: &str = "---\nrun_at: \"2026-03-02T08:00:00Z\"\nbackground: true\nmax_chain: 3\nchain_depth: 3\nchain_parent: oven\n---\nLook.\n";
 const AFTER: &str = "---\nafter: triage\nbackground: true\n---\nx\n";
 const TRIAGE: &str = "---\ncron: \"0 8 * * *\"\n---\nx\n";
+const ON_LAPTOP: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\nisolated: true\nhosts: [laptop]\n---\nx\n";
+const ISOLATED: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\nisolated: true\n---\nx\n";
+const ATTIC: (&str, Step) = ("07:00", Host("attic", true, 0, "", true));
+const LAPTOP: (&str, Step) = ("07:00", Host("laptop", true, 0, "", false));
+const GONE: (&str, Step) = ("07:00", Host("laptop", false, 0, "", false));
+const ON: (&str, Step) = ("08:00", On("laptop"));
 const NEXT: &str = "Next: tomorrow at 08:00 (in 23h 54m).";
 
 pub(super) const CASES: &[Case] = &[
@@ -460,4 +466,21 @@ pub(super) const CASES: &[Case] = &[
         ["on_time/ended", "mail fired on time at 08:00; it failed: no network.", ""],
     )
     .ask("RUN"),
+    case("another host had it", &[FILE, SEE, ATTIC, LAPTOP, CLAIM, LAUNCH, DONE, ("08:01", On("laptop"))], ["elsewhere/on_time", "the host laptop had it: mail fired on time at 08:00; it did its work.", "Next: tomorrow at 08:00 (in 23h 54m)."]),
+    case("another host had it, and it failed", &[FILE, SEE, ATTIC, GONE, CLAIM, LAUNCH, ("08:01", Failed("crashed", "no such thing")), ("08:01", On("laptop"))], ["elsewhere/on_time/ended", "the host laptop had it: mail fired on time at 08:00; it failed: no such thing.", "Next: tomorrow at 08:00 (in 23h 54m)."]),
+    case("another host skipped it", &[FILE, SEE, ATTIC, LAPTOP, ("08:00", Skip("08:00", "gate: no mail")), ON], ["elsewhere/skipped_gate", "the host laptop had it: mail did not run at 08:00: its gate found nothing to do (no mail).", "Next: tomorrow at 08:00 (in 23h 55m)."]),
+    case("another host runs it, and this one is off", &[FILE, SEE, ("07:00", Host("attic", false, 0, "", false)), LAPTOP, CLAIM, LAUNCH, ON], ["elsewhere/on_time/running", "the host laptop has it: mail fired on time at 08:00; it is running, for 5m.", "Next: tomorrow at 08:00 (in 23h 55m), if the service runs by then: it is not running."]).off(),
+    case("another host is to begin it", &[FILE, SEE, ATTIC, LAPTOP, CLAIM, ON], ["waiting", "mail was due at 08:00 and waits: the host laptop has it, and is to begin it.", "Next: tomorrow at 08:00 (in 23h 55m)."]),
+    case("another host went away before it began", &[FILE, SEE, ATTIC, GONE, CLAIM, ON], ["waiting", "mail was due at 08:00 and waits: the host laptop has it, and went away at 07:30; a host that is up and has its file takes it over.", "Next: tomorrow at 08:00 (in 23h 55m)."]),
+    case("another host went away while it ran", &[FILE, SEE, ATTIC, GONE, CLAIM, LAUNCH, ON], ["elsewhere/on_time/host_gone", "the host laptop has it: mail fired on time at 08:00; it was left open when that host went away at 07:30; a host that is up and has its file takes it over.", "Next: tomorrow at 08:00 (in 23h 55m)."]),
+    case("its hosts name another", &[("07:00", File("routines/mail.md", ON_LAPTOP)), SEE, ATTIC, LAPTOP], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), on laptop: its `hosts` name laptop."]),
+    case("its hosts name a label", &[("07:00", File("routines/mail.md", ON_LAPTOP)), SEE, ATTIC, ("07:00", Host("den", true, 0, "gpu laptop", false))], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), on den: its `hosts` name laptop."]),
+    case("no host that it names is up", &[("07:00", File("routines/mail.md", ON_LAPTOP)), SEE, ATTIC, GONE], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), if a host that may run it is up by then: its `hosts` name laptop."]),
+    case("no host that it names was up", &[("07:00", File("routines/mail.md", ON_LAPTOP)), SEE, ATTIC, GONE, ("08:00", File("routines/mail.md", ON_LAPTOP))], ["overdue", "mail was due at 08:00 and has not fired: no host that may run it is up (its `hosts` name laptop).", "Next: tomorrow at 08:00 (in 23h 55m), if a host that may run it is up by then: its `hosts` name laptop."]),
+    case("another host has the main session", &[FILE, SEE, ("07:00", Host("attic", true, 0, "", false)), ("07:00", Host("laptop", true, 0, "", true))], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), on laptop: it goes on from the main session, which laptop has."]),
+    case("the clock of this host is off", &[("07:00", File("routines/mail.md", ISOLATED)), SEE, ("07:00", Host("attic", true, 12, "", true)), LAPTOP], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), on laptop: the clock of attic is 12.0 s ahead, and nothing fires by it."]),
+    case("the clock of the one host is off", &[("07:00", File("routines/mail.md", ISOLATED)), SEE, ("07:00", Host("attic", true, -12, "", true)), GONE], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), if a host that may run it is up by then: the clock of attic is 12.0 s behind, and nothing fires by it."]),
+    case("this host is off, and another is not", &[("07:00", File("routines/mail.md", ISOLATED)), SEE, ("07:00", Host("attic", false, 0, "", false)), LAPTOP], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), on laptop: the service of attic is not running."]).off(),
+    case("all hosts are off", &[("07:00", File("routines/mail.md", ISOLATED)), SEE, ("07:00", Host("attic", false, 0, "", false)), GONE], ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), if the service runs by then: it is not running."]).off(),
+    case("it is to fire on another host", &[("07:00", File("routines/mail.md", ON_LAPTOP)), SEE, ATTIC, LAPTOP], ["will_fire", "mail fires tomorrow at 08:00, in 1d, if it can by then: it is left to laptop, since its `hosts` name laptop.", ""]).when("mail", "tomorrow 08:00"),
 ];

@@ -1,0 +1,134 @@
+//! Where several hosts share the journal: another one has it.
+
+use super::facts::{Facts, seen};
+use super::situations::Told;
+use super::{Evidence, Source};
+use crate::app::words;
+use crate::journal::{HostRecord, Story};
+use crate::schedule::{is_named, needs_main};
+
+/// What this host leaves to others, and why.
+pub(super) struct Left<'a> {
+    /// Those that are up and may run it.
+    able: Vec<&'a HostRecord>,
+    /// Why it does not run here: `its \`hosts\` name laptop`.
+    why: String,
+    evidence: Evidence,
+    /// It may run here once the service does.
+    is_only_off: bool,
+}
+
+impl Left<'_> {
+    /// `laptop or server`.
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.able.iter().map(|host| host.name.as_str()).collect();
+        names.join(" or ")
+    }
+
+    /// Whether it is this host's own once its service runs, since no other may have it.
+    pub(super) fn is_only_off(&self) -> bool {
+        self.is_only_off && self.able.is_empty()
+    }
+
+    /// What keeps an occurrence that is due: `it is left to laptop, since …`.
+    pub(super) fn held(&self) -> String {
+        match self.able.is_empty() {
+            false => format!("it is left to {}, since {}", self.names(), self.why),
+            true => format!("no host that may run it is up ({})", self.why),
+        }
+    }
+}
+
+impl Facts {
+    fn this_host(&self) -> Option<&HostRecord> {
+        self.hosts.iter().find(|host| Some(&host.name) == self.host.as_ref())
+    }
+
+    /// The host that has an occurrence, where it is another one than this.
+    pub(super) fn other_host(&self, story: &Story) -> Option<&HostRecord> {
+        self.hosts.iter().find(|host| Some(&host.name) == story.host.as_ref() && Some(&host.name) != self.host.as_ref())
+    }
+
+    /// Whether what an occurrence had going is cut off: its host is not up.
+    pub(super) fn is_host_off(&self, story: &Story) -> bool {
+        self.other_host(story).map_or_else(|| self.is_off(), |host| !host.alive)
+    }
+
+    /// Why this host leaves the job to others; `None`: it does not.
+    pub(super) fn left(&self) -> Option<Left<'_>> {
+        let definition = self.definition.as_ref().filter(|_| !self.hosts.is_empty())?;
+        let (needs_main, me) = (needs_main(definition), self.host.as_deref()?);
+        let labels = self.this_host().map(|host| host.labels.as_slice()).unwrap_or_default();
+        let named = |name: &str, labels: &[String]| {
+            is_named(definition, name, |label| labels.iter().any(|known| known == label))
+        };
+        let main = self.hosts.iter().find(|host| host.main);
+        let mut is_only_off = false;
+        let (why, evidence) = if !named(me, labels) {
+            let names = definition.hosts.join(" and ");
+            let what = format!("{}: `hosts: [{}]`", definition.file.display(), definition.hosts.join(", "));
+            (format!("its `hosts` name {names}"), seen(Source::File, what))
+        } else if let Some(main) = main.filter(|main| needs_main && main.name != me) {
+            let why = format!("it goes on from the main session, which {} has", main.name);
+            (why, seen(Source::Journal, format!("{} is the main host", main.name)))
+        } else if let Some(host) = self.this_host().filter(|host| host.alive && !host.has_the_time()) {
+            let off = words::clock(host).unwrap_or_default();
+            let why = format!("the clock of {me} is {off}, and nothing fires by it");
+            (why, seen(Source::Clock, format!("{me} compared its clock with the server's")))
+        } else if self.is_off() {
+            is_only_off = true;
+            (format!("the service of {me} is not running"), seen(Source::Journal, format!("{me} is not up")))
+        } else {
+            return None;
+        };
+        let is_able = |host: &&HostRecord| {
+            host.name != me
+                && host.alive
+                && host.has_the_time()
+                && named(&host.name, &host.labels)
+                && (!needs_main || host.main)
+        };
+        let able = self.hosts.iter().filter(is_able).collect();
+        Some(Left { able, why, evidence, is_only_off })
+    }
+}
+
+/// `the host laptop had it: `.
+pub(super) fn had_it(facts: &Facts) -> Option<Told> {
+    let story = facts.story.as_ref()?;
+    let host = facts.other_host(story)?;
+    let has = if story.outcome.is_some() { "had" } else { "has" };
+    let since = match host.alive {
+        true => format!("{} is up", host.name),
+        false => format!("{} was last seen {}", host.name, facts.moment(host.lease_until)),
+    };
+    Told::from(format!("the host {} {has} it: ", host.name), Source::Journal, since)
+}
+
+/// An occurrence that its host has left open.
+pub(super) fn gone(facts: &Facts) -> Option<Told> {
+    let story = facts.story.as_ref().filter(|story| story.outcome.is_none())?;
+    let host = facts.other_host(story).filter(|host| !host.alive)?;
+    let at = facts.moment(host.lease_until);
+    let next = "a host that is up and has its file takes it over";
+    Told::bare(format!("was left open when that host went away {at}; {next}"))
+}
+
+pub(super) fn left_to_others(facts: &Facts) -> Option<Told> {
+    let left = facts.left().filter(|left| !left.able.is_empty())?;
+    let next = super::situations::next_words(facts)?;
+    let sentence = format!("{next}, on {}: {}.", left.names(), left.why);
+    Some(Told { sentence, evidence: vec![left.evidence] })
+}
+
+pub(super) fn no_host(facts: &Facts) -> Option<Told> {
+    let left = facts.left().filter(|left| left.able.is_empty() && !left.is_only_off())?;
+    let next = super::situations::next_words(facts)?;
+    let sentence = format!("{next}, if a host that may run it is up by then: {}.", left.why);
+    let gone = facts.hosts.iter().filter(|host| !host.alive);
+    let gone = gone.map(|host| {
+        let what = format!("{} was last seen {}", host.name, facts.moment(host.lease_until));
+        Evidence { from: Source::Journal, at: Some(host.lease_until), what }
+    });
+    Some(Told { sentence, evidence: std::iter::once(left.evidence).chain(gone).collect() })
+}
