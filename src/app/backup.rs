@@ -50,6 +50,8 @@ const PARTS: &[(&str, Part)] = &[
     ("state/control.sock", Part::Passing),
     ("state/user.token", Part::Passing),
     ("state/edits", Part::Passing),
+    // Two hosts of one identity would take each other's lease.
+    ("state/host", Part::Passing),
 ];
 
 /// Where the agent client keeps a login, in whatever folder.

@@ -342,3 +342,23 @@ fn a_question_of_a_host_that_went_away_needs_no_answer() {
     assert_eq!(bots[1].read("work/made"), None);
     attic.stop();
 }
+
+#[test]
+fn a_backup_says_where_the_journal_is_and_holds_no_hosts_identity() {
+    let server = Postgres::start();
+    let bot = TestBot::new();
+    // A journal of before the move is not the journal.
+    bot.start().stop();
+    let bot = host(bot, &server, "attic");
+    bot.start().stop();
+    let file = bot.person().join("bot.tar");
+    let done = bot.run(["backup", file.to_str().unwrap()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stderr.contains("note: the journal is not in it: it is on "), "{done:?}");
+    assert!(done.stderr.contains("`pg_dump` there backs it up"), "{done:?}");
+    let names = std::process::Command::new("tar").arg("-tf").arg(&file).output().unwrap();
+    let names = String::from_utf8(names.stdout).unwrap();
+    assert!(names.contains("config.yaml") || names.contains("routines"), "{names}");
+    assert!(!names.contains("state/journal.db") && !names.lines().any(|name| name == "state/host"), "{names}");
+    assert!(bot.path("state/host").exists() && bot.path("state/journal.db").exists());
+}

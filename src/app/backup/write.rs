@@ -15,7 +15,7 @@ use tar::{Builder, EntryType, Header};
 use super::{MANIFEST, Manifest, Part, part, shown};
 use crate::app::App;
 use crate::app::refusals::cannot;
-use crate::journal::copy_journal;
+use crate::journal::{JournalPlace, copy_journal};
 use crate::refusal::Refusal;
 
 /// A backup that was written.
@@ -29,6 +29,8 @@ pub struct BackedUp {
     pub files: usize,
     /// What is not in it since it is, or may be, secret.
     pub left_out: Vec<String>,
+    /// The server that has the journal, which is not in it; `None`: the journal is a file, and is.
+    pub journal_on: Option<String>,
     /// What should be in it and is not.
     pub unread: Vec<Unread>,
 }
@@ -74,7 +76,12 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let manifest = Manifest { version: env!("CARGO_PKG_VERSION").into(), made: app.now().to_rfc3339(), secrets };
     let manifest = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
     writer.bytes(Path::new(MANIFEST), &manifest).map_err(failed)?;
-    if copy_journal(&app.home.journal(), &journal)? {
+    // A file of the journal that was there before it moved to a server is not what it was.
+    let journal_on = match app.journal()? {
+        JournalPlace::Server(server) => Some(server.to_string()),
+        JournalPlace::File(_) => None,
+    };
+    if journal_on.is_none() && copy_journal(&app.home.journal(), &journal)? {
         let copy = File::open(&journal).map_err(failed)?;
         let facts = rustix::fs::fstat(&copy).map_err(|error| failed(error.into()))?;
         writer.file(copy, &facts, app.home.relative(&app.home.journal())).map_err(failed)?;
@@ -89,7 +96,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let bytes = fresh.as_file().metadata().map_err(failed)?.len();
     fresh.persist_noclobber(file).map_err(|error| cannot("write", file, &error.error))?;
     left_out.sort();
-    Ok(BackedUp { file: file.to_owned(), bytes, files, left_out, unread })
+    Ok(BackedUp { file: file.to_owned(), bytes, files, left_out, journal_on, unread })
 }
 
 /// How what stands in a folder is opened: itself, whatever a job puts in its place meanwhile, and never by waiting for somebody.

@@ -18,13 +18,20 @@ pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
         output.json(backup);
         return;
     }
-    let BackedUp { file, bytes, files, left_out, unread } = backup;
+    let BackedUp { file, bytes, files, left_out, journal_on, unread } = backup;
     let file = plain(&file.display().to_string());
     output.line(format!("{} {file}: {files} files, {}", paint(GOOD, "wrote"), ByteSize(*bytes)));
     if !left_out.is_empty() {
         let left_out = plain(&left_out.join(", "));
         output.note(format!(
             "{} {left_out} not in it: secrets are left out; `--secrets` takes them",
+            paint(WARN, "note:")
+        ));
+    }
+    if let Some(server) = journal_on {
+        let server = plain(server);
+        output.note(format!(
+            "{} the journal is not in it: it is on {server}; `pg_dump` there backs it up",
             paint(WARN, "note:")
         ));
     }
