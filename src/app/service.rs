@@ -358,7 +358,11 @@ pub(super) fn ask(command: ServiceCommand, app: &App) -> Result<ServiceReply, Re
 pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand, Refusal> {
     Ok(match command {
         ServiceCommand::CancelRun { run } => {
-            ServiceCommand::CancelRun { run: runs::named(run.as_str(), &runs::open(app)?)?.run }
+            let run = runs::named(run.as_str(), &runs::open(app)?)?;
+            if run.ended.is_none() || run.retry_at.is_some() {
+                not_elsewhere(run.host.as_deref(), &run.run, &format!("cancel-run {}", run.run), app)?;
+            }
+            ServiceCommand::CancelRun { run: run.run }
         }
         ServiceCommand::ResetSession { id, .. } => {
             let job = jobs::find(id.as_str(), None, &app.load()?)?;
@@ -368,9 +372,27 @@ pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand
     })
 }
 
+/// Refuses what only the host can do that has the run: another one, where several share the journal. `command`: what does it there.
+fn not_elsewhere(host: Option<&str>, run: &RunId, command: &str, app: &App) -> Result<(), Refusal> {
+    let (hosts, me) = (runs::open(app)?.hosts()?, app.host_name().ok());
+    let Some(other) = hosts.iter().find(|other| Some(&*other.name) == host && Some(&other.name) != me.as_ref()) else {
+        return Ok(());
+    };
+    let refusal = Refusal::user(format!("run {run} is open on the host {}, and this is another one", other.name));
+    Err(match other.alive {
+        true => refusal.hint(format!("there: `ollim-bot {command}`")),
+        false => refusal.hint("that host is gone; one that is up and has the job's file takes it over"),
+    })
+}
+
 /// Runs a definition now.
 pub(super) fn fire(id: &str, app: &App) -> Result<Outcome, Refusal> {
     let id = jobs::find(id, None, &app.load()?)?.id.clone();
+    for open in runs::open(app)?.open_stories(&id)? {
+        if let Some(last) = open.attempts.last() {
+            not_elsewhere(open.host.as_deref(), &last.run, &format!("fire {id}"), app)?;
+        }
+    }
     let fired = app.service.ask(ServiceCommand::Fire { id: id.clone() })?;
     Ok(fired.map_or(Outcome::NotRunning(id), Outcome::Service))
 }

@@ -35,7 +35,7 @@ use crate::run::forks::{Ended, Forks};
 use crate::run::questions::Questions;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
-use crate::schedule::Schedule;
+use crate::schedule::{FireError, Schedule};
 
 /// How long the test of a channel waits for what becomes of the message, and how often it looks.
 const TEST_TAKES: Duration = Duration::from_secs(40);
@@ -146,6 +146,8 @@ impl Handler for Handlers {
                     let paused = self.schedule.snapshot(0).await.paused.is_some();
                     Ok(ServiceReply::Fired { id, run, paused })
                 }
+                Err(error @ FireError::Elsewhere { .. }) => Err(Refusal::user(error.to_string())
+                    .hint(format!("`ollim-bot fire {id}` on a host that may; `ollim-bot status` shows the hosts"))),
                 Err(error) => Err(refused(&error)),
             },
             ServiceCommand::CancelRun { run } if !self.withdraw(&run).await => {

@@ -37,6 +37,14 @@ pub enum FireError {
     /// An occurrence of it is being claimed.
     #[error("{0} is falling due at this moment")]
     FallingDue(DefinitionId),
+    /// Only other hosts that share the journal may run it.
+    #[error("{id} does not run on this host: {why}")]
+    Elsewhere {
+        /// Which.
+        id: DefinitionId,
+        /// Why not here.
+        why: String,
+    },
     /// A reminder that has its outcome.
     #[error("{id} has had its run ({state})")]
     Done {

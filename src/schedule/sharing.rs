@@ -53,6 +53,19 @@ impl Sharing {
         self.0.as_ref().map_or_else(TimeDelta::zero, |hosts| hosts.borrow().waits())
     }
 
+    /// Why no time and no wish lets this host run `definition`, where others may; `None`: it may.
+    pub(super) fn not_here(&self, definition: &Definition) -> Option<String> {
+        let hosts = self.0.as_ref()?.borrow();
+        let (me, hosts) = (&hosts.me, &hosts);
+        if definition.kind() == Kind::Session {
+            return None;
+        } else if !is_named(definition, &me.name, |label| me.labels.contains(label)) {
+            return Some(format!("its `hosts` name {}", definition.hosts.join(" and ")));
+        }
+        (needs_main(definition) && !hosts.is_main)
+            .then(|| "it goes on from the main session, which another host has".to_owned())
+    }
+
     /// Whether hosts went away and left something open.
     pub(super) fn is_something_left(&self) -> bool {
         self.0.as_ref().is_some_and(|hosts| !hosts.borrow().left_open.is_empty())

@@ -344,6 +344,44 @@ fn a_question_of_a_host_that_went_away_needs_no_answer() {
 }
 
 #[test]
+fn what_only_another_host_can_do_is_said_to_be_that_ones() {
+    let server = Postgres::start();
+    let bots = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));
+    let long = "---\ncron: '0 0 29 2 *'\nbackground: true\nclient: exec\ncommand: sleep 300\nhosts: [laptop]\nallowed_tools: ['Bash(sleep *)']\n---\n";
+    let main = "---\ncron: '0 0 29 2 *'\n---\nGo on.\n";
+    for bot in &bots {
+        bot.write("routines/long.md", long);
+        bot.write("routines/main.md", main);
+    }
+    let attic = bots[0].start();
+    let laptop = bots[1].start();
+    let refused = |bot: &TestBot, line: &[&str], said: &[&str]| {
+        let done = bot.run(line);
+        assert!(done.code == 1 && said.iter().all(|part| done.stderr.contains(part)), "{line:?}: {done:?}");
+    };
+    let there = "does not run on this host: its `hosts` name laptop";
+    refused(&bots[0], &["fire", "long"], &[there, "`ollim-bot fire long` on a host that may"]);
+    let there = "does not run on this host: it goes on from the main session, which another host has";
+    refused(&bots[1], &["fire", "main"], &[there]);
+    bots[1].ok(["fire", "long"]);
+    let run = attic.until("it goes", || {
+        let run = bots[0].runs("long").pop().filter(|run| run["outcome"] == "running")?;
+        Some(run["run"].as_str().unwrap().to_owned())
+    });
+    let open = format!("run {run} is open on the host laptop");
+    refused(&bots[0], &["cancel-run", &run], &[&open, &format!("there: `ollim-bot cancel-run {run}`")]);
+    refused(&bots[0], &["fire", "long"], &[&open, "there: `ollim-bot fire long`"]);
+    let why = bots[0].ok(["why", "long"]);
+    assert!(why.contains("the host laptop has it: long was fired by hand"), "{why}");
+    bots[1].ok(["cancel-run", &run]);
+    assert_eq!(attic.until_ended("long", 1)[0]["outcome"], "cancelled");
+    bots[0].ok(["budget", "--set", "3"]);
+    assert_eq!(bots[1].json(["budget"])["left"], bots[0].json(["budget"])["left"]);
+    attic.stop();
+    laptop.stop();
+}
+
+#[test]
 fn a_backup_says_where_the_journal_is_and_holds_no_hosts_identity() {
     let server = Postgres::start();
     let bot = TestBot::new();

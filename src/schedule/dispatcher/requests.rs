@@ -133,6 +133,10 @@ impl Dispatcher {
             return Err(FireError::Going { id: id.clone(), run: active.run.clone() });
         }
         let not_found = || FireError::NotFound(id.clone());
+        let definition = self.definitions.definition(id).ok_or_else(not_found)?;
+        if let Some(why) = self.sharing.not_here(definition) {
+            return Err(FireError::Elsewhere { id: id.clone(), why });
+        }
         let entry = self.definitions.get_mut(id).ok_or_else(not_found)?;
         let run_at = due_at(&entry.loaded.definition);
         entry.claimed = run_at.or(entry.claimed);
