@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::database::{Connection, params};
+use super::database::{Connection, Row, params};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::rows::{Columns, ms, time};
@@ -40,6 +40,18 @@ pub struct ConsecutiveFailures {
     pub notified: bool,
     /// Since when it is paused because of it.
     pub paused: Option<DateTime<Utc>>,
+}
+
+/// Those that are recorded, by id.
+pub(super) const FAILING: &str = "SELECT id, failures, told, paused FROM streak ORDER BY id";
+
+pub(super) fn failing(row: &Row<'_>) -> Result<ConsecutiveFailures, JournalError> {
+    Ok(ConsecutiveFailures {
+        id: row.id("id")?,
+        failures: row.get("failures")?,
+        notified: row.get("told")?,
+        paused: row.maybe_at("paused")?,
+    })
 }
 
 impl ConsecutiveFailures {

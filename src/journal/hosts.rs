@@ -14,7 +14,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::PAUSED;
 use super::database::{Connection, Row, params};
+use super::generations::{ConsecutiveFailures, FAILING, failing};
 use super::recovery::{UNFINISHED, unfinished};
 use super::rows::Columns as _;
 use super::{Journal, JournalError, JournalPlace, JournalReader, Server, Unfinished, events, outbox};
@@ -119,6 +121,10 @@ pub struct Hosts {
     pub is_main: bool,
     /// Hosts that are not alive and have occurrences without an outcome.
     pub left_open: BTreeSet<String>,
+    /// Whether a person has paused everything, on whichever host.
+    pub paused: bool,
+    /// Definitions that have failed lately, on whichever host.
+    pub failing: Vec<ConsecutiveFailures>,
 }
 
 impl Hosts {
@@ -435,7 +441,10 @@ impl Lease {
              WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.name = role.host AND h.epoch = role.epoch AND h.lease_until > now())";
         link.execute(take, params![MAIN, me.name, epoch])?;
         let found = records(link)?;
-        let mut hosts = Hosts { alive: Vec::new(), ahead, is_main: false, left_open: BTreeSet::new(), me };
+        let paused = link.row("SELECT EXISTS (SELECT 1 FROM setting WHERE key = ?1)", [PAUSED], |row| row.get(0))?;
+        let failing = link.all(FAILING, (), failing)?;
+        let mut hosts =
+            Hosts { alive: Vec::new(), ahead, is_main: false, left_open: BTreeSet::new(), paused, failing, me };
         for host in found {
             if host.alive {
                 hosts.is_main |= host.main && host.name == hosts.me.name;
@@ -529,6 +538,8 @@ mod tests {
             ahead: TimeDelta::zero(),
             is_main: false,
             left_open: BTreeSet::new(),
+            paused: false,
+            failing: Vec::new(),
         }
     }
 

@@ -83,6 +83,7 @@ pub use remembered::Remembered;
 pub use runs::{After, Finish};
 pub use server::{JournalPlace, Server};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
+pub use settings::PAUSED;
 pub use spending::{Caps, Spending, Taken};
 pub use story::{Attempt, PastRun, Seen, Story};
 pub use timeline::Stretch;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::database::{Connection, Row, ToValue};
 use chrono::{DateTime, Utc};
 
+use super::generations::{FAILING, failing};
 use super::open::open_reader;
 use super::outbox::{MESSAGE, read_message};
 use super::rows::{Columns, kind, maybe_time, ms, state, time};
@@ -365,14 +366,7 @@ impl JournalReader {
     /// # Errors
     /// When the journal cannot be read.
     pub fn consecutive_failures(&self) -> Result<Vec<ConsecutiveFailures>, JournalError> {
-        self.all("SELECT id, failures, told, paused FROM streak ORDER BY id", &[], |row| {
-            Ok(ConsecutiveFailures {
-                id: row.id("id")?,
-                failures: row.get("failures")?,
-                notified: row.get("told")?,
-                paused: row.maybe_at("paused")?,
-            })
-        })
+        self.all(FAILING, &[], failing)
     }
 
     /// What is kept under `key`.

@@ -9,7 +9,7 @@ use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, Utc};
 
 use super::events::{EventKind, NewEvent, insert_event};
-use super::generations::{ConsecutiveFailures, ObservedGeneration};
+use super::generations::{ConsecutiveFailures, ObservedGeneration, failing};
 use super::rows::{Columns, kind, ms, state};
 use super::{Journal, JournalError, Occasion, Occurrence, ProcessIdentity, RunId, RunState};
 use crate::definition::DefinitionId;
@@ -244,13 +244,7 @@ pub(super) fn interrupt(
 }
 
 fn consecutive_failures(row: &Row<'_>) -> Result<(ConsecutiveFailures, Option<Arc<str>>), JournalError> {
-    let failing = ConsecutiveFailures {
-        id: row.id("id")?,
-        failures: row.get("failures")?,
-        notified: row.get("told")?,
-        paused: row.maybe_at("paused")?,
-    };
-    Ok((failing, row.get::<Option<String>>("text")?.map(Arc::from)))
+    Ok((failing(row)?, row.get::<Option<String>>("text")?.map(Arc::from)))
 }
 
 fn disabled(connection: &Connection) -> Result<HashSet<DefinitionId>, JournalError> {

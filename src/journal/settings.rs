@@ -2,6 +2,9 @@
 
 use super::{Journal, JournalError};
 
+/// The setting that holds since when a person has paused everything, on all hosts.
+pub const PAUSED: &str = "paused";
+
 impl Journal {
     /// What is kept under `key`.
     ///

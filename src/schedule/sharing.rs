@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Duration;
 
 use crate::definition::{Definition, JobClient, Kind, Mode, Remember, Trigger};
-use crate::journal::{Hosts, Member};
+use crate::journal::{ConsecutiveFailures, Hosts, Member};
 
 /// How much later the others try what another host comes first for.
 pub(super) const GRACE: Duration = Duration::from_millis(250);
@@ -51,6 +51,17 @@ impl Sharing {
     /// How long after its own clock's time this host fires, so that it is never early by the server's.
     pub(super) fn waits(&self) -> TimeDelta {
         self.0.as_ref().map_or_else(TimeDelta::zero, |hosts| hosts.borrow().waits())
+    }
+
+    /// Whether a person has paused everything, as the journal said within the last second; `None`: this host is the only one, which knows by
+    /// itself.
+    pub(super) fn is_paused(&self) -> Option<bool> {
+        self.0.as_ref().map(|hosts| hosts.borrow().paused)
+    }
+
+    /// Definitions that have failed lately, as the journal said last; `None`: as [`Self::is_paused`].
+    pub(super) fn failing(&self) -> Option<Vec<ConsecutiveFailures>> {
+        self.0.as_ref().map(|hosts| hosts.borrow().failing.clone())
     }
 
     /// Why no time and no wish lets this host run `definition`, where others may; `None`: it may.

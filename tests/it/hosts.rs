@@ -344,6 +344,36 @@ fn a_question_of_a_host_that_went_away_needs_no_answer() {
 }
 
 #[test]
+fn a_pause_on_one_host_holds_on_all() {
+    let server = Postgres::start();
+    let bots = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));
+    let services = bots.each_ref().map(TestBot::start);
+    let paused = |bot: &TestBot| !bot.json(["status"])["daemon"]["paused"].is_null();
+    bots[0].ok(["pause"]);
+    services[1].until("the other is paused", || paused(&bots[1]).then_some(()));
+    let job = reminder(now(), &format!("{PLAIN}hosts: [laptop]\n"), "Held back.");
+    bots[1].write("reminders/job.md", &job);
+    services[1].until("it is due", || {
+        bots[1].json(["status"])["due"].as_array().is_some_and(|due| !due.is_empty()).then_some(())
+    });
+    assert_eq!(server.psql("SELECT count(*) FROM run"), "0");
+    bots[0].ok(["resume"]);
+    services[1].until_ended("job", 1);
+    assert!(!paused(&bots[0]) && !paused(&bots[1]));
+    // One that starts while all is paused is paused.
+    bots[1].ok(["pause"]);
+    services[0].until("the first is paused", || paused(&bots[0]).then_some(()));
+    let [first, second] = services;
+    first.stop();
+    let first = bots[0].start();
+    first.until("it is paused as well", || paused(&bots[0]).then_some(()));
+    bots[0].ok(["resume"]);
+    second.until("the other goes on", || (!paused(&bots[1])).then_some(()));
+    first.stop();
+    second.stop();
+}
+
+#[test]
 fn what_only_another_host_can_do_is_said_to_be_that_ones() {
     let server = Postgres::start();
     let bots = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));
@@ -399,4 +429,24 @@ fn a_backup_says_where_the_journal_is_and_holds_no_hosts_identity() {
     assert!(names.contains("config.yaml") || names.contains("routines"), "{names}");
     assert!(!names.contains("state/journal.db") && !names.lines().any(|name| name == "state/host"), "{names}");
     assert!(bot.path("state/host").exists() && bot.path("state/journal.db").exists());
+}
+
+#[test]
+fn a_routine_that_is_paused_after_failures_on_one_host_is_resumed_on_another() {
+    let server = Postgres::start();
+    let bots = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));
+    let fails = "---\ncron: '0 0 29 2 *'\nbackground: true\nclient: exec\ncommand: 'false'\nretry: 0\nhosts: [laptop]\nallowed_tools: ['Bash(false)']\n---\n";
+    bots.iter().for_each(|bot| bot.write("routines/fails.md", fails));
+    let [attic, laptop] = bots.each_ref().map(TestBot::start);
+    assert!(bots[0].run(["resume", "fails"]).stderr.contains("fails is not paused"));
+    for _ in 0..10 {
+        laptop.fire("fails");
+    }
+    attic.until("it is resumed", || (bots[0].run(["resume", "fails"]).code == 0).then_some(()));
+    laptop.until("the other knows of it", || {
+        bots[1].run(["resume", "fails"]).stderr.contains("fails is not paused").then_some(())
+    });
+    assert_eq!(server.psql("SELECT count(*) FROM streak"), "0");
+    attic.stop();
+    laptop.stop();
 }

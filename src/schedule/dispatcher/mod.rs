@@ -39,7 +39,7 @@ use super::sharing::Sharing;
 use super::wall_clock::WallClock;
 use crate::clock::{Alarm, Clock, Drift, Waker};
 use crate::definition::DefinitionId;
-use crate::journal::{Journal, JournalError, Recorded};
+use crate::journal::{ConsecutiveFailures, Journal, JournalError, Recorded};
 
 pub use phase::LONGEST_END;
 pub use waking::cannot_wake;
@@ -95,6 +95,14 @@ pub struct Dispatcher {
     tasks_of_others: JoinSet<Result<Option<Recorded>, JournalError>>,
     /// Whether this host has had the main session when that was last looked at.
     was_main: bool,
+    /// How often a person has paused or resumed everything here.
+    decided: u64,
+    /// When the journal was asked whether everything is paused, while this host and the others do not agree.
+    pause_looked: Option<Instant>,
+    /// It has not answered yet.
+    pause_asking: bool,
+    /// The failures in a row, as the journal that is shared said last.
+    failing_by_journal: Vec<ConsecutiveFailures>,
     /// Cuts off every running attempt, whether it listens or not.
     cut_off: CancellationToken,
 }
@@ -138,6 +146,10 @@ impl Dispatcher {
             recent: RecentLaunches::default(),
             self_triggered: SelfTriggered::default(),
             answers: 0,
+            decided: 0,
+            pause_looked: None,
+            pause_asking: false,
+            failing_by_journal: Vec::new(),
             cleanups: HashMap::new(),
             cut_off: CancellationToken::new(),
         }
@@ -151,6 +163,7 @@ impl Dispatcher {
     pub async fn run(mut self) -> Result<(), ScheduleError> {
         loop {
             self.look_at_the_clock();
+            self.look_at_pause();
             if self.phase.is_running() && self.gate.paused.is_none() {
                 self.claim_due();
             }
@@ -237,7 +250,14 @@ impl Dispatcher {
         let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);
         let agents = self.gate.agent_missing.filter(|_| self.phase.is_running()).map(|(_, again)| again);
         let needs = self.gate.needs_again.filter(|_| self.phase.is_running());
-        retries.into_iter().chain(cleanups).chain(agents).chain(needs).chain(self.phase.deadline()).min()
+        retries
+            .into_iter()
+            .chain(cleanups)
+            .chain(agents)
+            .chain(needs)
+            .chain(self.pause_looks())
+            .chain(self.phase.deadline())
+            .min()
     }
 
     fn announce(&self) {

@@ -19,9 +19,6 @@ use crate::journal::{
     ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Recovered, RunState, Unfinished,
 };
 
-/// The setting that holds since when a person has paused everything.
-pub(super) const PAUSED: &str = "paused";
-
 /// The setting that holds since when the person knows that there is no login.
 pub(super) const NO_LOGIN: &str = "no_login";
 
@@ -47,7 +44,7 @@ async fn find(journal: &Journal, latest: DateTime<Utc>, unobserved: Unobserved) 
     fail_point!(LeftoversEnded);
     let recovered = journal.recover().await?;
     fail_point!(Recovered);
-    let paused = journal.setting(PAUSED).await?;
+    let paused = journal.setting(crate::journal::PAUSED).await?;
     let login_notified = journal.setting(NO_LOGIN).await?.is_some();
     let observed = observe(journal, latest, unobserved).await?;
     Ok(Found { recovered, paused, login_notified, observed, known: journal.known().await? })

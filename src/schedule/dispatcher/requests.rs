@@ -11,9 +11,8 @@ use super::super::definitions::due_at;
 use super::Dispatcher;
 use super::due::Firing;
 use super::phase::Phase;
-use super::recovery::PAUSED;
 use crate::definition::DefinitionId;
-use crate::journal::{EventKind, Finish, JournalError, NewClaim, Purpose, RunId, RunState};
+use crate::journal::{EventKind, Finish, JournalError, NewClaim, PAUSED, Purpose, RunId, RunState};
 
 impl Dispatcher {
     pub(super) fn obey(&mut self, command: Command) {
@@ -62,6 +61,7 @@ impl Dispatcher {
     }
 
     fn record_pause(&mut self, reply: Decided<()>) {
+        self.decided += 1;
         let (journal, since) = (self.journal.clone(), self.gate.paused.map(|since| since.to_rfc3339()));
         self.note_for(reply, (), async move { journal.set_setting(PAUSED, since).await });
     }

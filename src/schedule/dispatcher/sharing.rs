@@ -3,15 +3,18 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use super::super::definitions::{due_at, generation};
 use super::super::sharing::Share;
 use super::Dispatcher;
 use super::following::observe;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionId, Kind};
 use crate::failpoints::of_lease;
-use crate::journal::{JournalError, Occurrence, Recorded};
+use crate::journal::{ConsecutiveFailures, JournalError, Occurrence, PAUSED, Recorded};
+
+/// How soon it is looked again whether everything is paused, while this host and the others do not agree.
+const PAUSE_LOOKS: Duration = Duration::from_secs(1);
 
 /// How often this host looks whether another one has ended a reminder.
 const LOOKS: Duration = Duration::from_secs(5);
@@ -73,11 +76,83 @@ impl Dispatcher {
                 Ok(())
             });
         }
+        self.look_at_failures();
         let is_main = self.sharing.is_main();
         if is_main && !self.was_main {
             self.take_part();
         }
         self.was_main = is_main;
+    }
+
+    /// A person has paused everything, or ended that, on another host. What the hosts were seen to say may be older than what a person said
+    /// here, so the journal is asked, which has what was said here.
+    pub(super) fn look_at_pause(&mut self) {
+        let is_known = self.sharing.is_paused().is_none_or(|paused| paused == self.gate.paused.is_some());
+        if is_known || !self.phase.is_running() {
+            self.pause_looked = None;
+            return;
+        }
+        let now = Instant::now();
+        if self.pause_asking || self.pause_looked.is_some_and(|looked| now < looked + PAUSE_LOOKS) {
+            return;
+        }
+        (self.pause_looked, self.pause_asking) = (Some(now), true);
+        let (journal, decided) = (self.journal.clone(), self.decided);
+        self.spawn(async move { journal.setting(PAUSED).await }, move |this, paused| {
+            this.pause_asking = false;
+            let paused = paused?;
+            if this.decided == decided && paused.is_some() != this.gate.paused.is_some() {
+                this.take_over_pause(paused);
+            }
+            Ok(())
+        });
+    }
+
+    /// When [`Self::look_at_pause`] is to look again.
+    pub(super) fn pause_looks(&self) -> Option<Instant> {
+        self.pause_looked.filter(|_| !self.pause_asking).map(|looked| looked + PAUSE_LOOKS)
+    }
+
+    fn take_over_pause(&mut self, paused: Option<String>) {
+        let now = self.clock.now();
+        // A time that cannot be read still means paused.
+        match paused {
+            Some(since) => self.gate.paused = Some(since.parse().unwrap_or(now)),
+            None => {
+                self.gate.resume(now);
+                self.look_for_login();
+            }
+        }
+    }
+
+    /// Jobs have failed on other hosts, or work again, or a person has resumed them there. What this host counts itself it knows before the
+    /// journal says it.
+    fn look_at_failures(&mut self) {
+        let Some(failing) = self.sharing.failing().filter(|failing| *failing != self.failing_by_journal) else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.failing_by_journal, failing);
+        let now = &self.failing_by_journal;
+        let of = |all: &[ConsecutiveFailures], id: &DefinitionId| {
+            let found = all.iter().find(|failing| failing.id == *id).cloned();
+            found.unwrap_or_else(|| ConsecutiveFailures::none(id.clone()))
+        };
+        let ids: BTreeSet<_> = before.iter().chain(now).map(|failing| failing.id.clone()).collect();
+        let changed = ids.into_iter().map(|id| (of(&before, &id), of(now, &id)));
+        let changed: Vec<_> = changed.filter(|(before, now)| before != now).map(|(_, now)| now).collect();
+        for failures in changed {
+            let id = failures.id.clone();
+            let is_older = failures.failures > 0 && failures.failures < self.definitions.failures(&id).failures;
+            if is_older || self.active.of(&id).next().is_some() {
+                continue;
+            }
+            if self.definitions.is_paused(&id) && failures.paused.is_none() {
+                let now = self.clock.now();
+                self.definitions.advance(&id, now, self.wall_clock.latest().max(now));
+            }
+            self.definitions.set_failures(&failures);
+            self.definitions.enqueue(&id);
+        }
     }
 
     /// This host has the main session now: what was left to the one that had it falls due here, from where the journal says.
