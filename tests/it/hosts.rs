@@ -432,6 +432,77 @@ fn a_backup_says_where_the_journal_is_and_holds_no_hosts_identity() {
 }
 
 #[test]
+fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
+    // Word for word: only the server's name is that of the test's server, and the machines are folders.
+    let server = Postgres::start();
+    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/several-hosts.md")).unwrap();
+    let blocks: Vec<String> = document
+        .split("```sh\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .map(|block| block.replace("postgres://ollim@db.example.org/ollim", &server.url_of("ollim", "ollim")))
+        .collect();
+    let [as_administrator, copies, says_where, takes_the_folder, turns_back] = &blocks[..] else {
+        panic!("{blocks:#?}")
+    };
+    let machine = |name: &str| {
+        let person = tempfile::TempDir::with_prefix("ollim-test-").unwrap();
+        let home = person.path().canonicalize().unwrap().join(".ollim-bot");
+        let bot = TestBot::living_in(person, home).env("OLLIM_AGENT_CLIENT", "notify").env("OLLIM_HOST", name);
+        client::executable(&bot.person().join("ollim-bot"), "#!/bin/sh\nexec \"$OLLIM_BOT\" \"$@\"\n");
+        bot
+    };
+    let [first, second] = ["server", "laptop"].map(machine);
+    // The network between the machines.
+    let ssh = format!("#!/bin/sh\nshift\ncd {} && exec \"$@\"\n", first.person().display());
+    client::executable(&second.person().join("ssh"), &ssh);
+    let does = |bot: &TestBot, block: &str| {
+        let like = bot.command::<&str>([]);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-euc", block]).current_dir(bot.person()).env_clear();
+        shell.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        server.administer(&mut shell);
+        let path = shell.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
+        let path = std::iter::once(bot.person().to_owned()).chain(std::env::split_paths(&path));
+        shell.env("PATH", std::env::join_paths(path).unwrap()).env("OLLIM_BOT", env!("CARGO_BIN_EXE_ollim-bot"));
+        let done = shell.output().unwrap();
+        assert!(done.status.success(), "{block}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    first.write("config.yaml", "timezone: UTC\n");
+    first.write("reminders/before.md", &reminder(now(), PLAIN, "Before."));
+    let service = first.start();
+    service.until_ended("before", 1);
+    service.stop();
+    does(&first, as_administrator);
+    does(&first, copies);
+    does(&first, says_where);
+    let server_host = first.start();
+    does(&second, takes_the_folder);
+    assert!(second.read("config.yaml").unwrap().contains("journal: ") && second.read("state/journal.db").is_none());
+    let laptop = second.start();
+    assert_eq!(second.runs("before").len(), 1);
+    let hosts = second.json(["status"])["hosts"].as_array().unwrap().len();
+    assert_eq!(hosts, 2);
+    server_host.kill();
+    second.write("reminders/alone.md", &reminder(now(), PLAIN, "Alone."));
+    laptop.until_ended("alone", 1);
+    laptop.until("the person hears of it there", || laptop.said().contains("Alone.").then_some(()));
+    laptop.stop();
+    does(&first, turns_back);
+    let settings = first.read("config.yaml").unwrap();
+    let without: String =
+        settings.lines().filter(|line| !line.starts_with("journal: ")).map(|line| format!("{line}\n")).collect();
+    first.write("config.yaml", &without);
+    let service = first.start();
+    first.write("reminders/after.md", &reminder(now(), PLAIN, "After."));
+    service.until_ended("after", 1);
+    for id in ["before", "alone"] {
+        assert_eq!(first.runs(id).len(), 1, "{id}");
+    }
+    service.stop();
+}
+
+#[test]
 fn a_routine_that_is_paused_after_failures_on_one_host_is_resumed_on_another() {
     let server = Postgres::start();
     let bots = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));

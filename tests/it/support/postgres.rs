@@ -38,7 +38,20 @@ impl Postgres {
 
     /// How it is reached.
     pub fn url(&self) -> String {
-        format!("postgres://bot@/postgres?host={}", self.folder.display())
+        self.url_of("bot", "postgres")
+    }
+
+    /// Has a command find this server and its programs, as an administrator would on its machine.
+    pub fn administer(&self, command: &mut Command) {
+        let own = program("psql").parent().unwrap().to_owned();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([own].into_iter().chain(std::env::split_paths(&path))).unwrap();
+        command.env("PATH", path).env("PGHOST", &self.folder).env("PGUSER", "bot").env("PGDATABASE", "postgres");
+    }
+
+    /// The address of a database of it, of a role.
+    pub fn url_of(&self, role: &str, database: &str) -> String {
+        format!("postgres://{role}@/{database}?host={}", self.folder.display())
     }
 
     /// Executes statements by `psql`, and returns what it prints.
