@@ -226,6 +226,12 @@ impl Journal {
         self.hosts.as_ref().map(|_| self.looked.subscribe())
     }
 
+    /// As if these shared it.
+    #[cfg(test)]
+    pub(crate) fn share(&mut self, hosts: watch::Receiver<Hosts>) {
+        self.hosts = Some(hosts);
+    }
+
     /// Whether this host has the main session and the channels. One that has the journal to itself always has them.
     #[must_use]
     pub fn is_main(&self) -> bool {
@@ -337,6 +343,9 @@ fn take_over(
         if connection.execute(ours, params![number, me])? == 0 {
             continue;
         }
+        // One that was not begun is begun here.
+        let not_begun = "UPDATE run SET host = ?2 WHERE occurrence = ?1 AND state = 'claimed'";
+        connection.execute(not_begun, params![number, me])?;
         let why = format!("the host {host} went away while it was going");
         super::recovery::interrupt(connection, "occurrence = ?3", number, &why, now)?;
         newest = newest.max(super::questions::end_taken(connection, *number, host, now)?);

@@ -163,6 +163,25 @@ impl Journal {
         JournalReader::open(&self.place)
     }
 
+    /// Reads, as soon as it can be read: a fault that may pass is waited for, as by whoever writes.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is closed meanwhile.
+    pub async fn read<T>(&self, read: impl Fn(&JournalReader) -> Result<T, JournalError>) -> Result<T, JournalError> {
+        let mut pause = writer::FIRST_PAUSE;
+        loop {
+            let journal = self.clone();
+            // Connecting may take a while.
+            let opening = tokio::task::spawn_blocking(move || journal.reader());
+            let tried = opening.await.unwrap_or(Err(JournalError::Closed)).and_then(|reader| read(&reader));
+            match tried {
+                Err(error) if error.may_pass() && !self.writer.is_closed() => tokio::time::sleep(pause).await,
+                tried => return tried,
+            }
+            pause = (pause * 2).min(writer::LONGEST_PAUSE);
+        }
+    }
+
     /// Where [`Self::open`] put a damaged journal, for the person to be told.
     #[must_use]
     pub fn kept_aside(&self) -> Option<&Path> {

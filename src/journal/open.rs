@@ -13,7 +13,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use rusqlite::OpenFlags;
 
-use super::database::Connection;
+use super::database::{Connection, Link};
 use super::{JournalError, JournalPlace, Server, schema};
 
 /// How long a reader waits for a lock before it says so.
@@ -63,7 +63,15 @@ pub(super) fn open_reader(place: &JournalPlace) -> Result<Option<Connection>, Jo
 }
 
 fn read_server(server: &Server) -> Result<Option<Connection>, JournalError> {
-    let connection = Connection::Postgres(server.borrow()?);
+    match read_by(server, server.borrow()?) {
+        // It may have been kept from before and have broken since. A new one says whether the server is there.
+        Err(error) if error.may_pass() => read_by(server, server.connect()?),
+        read => read,
+    }
+}
+
+fn read_by(server: &Server, link: Link) -> Result<Option<Connection>, JournalError> {
+    let connection = Connection::Postgres(link);
     let known = schema::MIGRATIONS.len();
     match server.version(&connection)? {
         None => Ok(None),

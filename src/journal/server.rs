@@ -217,3 +217,169 @@ fn translated(step: &str) -> String {
     }
     translated.replace("file_done = 0", "NOT file_done").replace(" INTEGER", " BIGINT")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::testing::postgres::Postgres;
+    use super::super::testing::proxy::Proxy;
+    use super::super::{
+        Claim, Journal, NewClaim, NewHost, NewMessage, Occurrence, Punctuality, Purpose, RunFilter, RunId,
+    };
+    use super::*;
+    use crate::clock::Clock;
+    use crate::definition::{DefinitionId, Kind};
+    use crate::journal::RunState;
+
+    fn host(url: &str, name: &str) -> Journal {
+        let place = JournalPlace::Server(Server::at(url, None).unwrap());
+        let mut journal = Journal::open(place, Clock::system()).unwrap();
+        let new = NewHost {
+            name: name.to_owned(),
+            home: format!("home of {name}"),
+            version: "1".to_owned(),
+            zones: "2026b".to_owned(),
+            labels: Vec::new(),
+            slots: 4,
+        };
+        journal.join(new, Box::new(|_| ())).unwrap();
+        journal
+    }
+
+    async fn claim(journal: &Journal, id: &str) -> Claim {
+        let claim = NewClaim {
+            occurrence: Occurrence { id: DefinitionId::new(id), kind: Kind::Reminder, at: Clock::system().now() },
+            file: format!("reminders/{id}.md").into(),
+            text: "x".into(),
+            purpose: Purpose::Run,
+            occasion: None,
+        };
+        journal.claim(vec![claim]).await.unwrap().remove(0)
+    }
+
+    async fn going(journal: &Journal, id: &str) -> RunId {
+        let Claim::Claimed(run) = claim(journal, id).await else { panic!("it is new") };
+        journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
+        run
+    }
+
+    /// The connection breaks when the server has committed and has not said so.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_commit_whose_answer_is_lost_is_not_made_again() {
+        let server = Postgres::start();
+        let network = Proxy::before(&server.url());
+        let journal = host(&network.url(), "attic");
+        network.lose_a_commit();
+        let claimed = claim(&journal, "job").await;
+        let Claim::Claimed(run) = claimed else { panic!("it is ours: {claimed:?}") };
+        network.lose_a_commit();
+        journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
+        network.lose_a_commit();
+        journal.message(NewMessage::of_service("once")).await.unwrap();
+        assert_eq!(server.psql("SELECT count(*) FROM message"), "1");
+        assert_eq!(server.psql("SELECT state FROM run"), "running");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_reader_does_not_take_a_connection_that_has_broken() {
+        let server = Postgres::start();
+        let journal = host(&server.url(), "attic");
+        drop(journal.reader().unwrap());
+        server
+            .psql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'ollim-bot'");
+        assert_eq!(journal.reader().unwrap().runs(&RunFilter::default()).unwrap(), []);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_reads_waits_for_the_server() {
+        let mut server = Postgres::start();
+        let journal = host(&server.url(), "attic");
+        drop(journal.reader().unwrap());
+        server.crash();
+        assert!(journal.reader().is_err());
+        let reading = tokio::spawn(async move { journal.read(|journal| journal.runs(&RunFilter::default())).await });
+        server.start_again();
+        assert_eq!(reading.await.unwrap().unwrap(), []);
+    }
+
+    /// What is asked waits for the server, until the journal is closed.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_journal_can_be_closed_while_the_server_is_away() {
+        let mut server = Postgres::start();
+        let journal = host(&server.url(), "attic");
+        server.crash();
+        let mut trouble = journal.trouble();
+        let (writing, reading) = (journal.clone(), journal.clone());
+        let writing = tokio::spawn(async move { writing.message(NewMessage::of_service("never")).await });
+        let reading = tokio::spawn(async move { reading.read(|journal| journal.runs(&RunFilter::default())).await });
+        trouble.wait_for(Option::is_some).await.unwrap();
+        journal.close().await;
+        assert!(writing.await.unwrap().is_err());
+        assert!(reading.await.unwrap().is_err());
+    }
+
+    /// One that was claimed and not begun is begun by the host that took it over, and cut off with that one.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_was_claimed_belongs_to_the_host_that_took_it_over() {
+        let server = Postgres::start();
+        let attic = host(&server.url(), "attic");
+        let Claim::Claimed(run) = claim(&attic, "job").await else { panic!("it is new") };
+        let other = going(&attic, "other").await;
+        attic.close().await;
+        let home = host(&server.url(), "home");
+        let taken = home.take_over(["job", "other"].map(DefinitionId::new).into()).await.unwrap();
+        let states: Vec<_> = taken.iter().map(|left| (&left.run, left.state)).collect();
+        assert_eq!(states, [(&run, RunState::Claimed), (&other, RunState::Interrupted)]);
+        home.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
+        assert_eq!(server.psql("SELECT string_agg(host, ' ' ORDER BY number) FROM run"), "home attic");
+        // It is cut off, and comes back.
+        home.close().await;
+        let found = host(&server.url(), "home").recover().await.unwrap().unfinished;
+        let states: Vec<_> = found.iter().map(|left| (&left.run, left.state)).collect();
+        assert_eq!(states, [(&run, RunState::Interrupted), (&other, RunState::Interrupted)]);
+    }
+
+    /// A process goes on that another one of the same data folder has followed: it writes nothing, though the lease of its name holds.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn only_the_newest_process_of_a_host_writes() {
+        let server = Postgres::start();
+        let older = host(&server.url(), "attic");
+        let newer = host(&server.url(), "attic");
+        let written = older.message(NewMessage::of_service("late")).await;
+        assert!(matches!(written, Err(JournalError::Fenced)), "{written:?}");
+        newer.message(NewMessage::of_service("on time")).await.unwrap();
+    }
+
+    /// What is asked comes through, and no answer does: the lease is given up in time all the same.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_host_gives_up_when_no_answer_comes_in_either_direction() {
+        for held in [(true, true), (true, false), (false, true)] {
+            let server = Postgres::start();
+            let network = Proxy::before(&server.url());
+            let place = JournalPlace::Server(Server::at(&network.url(), None).unwrap());
+            let mut journal = Journal::open(place, Clock::system()).unwrap();
+            let new = NewHost {
+                name: "attic".to_owned(),
+                home: "home of attic".to_owned(),
+                version: "1".to_owned(),
+                zones: "2026b".to_owned(),
+                labels: Vec::new(),
+                slots: 4,
+            };
+            let (lost, ended) = std::sync::mpsc::channel();
+            let url = server.url();
+            let on_lost = move |_: &str| {
+                // By the server's clock the lease holds: nobody has taken anything over yet.
+                let place = Server::at(&url, None).unwrap();
+                let connection = Connection::Postgres(place.connect().unwrap());
+                let holds = "SELECT lease_until > now() FROM host";
+                lost.send(connection.row(holds, (), |row| row.get::<bool>(0)).unwrap()).unwrap();
+            };
+            journal.join(new, Box::new(on_lost)).unwrap();
+            network.hold(held.0, held.1);
+            let holds = tokio::task::spawn_blocking(move || ended.recv_timeout(Duration::from_secs(60)));
+            assert_eq!(holds.await.unwrap(), Ok(true), "{held:?}");
+        }
+    }
+}

@@ -8,7 +8,10 @@ use super::{JournalPlace, Server};
 
 #[allow(dead_code, reason = "the tests of the whole program use all of it")]
 #[path = "../../tests/it/support/postgres.rs"]
-mod postgres;
+pub(crate) mod postgres;
+#[allow(dead_code, reason = "the tests of the whole program use all of it")]
+#[path = "../../tests/it/support/proxy.rs"]
+pub(crate) mod proxy;
 
 /// Where the journal of a test is that would have its file at `path`.
 pub(crate) fn place(path: &Path) -> JournalPlace {

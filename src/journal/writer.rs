@@ -22,8 +22,11 @@ use crate::clock::Clock;
 /// How many operations one commit takes at most: bounds how long the first of them waits for the last.
 const BATCH: usize = 4096;
 
-/// The longest pause between two tries of a fault that may pass.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The first pause between two tries of a fault that may pass.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest one.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The queue and the open file behind it.
 #[derive(Debug)]
@@ -128,6 +131,11 @@ impl Writer {
         self.trouble.subscribe()
     }
 
+    /// Whether new work is refused.
+    pub(super) fn is_closed(&self) -> bool {
+        lock(&self.queue).closed
+    }
+
     /// Refuses new work, and gives up on a fault instead of waiting for it to pass.
     pub(super) fn refuse(&self) {
         lock(&self.queue).closed = true;
@@ -198,7 +206,7 @@ impl Writer {
 
     /// Commits one batch, however long it takes for a passing fault to pass.
     fn settle(&self, file: &mut Option<Opened>, mut batch: Vec<Box<dyn Operation>>) {
-        let mut pause = Duration::from_millis(50);
+        let mut pause = FIRST_PAUSE;
         loop {
             let tried = file.as_mut().ok_or(JournalError::Closed).and_then(|file| self.attempt(file, &mut batch));
             let fault = match tried {
@@ -215,6 +223,9 @@ impl Writer {
             if !fault.may_pass() || queue.closed {
                 drop(queue);
                 tracing::error!(error = %fault, cause = cause(&fault), "the journal failed");
+                if let Some(file) = file {
+                    file.connection.forget_doubt();
+                }
                 batch.into_iter().for_each(|operation| operation.settle(Err(fault.clone())));
                 return;
             }
@@ -230,6 +241,10 @@ impl Writer {
     /// One try. An operation that fails takes nothing else with it.
     fn attempt(&self, file: &mut Opened, batch: &mut [Box<dyn Operation>]) -> Result<(), JournalError> {
         self.still_ours(file)?;
+        if file.connection.was_committed()? {
+            self.saw_event(events::newest(&file.connection)?);
+            return Ok(());
+        }
         // On a server a savepoint is a journey, so there is one only where something has failed.
         let apart = matches!(file.connection, Connection::Sqlite(_));
         let newest = match self.commit_all(file, batch, apart)? {

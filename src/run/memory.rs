@@ -108,6 +108,6 @@ impl Runner {
             there.extend(self.definitions.find(move |known| is_job(known, &wanted)).await.map(|found| (id, found)));
         }
         let there = |id: &DefinitionId| there.iter().find(|(known, _)| *known == id).map(|(_, found)| &**found);
-        memories(definition, there, &self.journal.reader()?)
+        self.journal.read(|journal| memories(definition, there, journal)).await
     }
 }

@@ -375,7 +375,7 @@ impl Runner {
                 // The job is not lost with the conversation, which the main session's next turn begins anew.
                 warn!("the main session cannot be forked; the job starts fresh");
             } else {
-                thread = self.unreadable_thread(&job.definition)?;
+                thread = self.unreadable_thread(&job.definition).await?;
                 facts.begins(&thread, &host);
             }
             let prompt = self.fork_prompt(job, &host, &settings, &PendingUpdates::default(), &facts, false).await?;

@@ -52,7 +52,9 @@ impl Runner {
         if definition.remember != Remember::Thread {
             return Ok(Thread::None);
         }
-        let Some(last) = self.last_of(definition)?.filter(|last| !last.forgotten) else { return Ok(Thread::First) };
+        let Some(last) = self.last_of(definition).await?.filter(|last| !last.forgotten) else {
+            return Ok(Thread::First);
+        };
         // Before its file said so, the job may have had the main session's history, which is no part of a session of its own.
         let fired = self.journal.conversation_of(&last.run).await?.and_then(|run| self.spawner.fired(&run));
         if fired.as_ref().is_some_and(|fired| fired.remember != Remember::Thread) {
@@ -76,13 +78,13 @@ impl Runner {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub(super) fn unreadable_thread(&self, definition: &Definition) -> Result<Thread, Refusal> {
-        let last = Memory { of: None, found: self.last_of(definition)? };
+    pub(super) async fn unreadable_thread(&self, definition: &Definition) -> Result<Thread, Refusal> {
+        let last = Memory { of: None, found: self.last_of(definition).await? };
         Ok(Thread::Lost("the agent client could not go on with it", last))
     }
 
-    fn last_of(&self, definition: &Definition) -> Result<Option<Remembered>, Refusal> {
-        Ok(self.journal.reader()?.remembered(&definition.lineage())?)
+    async fn last_of(&self, definition: &Definition) -> Result<Option<Remembered>, Refusal> {
+        Ok(self.journal.read(|journal| journal.remembered(&definition.lineage())).await?)
     }
 
     /// Removes the transcripts of a job's session that newer ones hold, too. What cannot be removed is logged.

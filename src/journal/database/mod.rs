@@ -144,6 +144,21 @@ impl Connection {
         }
     }
 
+    /// Whether a commit whose answer was lost was made after all.
+    pub(super) fn was_committed(&self) -> Result<bool, JournalError> {
+        match self {
+            Self::Sqlite(_) => Ok(false),
+            Self::Postgres(link) => link.was_committed(),
+        }
+    }
+
+    /// Nobody waits any more for what became of a commit whose answer was lost.
+    pub(super) fn forget_doubt(&self) {
+        if let Self::Postgres(link) = self {
+            link.forget_doubt();
+        }
+    }
+
     /// How long an answer of a server's is waited for from now on.
     pub(super) fn set_patience(&mut self, patience: Duration) {
         if let Self::Postgres(link) = self {
@@ -200,7 +215,10 @@ impl Transaction<'_> {
 
     /// Commits. It is on the disk when this returns.
     pub(super) fn commit(mut self) -> Result<(), JournalError> {
-        self.connection.batch("COMMIT")?;
+        match self.connection {
+            Connection::Sqlite(file) => file.execute_batch("COMMIT")?,
+            Connection::Postgres(link) => link.commit()?,
+        }
         self.ended = true;
         Ok(())
     }

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -135,6 +135,10 @@ pub(in crate::journal) struct Link {
     patience: Duration,
     /// What a transaction that writes sees to first: that this host, with this epoch, may still write.
     fence: Option<(String, i64)>,
+    /// The number of the transaction that writes.
+    transaction: AtomicI64,
+    /// The number of one whose commit had no answer; 0: there is none.
+    in_doubt: AtomicI64,
 }
 
 impl fmt::Debug for Link {
@@ -163,7 +167,14 @@ impl Link {
             }
         });
         let client = waited(connected, CONNECT)?.map_err(|error| JournalError::Away(Arc::new(error)))?;
-        Ok(Self { client: client?, broken: AtomicBool::new(false), patience: PATIENCE, fence: None })
+        Ok(Self {
+            client: client?,
+            broken: AtomicBool::new(false),
+            patience: PATIENCE,
+            fence: None,
+            transaction: AtomicI64::new(0),
+            in_doubt: AtomicI64::new(0),
+        })
     }
 
     /// From now on nothing is written unless the lease of this host, with this epoch, holds.
@@ -176,9 +187,10 @@ impl Link {
         self.patience = patience;
     }
 
-    /// The same connection with the fence of another.
+    /// The same connection with the fence of another, and its doubt.
     pub(in crate::journal) fn like(self, other: &Self) -> Self {
-        Self { fence: other.fence.clone(), ..self }
+        let in_doubt = AtomicI64::new(other.in_doubt.load(Ordering::Relaxed));
+        Self { fence: other.fence.clone(), in_doubt, ..self }
     }
 
     /// The host that writes by this connection.
@@ -217,10 +229,49 @@ impl Link {
 
     /// Fails unless the lease holds. Nobody can take it over before the transaction has ended: that is a transaction that writes, too.
     fn see_to_lease(&self) -> Result<(), JournalError> {
-        let Some((host, epoch)) = &self.fence else { return Ok(()) };
-        let sql = "SELECT 1 FROM host WHERE name = ?1 AND epoch = ?2 AND lease_until > now()";
-        let holds = !self.query(sql, &[host.value(), epoch.value()])?.is_empty();
-        if holds { Ok(()) } else { Err(JournalError::Fenced) }
+        let found = match &self.fence {
+            None => self.query("SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)", &[])?,
+            Some((host, epoch)) => {
+                let sql = "SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) FROM host
+                    WHERE name = ?1 AND epoch = ?2 AND lease_until > now()";
+                self.query(sql, &[host.value(), epoch.value()])?
+            }
+        };
+        let number = found.first().ok_or(JournalError::Fenced)?.try_get(0)?;
+        self.transaction.store(number, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Commits. Where no answer comes, [`Self::was_committed`] finds out what became of it, by this connection or one that is like it.
+    pub(in crate::journal) fn commit(&self) -> Result<(), JournalError> {
+        self.batch("COMMIT").inspect_err(|error| {
+            if error.may_pass() {
+                self.in_doubt.store(self.transaction.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// Whether the commit that had no answer was made after all.
+    pub(in crate::journal) fn was_committed(&self) -> Result<bool, JournalError> {
+        let number = self.in_doubt.load(Ordering::Relaxed);
+        if number == 0 {
+            return Ok(false);
+        }
+        // A server that has lost it, as a replica may, does not know the number.
+        let known = "SELECT CASE WHEN ?1 < CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)
+             THEN pg_xact_status(CAST(CAST(?1 AS TEXT) AS XID8)) END";
+        let found = self.query(known, &[number.value()])?;
+        let status: Option<String> = found.first().map(|row| row.try_get(0)).transpose()?.flatten();
+        if status.as_deref() == Some("in progress") {
+            return Err(JournalError::Away(Arc::new(std::io::Error::from(std::io::ErrorKind::WouldBlock))));
+        }
+        self.in_doubt.store(0, Ordering::Relaxed);
+        Ok(status.as_deref() == Some("committed"))
+    }
+
+    /// Nobody waits any more for what became of it.
+    pub(in crate::journal) fn forget_doubt(&self) {
+        self.in_doubt.store(0, Ordering::Relaxed);
     }
 
     /// Waits for an answer on the caller's own thread.
