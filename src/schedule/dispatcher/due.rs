@@ -135,6 +135,10 @@ impl Dispatcher {
     /// As [`Self::claim`], after so much time, in which another host may claim them.
     fn claim_after(&mut self, wait: Duration, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
         self.begin_claims(&claims);
+        if !wait.is_zero() {
+            // What is this host's own does not wait for what will be another's.
+            claims.iter().for_each(|claim| self.active.arrived(&claim.occurrence));
+        }
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
         let asked_at = self.asked();
         let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));

@@ -184,7 +184,8 @@ impl Dispatcher {
                 return self.fault.map_or(Ok(()), Err);
             }
             let wake = self.next_wake();
-            let due = self.next_claim().map(|due| due + self.sharing.waits());
+            // Whoever has a wrong clock looks again when it is another.
+            let due = self.next_claim().filter(|_| self.sharing.has_the_time()).map(|due| due + self.sharing.waits());
             tokio::select! {
                 command = self.commands.recv(), if !abandoned => {
                     command.into_iter().for_each(|command| self.obey(command));

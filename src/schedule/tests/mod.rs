@@ -13,6 +13,7 @@ mod overlap;
 mod requests;
 mod requiring;
 mod restart;
+mod sharing;
 mod simulated;
 pub(super) mod support;
 mod waking;

@@ -19,7 +19,7 @@ use super::super::{Activity, AgentNeed, Dispatcher, Files, Job, Launcher, Loaded
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, NoAgent, UsedClient};
 use crate::clock::Clock;
 use crate::definition::{Background, Definition, DefinitionId, Draft, Kind, Mode, OnMissed, OnOverlap, Trigger};
-use crate::journal::{Journal, JournalReader, RunFilter, RunRecord, testing};
+use crate::journal::{Hosts, Journal, JournalReader, RunFilter, RunRecord, testing};
 
 pub(in super::super) fn routine(id: &str) -> Definition {
     let trigger = Trigger::Routine { recurs: "0 * * * *".into(), on_overlap: OnOverlap::Skip };
@@ -105,6 +105,8 @@ pub(super) struct World {
     pub(super) agent_is_missing: Arc<AtomicBool>,
     /// The machine lacks what any job requires.
     pub(super) is_offline: Arc<AtomicBool>,
+    /// Who shares the journal.
+    pub(super) hosts: Option<watch::Receiver<Hosts>>,
 }
 
 /// One life of the service.
@@ -335,6 +337,7 @@ impl World {
             slots: 4,
             agent_is_missing: Arc::default(),
             is_offline: Arc::default(),
+            hosts: None,
         }
     }
 
@@ -349,8 +352,11 @@ impl World {
 
     /// Starts the service on these definitions, as far as their files are there.
     pub(super) fn start(&self, definitions: &[Definition]) -> Life {
-        let journal =
+        let mut journal =
             Journal::open(testing::place(&self.folder.path().join("journal.db")), self.clock.clone()).unwrap();
+        if let Some(hosts) = &self.hosts {
+            journal.share(hosts.clone());
+        }
         let hand = Hand {
             journal: journal.clone(),
             clock: self.clock.clone(),

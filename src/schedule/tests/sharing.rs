@@ -1,0 +1,86 @@
+//! Falling due on a host that shares the journal with others: who comes first, and whose clock counts.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::sync::watch;
+
+use super::super::sharing::GRACE;
+use super::support::*;
+use crate::definition::{Definition, DefinitionId, JobClient};
+use crate::journal::{Hosts, Member};
+
+/// `home`, beside `attic`, with its clock so far ahead of the server's.
+fn home(ahead: TimeDelta) -> Hosts {
+    let member = |name: &str| Member {
+        name: name.to_owned(),
+        labels: Default::default(),
+        versions: ("1".to_owned(), "2026b".to_owned()),
+    };
+    let alive = ["attic", "home"].map(member).to_vec();
+    Hosts {
+        me: member("home"),
+        alive,
+        ahead,
+        is_main: false,
+        left_open: Default::default(),
+        failing: Default::default(),
+        paused: Default::default(),
+    }
+}
+
+/// A reminder that any host may run, for which `home` comes first, or does not.
+fn tea(first: bool) -> Definition {
+    let hosts = home(TimeDelta::zero());
+    let id = (0..).map(|number| format!("tea-{number}"));
+    let mut id = id.filter(|id| hosts.is_first_for(&DefinitionId::new(id.as_str()), |_| true) == first);
+    Definition { client: Some(JobClient::Notify), ..reminder(&id.next().unwrap()) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_host_comes_first_for_is_left_to_it_for_a_moment() {
+    let mut world = World::new();
+    let (_tell, hosts) = watch::channel(home(TimeDelta::zero()));
+    world.hosts = Some(hosts);
+    let (ours, others) = (tea(true), tea(false));
+    let life = world.begin(&[ours.clone(), others.clone()]);
+    minutes(61).await;
+    let late = |definition: &Definition| {
+        let start = world.starts().into_iter().find(|start| start.id == definition.id.as_str()).unwrap();
+        (start.at - start.due).to_std().unwrap()
+    };
+    assert_eq!(late(&ours), Duration::ZERO);
+    assert_eq!(late(&others), GRACE);
+    assert!(!GRACE.is_zero());
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_whose_clock_is_ahead_waits_for_the_servers() {
+    for (ahead, late) in [(3000, 3000), (-3000, 0)] {
+        let mut world = World::new();
+        let (_tell, hosts) = watch::channel(home(TimeDelta::milliseconds(ahead)));
+        world.hosts = Some(hosts);
+        let life = world.begin(&[tea(true)]);
+        minutes(61).await;
+        let lateness: Vec<_> = world.starts().iter().map(|start| start.at - start.due).collect();
+        assert_eq!(lateness, [TimeDelta::milliseconds(late)]);
+        life.stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_whose_clock_is_wrong_fires_nothing_until_it_is_right() {
+    for ahead in [6, -6] {
+        let mut world = World::new();
+        let (tell, hosts) = watch::channel(home(TimeDelta::seconds(ahead)));
+        world.hosts = Some(hosts);
+        let life = world.begin(&[tea(true)]);
+        minutes(90).await;
+        assert_eq!(world.starts().len(), 0);
+        tell.send_replace(home(TimeDelta::zero()));
+        minutes(1).await;
+        assert_eq!(world.starts().len(), 1);
+        life.stop(Duration::ZERO).await;
+    }
+}
