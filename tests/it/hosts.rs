@@ -521,3 +521,32 @@ fn a_routine_that_is_paused_after_failures_on_one_host_is_resumed_on_another() {
     attic.stop();
     laptop.stop();
 }
+
+#[test]
+fn what_only_a_killed_host_may_run_waits_for_it() {
+    let answers = Arc::new(AtomicBool::new(false));
+    let asked = answers.clone();
+    let api = MessagesApi::answering(move |_| match asked.load(Ordering::Relaxed) {
+        true => Reply::say("done"),
+        false => Reply::Silence,
+    });
+    let server = Postgres::start();
+    let bots = ["attic", "home"].map(|name| host(TestBot::with_client(&client::real(), api.url()), &server, name));
+    for (name, hosts) in [("here", "hosts: [attic]\n"), ("anywhere", "")] {
+        let job = reminder(now(), &format!("{ALLOW}{hosts}"), "Do the thing.");
+        bots.iter().for_each(|bot| bot.write(&format!("reminders/{name}.md"), &job));
+    }
+    let attic = bots[0].start();
+    attic.until("both have asked the model", || (api.requests().len() == 2).then_some(()));
+    let home = bots[1].start();
+    attic.kill();
+    answers.store(true, Ordering::Relaxed);
+    home.until_ended("anywhere", 2);
+    let hosts = "SELECT string_agg(o.id || ' ' || r.host, ', ' ORDER BY r.number) FROM run r JOIN occurrence o ON o.number = r.occurrence";
+    assert_eq!(server.psql(&format!("{hosts} WHERE o.id = 'here'")), "here attic");
+    let attic = bots[0].start();
+    attic.until_ended("here", 2);
+    assert_eq!(server.psql(&format!("{hosts} WHERE o.id = 'here'")), "here attic, here attic");
+    attic.stop();
+    home.stop();
+}

@@ -65,7 +65,11 @@ impl Dispatcher {
             return;
         }
         if self.sharing.is_something_left() {
-            let known: BTreeSet<_> = self.definitions.ids().cloned().collect();
+            let now = self.clock.now();
+            let may = |id: &&DefinitionId| {
+                self.definitions.definition(id).is_some_and(|known| self.sharing.share(known, now) != Share::Never)
+            };
+            let known: BTreeSet<_> = self.definitions.ids().filter(may).cloned().collect();
             let journal = self.journal.clone();
             self.spawn(async move { journal.take_over(known).await }, |this, left| {
                 for unfinished in left? {

@@ -75,6 +75,7 @@ impl Postgres {
     }
 
     /// Ends it as `pg_ctl stop -m immediate` does.
+    #[allow(dead_code, reason = "the kill test needs it")]
     pub fn stop_at_once(&mut self) {
         let file = self.folder.join("data/postmaster.pid");
         let pid = fs::read_to_string(&file).unwrap();
