@@ -79,7 +79,7 @@ fn identity(home: &Home) -> io::Result<String> {
 
 /// The lease is lost, so another host may take over whatever this one had going. The process becomes a new one of the same command line,
 /// which joins anew: all that was going ends as if this one had been killed, since its runners end with their sockets.
-fn start_again(why: &str) {
+pub(super) fn start_again(why: &str) {
     tracing::error!(
         "this host has lost its lease on the journal: {why}; what it had going ends here, and it joins anew"
     );

@@ -118,6 +118,19 @@ pub enum DaemonError {
 /// # Errors
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
+    let ended = serve(start).await;
+    // Who writes may learn of a lost lease before the thread that renews it.
+    if let Err(
+        DaemonError::Journal(JournalError::Fenced)
+        | DaemonError::Schedule(ScheduleError::Journal(JournalError::Fenced)),
+    ) = &ended
+    {
+        hosts::start_again("another host may have taken over");
+    }
+    ended
+}
+
+async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Start { app, until, only, execute, execute_words, events } = start;
     let Settings { config, defaults } = Settings::of(&app)?;
     let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
