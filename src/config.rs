@@ -5,6 +5,7 @@
 //! with them.
 
 mod channels;
+pub mod edit;
 mod keys;
 mod listen;
 mod mcp_servers;

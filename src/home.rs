@@ -88,6 +88,12 @@ impl Home {
         self.state().join("host")
     }
 
+    /// What this folder and those of the other hosts had in common last.
+    #[must_use]
+    pub fn shared_files(&self) -> PathBuf {
+        self.state().join("shared.json")
+    }
+
     /// The journal's SQLite file, where it is one.
     #[must_use]
     pub fn journal(&self) -> PathBuf {

@@ -295,6 +295,8 @@ pub enum Command {
     CopyJournal {
         /// The server's address; `None`: the data folder's file.
         to: Option<String>,
+        /// The service uses the copy from then on: the settings say so.
+        uses: bool,
     },
     /// Make the data folder from a backup, or say how it differs.
     RestoreBackup {

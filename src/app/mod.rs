@@ -259,7 +259,7 @@ impl App {
             Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
             Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
             Command::Doctor { fix } => Ok(Outcome::Diagnosis(doctor::doctor(fix, self))),
-            Command::CopyJournal { to } => journal_copy::copy(to, self).map(Outcome::CopiedJournal),
+            Command::CopyJournal { to, uses } => journal_copy::copy(to, uses, self).map(Outcome::CopiedJournal),
             Command::Backup { file, secrets } => backup::backup(&file, secrets, self).map(Outcome::BackedUp),
             Command::RestoreBackup { file } => backup::restore(&file, self).map(Outcome::Restored),
             Command::Unit(command) => unit::unit(&command, self).map(Outcome::Unit),

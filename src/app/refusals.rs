@@ -68,6 +68,11 @@ impl From<ConfigError> for Refusal {
 impl From<JournalError> for Refusal {
     /// Never the person's to fix by typing something else.
     fn from(error: JournalError) -> Self {
-        Self::environment(error.to_string())
+        let cause = match &error {
+            JournalError::Sql(cause) => format!(": {cause}"),
+            JournalError::Database(cause) => format!(": {cause}"),
+            _ => String::new(),
+        };
+        Self::environment(format!("{error}{cause}"))
     }
 }

@@ -157,8 +157,8 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Status) => Command::Status,
         // Inside a fork there is no folder, and both are refused.
         Some(args::Command::Backup { file, secrets }) => Command::Backup { file: absolute(file, folder), secrets },
-        Some(args::Command::Journal { command: args::Journal::Copy { to } }) => {
-            Command::CopyJournal { to: (to != "file").then_some(to) }
+        Some(args::Command::Journal { command: args::Journal::Copy { to, uses } }) => {
+            Command::CopyJournal { to: (to != "file").then_some(to), uses }
         }
         Some(args::Command::Restore { file }) => Command::RestoreBackup { file: absolute(file, folder) },
         Some(args::Command::Service(args::Service::Logs(logs))) => return Ok(Typed::Own(Own::ServiceLogs(logs))),

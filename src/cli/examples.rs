@@ -194,12 +194,18 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("channels test", ["ollim-bot channels test phone", "ollim-bot channels test console"], ""),
     (
         "journal",
-        ["ollim-bot journal copy --to file", "ollim-bot journal copy --to 'postgres://bot@db.example.org/bot'"],
+        [
+            "ollim-bot journal copy --use --to file",
+            "ollim-bot journal copy --use --to 'postgres://bot@db.example.org/bot'",
+        ],
         "",
     ),
     (
         "journal copy",
-        ["ollim-bot journal copy --to 'postgres://bot@db.example.org/bot'", "ollim-bot journal copy --to file"],
+        [
+            "ollim-bot journal copy --use --to 'postgres://bot@db.example.org/bot'",
+            "ollim-bot journal copy --use --to file",
+        ],
         "",
     ),
     ("mcp", ["ollim-bot mcp", "ollim-bot mcp tools calendar"], ""),

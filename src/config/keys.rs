@@ -226,6 +226,11 @@ settings! {
     host_labels: Vec<String> = Vec::new(), |v: &Value| v.hosts(), plain, {
         shape: Shape::List, unset: "none", example: "[gpu, home]",
     }
+    /// Whether the hosts that share a journal keep routines, reminders, webhooks, agents and skills equal through it.
+    share_files: bool = true, |v: &Value| v.flag(), plain, {
+        example: "true",
+        details: "`false` where something else keeps the folders equal, or where each host is to have its own. See [several hosts](several-hosts.md#files).",
+    }
     /// How long ended runs are kept.
     journal_retention: Duration = minutes(90 * 24 * 60), |v: &Value| v.span(minutes(60)), span, { example: "90d", }
     /// A monitor such as healthchecks.io that is told every minute that the service lives.

@@ -23,6 +23,7 @@ mod received;
 mod runtime_files;
 pub mod service;
 pub mod settings;
+mod shared_files;
 mod sign_in;
 mod supervisor;
 pub mod wire;

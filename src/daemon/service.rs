@@ -25,6 +25,7 @@ use super::page::Page;
 use super::problems::Problems;
 use super::runtime_files;
 use super::settings::{AppInForce, Current, InForce, Settings};
+use super::shared_files::SharedFiles;
 use super::sign_in::SignIns;
 use super::supervisor::Supervisor;
 use crate::agent::claude::IdleClient;
@@ -149,6 +150,11 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     fail_point!(JournalOpened);
     let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
     say_kept_aside(&journal).await?;
+    // Before the definitions are read: what was cancelled elsewhere while this host was away must not fire.
+    let shared_files = SharedFiles::of(&home, app.get().host_name(), &journal, &config).await?;
+    if let Some(files) = &shared_files {
+        files.look().await;
+    }
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
     let path = client_environment::search_path(&env, &own_binary, &home);
     let shell_binary = client_environment::shell_binary(&own_binary);
@@ -373,6 +379,9 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
             }
             look_after_forks(forks).await;
         });
+        if let Some(files) = shared_files {
+            tasks.spawn(files.follow());
+        }
         tasks.spawn(watching.run());
         if let Some(address) = current.borrow().webhooks.clone() {
             tasks.spawn(webhooks.serve(address));

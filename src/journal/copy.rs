@@ -33,6 +33,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("fork", &["id"]),
     ("press", &["message", "place"]),
     ("question", &["number"]),
+    ("shared_file", &["path"]),
 ];
 
 /// How many rows one commit copies.

@@ -220,6 +220,12 @@ impl Journal {
         self.hosts.clone()
     }
 
+    /// Whether it is on a server, for several hosts.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.hosts.is_some()
+    }
+
     /// Changes within a second when any host has recorded something; `None`: there is only this one.
     #[must_use]
     pub fn news_of_hosts(&self) -> Option<watch::Receiver<i64>> {

@@ -36,6 +36,7 @@ mod schema;
 mod server;
 mod sessions;
 mod settings;
+mod shared_files;
 mod spending;
 mod story;
 #[cfg(test)]
@@ -84,6 +85,7 @@ pub use runs::{After, Finish};
 pub use server::{JournalPlace, Server};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
 pub use settings::PAUSED;
+pub use shared_files::{Publication, SharedFile};
 pub use spending::{Caps, Spending, Taken};
 pub use story::{Attempt, PastRun, Seen, Story};
 pub use timeline::Stretch;

@@ -278,6 +278,17 @@ CREATE INDEX event_refused ON event (at) WHERE kind = 'delivery_refused';
 ALTER TABLE occurrence ADD COLUMN host TEXT;
 ALTER TABLE run ADD COLUMN host TEXT;
 ",
+    "
+-- Files of definitions that hosts keep equal: as the newest to change one has it. Of one that was removed, the text that it had.
+CREATE TABLE shared_file (
+    path TEXT PRIMARY KEY,
+    text TEXT NOT NULL,
+    removed INTEGER NOT NULL DEFAULT 0,
+    version INTEGER NOT NULL,
+    changed_on TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX shared_file_version ON shared_file (version);
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.

@@ -123,6 +123,12 @@ impl Server {
         Ok(server)
     }
 
+    /// The password in its address, or beside it, if it is text.
+    #[must_use]
+    pub fn password(&self) -> Option<String> {
+        self.place.password()
+    }
+
     /// A connection of one's own.
     pub(super) fn connect(&self) -> Result<Link, JournalError> {
         Link::open(&self.place)
@@ -200,7 +206,7 @@ impl Server {
 }
 
 /// Columns that hold truths. In a file they are numbers, 0 or 1.
-const TRUTHS: [&str; 6] = ["by_hand", "file_done", "told", "handed_over", "start", "forgotten"];
+const TRUTHS: [&str; 7] = ["by_hand", "file_done", "told", "handed_over", "start", "forgotten", "removed"];
 
 /// A step of the schema as PostgreSQL takes it. Names and ids are compared by their bytes, as SQLite does.
 fn translated(step: &str) -> String {

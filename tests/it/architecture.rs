@@ -157,7 +157,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tls.rs", "channel/ntfy/topic.rs"]),
     ("hyper", &["channel/ntfy/topic.rs", "web/listener.rs", "webhooks/"]),
     ("lettre", &["channel/mail.rs"]),
-    ("ring", &["channel/ntfy/token.rs", "web/sessions.rs", "webhooks/"]),
+    ("ring", &["channel/ntfy/token.rs", "daemon/shared_files.rs", "web/sessions.rs", "webhooks/"]),
     ("axum", &["web/"]),
     ("maud", &["web/"]),
     ("form_urlencoded", &["webhooks/"]),

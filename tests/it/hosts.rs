@@ -310,7 +310,8 @@ fn a_job_on_one_host_begins_after_the_yes_that_is_given_on_another() {
     let server = Postgres::start();
     let bots = ["attic", "laptop"].map(|name| host(TestBot::new(), &server, name));
     let fields = "client: exec\nbackground: true\ncommand: touch made\nallowed_tools: ['Bash(touch *)']\nhosts: [laptop]\napprove: true\n";
-    bots.iter().for_each(|bot| bot.write("reminders/job.md", &reminder(now(), fields, "")));
+    let job = reminder(now(), fields, "");
+    bots.iter().for_each(|bot| bot.write("reminders/job.md", &job));
     let attic = bots[0].start();
     let laptop = bots[1].start();
     let question = attic.until("the question", || open(&bots[0]).pop());
@@ -440,11 +441,14 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
         .split("```sh\n")
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
-        .map(|block| block.replace("postgres://ollim@db.example.org/ollim", &server.url_of("ollim", "ollim")))
+        .map(|block| {
+            block.replace(
+                "postgres://ollim:a-long-word@db.example.org/ollim",
+                &server.url_of("ollim:a-long-word", "ollim"),
+            )
+        })
         .collect();
-    let [as_administrator, copies, says_where, takes_the_folder, turns_back] = &blocks[..] else {
-        panic!("{blocks:#?}")
-    };
+    let [as_administrator, copies, takes_the_folder, turns_back] = &blocks[..] else { panic!("{blocks:#?}") };
     let machine = |name: &str| {
         let person = tempfile::TempDir::with_prefix("ollim-test-").unwrap();
         let home = person.path().canonicalize().unwrap().join(".ollim-bot");
@@ -475,10 +479,11 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
     service.stop();
     does(&first, as_administrator);
     does(&first, copies);
-    does(&first, says_where);
     let server_host = first.start();
     does(&second, takes_the_folder);
     assert!(second.read("config.yaml").unwrap().contains("journal: ") && second.read("state/journal.db").is_none());
+    assert!(!second.read("config.yaml").unwrap().contains("a-long-word"));
+    assert!(second.read(".env").unwrap().contains("JOURNAL_PASSWORD=a-long-word"));
     let laptop = second.start();
     assert_eq!(second.runs("before").len(), 1);
     let hosts = second.json(["status"])["hosts"].as_array().unwrap().len();
@@ -489,10 +494,7 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
     laptop.until("the person hears of it there", || laptop.said().contains("Alone.").then_some(()));
     laptop.stop();
     does(&first, turns_back);
-    let settings = first.read("config.yaml").unwrap();
-    let without: String =
-        settings.lines().filter(|line| !line.starts_with("journal: ")).map(|line| format!("{line}\n")).collect();
-    first.write("config.yaml", &without);
+    assert_eq!(first.read("config.yaml").unwrap(), "timezone: UTC\n");
     let service = first.start();
     first.write("reminders/after.md", &reminder(now(), PLAIN, "After."));
     service.until_ended("after", 1);
@@ -549,4 +551,50 @@ fn what_only_a_killed_host_may_run_waits_for_it() {
     assert_eq!(server.psql(&format!("{hosts} WHERE o.id = 'here'")), "here attic, here attic");
     attic.stop();
     home.stop();
+}
+
+#[test]
+fn what_is_written_changed_or_cancelled_on_one_host_is_so_on_all() {
+    let server = Postgres::start();
+    let bots = ["attic", "home"].map(|name| host(TestBot::new(), &server, name));
+    bots[0].write("routines/tea.md", "---\nevery: 1h\nclient: notify\n---\nTea.\n");
+    let [attic, home] = [bots[0].start(), bots[1].start()];
+    home.until("the other has the routine", || bots[1].read("routines/tea.md"));
+    bots[1].ok(["routine", "edit", "tea", "--every", "2h"]);
+    attic.until("it is changed", || bots[0].read("routines/tea.md").filter(|text| text.contains("2h")));
+    let added = bots[1].json(["reminder", "add", "--in", "1h", "--id", "oven", "The oven."]);
+    attic.until("it has the reminder", || bots[0].read(&format!("reminders/{}.md", added["id"].as_str().unwrap())));
+    // Cancelled while the other is away.
+    home.stop();
+    bots[0].ok(["reminder", "cancel", "oven"]);
+    let soon = reminder(now(), PLAIN, "Cancelled.");
+    bots[1].write("reminders/oven.md", &bots[1].read("reminders/oven.md").unwrap());
+    attic.until("it is known that it was cancelled", || {
+        (server.psql("SELECT count(*) FROM shared_file WHERE removed") == "1").then_some(())
+    });
+    let home = bots[1].start();
+    assert_eq!(bots[1].read("reminders/oven.md"), None);
+    // What has run is gone everywhere.
+    bots[0].write("reminders/soon.md", &soon);
+    attic.until_ended("soon", 1);
+    attic.until("its file is gone", || bots.iter().all(|bot| bot.read("reminders/soon.md").is_none()).then_some(()));
+    let told = bots[0].json(["inbox"]);
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told:#}");
+    attic.stop();
+    home.stop();
+}
+
+#[test]
+fn a_host_that_learns_by_a_commit_that_its_lease_is_lost_joins_anew() {
+    let server = Postgres::start();
+    let bot = host(TestBot::new(), &server, "attic");
+    bot.write("reminders/first.md", &reminder(now(), PLAIN, "The first."));
+    let service = bot.start();
+    service.until_ended("first", 1);
+    server.psql("UPDATE host SET epoch = epoch + 1, lease_until = now() - interval '1 s'");
+    bot.write("reminders/second.md", &reminder(now(), PLAIN, "The second."));
+    service.until_ended("second", 1);
+    let (status, said) = service.stop();
+    assert!(status.success(), "{said}");
+    assert_eq!(said.matches("it joins anew").count(), 1, "{said}");
 }

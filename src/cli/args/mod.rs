@@ -146,6 +146,9 @@ pub enum Journal {
         /// `postgres://USER@HOST/NAME`, or `file`
         #[arg(long, value_name = "PLACE")]
         to: String,
+        /// Use the copy from then on: sets `journal` in config.yaml, and JOURNAL_PASSWORD in .env if the address has one
+        #[arg(long = "use")]
+        uses: bool,
     },
 }
 

@@ -9,11 +9,11 @@ use crate::journal::Copied;
 
 /// What was copied, and what to do now.
 pub(super) fn copied(copied: &CopiedJournal, view: &View, output: &mut Output) {
-    let CopiedJournal { from, to, setting, copied: Copied { tables, kept_aside } } = copied;
+    let CopiedJournal { from, to, setting, is_used, copied: Copied { tables, kept_aside } } = copied;
     if view.json {
         let tables: serde_json::Map<_, _> =
             tables.iter().map(|table| (table.table.to_owned(), json!(table.rows))).collect();
-        output.json(&json!({ "from": from, "to": to, "journal": setting, "rows": tables, "kept_aside": kept_aside }));
+        output.json(&json!({ "from": from, "to": to, "journal": setting, "used": is_used, "rows": tables, "kept_aside": kept_aside }));
         return;
     }
     output.line(format!("copied {from} to {to}; each row was compared"));
@@ -25,6 +25,7 @@ pub(super) fn copied(copied: &CopiedJournal, view: &View, output: &mut Output) {
         output.note(format!("the file that stood there is kept as {}", path.display()));
     }
     output.note(match setting {
+        _ if *is_used => "the service uses it when it is started again".to_owned(),
         Some(url) => format!("now write `journal: {url}` into config.yaml, and start the service"),
         None => "now remove `journal` from config.yaml, and start the service".to_owned(),
     });

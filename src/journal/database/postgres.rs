@@ -117,6 +117,10 @@ impl Place {
         );
         Ok(Self { config, tls, shown })
     }
+
+    pub(in crate::journal) fn password(&self) -> Option<String> {
+        self.config.get_password().and_then(|password| String::from_utf8(password.to_vec()).ok())
+    }
 }
 
 fn host_name(host: &Host) -> String {

@@ -1,0 +1,288 @@
+//! The files of a data folder that hosts can keep equal: the `.md` files in `routines/`, `reminders/`, `webhooks/`, `agents/` and `skills/`,
+//! and the persona.
+//!
+//! Symlinks are neither read nor followed, and nothing is written through one.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path};
+use std::time::SystemTime;
+
+use super::{LARGEST_FILE, durable};
+use crate::home::Home;
+
+/// The folders, and whether files in folders below them count.
+const FOLDERS: [(&str, bool); 5] =
+    [("routines", false), ("reminders", false), ("webhooks", false), ("agents", true), ("skills", true)];
+
+/// The one file beside them.
+const PERSONA: &str = "persona.md";
+
+/// How far below its folder a file may be.
+const DEEPEST: usize = 4;
+
+/// A file that was changed so lately may not be whole yet.
+const SETTLES_AFTER: f64 = 0.5;
+
+/// What tells that a file has been changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(about: &Metadata) -> Self {
+        Self { inode: about.ino(), size: about.size(), modified: (about.mtime(), about.mtime_nsec()) }
+    }
+
+    /// Whether whoever writes the file has had the time to end that.
+    #[must_use]
+    pub fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "it is about half a second")]
+        let modified = self.modified.0 as f64 + self.modified.1 as f64 / 1e9;
+        !(0.0..SETTLES_AFTER).contains(&(now - modified))
+    }
+}
+
+/// Whether hosts keep files of this name equal. `path` is relative to the data folder.
+#[must_use]
+pub fn is_shared(path: &str) -> bool {
+    if path == PERSONA {
+        return true;
+    }
+    let parts: Vec<_> = Path::new(path).components().collect();
+    let names: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Component::Normal(name) => name.to_str().filter(|name| !name.starts_with('.')),
+            _ => None,
+        })
+        .collect();
+    let [folder, .., name] = names[..] else { return false };
+    let below = FOLDERS.iter().find(|(known, _)| *known == folder).map(|(_, below)| *below);
+    names.len() == parts.len()
+        && names.join("/") == path
+        && !path.contains('\0')
+        && name.ends_with(".md")
+        && below.is_some_and(|below| names.len() == 2 || (below && names.len() <= DEEPEST + 2))
+}
+
+/// The folder of such a file that was there before any file was: where it is not there, its files are not taken for removed.
+#[must_use]
+pub fn folder_of(path: &str) -> &str {
+    path.split_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The files that are there, by their path.
+///
+/// # Errors
+/// When a folder cannot be read. Nothing is known about its files then.
+pub fn list(home: &Home) -> io::Result<BTreeMap<String, Stamp>> {
+    let mut found = BTreeMap::new();
+    let persona = home.root().join(PERSONA);
+    if let Some(about) = regular(&persona)? {
+        found.insert(PERSONA.to_owned(), Stamp::of(&about));
+    }
+    for (folder, below) in FOLDERS {
+        list_folder(home, folder, if below { DEEPEST } else { 0 }, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn list_folder(home: &Home, folder: &str, deeper: usize, found: &mut BTreeMap<String, Stamp>) -> io::Result<()> {
+    let path = home.root().join(folder);
+    match fs::symlink_metadata(&path) {
+        Ok(about) if about.is_dir() => {}
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => return Ok(()),
+    }
+    for entry in fs::read_dir(&path)? {
+        let entry = entry?;
+        let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+        let inside = format!("{folder}/{name}");
+        if entry.file_type()?.is_dir() && deeper > 0 && !name.starts_with('.') {
+            list_folder(home, &inside, deeper - 1, found)?;
+        } else if is_shared(&inside)
+            && let Some(about) = regular(&entry.path())?
+        {
+            found.insert(inside, Stamp::of(&about));
+        }
+    }
+    Ok(())
+}
+
+fn regular(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(about) => Ok((about.is_file() && about.len() <= LARGEST_FILE as u64).then_some(about)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The text of such a file. `None`: it is not there, or is no text.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(home: &Home, path: &str) -> io::Result<Option<String>> {
+    let whole = home.root().join(path);
+    if !is_shared(path) || regular(&whole)?.is_none() {
+        return Ok(None);
+    }
+    match fs::read_to_string(whole) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts `text` in the place of a file that still has the text `old`; `None`: of none. `false`: it has another one by now.
+///
+/// # Errors
+/// When it cannot be written, or a folder on the way to it is no folder of the data folder's own.
+pub fn put(home: &Home, path: &str, old: Option<&str>, text: &str) -> io::Result<bool> {
+    let whole = made_place(home, path)?;
+    if fs::symlink_metadata(&whole).is_ok_and(|about| !about.is_file()) {
+        return Err(io::Error::other("something else than a file is in its place"));
+    }
+    if read(home, path)?.as_deref() != old {
+        return Ok(false);
+    }
+    match old {
+        Some(_) => durable::replace(&whole, text.as_bytes()).map(|()| true),
+        None => match durable::write_new(&whole, text.as_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            written => written.map(|()| true),
+        },
+    }
+}
+
+/// Removes a file that still has the text `old`. `false`: it has another one by now.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn take_away(home: &Home, path: &str, old: &str) -> io::Result<bool> {
+    if read(home, path)?.as_deref() != Some(old) {
+        return Ok(false);
+    }
+    durable::remove(&home.root().join(path))
+}
+
+/// Keeps a text beside the file that it was in, where nothing reads it. Its path, relative to the data folder.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_beside(home: &Home, path: &str, host: &str, text: &str) -> io::Result<String> {
+    for number in 1.. {
+        let kept = match number {
+            1 => format!("{path}.kept-{host}"),
+            number => format!("{path}.kept-{host}-{number}"),
+        };
+        match durable::write_new(&home.root().join(&kept), text.as_bytes()) {
+            Ok(()) => return Ok(kept),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("there is no name left"))
+}
+
+/// Where a file is to be, with the folders above it made.
+fn made_place(home: &Home, path: &str) -> io::Result<std::path::PathBuf> {
+    if !is_shared(path) {
+        return Err(io::Error::other("no file of that name is kept equal"));
+    }
+    let mut place = home.root().to_owned();
+    let mut names = path.split('/').peekable();
+    while let Some(name) = names.next() {
+        place.push(name);
+        if names.peek().is_none() {
+            break;
+        }
+        match fs::create_dir(&place) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if !fs::symlink_metadata(&place)?.is_dir() {
+                    return Err(io::Error::other(format!("{} is no folder", home.relative(&place).display())));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_elsewhere_is_not_shared() {
+        for path in ["persona.md", "routines/tea.md", "agents/deep/er/x.md", "skills/mail/SKILL.md"] {
+            assert!(is_shared(path), "{path}");
+        }
+        for path in [
+            "",
+            "config.yaml",
+            ".env",
+            "/routines/tea.md",
+            "routines/../config.md",
+            "routines/./tea.md",
+            "routines//tea.md",
+            "../routines/tea.md",
+            "routines/tea.md/",
+            "routines/.tea.md",
+            "routines/below/tea.md",
+            "reminders/failed/tea.md",
+            "routines/tea.txt",
+            "routines/tea.md\0",
+            "routines",
+            "state/routines/tea.md",
+            "work/notes.md",
+            "agents/.git/x.md",
+            "agents/1/2/3/4/5/x.md",
+        ] {
+            assert!(!is_shared(path), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_or_read_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("agents")).unwrap();
+        fs::create_dir(dir.path().join("routines")).unwrap();
+        fs::write(outside.path().join("x.md"), "x").unwrap();
+        std::os::unix::fs::symlink(outside.path().join("x.md"), dir.path().join("routines/tea.md")).unwrap();
+        assert!(list(&home).unwrap().is_empty());
+        assert!(put(&home, "agents/tea.md", None, "new").is_err());
+        assert!(put(&home, "agents/deep/tea.md", None, "new").is_err());
+        assert!(put(&home, "routines/tea.md", None, "new").is_err());
+        assert!(put(&home, "config.yaml", None, "new").is_err());
+        assert_eq!(read(&home, "routines/tea.md").unwrap(), None);
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(outside.path().join("x.md")).unwrap(), "x");
+    }
+
+    #[test]
+    fn a_file_that_was_changed_meanwhile_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        assert!(put(&home, "agents/deep/tea.md", None, "one").unwrap());
+        assert!(!put(&home, "agents/deep/tea.md", None, "two").unwrap());
+        assert!(!put(&home, "agents/deep/tea.md", Some("other"), "two").unwrap());
+        assert!(put(&home, "agents/deep/tea.md", Some("one"), "two").unwrap());
+        assert!(!take_away(&home, "agents/deep/tea.md", "one").unwrap());
+        assert_eq!(read(&home, "agents/deep/tea.md").unwrap().unwrap(), "two");
+        assert!(take_away(&home, "agents/deep/tea.md", "two").unwrap());
+        assert_eq!(keep_beside(&home, "agents/deep/tea.md", "attic", "x").unwrap(), "agents/deep/tea.md.kept-attic");
+        assert_eq!(keep_beside(&home, "agents/deep/tea.md", "attic", "y").unwrap(), "agents/deep/tea.md.kept-attic-2");
+        assert!(list(&home).unwrap().is_empty());
+    }
+}
