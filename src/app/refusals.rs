@@ -68,11 +68,11 @@ impl From<ConfigError> for Refusal {
 impl From<JournalError> for Refusal {
     /// Never the person's to fix by typing something else.
     fn from(error: JournalError) -> Self {
-        let cause = match &error {
-            JournalError::Sql(cause) => format!(": {cause}"),
-            JournalError::Database(cause) => format!(": {cause}"),
-            _ => String::new(),
-        };
-        Self::environment(format!("{error}{cause}"))
+        match &error {
+            JournalError::Sql(_) | JournalError::Database(_) | JournalError::Away(_) => {
+                Self::environment(format!("{error}: {}", error.cause()))
+            }
+            _ => Self::environment(error.to_string()),
+        }
     }
 }

@@ -37,8 +37,7 @@ pub(super) async fn open(app: &App, config: &Config) -> Result<Journal, DaemonEr
             Ok(journal) => return Ok(journal),
             Err(error) if error.may_pass() => {
                 if !said {
-                    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                    tracing::error!(%error, cause, "waiting for it, since nothing can be recorded without it");
+                    tracing::error!(%error, cause = error.cause(), "waiting for it, since nothing can be recorded without it");
                     said = true;
                 }
                 tokio::time::sleep(AGAIN).await;

@@ -207,6 +207,7 @@ mod tests {
                 "journal",
                 "host",
                 "host_labels",
+                "share_files",
                 "web",
                 "web_url",
                 "webhooks"

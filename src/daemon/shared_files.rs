@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::definition::{LARGEST_FILE, replace_file, shared};
 use crate::home::Home;
-use crate::journal::{Journal, JournalError, NewMessage, Publication, SharedFile};
+use crate::journal::{Journal, JournalError, JournalReader, NewMessage, Publication, SharedFile};
 
 /// How often both sides are looked at.
 const LOOKS: Duration = Duration::from_secs(2);
@@ -37,11 +37,8 @@ impl SharedFiles {
         let (Ok(host), true, true) = (host, config.share_files, journal.is_shared()) else { return Ok(None) };
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| JournalError::Unreadable(error.to_string()))?;
-        let known_by = journal.shared_files_known_by(hex(&random)).await?;
-        Ok(Some(Self {
-            journal: journal.clone(),
-            folder: Arc::new(Mutex::new(Folder::new(home.clone(), host, known_by))),
-        }))
+        journal.name_shared_files(hex(&random)).await?;
+        Ok(Some(Self { journal: journal.clone(), folder: Arc::new(Mutex::new(Folder::new(home.clone(), host))) }))
     }
 
     /// Keeps them equal for good.
@@ -60,7 +57,8 @@ impl SharedFiles {
     }
 
     async fn pass(&self, now: SystemTime) -> Result<(), JournalError> {
-        let known = lock(&self.folder).kept.seen;
+        let history = self.journal.read(JournalReader::history_of_shared_files).await?;
+        let known = lock(&self.folder).known_of(&history);
         let remote = self.journal.read(|journal| journal.shared_files(known)).await?;
         let folder = Arc::clone(&self.folder);
         let looked = tokio::task::spawn_blocking(move || lock(&folder).look(remote, now)).await;
@@ -94,8 +92,8 @@ fn lock(folder: &Mutex<Folder>) -> std::sync::MutexGuard<'_, Folder> {
 /// What this host and the journal had in common last.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
-    /// Of which journal.
-    journal: String,
+    /// In which its versions count.
+    history: String,
     /// All versions up to this one are known.
     seen: i64,
     files: BTreeMap<String, Common>,
@@ -169,10 +167,10 @@ struct Folder {
 }
 
 impl Folder {
-    /// What is kept of another journal, or cannot be read, is not counted: all files are compared anew.
-    fn new(home: Home, host: String, journal: String) -> Self {
+    /// Where what is kept cannot be read, all files are compared anew.
+    fn new(home: Home, host: String) -> Self {
         let kept = std::fs::read(home.shared_files()).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let kept = kept.filter(|kept: &Kept| kept.journal == journal).unwrap_or(Kept { journal, ..Kept::default() });
+        let kept = kept.unwrap_or_default();
         Self {
             home,
             host,
@@ -183,6 +181,15 @@ impl Folder {
             missing: BTreeSet::new(),
             told: BTreeSet::new(),
         }
+    }
+
+    /// The newest version that is known. What was common in another history does not count.
+    fn known_of(&mut self, history: &str) -> i64 {
+        if self.kept.history != history {
+            self.kept = Kept { history: history.to_owned(), ..Kept::default() };
+            self.newer.clear();
+        }
+        self.kept.seen
     }
 
     fn look(&mut self, remote: Vec<SharedFile>, now: SystemTime) -> Looked {

@@ -115,6 +115,13 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// What it does not say itself: its sources, the nearest first. Empty where it has none.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        let sources = std::iter::successors(std::error::Error::source(self), |error| error.source());
+        sources.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+
     /// Whether waiting helps: the writer tries these again by itself.
     #[must_use]
     pub fn may_pass(&self) -> bool {

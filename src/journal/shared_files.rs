@@ -3,10 +3,10 @@
 //! Each change has a version, and a later one has a higher version: a host reads what is newer than what it knows. A host publishes over the
 //! version that it knows, and nothing where another one has published over it first.
 
-use super::database::params;
+use super::database::{Connection, params};
 use super::{Journal, JournalError, JournalReader};
 
-/// What the hosts of this journal know it by: versions count in one journal only.
+/// The setting with this journal's name.
 const KEPT_BY: &str = "shared_files";
 
 /// A file, as the newest host to change it has it.
@@ -36,16 +36,13 @@ pub struct Publication {
 }
 
 impl Journal {
-    /// What this journal's versions of files are known by.
+    /// Names this journal, unless it has a name: versions of files count in one journal only.
     ///
     /// # Errors
     /// When the commit cannot be made.
-    pub async fn shared_files_known_by(&self, new: String) -> Result<String, JournalError> {
-        let known = move |kept: Option<&str>| {
-            let known = kept.unwrap_or(&new).to_owned();
-            Some((known.clone(), known))
-        };
-        Ok(self.change_setting(KEPT_BY, known).await?.unwrap_or_default())
+    pub async fn name_shared_files(&self, new: String) -> Result<(), JournalError> {
+        let named = move |kept: Option<&str>| kept.is_none().then(|| (new.clone(), ()));
+        self.change_setting(KEPT_BY, named).await.map(drop)
     }
 
     /// Publishes files in one commit. Returns the version of each; `None`: another host was first.
@@ -87,6 +84,22 @@ impl Journal {
 }
 
 impl JournalReader {
+    /// In what versions of files count: the journal's name, and which history its server follows. A replica that takes over may have forgotten
+    /// what was published last, and gives the same versions to other changes.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn history_of_shared_files(&self) -> Result<String, JournalError> {
+        let Some(connection) = self.connection() else { return Ok(String::new()) };
+        let sql = match connection {
+            Connection::Sqlite(_) => "SELECT value FROM setting WHERE key = ?1",
+            Connection::Postgres(_) => {
+                "SELECT value || ' ' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) FROM setting WHERE key = ?1"
+            }
+        };
+        Ok(connection.one(sql, [KEPT_BY], |row| row.get(0))?.unwrap_or_default())
+    }
+
     /// The files with a version over `known`.
     ///
     /// # Errors

@@ -222,7 +222,7 @@ impl Writer {
             let queue = lock(&self.queue);
             if !fault.may_pass() || queue.closed {
                 drop(queue);
-                tracing::error!(error = %fault, cause = cause(&fault), "the journal failed");
+                tracing::error!(error = %fault, cause = fault.cause(), "the journal failed");
                 if let Some(file) = file {
                     file.connection.forget_doubt();
                 }
@@ -230,7 +230,7 @@ impl Writer {
                 return;
             }
             if self.trouble.borrow().is_none() {
-                tracing::error!(error = %fault, cause = cause(&fault), "the journal cannot be written; trying again");
+                tracing::error!(error = %fault, cause = fault.cause(), "the journal cannot be written; trying again");
             }
             self.trouble.send_replace(Some(fault));
             let _woken = self.wake.wait_timeout(queue, pause);
@@ -328,9 +328,4 @@ impl Drop for Draining<'_> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing here is left half-changed by a panic: a transaction that is dropped is rolled back.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// SQLite's own words, for the log.
-fn cause(error: &JournalError) -> String {
-    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
 }

@@ -598,3 +598,62 @@ fn a_host_that_learns_by_a_commit_that_its_lease_is_lost_joins_anew() {
     assert!(status.success(), "{said}");
     assert_eq!(said.matches("it joins anew").count(), 1, "{said}");
 }
+
+#[test]
+fn a_failover_to_a_replica_that_is_waited_for_forgets_nothing() {
+    let mut server = Postgres::start();
+    let replica = server.replica(true);
+    let bots = ["attic", "home"]
+        .map(|name| TestBot::new().env("OLLIM_JOURNAL", &server.url_with(&replica)).env("OLLIM_HOST", name));
+    let services = bots.each_ref().map(TestBot::start);
+    bots[0].write("reminders/before.md", &reminder(now(), PLAIN, "word before"));
+    services[0].until_ended("before", 1);
+    assert_eq!(server.psql("SELECT sync_state FROM pg_stat_replication"), "sync");
+    // Some have had their outcome, some are going and some are not due when the server is gone.
+    for number in 0..30 {
+        let due = now() + TimeDelta::milliseconds(2500 + 50 * number);
+        bots[0].write(&format!("reminders/r{number}.md"), &reminder(due, PLAIN, &format!("word {number}")));
+    }
+    services[0].until("some have begun", || {
+        (server.psql("SELECT count(*) > 4 FROM occurrence WHERE outcome IS NOT NULL") == "t").then_some(())
+    });
+    server.crash();
+    replica.promote();
+    services[0].until("each has its outcome", || {
+        (replica.psql("SELECT count(*) FROM occurrence WHERE outcome = 'completed'") == "31").then_some(())
+    });
+    assert_eq!(replica.psql("SELECT count(*) FROM occurrence"), "31");
+    assert_eq!(replica.psql("SELECT count(*), count(DISTINCT text) FROM message WHERE text LIKE 'word %'"), "31|31");
+    services.into_iter().for_each(|service| drop(service.stop()));
+}
+
+#[test]
+fn a_failover_to_a_replica_that_lags_forgets_what_came_last_as_doctor_warns() {
+    let mut server = Postgres::start();
+    let replica = server.replica(false);
+    let bot = TestBot::new().env("OLLIM_JOURNAL", &server.url_with(&replica)).env("OLLIM_HOST", "attic");
+    let service = bot.start();
+    let kept = reminder(now(), PLAIN, "word kept");
+    bot.write("reminders/kept.md", &kept);
+    service.until_ended("kept", 1);
+    let doctor = bot.run(["doctor"]);
+    assert!(doctor.stdout.contains("1 of the server's replicas may lag behind it"), "{doctor:?}");
+    service.until("the replica has it", || {
+        (replica.psql("SELECT count(*) FROM occurrence WHERE outcome = 'completed'") == "1").then_some(())
+    });
+    replica.stop_following();
+    let last = reminder(now(), PLAIN, "word last");
+    bot.write("reminders/last.md", &last);
+    service.until_ended("last", 1);
+    server.crash();
+    replica.promote();
+    service.until("it goes on", || (bot.run(["runs"]).code == 0).then_some(()));
+    assert_eq!((bot.runs("kept").len(), bot.runs("last").len()), (1, 0));
+    // What is still there to run runs again.
+    bot.write("reminders/last.md", &last);
+    bot.write("reminders/kept.md", &kept);
+    service.until_ended("last", 1);
+    service.until("what is known to have run is not run", || bot.names("reminders").is_empty().then_some(()));
+    assert_eq!(bot.runs("kept").len(), 1);
+    service.stop();
+}

@@ -32,7 +32,7 @@ impl World {
     /// The service of a host, as it starts.
     fn started(&self, host: usize) -> SharedFiles {
         let home = Home::new(self.folders[host].path());
-        let folder = Folder::new(home, format!("host-{host}"), "this one".to_owned());
+        let folder = Folder::new(home, format!("host-{host}"));
         SharedFiles { journal: self.journal.clone(), folder: Arc::new(Mutex::new(folder)) }
     }
 
@@ -142,6 +142,26 @@ async fn a_host_that_was_away_learns_what_was_removed_and_keeps_what_it_wrote() 
     assert_eq!([0, 1].map(|host| world.text(host, "routines/a.md")), [None, None]);
     assert_eq!([0, 1].map(|host| world.text(host, "routines/c.md").unwrap()), ["new", "new"]);
     assert_eq!(world.text(1, "routines/c.md.kept-host-1").as_deref(), Some("old"));
+}
+
+#[tokio::test]
+async fn what_was_common_with_another_journal_does_not_count() {
+    let world = World::new(2);
+    world.journal.name_shared_files("one".into()).await.unwrap();
+    for name in ["a", "b"] {
+        world.write(0, &format!("routines/{name}.md"), "old");
+    }
+    world.settle().await;
+    // It has forgotten what was published last, as a replica may that takes over.
+    let known = world.journal.reader().unwrap().shared_files(0).unwrap();
+    let over = known.iter().find(|file| file.path == "routines/b.md").unwrap().version;
+    world.journal.publish_files(vec![Publication { path: "routines/b.md".into(), text: None, over }]).await.unwrap();
+    world.journal.set_setting("shared_files", Some("another".into())).await.unwrap();
+    world.write(0, "routines/a.md", "new");
+    world.settle().await;
+    assert_eq!([0, 1].map(|host| world.text(host, "routines/a.md").unwrap()), ["old", "old"]);
+    assert_eq!(world.text(0, "routines/a.md.kept-host-0").as_deref(), Some("new"));
+    assert_eq!([0, 1].map(|host| world.text(host, "routines/b.md")), [None, None]);
 }
 
 #[tokio::test]

@@ -64,6 +64,61 @@ impl Postgres {
         String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
     }
 
+    /// A replica that follows it. `waits`: it commits nothing that the replica does not have.
+    #[allow(dead_code, reason = "the tests of hosts need it")]
+    pub fn replica(&self, waits: bool) -> Self {
+        let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
+        if let Some(user) = server_user() {
+            run(Command::new("chown").arg(user.to_string()).arg(&folder));
+        }
+        let mut copy = as_server_user(program("pg_basebackup"));
+        let from = format!("host={} user=bot application_name=replica", self.folder.display());
+        run(copy
+            .args(["-R", "-X", "stream", "--no-sync", "--checkpoint=fast", "-d", &from, "-D"])
+            .arg(folder.join("data")));
+        let replica = Self { keepers: vec![serve(&folder, &self.settings)], folder, settings: self.settings.clone() };
+        replica.wait();
+        let state = if waits { "sync" } else { "async" };
+        if waits {
+            self.psql("ALTER SYSTEM SET synchronous_standby_names = 'replica'");
+            self.psql("SELECT pg_reload_conf()");
+        }
+        self.until(&format!("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = '{state}'"));
+        replica
+    }
+
+    /// A replica hears nothing more of what it follows.
+    #[allow(dead_code, reason = "the tests of hosts need it")]
+    pub fn stop_following(&self) {
+        self.psql("ALTER SYSTEM SET primary_conninfo = 'host=/nowhere'");
+        self.psql("SELECT pg_reload_conf()");
+        self.until("SELECT count(*) = 0 FROM pg_stat_wal_receiver");
+    }
+
+    /// A replica becomes a server of its own.
+    #[allow(dead_code, reason = "the tests of hosts need it")]
+    pub fn promote(&self) {
+        self.psql("SELECT pg_promote()");
+        self.until("SELECT NOT pg_is_in_recovery()");
+    }
+
+    /// How either of two is reached, whichever can be written to.
+    #[allow(dead_code, reason = "the tests of hosts need it")]
+    pub fn url_with(&self, other: &Self) -> String {
+        let [one, other] = [self, other].map(|server| server.folder.to_str().unwrap().replace('/', "%2F"));
+        format!("postgres://bot@{one},{other}/postgres?target_session_attrs=read-write")
+    }
+
+    fn until(&self, sql: &str) {
+        for _ in 0..600 {
+            if self.psql(sql) == "t" {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("never: {sql}");
+    }
+
     /// Ends it at once, as a power cut would.
     pub fn crash(&mut self) {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
