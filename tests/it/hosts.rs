@@ -564,6 +564,8 @@ fn what_is_written_changed_or_cancelled_on_one_host_is_so_on_all() {
     attic.until("it is changed", || bots[0].read("routines/tea.md").filter(|text| text.contains("2h")));
     let added = bots[1].json(["reminder", "add", "--in", "1h", "--id", "oven", "The oven."]);
     attic.until("it has the reminder", || bots[0].read(&format!("reminders/{}.md", added["id"].as_str().unwrap())));
+    let doctor = bots[0].run(["doctor"]).stdout;
+    assert!(doctor.contains("2 are equal with the other hosts'"), "{doctor}");
     // Cancelled while the other is away.
     home.stop();
     bots[0].ok(["reminder", "cancel", "oven"]);
@@ -572,6 +574,8 @@ fn what_is_written_changed_or_cancelled_on_one_host_is_so_on_all() {
     attic.until("it is known that it was cancelled", || {
         (server.psql("SELECT count(*) FROM shared_file WHERE removed") == "1").then_some(())
     });
+    let doctor = bots[1].run(["doctor"]).stdout;
+    assert!(doctor.contains("reminders/oven.md: not as on the other hosts"), "{doctor}");
     let home = bots[1].start();
     assert_eq!(bots[1].read("reminders/oven.md"), None);
     // What has run is gone everywhere.

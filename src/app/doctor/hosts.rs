@@ -1,7 +1,10 @@
 //! The hosts that share the journal, and its server.
 
+use std::collections::BTreeSet;
+
 use super::Finding;
 use crate::app::{App, times, words};
+use crate::definition::shared;
 use crate::journal::{HostRecord, JournalReader, Server};
 use crate::refusal::Refusal;
 
@@ -16,18 +19,21 @@ pub(super) fn journal(server: Result<Server, Refusal>, app: &App) -> Vec<Finding
             return vec![Finding::wrong("journal", refusal.to_string()).step("put `journal` in config.yaml right")];
         }
     };
-    let read = app.read_journal().and_then(|journal| Ok((journal.hosts()?, asynchronous(&journal))));
+    let read = app.read_journal().and_then(|journal| {
+        let findings = [asynchronous(&journal), files(&journal, app)?];
+        Ok((journal.hosts()?, findings))
+    });
     match read {
         Err(refusal) => vec![
             Finding::wrong("journal", format!("{server}: {refusal}"))
                 .step("see that the server runs, and that this machine reaches it: `psql` with the same address")
                 .step("see that the password is right: JOURNAL_PASSWORD in .env"),
         ],
-        Ok((hosts, asynchronous)) => {
+        Ok((hosts, findings)) => {
             let alive = hosts.iter().filter(|host| host.alive).count();
             let found = Finding::ok("journal", format!("on {server}; {alive} of {} hosts are alive", hosts.len()));
             std::iter::once(found)
-                .chain(asynchronous)
+                .chain(findings.into_iter().flatten())
                 .chain(hosts.iter().filter_map(|host| one(host, &hosts, app)))
                 .collect()
         }
@@ -45,6 +51,35 @@ fn asynchronous(journal: &JournalReader) -> Option<Finding> {
         ),
         Err(error) => Some(Finding::look("replicas", format!("the server does not say whether it has any: {error}"))),
     }
+}
+
+/// Whether the files here are those of the other hosts.
+fn files(journal: &JournalReader, app: &App) -> Result<Option<Finding>, Refusal> {
+    if !app.config()?.share_files {
+        return Ok(None);
+    }
+    let unreadable = |error| Refusal::environment(format!("the files cannot be read: {error}"));
+    let mut here: BTreeSet<String> = shared::list(&app.home).map_err(unreadable)?.into_keys().collect();
+    let mut differ = Vec::new();
+    let mut equal = 0;
+    for file in journal.shared_files(0)? {
+        here.remove(&file.path);
+        let text = shared::read(&app.home, &file.path).map_err(unreadable)?;
+        match text == (!file.removed).then_some(file.text) {
+            false => differ.push(file.path),
+            true => equal += usize::from(!file.removed),
+        }
+    }
+    differ.extend(here);
+    Ok(Some(match &differ[..] {
+        [] => Finding::ok("files", format!("{equal} are equal with the other hosts'")),
+        [first, rest @ ..] => {
+            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            Finding::look("files", format!("{first}{more}: not as on the other hosts")).step(
+                "a service that runs here makes them equal within a few seconds; `ollim-bot logs` says what hinders it",
+            )
+        }
+    }))
 }
 
 /// What is wrong with a host.
