@@ -115,7 +115,7 @@ pub struct Hosts {
     pub me: Member,
     /// Those that are alive, by name, this one among them.
     pub alive: Vec<Member>,
-    /// How far this host's clock is ahead of the server's; negative: behind.
+    /// How far this host's clock is ahead of the server's at most; negative: behind.
     pub ahead: TimeDelta,
     /// Whether this host has the main session and the channels.
     pub is_main: bool,
@@ -361,6 +361,28 @@ fn take_over(
     Ok((taken, newest))
 }
 
+/// How far this host's clock is ahead of the server's: the server has read its own somewhere between the question and the answer. So what a
+/// slow answer tells is wide, and what a fast one told before goes on to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ahead {
+    least: TimeDelta,
+    most: TimeDelta,
+    /// When it was seen, since boot.
+    at: Duration,
+}
+
+impl Ahead {
+    /// A clock that is being corrected gains or loses as much of the time that passes: 1 / 2000.
+    const SLEW: u32 = 2000;
+
+    /// What is known once `seen` is. Where both cannot be so, a clock was set, and what was known before does not count.
+    fn with(self, seen: Self) -> Self {
+        let slew = TimeDelta::from_std(seen.at.saturating_sub(self.at) / Self::SLEW).unwrap_or_default();
+        let (least, most) = (seen.least.max(self.least - slew), seen.most.min(self.most + slew));
+        if least <= most { Self { least, most, at: seen.at } } else { seen }
+    }
+}
+
 /// This host's lease, and the connection by which it is kept.
 struct Lease {
     server: Server,
@@ -370,7 +392,7 @@ struct Lease {
     clock: Clock,
     /// When the last answer to a renewal was asked for, since boot: a suspended machine's lease goes on, too.
     renewed: Duration,
-    ahead: TimeDelta,
+    ahead: Option<Ahead>,
     is_main: bool,
 }
 
@@ -402,8 +424,7 @@ impl Lease {
         };
         let labels = new.labels.into_iter().collect();
         let me = Member { name: new.name, labels, versions: (new.version, new.zones) };
-        let mut lease =
-            Self { server, link: Some(link), me, epoch, clock, renewed, ahead: TimeDelta::zero(), is_main: false };
+        let mut lease = Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None, is_main: false };
         // The clock is compared before anything fires by it.
         match lease.renew()? {
             Ok(()) => Ok(lease),
@@ -427,28 +448,33 @@ impl Lease {
 
     /// Renews it, and compares the clocks.
     fn renew(&mut self) -> Result<Result<(), Lost>, JournalError> {
-        let (name, epoch, ahead, clock) = (self.me.name.clone(), self.epoch, self.ahead, self.clock.clone());
+        let (name, epoch, ahead, clock) = (self.me.name.clone(), self.epoch, self.ahead(), self.clock.clone());
         let link = self.link()?;
         let (asked, asked_at) = (since_boot(), clock.now());
         let sql =
             "UPDATE host SET lease_until = now() + CAST(?3 AS INTERVAL), skew_ms = ?4 WHERE name = ?1 AND epoch = ?2
-             RETURNING CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
+             RETURNING CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now";
         let values = params![name, epoch, lease(), ahead.num_milliseconds()];
-        let Some(server) = link.one(sql, values, |row| row.at("now"))? else {
+        let Some(server) = link.one(sql, values, |row| row.get("now"))? else {
             return Ok(Err(Lost("another host has taken over what this one had".to_owned())));
         };
-        let took = since_boot().saturating_sub(asked);
-        let way = TimeDelta::from_std(took / 2).unwrap_or_default();
+        let answered = since_boot();
         self.renewed = asked;
-        let ahead = asked_at + way - server;
-        // What the way alone can explain is no difference.
-        self.ahead = if ahead.abs() <= way + TimeDelta::milliseconds(2) { TimeDelta::zero() } else { ahead };
+        let server = DateTime::from_timestamp_micros(server)
+            .ok_or_else(|| JournalError::Unreadable(format!("the time {server}")))?;
+        let took = TimeDelta::from_std(answered.saturating_sub(asked)).unwrap_or_default();
+        let seen = Ahead { least: asked_at - server, most: asked_at + took - server, at: answered };
+        self.ahead = Some(self.ahead.map_or(seen, |known| known.with(seen)));
         Ok(Ok(()))
+    }
+
+    fn ahead(&self) -> TimeDelta {
+        self.ahead.map_or_else(TimeDelta::zero, |ahead| ahead.most)
     }
 
     /// Looks at all of them, and takes the role of the main host where nobody who is alive has it.
     fn look(&mut self) -> Result<Hosts, JournalError> {
-        let (me, epoch, ahead) = (self.me.clone(), self.epoch, self.ahead);
+        let (me, epoch, ahead) = (self.me.clone(), self.epoch, self.ahead());
         let link = self.link()?;
         let take = "INSERT INTO role (name, host, epoch) SELECT ?1, h.name, h.epoch FROM host h
                WHERE h.name = ?2 AND h.epoch = ?3 AND h.lease_until > now()
@@ -556,6 +582,22 @@ mod tests {
             paused: false,
             failing: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_a_fast_answer_tells_of_the_clock_counts_until_it_is_set() {
+        let ahead = |least: i64, most: i64, at: u64| Ahead {
+            least: TimeDelta::microseconds(least),
+            most: TimeDelta::microseconds(most),
+            at: Duration::from_secs(at),
+        };
+        let fast = ahead(700_000, 700_400, 0);
+        // A slow one in which the server read its clock at the very end: the middle of it would be 250 ms too little.
+        assert_eq!(fast.with(ahead(200_300, 700_300, 5)), ahead(697_500, 700_300, 5));
+        assert_eq!(fast.with(ahead(699_900, 1_200_000, 5)), ahead(699_900, 702_900, 5));
+        let set = ahead(-300, 400, 5);
+        assert_eq!(fast.with(set), set);
+        assert_eq!(set.with(fast), fast);
     }
 
     #[test]
