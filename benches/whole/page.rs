@@ -106,11 +106,19 @@ fn fill(bot: &Bot) {
             .unwrap();
         change
             .prepare_cached(
-                "INSERT INTO run (run, occurrence, attempt, state, launched, started, ended, cost_usd, client)
-                 VALUES (?1, last_insert_rowid(), 1, ?2, ?3, ?3, ?4, ?5, 'claude')",
+                "INSERT INTO run (run, occurrence, attempt, state, launched, started, ended, cost_usd, model, tokens, client)
+                 VALUES (?1, last_insert_rowid(), 1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, 'claude')",
             )
             .unwrap()
-            .execute(params![format!("{run:08x}"), state, began, at + run % 600 * 1000, (run % 97) as f64 / 1000.0])
+            .execute(params![
+                format!("{run:08x}"),
+                state,
+                began,
+                at + run % 600 * 1000,
+                (run % 97) as f64 / 1000.0,
+                ["claude-haiku-4-5", "claude-sonnet-4-5"][usize::from(run % 3 == 0)],
+                format!(r#"{{"input":{run},"cache_read":20000,"cache_write":800,"output":340}}"#),
+            ])
             .unwrap();
     }
     change.commit().unwrap();

@@ -1,6 +1,8 @@
 //! What runs have cost.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::hash::Hash;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -81,32 +83,37 @@ pub(super) fn several<const N: usize>(
 }
 
 fn sums(by: CostsBy, runs: &[RunCost], zone: Tz) -> Costs {
-    let mut sums: BTreeMap<String, (CostsRow, Vec<f64>)> = BTreeMap::new();
+    let mut rows = match by {
+        CostsBy::Job => sums_by(runs, |run| run.id.as_str()),
+        CostsBy::Day => sums_by(runs, |run| run.launched.with_timezone(&zone).date_naive()),
+        CostsBy::Model => sums_by(runs, |run| run.model.as_deref().unwrap_or("unknown")),
+    };
+    match by {
+        CostsBy::Day => rows.sort_by(|a, b| a.key.cmp(&b.key)),
+        CostsBy::Job | CostsBy::Model => {
+            rows.sort_by(|a, b| b.cost_usd.total_cmp(&a.cost_usd).then_with(|| a.key.cmp(&b.key)));
+        }
+    }
+    Costs { by, rows }
+}
+
+fn sums_by<'a, K: Eq + Hash + Display>(runs: &'a [RunCost], key: impl Fn(&'a RunCost) -> K) -> Vec<CostsRow> {
+    let mut sums: HashMap<K, (CostsRow, Vec<f64>)> = HashMap::new();
     for run in runs {
-        let key = match by {
-            CostsBy::Job => run.id.to_string(),
-            CostsBy::Day => run.launched.with_timezone(&zone).format("%Y-%m-%d").to_string(),
-            CostsBy::Model => run.model.clone().unwrap_or_else(|| "unknown".into()),
-        };
-        let empty = || (CostsRow { key: key.clone(), ..CostsRow::default() }, Vec::new());
-        let (row, each) = sums.entry(key.clone()).or_insert_with(empty);
+        let (row, each) = sums.entry(key(run)).or_default();
         row.runs += 1;
         row.cost_usd += run.cost_usd;
         row.unreported_usd += run.unreported_usd;
         row.tokens = row.tokens + run.tokens;
+        row.worst = row.worst.max(run.cost_usd);
         each.push(run.cost_usd);
     }
-    let of_each = |(mut row, mut each): (CostsRow, Vec<f64>)| {
-        each.sort_by(f64::total_cmp);
-        row.median = each.get((each.len() - 1) / 2).copied().unwrap_or_default();
-        row.worst = each.last().copied().unwrap_or_default();
-        row
+    let of_each = |(key, (row, mut each)): (K, (CostsRow, Vec<f64>))| {
+        let middle = each.len().saturating_sub(1) / 2;
+        let median = *each.select_nth_unstable_by(middle, f64::total_cmp).1;
+        CostsRow { key: key.to_string(), median, ..row }
     };
-    let mut rows: Vec<CostsRow> = sums.into_values().map(of_each).collect();
-    if by != CostsBy::Day {
-        rows.sort_by(|a, b| b.cost_usd.total_cmp(&a.cost_usd));
-    }
-    Costs { by, rows }
+    sums.into_iter().map(of_each).collect()
 }
 
 /// This month and the one before.

@@ -138,24 +138,24 @@ impl JournalReader {
         self.all(sql, &[&id.as_str(), &limit], |row| row.run("run"))
     }
 
-    /// What runs cost that began from then on, in the order in which they were claimed.
+    /// What runs cost that began from then on, in no order.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub fn costs(&self, from: Option<DateTime<Utc>>) -> Result<Vec<RunCost>, JournalError> {
-        let sql =
-            "SELECT o.id, coalesce(r.launched, o.at) AS began, r.model, coalesce(r.cost_usd, 0.0) AS cost_usd,
-              coalesce(r.reserved_usd, 0.0) AS unreported, r.tokens FROM run r JOIN occurrence o ON o.number = r.occurrence
-            WHERE (r.cost_usd IS NOT NULL OR r.reserved_usd IS NOT NULL AND r.ended IS NOT NULL)
-              AND (coalesce(r.launched, o.at) >= ?1 OR ?1 IS NULL) ORDER BY r.number";
-        self.all(sql, &[&from.map(ms)], |row| {
+        // What was never launched has cost nothing, in budgets neither.
+        let sql = "SELECT o.id, r.launched, r.model, coalesce(r.cost_usd, 0.0), coalesce(r.reserved_usd, 0.0), r.tokens
+            FROM run r JOIN occurrence o ON o.number = r.occurrence
+            WHERE r.launched >= ?1 AND (r.cost_usd IS NOT NULL OR r.reserved_usd IS NOT NULL AND r.ended IS NOT NULL)";
+        // By their places: there are many rows, and a name is looked for in each.
+        self.all(sql, &[&from.map_or(i64::MIN, ms)], |row| {
             Ok(RunCost {
-                id: row.id("id")?,
-                launched: row.at("began")?,
-                model: row.get("model")?,
-                cost_usd: row.get("cost_usd")?,
-                unreported_usd: row.get("unreported")?,
-                tokens: tokens(row)?.unwrap_or_default(),
+                id: DefinitionId::new(row.get::<String>(0)?),
+                launched: time(row.get(1)?)?,
+                model: row.get(2)?,
+                cost_usd: row.get(3)?,
+                unreported_usd: row.get(4)?,
+                tokens: read_tokens(row.get(5)?).unwrap_or_default(),
             })
         })
     }
@@ -434,7 +434,11 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
 }
 
 pub(super) fn tokens(row: &Row<'_>) -> Result<Option<Tokens>, JournalError> {
-    Ok(row.get::<Option<String>>("tokens")?.and_then(|text| serde_json::from_str(&text).ok()))
+    Ok(read_tokens(row.get("tokens")?))
+}
+
+fn read_tokens(text: Option<String>) -> Option<Tokens> {
+    text.and_then(|text| serde_json::from_str(&text).ok())
 }
 
 fn denial(row: &Row<'_>) -> Result<Denial, JournalError> {

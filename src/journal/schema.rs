@@ -289,6 +289,11 @@ CREATE TABLE shared_file (
 ) WITHOUT ROWID;
 CREATE INDEX shared_file_version ON shared_file (version);
 ",
+    "
+-- With all that sums of costs need, so that they read no run.
+DROP INDEX run_launched;
+CREATE INDEX run_cost ON run (launched, cost_usd, reserved_usd, ended, payer) WHERE launched IS NOT NULL;
+",
 ];
 
 /// Which schema a file has; 0 for an empty one.
