@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::split::{length, tail};
 use super::{Progress, terminal};
 
@@ -15,6 +17,10 @@ const LONGEST_LINE: usize = 60;
 pub(super) struct Style {
     /// The longest message, in units of UTF-16.
     pub longest: usize,
+    /// When a turn is first shown.
+    pub first: Duration,
+    /// How long after an edit the next one may come.
+    pub pause: Duration,
     /// A text that is to stand as it is.
     pub literal: fn(&str) -> String,
     /// A call that was made.
@@ -31,18 +37,35 @@ pub(super) struct Seen {
     lines: Vec<String>,
     text: String,
     doing: Option<String>,
+    began: Instant,
+    next: Instant,
 }
 
 impl Seen {
-    /// Nothing yet.
+    /// Nothing yet: the turn begins now.
     pub(super) fn new(style: &'static Style) -> Self {
-        Self { style, lines: Vec::new(), text: String::new(), doing: None }
+        let began = Instant::now();
+        Self { style, lines: Vec::new(), text: String::new(), doing: None, began, next: began + style.first }
+    }
+
+    /// When it is shown next.
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// It is shown now.
+    pub(super) fn shown(&mut self) {
+        self.next = Instant::now() + self.style.pause;
     }
 
     /// Returns whether the turn goes on.
     pub(super) fn take(&mut self, progress: Progress) -> bool {
         match progress {
             Progress::Text(text) => {
+                if self.text.is_empty() {
+                    // Nobody waits for the first letter until the pause ends.
+                    self.next = self.next.min(Instant::now().max(self.began + self.style.first));
+                }
                 self.done();
                 self.text.push_str(&text);
             }
@@ -104,5 +127,40 @@ fn coarse(seconds: u64) -> u64 {
         0..10 => seconds,
         10..60 => seconds / 5 * 5,
         _ => seconds / 15 * 15,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const STYLE: Style = Style {
+        longest: 100,
+        first: Duration::from_secs(2),
+        pause: Duration::from_secs(10),
+        literal: str::to_owned,
+        call: str::to_owned,
+        refused: |label, _| label.to_owned(),
+        status: |doing, _| doing.to_owned(),
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_letters_of_an_answer_wait_for_no_pause() {
+        let text = || Progress::Text("It".into());
+        let mut seen = Seen::new(&STYLE);
+        let began = Instant::now();
+        seen.take(text());
+        assert_eq!(seen.next(), began + STYLE.first, "a turn is first shown then");
+        let mut seen = Seen::new(&STYLE);
+        seen.shown();
+        advance(Duration::from_secs(4)).await;
+        seen.take(text());
+        assert_eq!(seen.next(), Instant::now());
+        seen.shown();
+        let next = seen.next();
+        seen.take(text());
+        assert_eq!(seen.next(), next, "the letters behind them do");
     }
 }

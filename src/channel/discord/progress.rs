@@ -1,11 +1,15 @@
 //! How Discord shows a turn while it goes.
 
+use std::time::Duration;
+
 use super::body::LONGEST;
 use crate::channel::progress::Style;
 
 /// Small letters; refused calls are struck through.
 pub(super) const STYLE: Style = Style {
     longest: LONGEST,
+    first: Duration::from_millis(200),
+    pause: Duration::from_millis(500),
     literal,
     call: |label| format!("{SMALL}{label}"),
     refused: |label, reason| format!("{SMALL}~~{label}~~ {reason}"),
@@ -34,8 +38,6 @@ fn literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::channel::Progress;
     use crate::channel::progress::Seen;

@@ -19,10 +19,6 @@ use crate::channel::Progress;
 use crate::channel::progress::Seen;
 use crate::definition::DefinitionId;
 
-/// When a turn is first shown, and how long after an edit the next one may come.
-const FIRST: Duration = Duration::from_millis(200);
-const PAUSE: Duration = Duration::from_millis(500);
-
 /// "is typing" is shown for ten seconds.
 const TYPING: Duration = Duration::from_secs(8);
 
@@ -71,7 +67,7 @@ impl Inner {
         mut progress: UnboundedReceiver<Progress>,
     ) {
         let began = Instant::now();
-        let (mut seen, mut last, mut next) = (Seen::new(&STYLE), String::new(), began + FIRST);
+        let (mut seen, mut last) = (Seen::new(&STYLE), String::new());
         let mut typing = interval(TYPING);
         loop {
             tokio::select! {
@@ -84,7 +80,7 @@ impl Inner {
                     // Whether it is seen to type is of no consequence.
                     let _typing = self.rest.send(Method::Post, format!("channels/{dm}/typing"), &Value::Null).await;
                 }
-                () = sleep_until(next) => {
+                () = sleep_until(seen.next()) => {
                     let text = seen.rendered(began.elapsed());
                     if text != last {
                         match self.update(dm, turn, shown, &text).await {
@@ -94,7 +90,7 @@ impl Inner {
                         }
                         last = text;
                     }
-                    next = Instant::now() + PAUSE;
+                    seen.shown();
                 }
             }
         }

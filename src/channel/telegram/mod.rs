@@ -28,16 +28,14 @@ pub use pairing::Pairing;
 /// The longest text of a message, in units of UTF-16. A little is left for what HTML adds nothing to, such as a note.
 const LONGEST: usize = 4000;
 
-/// When a turn is first shown, and how long after an edit the next one may come.
-const FIRST: Duration = Duration::from_millis(300);
-const PAUSE: Duration = Duration::from_secs(1);
-
 /// "is typing" is shown for five seconds.
 const TYPING: Duration = Duration::from_secs(4);
 
 /// How a turn is shown while it goes: as plain text.
 const STYLE: Style = Style {
     longest: LONGEST,
+    first: Duration::from_millis(300),
+    pause: Duration::from_secs(1),
     literal: str::to_owned,
     call: |label| format!("· {label}"),
     refused: |label, reason| format!("✗ {label}: {reason}"),
@@ -138,7 +136,7 @@ impl Inner {
         };
         react(Some("👀")).await;
         let began = Instant::now();
-        let (mut seen, mut last, mut next) = (Seen::new(&STYLE), String::new(), began + FIRST);
+        let (mut seen, mut last) = (Seen::new(&STYLE), String::new());
         let mut typing = interval(TYPING);
         loop {
             tokio::select! {
@@ -146,13 +144,13 @@ impl Inner {
                 _ = typing.tick() => {
                     unimportant(api.call("sendChatAction", json!({ "chat_id": chat, "action": "typing" })).await);
                 }
-                () = sleep_until(next) => {
+                () = sleep_until(seen.next()) => {
                     let text = seen.rendered(began.elapsed());
                     if text != last {
                         self.update(api, chat, &turn, &text).await;
                         last = text;
                     }
-                    next = Instant::now() + PAUSE;
+                    seen.shown();
                 }
             }
         }
