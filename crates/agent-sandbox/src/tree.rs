@@ -6,7 +6,7 @@
 //! pidfd, so that a number that was used again never hits a stranger.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -204,8 +204,11 @@ fn processes() -> io::Result<Vec<Process>> {
 
 /// `None`: it has ended.
 fn read(pid: u32) -> io::Result<Option<Process>> {
-    match std::fs::read(format!("/proc/{pid}/stat")) {
-        Ok(stat) => Ok(parse(pid, &String::from_utf8_lossy(&stat))),
+    // The kernel gives all of it at once, and it is shorter: a name and some fifty numbers.
+    let mut stat = [0; 2048];
+    let length = std::fs::File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat));
+    match length {
+        Ok(length) => Ok(parse(pid, &String::from_utf8_lossy(stat.get(..length).unwrap_or_default()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(None),
         Err(error) => Err(error),

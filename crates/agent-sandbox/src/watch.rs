@@ -22,6 +22,9 @@ const PROCESSES: Duration = Duration::from_millis(500);
 /// Between two looks at the files.
 const FILES: Duration = Duration::from_secs(2);
 
+/// Before the first look at either. A look takes its time, a run has hardly begun, and its first program would wait for it.
+const FIRST: Duration = Duration::from_millis(100);
+
 /// Descriptors that all processes of a run have open.
 const MOST_OPEN: usize = 20_000;
 
@@ -94,7 +97,7 @@ fn still_closed(before: &BTreeSet<(u32, u64)>, now: &BTreeSet<(u32, u64)>) -> Op
 }
 
 fn every(period: Duration) -> Interval {
-    let mut ticks = tokio::time::interval(period);
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + FIRST, period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ticks
 }

@@ -72,11 +72,17 @@ impl SandboxPlan {
     pub(super) fn shell(&self, rights: &ShellRights, anything: &[PathBuf]) -> io::Result<ShellSpec> {
         let programs = farm::known_programs(&self.path);
         let (all, overlay) = (self.farm(), self.overlay());
+        // Listed once: it is asked for each of a hundred programs.
+        let of_system = system::programs();
+        let of_system = |file: &PathBuf| {
+            let file = resolved(file);
+            of_system.iter().any(|folder| file.starts_with(folder)).then_some(file)
+        };
         let trampoline = |name: &str| (name.to_owned(), self.shell_binary.clone());
         let free = |name: &str| rights.free.contains(&name).then(|| programs.get(name)).flatten();
         // The same for every run: what a run's own rules speak of stands in its overlay.
         let links = programs.iter().map(|(name, file)| {
-            match free_programs().any(|free| free == name) && self.is_of_system(file) {
+            match free_programs().any(|free| free == name) && of_system(file).is_some() {
                 true => (name.clone(), file.clone()),
                 false => trampoline(name),
             }
@@ -134,7 +140,7 @@ impl SandboxPlan {
             // Those that a rule names, too: where the rule does not hold they run without power, like any other.
             let free = free_programs().filter(|name| !rights.denied.iter().any(|denied| denied == name));
             let files = free.filter_map(|name| programs.get(name));
-            execute.extend(files.filter(|file| self.is_of_system(file)).map(resolved));
+            execute.extend(files.filter_map(of_system));
             path.push(all);
         }
         domain.list.push(self.home.work());
@@ -245,12 +251,6 @@ impl SandboxPlan {
             }
         }
         Ok((tidy(domain), env))
-    }
-
-    /// Whether a program is one that came with the system.
-    fn is_of_system(&self, program: &Path) -> bool {
-        let program = resolved(program);
-        system::programs().iter().any(|folder| program.starts_with(folder))
     }
 
     /// The folders in which a shell or a program finds links under the names of programs.
