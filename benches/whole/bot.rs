@@ -1,5 +1,6 @@
 //! A data folder full of definitions, and the real program on it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -166,13 +167,19 @@ impl Service {
         Duration::from_millis(ticks * 10)
     }
 
-    /// Processor time of the threads that there are, to the nanosecond. Shrinks when one of them ends.
-    pub fn cpu_of_threads(&self) -> Duration {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let nanoseconds = |task: fs::DirEntry| -> Option<u64> {
-            fs::read_to_string(task.path().join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
-        };
-        Duration::from_nanos(tasks.filter_map(|task| nanoseconds(task.ok()?)).sum())
+    /// Processor time of each thread so far, to the nanosecond.
+    pub fn cpu_of_threads(&self) -> BTreeMap<PathBuf, Duration> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().map(|task| task.unwrap().path());
+        let read: BTreeMap<_, _> = tasks.filter_map(|task| Some((task.clone(), time_of_thread(&task)?))).collect();
+        assert!(!read.is_empty(), "this kernel does not tell the processor time of a thread");
+        read
+    }
+
+    /// What its threads have taken since. What one took that has ended meanwhile is not among it.
+    pub fn cpu_since(&self, before: &BTreeMap<PathBuf, Duration>) -> Duration {
+        let taken =
+            |(task, now): (PathBuf, Duration)| now.saturating_sub(before.get(&task).copied().unwrap_or_default());
+        self.cpu_of_threads().into_iter().map(taken).sum()
     }
 
     /// MiB in memory: now, and at most so far.
@@ -184,6 +191,17 @@ impl Service {
         };
         (mib("VmRSS:"), mib("VmHWM:"))
     }
+}
+
+/// Processor time of a thread. Kernels have one of these files, or both (`CONFIG_SCHED_INFO`, `CONFIG_SCHED_DEBUG`).
+fn time_of_thread(task: &Path) -> Option<Duration> {
+    if let Ok(text) = fs::read_to_string(task.join("schedstat")) {
+        return text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos);
+    }
+    let text = fs::read_to_string(task.join("sched")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("se.sum_exec_runtime"))?;
+    let milliseconds: f64 = line.rsplit_once(' ')?.1.parse().ok()?;
+    Some(Duration::from_secs_f64(milliseconds / 1000.0))
 }
 
 impl Drop for Service {

@@ -48,7 +48,7 @@ pub fn measure(plan: &Plan) {
         std::thread::sleep(Duration::from_secs(15));
         let before = service.cpu_of_threads();
         std::thread::sleep(IDLE);
-        let used = service.cpu_of_threads().saturating_sub(before);
+        let used = service.cpu_since(&before);
         let share = used.as_secs_f64() / IDLE.as_secs_f64() * 100.0;
         let (now, peak) = service.memory();
         row(

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -19,6 +20,9 @@ use serde_json::{Value, json};
 pub enum Reply {
     /// A text; the turn ends.
     Say(String),
+    /// A text, one character after the other, with this pause before each; the turn ends.
+    #[allow(dead_code, reason = "the benchmark's")]
+    Letters(String, Duration),
     /// Calls of tools, side by side: name and input of each.
     Call(Vec<(String, Value)>),
     /// An HTTP error with the API's error type, e.g. `401, "authentication_error"`.
@@ -233,10 +237,11 @@ async fn answer(
     }
     let number = shared.ids.fetch_add(1, Ordering::SeqCst);
     match (shared.script)(&request) {
-        Reply::Say(text) => events(&request, number, &[text_block(&text)], "end_turn"),
+        Reply::Say(text) => events(&request, number, &[text_block(&text)], "end_turn", None),
+        Reply::Letters(text, pause) => events(&request, number, &[text_block(&text)], "end_turn", Some(pause)),
         Reply::Call(calls) => {
             let block = |(at, (tool, input)): (usize, &(String, Value))| tool_block(number, at, tool, input);
-            events(&request, number, &calls.iter().enumerate().map(block).collect::<Vec<_>>(), "tool_use")
+            events(&request, number, &calls.iter().enumerate().map(block).collect::<Vec<_>>(), "tool_use", None)
         }
         Reply::Error(status, kind) => {
             let body = json!({"type": "error", "error": {"type": kind, "message": format!("stub: {kind}")}});
@@ -256,8 +261,14 @@ fn tool_block(number: u64, at: usize, tool: &str, input: &Value) -> (Value, Valu
     (json!({"type": "tool_use", "id": id, "name": tool, "input": {}}), delta)
 }
 
-/// A whole message, streamed where the request asks for that.
-fn events(request: &Request, number: u64, blocks: &[(Value, Value)], stop_reason: &str) -> Response {
+/// A whole message, streamed where the request asks for that. `pause`: before each letter.
+fn events(
+    request: &Request,
+    number: u64,
+    blocks: &[(Value, Value)],
+    stop_reason: &str,
+    pause: Option<Duration>,
+) -> Response {
     let usage = json!({"input_tokens": 100, "output_tokens": 20});
     let message = |content: Value, stop_reason: Value| {
         json!({"id": format!("msg_{number:06}"), "type": "message", "role": "assistant",
@@ -268,21 +279,37 @@ fn events(request: &Request, number: u64, blocks: &[(Value, Value)], stop_reason
         let content = blocks.iter().map(|(start, delta)| whole(start, delta)).collect();
         return axum::Json(message(Value::Array(content), stop_reason.into())).into_response();
     }
-    let mut stream = String::new();
-    let mut event = |data: Value| {
-        stream.push_str(&format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap()));
-    };
+    let mut stream = Vec::new();
+    let mut event = |data: Value| stream.push(format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap()));
     event(json!({"type": "message_start", "message": message(json!([]), Value::Null)}));
     for (index, (start, delta)) in blocks.iter().enumerate() {
         event(json!({"type": "content_block_start", "index": index, "content_block": start}));
-        event(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        let letters: Vec<Value> = match (pause, delta["text"].as_str()) {
+            (Some(_), Some(text)) => {
+                text.chars().map(|letter| json!({"type": "text_delta", "text": letter.to_string()})).collect()
+            }
+            _ => vec![delta.clone()],
+        };
+        for delta in letters {
+            event(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        }
         event(json!({"type": "content_block_stop", "index": index}));
     }
     event(
         json!({"type": "message_delta", "delta": {"stop_reason": stop_reason, "stop_sequence": null}, "usage": usage}),
     );
     event(json!({"type": "message_stop"}));
-    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(stream)).into_response()
+    let body = match pause {
+        None => Body::from(stream.concat()),
+        Some(pause) => Body::from_stream(futures::stream::unfold(stream.into_iter(), move |mut rest| async move {
+            let event = rest.next()?;
+            if event.contains("text_delta") {
+                tokio::time::sleep(pause).await;
+            }
+            Some((Ok::<_, std::convert::Infallible>(event), rest))
+        })),
+    };
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
 fn whole(start: &Value, delta: &Value) -> Value {
