@@ -22,7 +22,7 @@ pub fn measure(_plan: &Plan) {
     let mut begun = spaced(&bot, &service, from);
     let [p50, plain_p50] = [percentile(&mut begun, 50), percentile(&mut plain.clone(), 50)];
     let mut late: Vec<i64> = begun.iter().map(|late| late.num_milliseconds()).collect();
-    row("a command's first word, after it was due", "", &words(&mut late), &peers::cron());
+    row("a command's first word, after it was due", "", &words(&mut late), &peers::timers(10));
     let beyond = (p50 - plain_p50).to_std().unwrap_or_default();
     let plain_p50 = plain_p50.to_std().unwrap_or_default();
     row("… beyond fork and exec of bash", "5 ms", &format!("{} beyond {}", ms(beyond), ms(plain_p50)), "");
@@ -54,7 +54,8 @@ fn at_once() {
         (0..AT_ONCE).map(|_| (first_word(&service.line("first word at")) - at).num_milliseconds()).collect();
     let last = percentile(&mut late, 100);
     let plain = peers::in_turn(AT_ONCE);
-    let beside = format!("as many starts of bash, one after the other: {} ms", plain.as_millis());
+    let beside =
+        format!("as many starts of bash, one after the other: {} ms; {}", plain.as_millis(), peers::timers(AT_ONCE));
     row(
         "1,000 commands due in the same second, 8 at a time: the last one's first word",
         "",

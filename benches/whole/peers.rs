@@ -55,29 +55,66 @@ pub fn agent_sdk(client: &Path, url: &str, person: &Path) -> Option<Duration> {
     Some(Duration::from_secs_f64(stdout(&mut command).trim().parse().unwrap()))
 }
 
-/// How late cron's jobs begin: the cron of BusyBox, which takes a folder of its own. It reads the clock once a minute.
-pub fn cron() -> String {
+/// How late so many commands begin that cron and systemd have for the same moment.
+pub fn timers(count: usize) -> String {
+    [cron(count), systemd(count)].join("; ")
+}
+
+/// The cron of BusyBox, which takes a folder of its own. It reads the clock once a minute.
+fn cron(count: usize) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (tabs, said) = (folder.path().join("tabs"), folder.path().join("said"));
     std::fs::create_dir(&tabs).unwrap();
     let line = format!("* * * * * /bin/bash -c '{} >>{}'\n", super::exec::LINE, said.display());
-    std::fs::write(tabs.join("root"), line.repeat(10)).unwrap();
+    std::fs::write(tabs.join("root"), line.repeat(count)).unwrap();
     let cron = Command::new("busybox").args(["crond", "-f", "-c"]).arg(&tabs).stderr(Stdio::null()).spawn();
     let Ok(mut cron) = cron else { return "cron (BusyBox): not installed".into() };
-    // It begins at a whole minute; two of them are waited for.
-    let mut late = Vec::new();
-    for _ in 0..2 {
-        std::thread::sleep(Duration::from_secs(60));
-    }
-    let minute = |at: DateTime<Utc>| at.timestamp_millis().rem_euclid(60_000);
-    let lines = std::fs::read_to_string(&said).unwrap_or_default();
-    late.extend(lines.lines().map(|line| minute(super::exec::first_word(line))));
+    // It begins at a whole minute.
+    let late = said_after(&said, count, |at| at.timestamp_millis().rem_euclid(60_000));
     // It may have ended.
     let _ended = cron.kill().and_then(|()| cron.wait());
-    match late.is_empty() {
-        true => "cron (BusyBox): ran nothing; it needs root".into(),
-        false => format!("cron (BusyBox): {}", words(&mut late)),
+    late.map_or_else(
+        || "cron (BusyBox): did not run them; it needs root".into(),
+        |mut late| format!("cron (BusyBox): {}", words(&mut late)),
+    )
+}
+
+/// Timers of systemd, as exact as they can be (`AccuracySec=1us`).
+fn systemd(count: usize) -> String {
+    let asked = Command::new("systemctl").arg("is-system-running").output();
+    let state = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    if !["running", "degraded"].contains(&state.as_str()) {
+        return "systemd: does not run here".into();
     }
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    // Each is a unit of its own, which takes its time to be made.
+    let at = now() + TimeDelta::seconds(10) + TimeDelta::milliseconds(i64::try_from(count).unwrap() * 50);
+    let calendar = at.format("%Y-%m-%d %H:%M:%S%.6f UTC").to_string();
+    // systemd replaces variables, too.
+    let script = format!("{} >>{}", super::exec::LINE.replace('$', "$$"), said.display());
+    for _ in 0..count {
+        let options = ["--collect", "--quiet", "--timer-property=AccuracySec=1us", "--on-calendar", &calendar];
+        let made = Command::new("systemd-run").args(options).args(["/bin/bash", "-c", &script]).status();
+        if !made.is_ok_and(|made| made.success()) {
+            return "systemd: makes no timer; it needs root".into();
+        }
+    }
+    said_after(&said, count, |one| (one - at).num_milliseconds())
+        .map_or_else(|| "systemd: did not run them all".into(), |mut late| format!("systemd: {}", words(&mut late)))
+}
+
+/// Waits until so many have said their first word in a file, and says how late each was.
+fn said_after(said: &Path, count: usize, late: impl Fn(DateTime<Utc>) -> i64) -> Option<Vec<i64>> {
+    let start = std::time::Instant::now();
+    while start.elapsed() < Duration::from_secs(150) {
+        let lines = std::fs::read_to_string(said).unwrap_or_default();
+        if lines.lines().count() >= count {
+            return Some(lines.lines().take(count).map(|line| late(super::exec::first_word(line))).collect());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    None
 }
 
 /// How long so many starts of bash take, one after the other.
