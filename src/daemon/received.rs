@@ -1,8 +1,11 @@
 //! Files that came with a message: they are put into `work/received/`, where the main session reads them.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::Path;
+
+use agent_sandbox::folders;
 
 use crate::channel::ReceivedFile;
 use crate::channel::terminal::plain_lines;
@@ -20,9 +23,11 @@ pub(super) fn keep(work: &Path, files: &[ReceivedFile]) -> String {
     for (place, file) in files.iter().enumerate() {
         let kept = file.content.as_ref().map_err(Clone::clone).and_then(|content| {
             let (folder, name) = folder.as_ref().map_err(ToString::to_string)?;
-            let file_name = file_name(&file.name, place, folder);
-            fs::write(folder.join(&file_name), content).map_err(|error| error.to_string())?;
-            Ok(format!("received/{name}/{file_name} ({} bytes)", content.len()))
+            let taken = new_file(&file.name, place, folder).and_then(|(file_name, mut file)| {
+                file.write_all(content)?;
+                Ok(format!("received/{name}/{file_name} ({} bytes)", content.len()))
+            });
+            taken.map_err(|error| error.to_string())
         });
         let line = kept.unwrap_or_else(|why| format!("{}: not taken: {why}", plain(&file.name)));
         lines.push_str("\n- ");
@@ -31,27 +36,29 @@ pub(super) fn keep(work: &Path, files: &[ReceivedFile]) -> String {
     lines
 }
 
-fn new_folder(work: &Path) -> io::Result<(std::path::PathBuf, String)> {
-    let received = work.join("received");
-    fs::create_dir_all(&received)?;
-    // What a job may have put there leads nowhere else.
-    if !received.symlink_metadata()?.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotADirectory, "work/received is no folder"));
-    }
+/// What a job may have put there leads nowhere else.
+fn new_folder(work: &Path) -> io::Result<(OwnedFd, String)> {
     let name = agent_sandbox::token::random()?[..8].to_owned();
-    let folder = received.join(&name);
-    fs::create_dir(&folder)?;
-    Ok((folder, name))
+    match folders::make(work, &Path::new("received").join(&name)) {
+        Ok(folder) => Ok((folder, name)),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(io::Error::new(io::ErrorKind::NotADirectory, "work/received is no folder"))
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// A name that stays in its folder, and that no other file there has.
-fn file_name(sent: &str, place: usize, folder: &Path) -> String {
+/// A file whose name stays in its folder, and that no other one there has.
+fn new_file(sent: &str, place: usize, folder: &OwnedFd) -> io::Result<(String, File)> {
     let name = plain(sent.rsplit(['/', '\\']).next().unwrap_or_default());
     let name = name.trim_matches(['.', ' ']);
     let name = if name.is_empty() { "file" } else { name };
-    match folder.join(name).exists() {
-        true => format!("{place}-{name}"),
-        false => name.to_owned(),
+    match folders::new_file(folder, name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let name = format!("{place}-{name}");
+            folders::new_file(folder, &name).map(|file| (name, file))
+        }
+        file => file.map(|file| (name.to_owned(), file)),
     }
 }
 
@@ -61,6 +68,8 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -86,5 +95,37 @@ mod tests {
         );
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 5);
         assert_eq!(keep(work.path(), &[]), "");
+    }
+
+    /// Does `call` while somebody changes `place` back and forth between a folder and a link to `target`.
+    fn while_turned(place: &Path, target: &Path, mut call: impl FnMut()) {
+        use std::os::unix::fs::symlink;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let beside = place.with_extension("beside");
+        symlink(target, &beside).unwrap();
+        fs::create_dir_all(place).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let (here, there) = ((rustix::fs::CWD, place), (rustix::fs::CWD, &beside));
+                    let exchange = rustix::fs::RenameFlags::EXCHANGE;
+                    rustix::fs::renameat_with(here.0, here.1, there.0, there.1, exchange).unwrap();
+                }
+            });
+            call();
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn no_file_is_kept_behind_a_link_that_a_job_turns() {
+        let (work, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = ReceivedFile { name: "a.md".into(), content: Ok("x".into()) };
+        while_turned(&work.path().join("received"), elsewhere.path(), || {
+            let kept = (0..2000).map(|_| keep(work.path(), std::slice::from_ref(&file)));
+            assert!(kept.filter(|listed| listed.contains("(1 bytes)")).count() > 0);
+        });
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 }

@@ -30,6 +30,7 @@ mod descriptors;
 pub mod domain;
 mod exec_stage;
 pub mod farm;
+pub mod folders;
 mod judge;
 mod launch;
 pub mod leftovers;

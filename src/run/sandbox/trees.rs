@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use agent_sandbox::folders;
+
 use super::SandboxPlan;
 use crate::policy::{BOT, PathRoots};
 
@@ -21,10 +23,14 @@ impl SandboxPlan {
     /// Not through a link that a program has left there: what it leads to is made by nobody.
     pub(super) fn prepare(&self) -> io::Result<()> {
         let work = self.home.work();
-        let inside = |path: &&Path| path.starts_with(&work) && *path != work;
-        let through_link = |path: &Path| path.ancestors().take_while(inside).any(Path::is_symlink);
-        let trees = self.trees(false).write.into_iter().filter(|path| path.starts_with(&work) && !through_link(path));
-        trees.chain([self.temporary()]).try_for_each(std::fs::create_dir_all)
+        for tree in self.trees(false).write {
+            let Ok(below) = tree.strip_prefix(&work) else { continue };
+            match folders::make(&work, below) {
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
+                made => drop(made?),
+            }
+        }
+        std::fs::create_dir_all(self.temporary())
     }
 
     /// What path rules open. `exactly`: only where the kernel can hold the whole rule, for a shell, which no file tool's check
