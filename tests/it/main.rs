@@ -9,6 +9,7 @@ mod api_retries;
 mod architecture;
 mod attacked_jobs;
 mod attacked_ninth;
+mod attacked_tenth;
 mod backup;
 mod calendar;
 mod chains;

@@ -272,7 +272,7 @@ impl Claude {
     fn complete(&self, mut domain: Domain, request: &Request, config_dir: &Path) -> Domain {
         domain.write.extend(system::sinks());
         domain.write.extend([request.run_dir.clone(), config_dir.to_path_buf()]);
-        domain.read.push(request.work_dir.clone());
+        domain.list.push(request.work_dir.clone());
         let files = files_of_command(&self.command);
         domain.execute.extend(match farm::is_script(&self.command) {
             // It runs other programs by design: which ones, nobody knows.

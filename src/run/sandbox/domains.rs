@@ -33,12 +33,11 @@ impl SandboxPlan {
     }
 
     /// The client's own domain, before it adds what it needs itself. `shells`: what it is to start lies within. It reads what the job's
-    /// rules open and no more: its file tools are judged by names, and a job that makes links can change where a name leads
-    /// before the client opens it.
+    /// rules open and no more, in `work/` too: its file tools are judged by names, and a job that makes links can change where a
+    /// name leads before the client opens it.
     pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
         const READING: &[&str] = &["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"];
         let Trees { mut read, write, .. } = self.trees(false);
-        read.push(self.home.work());
         let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && READING.contains(&pattern.canonical_tool());
         let beside = match self.granted.iter().any(everything) {
             true => self.hidden(),
@@ -53,6 +52,8 @@ impl SandboxPlan {
         let mut domain = Domain {
             beside,
             read,
+            // Names in it can be listed, as by the shell.
+            list: vec![self.home.work()],
             write,
             execute: system::loaders(),
             network: Network::All,
@@ -380,6 +381,46 @@ mod tests {
         assert_eq!(programs_of(folder.clone(), &["/home/elsewhere".into()]), std::slice::from_ref(&folder));
         // A person's own programs may lie in their home.
         assert_eq!(programs_of(folder.join("bin"), std::slice::from_ref(&folder)), [folder.join("bin")]);
+    }
+
+    /// Files in `work/` that the client of a job with these rules may open, of a few.
+    #[track_caller]
+    fn opened(rules: &[&str], expect: &[&str]) {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        let plan = SandboxPlan {
+            home: Home::new(&root),
+            user_home: "/home/bot".into(),
+            run_dir: root.join("state/runs/x"),
+            links: root.join("state/runs/x"),
+            granted: rules.iter().map(|rule| ToolPattern::parse(rule).unwrap()).collect(),
+            path: vec!["/usr/bin".into()],
+            shell_binary: "/usr/bin/ollim-shell".into(),
+            required: false,
+            network: true,
+            limits: agent_sandbox::Limits::default(),
+        };
+        let Domain { read, write, .. } = plan.client(std::iter::empty());
+        let within = |file: &&str| read.iter().chain(&write).any(|tree| root.join("work").join(file).starts_with(tree));
+        let found: Vec<&str> =
+            ["secret.txt", "notes/a.md", "notes/sub/b", "mail/c"].into_iter().filter(within).collect();
+        assert_eq!(found, expect, "{rules:?}");
+    }
+
+    #[test]
+    fn the_client_opens_no_more_of_work_than_rules_do() {
+        opened(&["Bash(git log *)"], &[]);
+        opened(&["Read(notes/**)"], &["notes/a.md", "notes/sub/b"]);
+        opened(&["Edit(notes/**)", "Bash(git log *)"], &["notes/a.md", "notes/sub/b"]);
+        opened(&["Read(notes/*.md)", "Grep(mail/**)"], &["notes/a.md", "notes/sub/b", "mail/c"]);
+        // A file may be made anew: then its folder is opened.
+        opened(&["Read(notes/sub/b)"], &["notes/sub/b"]);
+        let all = ["secret.txt", "notes/a.md", "notes/sub/b", "mail/c"];
+        opened(&["Read(secret.txt)"], &all);
+        opened(&["Read(**/*.md)"], &all);
+        opened(&["Read"], &all);
+        opened(&["Glob"], &all);
+        opened(&["*"], &all);
     }
 
     #[test]

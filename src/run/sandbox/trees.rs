@@ -82,7 +82,7 @@ impl SandboxPlan {
         PathRoots { root, work, user_home: self.user_home.clone() }.closed_trees(&BOT)
     }
 
-    /// The literal prefix of a path rule (in which no `..` can stand); for writing the folder that it names. `None` where that is
+    /// The literal prefix of a path rule (in which no `..` can stand); for writing, and in `work/`, the folder that it names. `None` where that is
     /// closed to every job, or everything, or, if `exactly` is wanted, where the rule is narrower than a tree and no file.
     fn tree(&self, rule: &str, write: bool, exactly: bool, is_closed: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let work = self.home.work();
@@ -100,8 +100,9 @@ impl SandboxPlan {
         if exactly && !(whole_tree || file) {
             return None;
         }
-        // A rule that names a file: the file may not be there yet, and the kernel grants only what is.
-        let folders = if write && file && !exactly { literal.saturating_sub(1) } else { literal };
+        // A rule that names a file: the file may not be there yet, or be made anew, and the kernel grants only what is there.
+        let comes_and_goes = write || base == work;
+        let folders = if comes_and_goes && file && !exactly { literal.saturating_sub(1) } else { literal };
         let tree: PathBuf = base.iter().map(OsStr::new).chain(parts[..folders].iter().map(OsStr::new)).collect();
         let whole = tree == base && base != work;
         (!whole && !is_closed(&tree)).then_some(tree)

@@ -1,0 +1,54 @@
+//! What a tenth attacker found: names that lead elsewhere in the moment between a verdict and the opening.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::bot::TestBot;
+use crate::support::client;
+use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::turn;
+
+const SECRET: &str = "XYZZY-the-secret";
+
+/// Code of a job's own, which its shell loads: it changes `notes/f` back and forth as long as the run lasts.
+const TURNS: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((constructor)) static void go(void) {
+    if (fork()) return;
+    setsid();
+    for (int fd = 0; fd < 3; fd++) close(fd);
+    for (long i = 0;; i++) {
+        symlink(i % 2 ? "plain" : "../secret.txt", "notes/t");
+        rename("notes/t", "notes/f");
+        usleep(20000);
+    }
+}
+"#;
+
+#[test]
+fn a_link_that_a_job_turns_leads_a_file_tool_to_nothing_but_its_own() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let reads = (0..40).map(|_| Reply::call("Read", json!({ "file_path": "notes/f" })));
+    let load = Reply::bash("enable -f notes/x.so x 2> /dev/null; cat notes/plain");
+    let api = MessagesApi::script([load].into_iter().chain(reads));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("work/secret.txt", SECRET);
+    bot.write("work/notes/plain", "plain text");
+    bot.write("work/notes/x.c", TURNS);
+    let notes = bot.path("work/notes");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(notes.join("x.so")).arg(notes.join("x.c"));
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        return;
+    }
+    bot.live("allowed_tools: ['Edit(notes/**)', 'Read(notes/**)', 'Bash(git --version)']\n");
+    let results: Vec<String> = api.last().results().iter().map(|result| result.text.clone()).collect();
+    // The shell reads what it may, and the link was turned.
+    assert!(results[0].contains("plain text"), "{results:#?}");
+    assert!(results[1..].iter().any(|result| result.contains("not granted")), "{results:#?}");
+    assert!(!results.iter().any(|result| result.contains(SECRET)), "{results:#?}");
+}
