@@ -33,11 +33,18 @@ impl SandboxPlan {
     }
 
     /// The client's own domain, before it adds what it needs itself. `shells`: what it is to start lies within. It reads what the job's
-    /// rules open and no more, in `work/` too: its file tools are judged by names, and a job that makes links can change where a
-    /// name leads before the client opens it.
+    /// rules open and no more: its file tools are judged by names, and a job that makes links can change where a name leads
+    /// before the client opens it. So where its shell can make some, that holds in `work/`, too.
     pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
         const READING: &[&str] = &["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"];
         let Trees { mut read, write, .. } = self.trees(false);
+        let work = self.home.work();
+        if self.trees(true).write.iter().any(|tree| tree.starts_with(&work)) {
+            // A folder that is not there yet can be made: until then what is above it.
+            read = read.into_iter().filter_map(|tree| there(&tree, &work)).collect();
+        } else {
+            read.push(work);
+        }
         let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && READING.contains(&pattern.canonical_tool());
         let beside = match self.granted.iter().any(everything) {
             true => self.hidden(),
@@ -351,6 +358,12 @@ fn joined(path: &[PathBuf]) -> String {
     texts.join(":")
 }
 
+/// A place, or what is there above it, as far as `work`.
+fn there(place: &Path, work: &Path) -> Option<PathBuf> {
+    let is_there = |place: &&Path| !place.starts_with(work) || *place == work || place.symlink_metadata().is_ok();
+    place.ancestors().find(is_there).map(Path::to_owned)
+}
+
 /// Each place once.
 fn tidy(mut domain: Domain) -> Domain {
     for list in [&mut domain.read, &mut domain.list, &mut domain.write, &mut domain.execute] {
@@ -388,6 +401,9 @@ mod tests {
     fn opened(rules: &[&str], expect: &[&str]) {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
+        for folder in ["notes/sub", "mail"] {
+            std::fs::create_dir_all(root.join("work").join(folder)).unwrap();
+        }
         let plan = SandboxPlan {
             home: Home::new(&root),
             user_home: "/home/bot".into(),
@@ -408,19 +424,19 @@ mod tests {
     }
 
     #[test]
-    fn the_client_opens_no_more_of_work_than_rules_do() {
-        opened(&["Bash(git log *)"], &[]);
-        opened(&["Read(notes/**)"], &["notes/a.md", "notes/sub/b"]);
-        opened(&["Edit(notes/**)", "Bash(git log *)"], &["notes/a.md", "notes/sub/b"]);
-        opened(&["Read(notes/*.md)", "Grep(mail/**)"], &["notes/a.md", "notes/sub/b", "mail/c"]);
-        // A file may be made anew: then its folder is opened.
-        opened(&["Read(notes/sub/b)"], &["notes/sub/b"]);
+    fn the_client_of_a_job_that_makes_links_opens_no_more_of_work_than_rules_do() {
         let all = ["secret.txt", "notes/a.md", "notes/sub/b", "mail/c"];
-        opened(&["Read(secret.txt)"], &all);
-        opened(&["Read(**/*.md)"], &all);
-        opened(&["Read"], &all);
-        opened(&["Glob"], &all);
-        opened(&["*"], &all);
+        opened(&["Edit(notes/**)", "Bash(git log *)"], &all[1..3]);
+        opened(&["Edit(notes/sub/**)", "Read(notes/*.md)"], &all[1..3]);
+        opened(&["Edit(notes/sub/**)", "Grep(mail/**)"], &all[2..]);
+        // A file may be made anew, so its folder is opened; a folder that is not there may be made.
+        opened(&["Edit(mail/**)", "Read(notes/sub/b)"], &all[2..]);
+        opened(&["Edit(mail/**)", "Read(notes/sub/new/**)"], &all[2..]);
+        for rule in ["Read(secret.txt)", "Read(**/*.md)", "Read(new/**)", "Read", "Glob", "*"] {
+            opened(&["Edit(notes/**)", rule], &all);
+        }
+        // Its shell makes no links.
+        opened(&["Read(notes/**)", "Edit(notes/*.md)"], &all);
     }
 
     #[test]
