@@ -67,6 +67,7 @@ pub(super) const TABLE: &[Program] = &[
             "sh",
             "less",
             "cat",
+            "col",
             "groff",
             "grotty",
             "nroff",
@@ -97,7 +98,7 @@ pub(super) const TABLE: &[Program] = &[
         ..reads(&["rg"])
     },
     Program { options: Options::new(&[writes("o", "output")], ""), ..reads(&["tree"]) },
-    changes(&["chgrp", "csplit", "link", "mkfifo", "mktemp", "shred", "unlink"]),
+    changes(&["chgrp", "csplit", "link", "mkfifo", "shred", "unlink"]),
     changes_operands(&["chmod", "chown", "cp", "dd", "ln", "mkdir", "mv", "patch", "rm", "rmdir", "touch", "truncate"]),
     Program { options: Options::new(&[executes("", "strip-program")], "gmoStT"), ..changes_operands(&["install"]) },
     Program { options: Options::new(&[executes("", "filter")], "abClnt"), ..changes_operands(&["split"]) },

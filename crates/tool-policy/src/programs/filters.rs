@@ -11,7 +11,8 @@ const fn with(names: &'static [&'static str], options: Options) -> Program {
 }
 
 pub(super) const TABLE: &[Program] = &[
-    filter(&["[", "arch", "base32", "base64", "basename", "cal", "cat", "cksum", "cmp", "column", "comm", "cut"]),
+    filter(&["[", "arch", "b2sum", "base32", "base64", "basename", "basenc", "cal", "cat", "cksum", "clear", "cmp"]),
+    filter(&["col", "colrm", "column", "comm", "cut", "envsubst"]),
     filter(&["date", "diff", "dirname", "echo", "expand", "expr", "factor", "false", "fmt", "fold", "getconf"]),
     filter(&["grep", "groups", "head", "hexdump", "hostname", "iconv", "id", "join", "jq", "locale", "logname"]),
     filter(&["md5sum", "nl", "nproc", "numfmt", "od", "paste", "pr", "printenv", "printf", "pwd", "readlink"]),
@@ -21,7 +22,7 @@ pub(super) const TABLE: &[Program] = &[
     // Scripts around grep.
     Program { helpers: &["sh", "grep"], ..filter(&["egrep", "fgrep"]) },
     Program { helpers: &["sh"], ..filter(&["which"]) },
-    Program { writes_operands: true, ..filter(&["tee"]) },
+    Program { writes_operands: true, ..filter(&["mktemp", "tee"]) },
     with(
         &["awk", "gawk", "mawk", "nawk"],
         Options::new(

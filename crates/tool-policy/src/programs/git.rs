@@ -317,11 +317,15 @@ fn config_reads(arguments: &[String]) -> bool {
         "--int",
         "--path",
     ];
-    let mut words = arguments.iter().map(String::as_str);
     if matches!(arguments.first().map(String::as_str), Some("list" | "get")) {
         return true;
     }
-    words.find(|word| !FLAGS.contains(word)).is_some_and(|word| READING.contains(&word))
+    let mut words = arguments.iter().map(String::as_str).skip_while(|word| FLAGS.contains(word));
+    match (words.next(), words.next()) {
+        // A name alone asks for its value.
+        (Some(name), None) if name.contains('.') && !name.starts_with('-') => !name.contains(STAR),
+        (word, _) => word.is_some_and(|word| READING.contains(&word)),
+    }
 }
 
 /// A call by an alias that the call itself makes: `git -c alias.x=push x main` is `git push main`. For a denial.
@@ -411,6 +415,12 @@ mod tests {
             ("config --get a.b", ""),
             ("config --global --list", ""),
             ("config list --show-origin", ""),
+            ("config user.name", ""),
+            ("config --global --bool core.bare", ""),
+            ("config user.\u{1}", "config"),
+            ("config user.name \u{1}", "config"),
+            ("config edit", "config"),
+            ("config --unset a.b", "config"),
             ("config a.b c get", "config"),
             ("config a.b --get", "config"),
             ("config a.b list", "config"),
