@@ -212,11 +212,11 @@ impl Desk {
         }
     }
 
-    /// The sandbox of a client that may write in `write`, relative to the data folder. It has no shell of ours.
+    /// The sandbox of a client that may read `work/` and write in `write`, relative to the data folder. It has no shell of ours.
     pub fn sandbox(&self, write: &[&str]) -> Sandbox {
         let client = Domain {
             beside: vec![self.home(), self.root.clone()],
-            read: vec![self.root.join("bin")],
+            read: vec![self.root.join("bin"), self.work()],
             write: write.iter().map(|path| self.root.join(path)).collect(),
             execute: system::programs(),
             network: Network::Internet,
