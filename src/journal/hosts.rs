@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -164,7 +165,7 @@ fn weight(host: &str, id: &str) -> u64 {
     (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Called once, from the thread that renews the lease, with the reason, when the lease is lost. All that this process has running must end
+/// Called once, from a thread of its own, with the reason, when the lease is lost. All that this process has running must end
 /// before it returns, or with it.
 pub type OnLost = Box<dyn FnOnce(&str) + Send>;
 
@@ -194,9 +195,14 @@ impl Journal {
                 routed.send_modify(|count| *count += 1);
             }
         };
-        let thread = std::thread::Builder::new().name("lease".to_owned());
-        let kept = thread.spawn(move || lease.keep(&hosts, goes_on, news, on_lost));
-        kept.map_err(|error| JournalError::Away(Arc::new(error)))?;
+        let renewed = Arc::clone(&lease.renewed);
+        let ((tell, told), watched) = (sync_channel(1), goes_on.clone());
+        let spawn = |name: &str, does: Box<dyn FnOnce() + Send>| {
+            let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(does);
+            spawned.map(drop).map_err(|error| JournalError::Away(Arc::new(error)))
+        };
+        spawn("lease", Box::new(move || lease.keep(&hosts, goes_on, news, &tell)))?;
+        spawn("lease-watch", Box::new(move || watch_lease(&renewed, watched, &told, on_lost)))?;
         Ok(Some(known))
     }
 
@@ -390,8 +396,8 @@ struct Lease {
     me: Member,
     epoch: i64,
     clock: Clock,
-    /// When the last answer to a renewal was asked for, since boot: a suspended machine's lease goes on, too.
-    renewed: Duration,
+    /// When the last answer to a renewal was asked for, in milliseconds since boot: a suspended machine's lease goes on, too.
+    renewed: Arc<AtomicU64>,
     ahead: Option<Ahead>,
     is_main: bool,
 }
@@ -409,7 +415,7 @@ impl Lease {
     /// Takes it, from an earlier process of the same data folder too.
     fn take(server: Server, new: NewHost, clock: Clock) -> Result<Self, JournalError> {
         let link = connect(&server, of_lease(PATIENCE))?;
-        let renewed = since_boot();
+        let renewed = Arc::new(AtomicU64::new(millis(since_boot())));
         let sql = "INSERT INTO host (name, home, epoch, lease_until, joined, version, zones, labels, slots)
              VALUES (?1, ?2, 1, now() + CAST(?3 AS INTERVAL), now(), ?4, ?5, ?6, ?7)
              ON CONFLICT (name) DO UPDATE
@@ -433,7 +439,7 @@ impl Lease {
     }
 
     fn link(&mut self) -> Result<&Connection, JournalError> {
-        let left = of_lease(GIVES_UP).saturating_sub(since_boot().saturating_sub(self.renewed));
+        let left = of_lease(GIVES_UP).saturating_sub(since(&self.renewed));
         let patience = of_lease(PATIENCE).min(left).max(Duration::from_millis(100));
         let usable = self.link.take().filter(|link| !link.is_closed());
         let link = match usable {
@@ -459,7 +465,7 @@ impl Lease {
             return Ok(Err(Lost("another host has taken over what this one had".to_owned())));
         };
         let answered = since_boot();
-        self.renewed = asked;
+        self.renewed.store(millis(asked), Ordering::SeqCst);
         let server = DateTime::from_timestamp_micros(server)
             .ok_or_else(|| JournalError::Unreadable(format!("the time {server}")))?;
         let took = TimeDelta::from_std(answered.saturating_sub(asked)).unwrap_or_default();
@@ -505,20 +511,20 @@ impl Lease {
         hosts: &watch::Sender<Hosts>,
         goes_on: impl Fn() -> bool,
         news: impl Fn(i64, i64),
-        on_lost: OnLost,
+        lost: &SyncSender<Lost>,
     ) {
-        let why = loop {
+        loop {
             std::thread::sleep(of_lease(LOOKS));
             if !goes_on() {
                 return;
             }
-            let without = since_boot().saturating_sub(self.renewed);
-            if without >= of_lease(GIVES_UP) {
-                break Lost(format!("the journal's database has not answered for {} s", without.as_secs()));
-            }
-            let looked = match self.turn(without >= of_lease(RENEWED)) {
+            let looked = match self.turn(since(&self.renewed) >= of_lease(RENEWED)) {
                 Ok(Ok(looked)) => looked,
-                Ok(Err(lost)) => break lost,
+                Ok(Err(why)) => {
+                    // Whoever hears it has ended, if not.
+                    let _heard = lost.send(why);
+                    return;
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the lease on the journal could not be renewed; trying again");
                     continue;
@@ -532,11 +538,7 @@ impl Lease {
                 changed
             });
             news(event, message);
-        };
-        if !goes_on() {
-            return;
         }
-        on_lost(&why.0);
     }
 
     fn turn(&mut self, renews: bool) -> Result<Result<(Hosts, i64, i64), Lost>, JournalError> {
@@ -552,6 +554,33 @@ impl Lease {
         let link = self.link()?;
         Ok(Ok((hosts, events::newest(link)?, outbox::newest(link)?)))
     }
+}
+
+/// Waits until the lease is lost, or nobody has the journal open any more. A server that answers slowly, or never, holds up who renews the
+/// lease, and not this.
+fn watch_lease(renewed: &AtomicU64, goes_on: impl Fn() -> bool, lost: &Receiver<Lost>, on_lost: OnLost) {
+    let why = loop {
+        match lost.recv_timeout(of_lease(LOOKS) / 4) {
+            Ok(why) => break why,
+            Err(_) if !goes_on() => return,
+            Err(_) => {}
+        }
+        let without = since(renewed);
+        if without >= of_lease(GIVES_UP) {
+            break Lost(format!("the journal's database has not answered for {} s", without.as_secs()));
+        }
+    };
+    if goes_on() {
+        on_lost(&why.0);
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn since(moment: &AtomicU64) -> Duration {
+    since_boot().saturating_sub(Duration::from_millis(moment.load(Ordering::SeqCst)))
 }
 
 fn lease() -> String {
