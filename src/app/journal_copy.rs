@@ -2,7 +2,7 @@
 
 use super::App;
 use crate::config::{edit, secrets};
-use crate::journal::{Copied, CopyError, JournalPlace, copy_to};
+use crate::journal::{Copied, CopyError, JournalPlace, Server, copy_to};
 use crate::refusal::Refusal;
 
 /// What was copied.
@@ -27,8 +27,10 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
         return Err(Refusal::user("the service runs, and writes into the journal")
             .hint("stop it first: `ollim-bot service stop`, or Ctrl-C where it runs"));
     }
+    let setting = to.as_deref().map(without_password).transpose()?;
+    let has_password = setting != to;
     if uses {
-        may_be_used(app)?;
+        may_be_used(has_password, app)?;
     }
     let from = app.journal()?;
     let target = match &to {
@@ -43,11 +45,10 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
         JournalPlace::Server(_) => Some(app.host_name()?),
     };
     let copied = copy_to(&from, &target, host.as_deref(), &app.clock).map_err(refusal)?;
-    let setting = to.as_deref().map(without_password);
     if uses {
         // The password first: a setting without it is a service that does not start.
         if let JournalPlace::Server(server) = &target
-            && setting != to
+            && has_password
             && let Some(password) = server.password()
         {
             secrets::keep(&app.home, super::JOURNAL_PASSWORD, &password)
@@ -61,25 +62,34 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
 }
 
 /// A setting that does not come from config.yaml cannot be changed there.
-fn may_be_used(app: &App) -> Result<(), Refusal> {
-    match app.env.text("OLLIM_JOURNAL") {
-        Some(_) => {
-            Err(Refusal::user("OLLIM_JOURNAL in the environment says where the journal is, whatever config.yaml says")
-                .hint("unset it, or copy without `--use`"))
-        }
+fn may_be_used(has_password: bool, app: &App) -> Result<(), Refusal> {
+    let wins = [("OLLIM_JOURNAL", true, "config.yaml"), (super::JOURNAL_PASSWORD, has_password, ".env")];
+    match wins.into_iter().find(|(name, counts, _)| *counts && app.env.text(name).is_some()) {
+        Some((name, _, file)) => Err(Refusal::user(format!("{name} in the environment counts, whatever {file} says"))
+            .hint("unset it, or copy without `--use`")),
         None => Ok(()),
     }
 }
 
 /// The address as it may stand in config.yaml.
-fn without_password(url: &str) -> String {
-    let parts = || {
-        let (scheme, rest) = url.split_once("://")?;
-        let authority = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (user, host) = rest.get(..authority)?.rsplit_once('@')?;
-        Some(format!("{scheme}://{}@{host}{}", user.split_once(':')?.0, rest.get(authority..)?))
-    };
-    parts().unwrap_or_else(|| url.to_owned())
+fn without_password(url: &str) -> Result<String, Refusal> {
+    let hint = "write `postgres://USER:PASSWORD@HOST/NAME`";
+    let (scheme, rest) = url
+        .split_once("://")
+        .filter(|(scheme, _)| ["postgres", "postgresql"].contains(scheme))
+        .ok_or_else(|| Refusal::user("that is no address of a PostgreSQL server").hint(hint))?;
+    // As those who connect by it read it: the password ends at the first `@`.
+    let without = rest.split_once('@').and_then(|(user, host)| {
+        let (user, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{user}@{host}"))
+    });
+    let without = without.unwrap_or_else(|| url.to_owned());
+    match Server::at(&without, None) {
+        Ok(server) if server.password().is_some() => {
+            Err(Refusal::user("the address has its password in another place than before the `@`").hint(hint))
+        }
+        _ => Ok(without),
+    }
 }
 
 fn refusal(error: CopyError) -> Refusal {
@@ -96,8 +106,19 @@ mod tests {
 
     #[test]
     fn a_password_does_not_come_into_the_settings() {
-        assert_eq!(without_password("postgres://a:s%40c+r&t@h:5/b?x=y"), "postgres://a@h:5/b?x=y");
-        assert_eq!(without_password("postgres://a@h/b"), "postgres://a@h/b");
-        assert_eq!(without_password("postgres://a:p@/b?host=/tmp/x"), "postgres://a@/b?host=/tmp/x");
+        for (url, expect) in [
+            ("postgres://a:s%40c+r&t@h:5/b?application_name=y", "postgres://a@h:5/b?application_name=y"),
+            ("postgres://a:x/y?z@h/b", "postgres://a@h/b"),
+            ("postgres://a:p#q:r@h/b", "postgres://a@h/b"),
+            ("postgresql://a:p@/b?host=/tmp/x", "postgresql://a@/b?host=/tmp/x"),
+            ("postgres://a@h/b", "postgres://a@h/b"),
+        ] {
+            assert_eq!(without_password(url).unwrap(), expect);
+            assert_eq!(Server::at(url, None).unwrap().password().is_some(), url != expect, "{url}");
+        }
+        for url in ["postgres://a@h/b?password=x", "postgres://a:y@h/b?password=x", "host=h user=a password=x", "h/b"] {
+            let refusal = without_password(url).unwrap_err();
+            assert!(!refusal.to_string().contains('x'), "{refusal}");
+        }
     }
 }
