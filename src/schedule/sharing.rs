@@ -37,6 +37,11 @@ impl Sharing {
         Self(hosts)
     }
 
+    /// Whether other hosts may share the journal.
+    pub(super) fn is_shared(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// What this host does about `definition`, which is due at `at`.
     pub(super) fn share(&self, definition: &Definition, at: DateTime<Utc>) -> Share {
         let Some(hosts) = &self.0 else { return Share::First };

@@ -63,7 +63,11 @@ impl Dispatcher {
         {
             self.journal.record_apart(Some(id), EventKind::DueMoved { from, to });
         }
+        let is_edited = self.definitions.get(id).is_some_and(|entry| entry.loaded.text != loaded.text);
         let Inserted { unobserved, enabled_again, mended } = self.definitions.insert(loaded);
+        if is_edited {
+            self.take_part_anew(id);
+        }
         if let Some(generation) = unobserved {
             let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
             let unobserved = vec![(Arc::clone(&definition), generation)];
@@ -109,6 +113,9 @@ impl Dispatcher {
     }
 
     pub(super) fn forget_gone(&mut self, mut ids: Vec<DefinitionId>) {
+        if self.others_have_files {
+            return;
+        }
         // Some may be back already.
         ids.retain(|id| self.definitions.get(id).is_none());
         if !ids.is_empty() {

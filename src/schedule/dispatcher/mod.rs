@@ -95,6 +95,8 @@ pub struct Dispatcher {
     tasks_of_others: JoinSet<Result<Option<Recorded>, JournalError>>,
     /// Whether this host has had the main session when that was last looked at.
     was_main: bool,
+    /// A definition that is not here may be another host's.
+    others_have_files: bool,
     /// How often a person has paused or resumed everything here.
     decided: u64,
     /// When the journal was asked whether everything is paused, while this host and the others do not agree.
@@ -108,6 +110,12 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
+    /// Each host that shares the journal has files of its own: one that is not here is not taken for removed.
+    #[must_use]
+    pub fn with_files_of_its_own(self) -> Self {
+        Self { others_have_files: self.sharing.is_shared(), ..self }
+    }
+
     /// Nothing happens before [`Self::run`], and nothing fires before the first [`Schedule::replace`]. Must be called
     /// within a tokio runtime.
     ///
@@ -127,6 +135,7 @@ impl Dispatcher {
             wall_clock: WallClock::new(journal.watermark(), clock.now()),
             alarm: clock.alarm(),
             was_main: true,
+            others_have_files: false,
             tasks_of_others: JoinSet::new(),
             sharing: Sharing::new(journal.hosts()),
             waker: None,

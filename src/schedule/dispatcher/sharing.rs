@@ -159,6 +159,16 @@ impl Dispatcher {
         }
     }
 
+    /// Its file has changed: what was left to another host may be this one's now. What has a record is found to have one.
+    pub(super) fn take_part_anew(&mut self, id: &DefinitionId) {
+        if self.sharing.is_shared()
+            && self.active.of(id).next().is_none()
+            && let Some(entry) = self.definitions.get_mut(id)
+        {
+            entry.claimed = None;
+        }
+    }
+
     /// This host has the main session now: what was left to the one that had it falls due here, from where the journal says.
     fn take_part(&mut self) {
         tracing::info!("this host has the main session and the channels now");

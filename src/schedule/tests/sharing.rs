@@ -84,3 +84,18 @@ async fn a_host_whose_clock_is_wrong_fires_nothing_until_it_is_right() {
         life.stop(Duration::ZERO).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_left_to_another_host_fires_here_once_its_file_says_so() {
+    let mut world = World::new();
+    let (_tell, hosts) = watch::channel(home(TimeDelta::zero()));
+    world.hosts = Some(hosts);
+    let elsewhere = Definition { hosts: vec!["attic".into()], ..tea(true) };
+    let life = world.begin(&[elsewhere.clone()]);
+    minutes(61).await;
+    assert_eq!(world.starts().len(), 0);
+    life.schedule.upsert(loaded(&Definition { hosts: Vec::new(), ..elsewhere }));
+    minutes(1).await;
+    assert_eq!(world.starts().len(), 1);
+    life.stop(Duration::ZERO).await;
+}
