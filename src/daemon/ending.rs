@@ -54,7 +54,8 @@ impl Hangups {
 }
 
 impl Signals {
-    async fn next(&mut self) {
+    /// Waits for the next one. Safe to drop and call again.
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -94,6 +95,7 @@ impl Ending {
             }
             () = meanwhile => {}
         }
+        super::hosts::end_with_lease();
         let grace = self.settings.borrow().shutdown_grace;
         self.schedule.stop(grace);
         self.supervisor.stopping(grace + LONGEST_END + LAST_STEPS).await;

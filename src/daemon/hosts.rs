@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::service::DaemonError;
@@ -76,16 +78,37 @@ fn identity(home: &Home) -> io::Result<String> {
     Ok(new)
 }
 
+/// Set where the process is to end with its lease.
+static ENDS_WITH_LEASE: AtomicBool = AtomicBool::new(false);
+
+/// From now on, when the lease is lost, the process ends instead of becoming a new one: it was told to end, or was started for one run,
+/// which a new one would begin again.
+pub(super) fn end_with_lease() {
+    ENDS_WITH_LEASE.store(true, Ordering::SeqCst);
+}
+
 /// The lease is lost, so another host may take over whatever this one had going. The process becomes a new one of the same command line,
 /// which joins anew: all that was going ends as if this one had been killed, since its runners end with their sockets.
+///
+/// Where [`end_with_lease`] was called it ends.
 pub(super) fn start_again(why: &str) {
+    if ENDS_WITH_LEASE.load(Ordering::SeqCst) {
+        tracing::error!("this host has lost its lease on the journal: {why}; what it had going ends here");
+        std::process::exit(2);
+    }
     tracing::error!(
         "this host has lost its lease on the journal: {why}; what it had going ends here, and it joins anew"
     );
-    let failed = match std::env::current_exe() {
+    let failed = match std::env::current_exe().map(in_its_place) {
         Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).exec(),
         Err(error) => error,
     };
     tracing::error!(error = %failed, "it could not join anew, and ends");
     std::process::abort();
+}
+
+/// The program that is in the place of this one by now: where it was replaced, Linux says that it was deleted.
+fn in_its_place(program: PathBuf) -> PathBuf {
+    let kept = program.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    kept.unwrap_or(program)
 }

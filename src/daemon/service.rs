@@ -137,7 +137,7 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
     let app = AppInForce::new(app);
     // From here on a signal ends the service in order.
-    let (signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
+    let (mut signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
     let lock = Arc::new(Lock::take(&home)?);
     fail_point!(Locked);
     end_leftovers(&home).await;
@@ -146,14 +146,25 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     // Of a service that is started for one run by somebody else's, nobody is told.
     let supervisor = if only.is_none() { Supervisor::of(&env) } else { Supervisor::default() };
     let secrets = secrets::read(&home, &env)?;
-    let journal = hosts::open(&app.get(), &config).await?;
+    if only.is_some() {
+        hosts::end_with_lease();
+    }
+    // A server that is away is waited for, unless the service is told to end.
+    let as_started = app.get();
+    let journal = tokio::select! {
+        opened = hosts::open(&as_started, &config) => opened?,
+        () = signals.next() => return Ok(None),
+    };
     fail_point!(JournalOpened);
     let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
     say_kept_aside(&journal).await?;
     // Before the definitions are read: what was cancelled elsewhere while this host was away must not fire.
     let shared_files = SharedFiles::of(&home, app.get().host_name(), &journal, &config).await?;
     if let Some(files) = &shared_files {
-        files.look().await;
+        tokio::select! {
+            () = files.begin() => {}
+            () = signals.next() => return Ok(None),
+        }
     }
     let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
     let path = client_environment::search_path(&env, &own_binary, &home);
@@ -252,7 +263,10 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
         hearts: hearts.clone(),
     };
     let files = HomeFiles { home: home.clone(), definitions: definitions.clone() };
-    let dispatcher = Dispatcher::new(inbox, &clock, journal.clone(), Arc::new(runner), Arc::new(files));
+    let mut dispatcher = Dispatcher::new(inbox, &clock, journal.clone(), Arc::new(runner), Arc::new(files));
+    if !config.share_files {
+        dispatcher = dispatcher.with_files_of_its_own();
+    }
     let sessions = spawner.left_open().await.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
 
     // Of a service that is started for one run, nobody expects a page.

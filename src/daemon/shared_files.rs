@@ -20,6 +20,12 @@ use crate::journal::{Journal, JournalError, JournalReader, NewMessage, Publicati
 /// How often both sides are looked at.
 const LOOKS: Duration = Duration::from_secs(2);
 
+/// How many texts one answer of the journal has at most.
+const PAGE: i64 = 200;
+
+/// How many files one commit publishes at most: other hosts wait for it.
+const TOGETHER: usize = 50;
+
 /// The files of this host.
 pub(super) struct SharedFiles {
     journal: Journal,
@@ -41,36 +47,56 @@ impl SharedFiles {
         Ok(Some(Self { journal: journal.clone(), folder: Arc::new(Mutex::new(Folder::new(home.clone(), host))) }))
     }
 
-    /// Keeps them equal for good.
-    pub(super) async fn follow(self) {
+    /// Makes them equal for the first time: before that nothing is to fire here. A journal that is away is waited for.
+    pub(super) async fn begin(&self) {
         loop {
-            tokio::time::sleep(LOOKS).await;
-            self.look().await;
+            match self.pass(SystemTime::now()).await {
+                Err(error) if error.may_pass() => tokio::time::sleep(LOOKS).await,
+                Err(error) => return self.warn(&error),
+                Ok(()) => return,
+            }
         }
     }
 
-    /// Makes them equal. What hinders it is told once.
-    pub(super) async fn look(&self) {
-        if let Err(error) = self.pass(SystemTime::now()).await {
-            tracing::warn!(%error, "files were not kept equal with the other hosts; trying again");
+    /// Keeps them equal for good.
+    pub(super) async fn follow(self) {
+        let mut hindered = false;
+        loop {
+            tokio::time::sleep(LOOKS).await;
+            let looked = self.pass(SystemTime::now()).await;
+            if let Some(error) = looked.as_ref().err().filter(|_| !hindered) {
+                self.warn(error);
+            }
+            hindered = looked.is_err();
         }
+    }
+
+    fn warn(&self, error: &JournalError) {
+        tracing::warn!(%error, cause = error.cause(), "files are not kept equal with the other hosts; trying again");
     }
 
     async fn pass(&self, now: SystemTime) -> Result<(), JournalError> {
-        let history = self.journal.read(JournalReader::history_of_shared_files).await?;
-        let known = lock(&self.folder).known_of(&history);
-        let remote = self.journal.read(|journal| journal.shared_files(known)).await?;
+        let (history, newest) = self.read(JournalReader::history_of_shared_files).await?;
+        let mut known = lock(&self.folder).known_of(&history, newest);
+        let mut remote: Vec<SharedFile> = Vec::new();
+        loop {
+            let page = self.read(move |journal| journal.shared_files(known, PAGE)).await?;
+            let Some(last) = page.last() else { break };
+            known = last.version;
+            remote.extend(page);
+        }
         let folder = Arc::clone(&self.folder);
-        let looked = tokio::task::spawn_blocking(move || lock(&folder).look(remote, now)).await;
-        let Looked { to_publish, to_tell } = looked.map_err(|error| JournalError::Unreadable(error.to_string()))?;
+        let looked = blocking(move || Ok(lock(&folder).look(remote, now))).await;
+        let Looked { to_publish, to_tell } = looked?;
         for text in to_tell {
             tracing::warn!("{text}");
             self.journal.message(NewMessage::of_service(text)).await?;
         }
-        if !to_publish.is_empty() {
-            let (files, hashes): (Vec<_>, Vec<_>) = to_publish.into_iter().unzip();
+        for some in to_publish.chunks(TOGETHER) {
+            let (files, hashes): (Vec<_>, Vec<_>) = some.iter().cloned().unzip();
             let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
-            let versions = self.journal.publish_files(files).await?;
+            let host = lock(&self.folder).host.clone();
+            let versions = self.journal.publish_files(host, files).await?;
             for ((path, hash), version) in paths.into_iter().zip(hashes).zip(versions) {
                 // Of one that another host was first with, the next look learns what it says.
                 if let Some(version) = version {
@@ -81,8 +107,26 @@ impl SharedFiles {
                 }
             }
         }
-        lock(&self.folder).save().map_err(|error| JournalError::Unreadable(format!("state/shared.json: {error}")))
+        let folder = Arc::clone(&self.folder);
+        let failed = |error| JournalError::Unreadable(format!("state/shared.json: {error}"));
+        blocking(move || lock(&folder).save().map_err(failed)).await
     }
+
+    /// Reads the journal, by a thread that may wait for its server.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&JournalReader) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let journal = self.journal.clone();
+        blocking(move || read(&journal.reader()?)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    does: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
+) -> Result<T, JournalError> {
+    let done = tokio::task::spawn_blocking(does).await;
+    done.unwrap_or_else(|error| Err(JournalError::Unreadable(error.to_string())))
 }
 
 fn lock(folder: &Mutex<Folder>) -> std::sync::MutexGuard<'_, Folder> {
@@ -97,11 +141,15 @@ struct Kept {
     /// All versions up to this one are known.
     seen: i64,
     files: BTreeMap<String, Common>,
+    /// Each folder, when all of these files were in it. A file that is missing in another one is not taken for removed.
+    #[serde(default)]
+    folders: BTreeMap<String, (u64, u64)>,
 }
 
 /// Of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
+    /// 0: of another history.
     version: i64,
     /// Of the text; `None`: it was removed.
     hash: Option<String>,
@@ -124,19 +172,22 @@ enum Step {
 /// `here`: the hash of the text here; `None`: there is no file. `newer`: what was changed elsewhere since they had `common`.
 fn step(here: Option<&str>, common: Option<&Common>, newer: Option<&SharedFile>) -> Step {
     let is_changed_here = here != common.and_then(|common| common.hash.as_deref());
-    let Some(newer) = newer else { return if is_changed_here { Step::Publish } else { Step::Nothing } };
-    let theirs = hash(&newer.text);
-    let is_same = here == Some(theirs.as_str());
+    // Nobody knows which of the two is older then.
+    let is_unknown = common.is_none_or(|common| common.version == 0);
+    let Some(newer) = newer else {
+        return if is_changed_here || (is_unknown && here.is_some()) { Step::Publish } else { Step::Nothing };
+    };
+    let is_same = here == Some(hash(&newer.text).as_str());
     match (here, newer.removed) {
         (None, true) => Step::Agree,
         (Some(_), false) if is_same => Step::Agree,
-        _ if !is_changed_here => Step::Take,
-        // A folder that is older than the journal has what was removed since.
-        (Some(_), true) if is_same && common.is_none() => Step::Take,
-        // A change counts more than a removal.
         (None, false) => Step::Take,
-        (Some(_), true) => Step::Publish,
-        (Some(_), false) => Step::TakeAndKeep,
+        _ if !is_unknown && !is_changed_here => Step::Take,
+        // What was removed since has the text that this host had.
+        (Some(_), true) if is_unknown && (is_same || !is_changed_here) => Step::Take,
+        // A change counts more than a removal.
+        (Some(_), true) if !is_unknown => Step::Publish,
+        (Some(_), _) => Step::TakeAndKeep,
     }
 }
 
@@ -156,6 +207,8 @@ struct Folder {
     kept: Kept,
     /// Whether it is to be saved.
     changed: bool,
+    /// All versions up to this one have been read.
+    read_to: i64,
     /// Versions that are not written here yet.
     newer: BTreeMap<String, SharedFile>,
     /// The hashes of texts that were read.
@@ -170,10 +223,11 @@ impl Folder {
     /// Where what is kept cannot be read, all files are compared anew.
     fn new(home: Home, host: String) -> Self {
         let kept = std::fs::read(home.shared_files()).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let kept = kept.unwrap_or_default();
+        let kept: Kept = kept.unwrap_or_default();
         Self {
             home,
             host,
+            read_to: kept.seen,
             kept,
             changed: false,
             newer: BTreeMap::new(),
@@ -183,34 +237,32 @@ impl Folder {
         }
     }
 
-    /// The newest version that is known. What was common in another history does not count.
-    fn known_of(&mut self, history: &str) -> i64 {
-        if self.kept.history != history {
-            self.kept = Kept { history: history.to_owned(), ..Kept::default() };
+    /// The newest version that has been read. What was common in another history has no version in this one; nor has anything where versions
+    /// were forgotten.
+    fn known_of(&mut self, history: &str, newest: i64) -> i64 {
+        if self.kept.history != history || newest < self.read_to {
+            self.kept.files.values_mut().for_each(|common| common.version = 0);
+            (self.kept.history, self.kept.seen, self.read_to) = (history.to_owned(), 0, 0);
             self.newer.clear();
+            self.changed = true;
         }
-        self.kept.seen
+        self.read_to
     }
 
     fn look(&mut self, remote: Vec<SharedFile>, now: SystemTime) -> Looked {
         let mut looked = Looked::default();
-        let newest = remote.last().map_or(self.kept.seen, |file| file.version);
+        self.read_to = remote.last().map_or(self.read_to, |file| file.version);
         let usable = |file: &SharedFile| shared::is_shared(&file.path) && file.text.len() <= LARGEST_FILE;
         self.newer.extend(remote.into_iter().filter(usable).map(|file| (file.path.clone(), file)));
         // Of its own publications it knows already.
         let files = &self.kept.files;
         self.newer.retain(|path, file| files.get(path).is_none_or(|common| common.version < file.version));
-        match shared::list(&self.home) {
-            Ok(here) => {
-                self.told.remove("");
-                self.compare(&here, now, &mut looked);
-            }
-            Err(error) => {
-                let why = format!("Files are not kept equal with the other hosts here ({}): {error}", self.host);
-                self.tell("", why, &mut looked);
-            }
+        let (here, unreadable) = shared::list(&self.home);
+        for (path, error) in unreadable {
+            self.tell(&path, format!("{path} is not kept equal with the other hosts: {error}"), &mut looked);
         }
-        let seen = self.newer.values().map(|file| file.version - 1).min().unwrap_or(newest);
+        self.compare(&here, now, &mut looked);
+        let seen = self.newer.values().map(|file| file.version - 1).min().unwrap_or(self.read_to);
         self.changed |= std::mem::replace(&mut self.kept.seen, seen) != seen;
         looked
     }
@@ -218,7 +270,8 @@ impl Folder {
     fn compare(&mut self, here: &BTreeMap<String, shared::Stamp>, now: SystemTime, looked: &mut Looked) {
         let paths: BTreeSet<String> =
             here.keys().chain(self.kept.files.keys()).chain(self.newer.keys()).cloned().collect();
-        let was_missing = std::mem::take(&mut self.missing);
+        let was_missing = self.look_for_missing();
+        let others = self.other_folders(looked);
         for path in paths {
             let hash = match here.get(&path) {
                 Some(stamp) if !stamp.is_settled(now) => continue,
@@ -231,13 +284,14 @@ impl Folder {
                         continue;
                     }
                 },
-                None if self.kept.files.get(&path).is_some_and(|common| common.hash.is_some()) => {
-                    self.missing.insert(path.clone());
-                    if !was_missing.contains(&path) || !self.home.root().join(shared::folder_of(&path)).is_dir() {
+                None if self.missing.contains(&path) => {
+                    if !was_missing.contains(&path) || others.contains(shared::folder_of(&path)) {
                         continue;
                     }
                     None
                 }
+                // Something is there that is not kept equal: a link, or more than a text.
+                None if self.is_common(&path) && !self.newer.contains_key(&path) => continue,
                 None => None,
             };
             if let Err(error) = self.one(&path, hash, looked) {
@@ -247,7 +301,51 @@ impl Folder {
         self.read.retain(|path, _| here.contains_key(path));
     }
 
+    /// Whether it was here, as elsewhere, last.
+    fn is_common(&self, path: &str) -> bool {
+        self.kept.files.get(path).is_some_and(|common| common.hash.is_some())
+    }
+
+    /// Finds what is missing now. Returns what was before.
+    fn look_for_missing(&mut self) -> BTreeSet<String> {
+        let gone = |path: &&String| self.is_common(path) && shared::is_gone(&self.home, path);
+        let missing = self.kept.files.keys().filter(gone).cloned().collect();
+        std::mem::replace(&mut self.missing, missing)
+    }
+
+    /// Folders that are not those in which all files were: another one was moved, linked or mounted into the place, or is not mounted.
+    fn other_folders(&mut self, looked: &mut Looked) -> BTreeSet<String> {
+        let mut others = BTreeSet::new();
+        for folder in shared::folders() {
+            let missing = self.missing.iter().filter(|path| shared::folder_of(path) == folder).count();
+            let now = shared::identity_of(&self.home, folder);
+            if let (0, Some(now)) = (missing, now) {
+                self.changed |= self.kept.folders.insert(folder.to_owned(), now) != Some(now);
+                self.told.remove(folder);
+            } else if missing > 0 && (now.is_none() || self.kept.folders.get(folder).copied() != now) {
+                let name = if folder.is_empty() { "the data folder".to_owned() } else { format!("{folder}/") };
+                let why = format!(
+                    "{name} on {} is not the folder that it was, so the files that are missing there ({missing}) are not removed on the \
+                     other hosts. Put them back, or remove them on another host.",
+                    self.host
+                );
+                self.tell(folder, why, looked);
+                others.insert(folder.to_owned());
+            }
+        }
+        others
+    }
+
     fn one(&mut self, path: &str, here: Option<String>, looked: &mut Looked) -> io::Result<()> {
+        // What this host published before it ended, and had no time to keep.
+        if let Some(own) = self.newer.get(path).filter(|file| file.host == self.host)
+            && self.kept.files.get(path).is_some_and(|common| common.version > 0)
+        {
+            let hash = (!own.removed).then(|| hash(&own.text));
+            self.kept.files.insert(path.to_owned(), Common { version: own.version, hash });
+            self.newer.remove(path);
+            self.changed = true;
+        }
         let (common, newer) = (self.kept.files.get(path), self.newer.get(path));
         let step = step(here.as_deref(), common, newer);
         if step == Step::Nothing {
@@ -268,12 +366,14 @@ impl Folder {
         if step == Step::TakeAndKeep
             && let Some(text) = &text
         {
-            let kept = shared::keep_beside(&self.home, path, &self.host, text)?;
-            looked.to_tell.push(format!(
-                "{path} was changed on two hosts at once. What {} wrote counts, on all of them; what was written on {} is kept there as {kept}. \
-                 Compare the two, write what you want into {path}, and remove the other.",
-                newer.host, self.host
-            ));
+            let what = if newer.removed { "was removed" } else { "was changed" };
+            if let Some(kept) = shared::keep_beside(&self.home, path, &self.host, text)? {
+                looked.to_tell.push(format!(
+                    "{path} {what} on {}, and had another text on {} meanwhile. What was done on {} counts, on all hosts; the other text is kept \
+                     on {} as {kept}. Compare the two, write what you want into {path}, and remove the other.",
+                    newer.host, self.host, newer.host, self.host
+                ));
+            }
         }
         let written = match (step, newer.removed, &text) {
             (Step::Agree, ..) | (_, true, None) => true,

@@ -37,6 +37,32 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
+/// [`replace`], of a file that still has the content `old`. `false`: it has another one by now, and keeps it.
+pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let staged = staged(path, content)?;
+    staged.as_file().set_permissions(fs::metadata(path)?.permissions())?;
+    let exchange = || renameat_with(CWD, staged.path(), CWD, path, RenameFlags::EXCHANGE);
+    match exchange() {
+        Ok(()) => {}
+        // Not every file system can.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            if fs::read(path)? != old {
+                return Ok(false);
+            }
+            staged.persist(path).map_err(|error| error.error)?;
+            return sync_folder(path).map(|()| true);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    // What was there is where the new content was staged.
+    let is_unchanged = fs::read(staged.path())? == old;
+    if !is_unchanged {
+        exchange()?;
+    }
+    sync_folder(path).map(|()| is_unchanged)
+}
+
 /// Removes a file. `false`: it was not there.
 pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {

@@ -73,29 +73,64 @@ pub fn is_shared(path: &str) -> bool {
         && below.is_some_and(|below| names.len() == 2 || (below && names.len() <= DEEPEST + 2))
 }
 
-/// The folder of such a file that was there before any file was: where it is not there, its files are not taken for removed.
+/// The folder in the data folder that such a file is in, or below; empty: the data folder itself.
 #[must_use]
 pub fn folder_of(path: &str) -> &str {
     path.split_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The files that are there, by their path.
-///
-/// # Errors
-/// When a folder cannot be read. Nothing is known about its files then.
-pub fn list(home: &Home) -> io::Result<BTreeMap<String, Stamp>> {
-    let mut found = BTreeMap::new();
-    let persona = home.root().join(PERSONA);
-    if let Some(about) = regular(&persona)? {
-        found.insert(PERSONA.to_owned(), Stamp::of(&about));
-    }
-    for (folder, below) in FOLDERS {
-        list_folder(home, folder, if below { DEEPEST } else { 0 }, &mut found)?;
-    }
-    Ok(found)
+/// Each of these; empty: the data folder itself.
+pub fn folders() -> impl Iterator<Item = &'static str> {
+    FOLDERS.iter().map(|(folder, _)| *folder).chain([""])
 }
 
-fn list_folder(home: &Home, folder: &str, deeper: usize, found: &mut BTreeMap<String, Stamp>) -> io::Result<()> {
+/// Which folder of that name it is: another one that comes into its place, such as a mount point or a link, is not the same.
+#[must_use]
+pub fn identity_of(home: &Home, folder: &str) -> Option<(u64, u64)> {
+    let about = fs::symlink_metadata(home.root().join(folder)).ok().filter(Metadata::is_dir)?;
+    Some((about.dev(), about.ino()))
+}
+
+/// Whether nothing has this name. What cannot be looked at may be there.
+#[must_use]
+pub fn is_gone(home: &Home, path: &str) -> bool {
+    fs::symlink_metadata(home.root().join(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// The files that are there, by their path, and the folders that cannot be read, by theirs.
+#[must_use]
+pub fn list(home: &Home) -> (BTreeMap<String, Stamp>, Vec<(String, io::Error)>) {
+    let (mut found, mut unreadable) = (BTreeMap::new(), Vec::new());
+    let persona = home.root().join(PERSONA);
+    match regular(&persona) {
+        Ok(about) => found.extend(about.map(|about| (PERSONA.to_owned(), Stamp::of(&about)))),
+        Err(error) => unreadable.push((PERSONA.to_owned(), error)),
+    }
+    for (folder, below) in FOLDERS {
+        list_folder(home, folder, if below { DEEPEST } else { 0 }, &mut found, &mut unreadable);
+    }
+    (found, unreadable)
+}
+
+fn list_folder(
+    home: &Home,
+    folder: &str,
+    deeper: usize,
+    found: &mut BTreeMap<String, Stamp>,
+    unreadable: &mut Vec<(String, io::Error)>,
+) {
+    if let Err(error) = list_in(home, folder, deeper, found, unreadable) {
+        unreadable.push((folder.to_owned(), error));
+    }
+}
+
+fn list_in(
+    home: &Home,
+    folder: &str,
+    deeper: usize,
+    found: &mut BTreeMap<String, Stamp>,
+    unreadable: &mut Vec<(String, io::Error)>,
+) -> io::Result<()> {
     let path = home.root().join(folder);
     match fs::symlink_metadata(&path) {
         Ok(about) if about.is_dir() => {}
@@ -107,7 +142,7 @@ fn list_folder(home: &Home, folder: &str, deeper: usize, found: &mut BTreeMap<St
         let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
         let inside = format!("{folder}/{name}");
         if entry.file_type()?.is_dir() && deeper > 0 && !name.starts_with('.') {
-            list_folder(home, &inside, deeper - 1, found)?;
+            list_folder(home, &inside, deeper - 1, found, unreadable);
         } else if is_shared(&inside)
             && let Some(about) = regular(&entry.path())?
         {
@@ -141,7 +176,7 @@ pub fn read(home: &Home, path: &str) -> io::Result<Option<String>> {
     }
 }
 
-/// Puts `text` in the place of a file that still has the text `old`; `None`: of none. `false`: it has another one by now.
+/// Puts `text` in the place of a file that still has the text `old`; `None`: of none. `false`: it has another one by now, which is put back.
 ///
 /// # Errors
 /// When it cannot be written, or a folder on the way to it is no folder of the data folder's own.
@@ -154,7 +189,7 @@ pub fn put(home: &Home, path: &str, old: Option<&str>, text: &str) -> io::Result
         return Ok(false);
     }
     match old {
-        Some(_) => durable::replace(&whole, text.as_bytes()).map(|()| true),
+        Some(old) => durable::replace_unchanged(&whole, old.as_bytes(), text.as_bytes()),
         None => match durable::write_new(&whole, text.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             written => written.map(|()| true),
@@ -173,20 +208,23 @@ pub fn take_away(home: &Home, path: &str, old: &str) -> io::Result<bool> {
     durable::remove(&home.root().join(path))
 }
 
-/// Keeps a text beside the file that it was in, where nothing reads it. Its path, relative to the data folder.
+/// Keeps a text beside the file that it was in, where nothing reads it. Its path, relative to the data folder; `None`: it is kept already.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn keep_beside(home: &Home, path: &str, host: &str, text: &str) -> io::Result<String> {
+pub fn keep_beside(home: &Home, path: &str, host: &str, text: &str) -> io::Result<Option<String>> {
     for number in 1.. {
         let kept = match number {
             1 => format!("{path}.kept-{host}"),
             number => format!("{path}.kept-{host}-{number}"),
         };
         match durable::write_new(&home.root().join(&kept), text.as_bytes()) {
-            Ok(()) => return Ok(kept),
+            Ok(()) => return Ok(Some(kept)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
+        }
+        if fs::read(home.root().join(&kept)).is_ok_and(|there| there == text.as_bytes()) {
+            return Ok(None);
         }
     }
     Err(io::Error::other("there is no name left"))
@@ -260,7 +298,9 @@ mod tests {
         fs::create_dir(dir.path().join("routines")).unwrap();
         fs::write(outside.path().join("x.md"), "x").unwrap();
         std::os::unix::fs::symlink(outside.path().join("x.md"), dir.path().join("routines/tea.md")).unwrap();
-        assert!(list(&home).unwrap().is_empty());
+        assert!(list(&home).0.is_empty());
+        assert!(!is_gone(&home, "routines/tea.md") && is_gone(&home, "routines/other.md"));
+        assert!(identity_of(&home, "routines").is_some() && identity_of(&home, "agents").is_none());
         assert!(put(&home, "agents/tea.md", None, "new").is_err());
         assert!(put(&home, "agents/deep/tea.md", None, "new").is_err());
         assert!(put(&home, "routines/tea.md", None, "new").is_err());
@@ -281,8 +321,10 @@ mod tests {
         assert!(!take_away(&home, "agents/deep/tea.md", "one").unwrap());
         assert_eq!(read(&home, "agents/deep/tea.md").unwrap().unwrap(), "two");
         assert!(take_away(&home, "agents/deep/tea.md", "two").unwrap());
-        assert_eq!(keep_beside(&home, "agents/deep/tea.md", "attic", "x").unwrap(), "agents/deep/tea.md.kept-attic");
-        assert_eq!(keep_beside(&home, "agents/deep/tea.md", "attic", "y").unwrap(), "agents/deep/tea.md.kept-attic-2");
-        assert!(list(&home).unwrap().is_empty());
+        let kept = |text| keep_beside(&home, "agents/deep/tea.md", "attic", text).unwrap();
+        assert_eq!(kept("x").as_deref(), Some("agents/deep/tea.md.kept-attic"));
+        assert_eq!(kept("y").as_deref(), Some("agents/deep/tea.md.kept-attic-2"));
+        assert_eq!((kept("x"), kept("y")), (None, None));
+        assert!(list(&home).0.is_empty());
     }
 }

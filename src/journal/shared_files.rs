@@ -45,16 +45,15 @@ impl Journal {
         self.change_setting(KEPT_BY, named).await.map(drop)
     }
 
-    /// Publishes files in one commit. Returns the version of each; `None`: another host was first.
+    /// Publishes files of a host in one commit. Returns the version of each; `None`: another host was first.
     ///
     /// # Errors
     /// When the commit cannot be made.
-    pub async fn publish_files(&self, files: Vec<Publication>) -> Result<Vec<Option<i64>>, JournalError> {
+    pub async fn publish_files(&self, host: String, files: Vec<Publication>) -> Result<Vec<Option<i64>>, JournalError> {
         self.writer
             .commit(move |connection| {
                 let newest = "SELECT coalesce(max(version), 0) FROM shared_file";
                 let mut newest: i64 = connection.row(newest, (), |row| row.get(0))?;
-                let host = connection.host().unwrap_or_default().to_owned();
                 let mut published = Vec::with_capacity(files.len());
                 for Publication { path, text, over } in &files {
                     let version = newest + 1;
@@ -84,31 +83,34 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// In what versions of files count: the journal's name, and which history its server follows. A replica that takes over may have forgotten
-    /// what was published last, and gives the same versions to other changes.
+    /// In what versions of files count, and the newest one. It is the journal's name, the table, and which history its server follows: a
+    /// replica that takes over may have forgotten what was published last, and a restored copy has, and both give the same versions to other
+    /// changes.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn history_of_shared_files(&self) -> Result<String, JournalError> {
-        let Some(connection) = self.connection() else { return Ok(String::new()) };
+    pub fn history_of_shared_files(&self) -> Result<(String, i64), JournalError> {
+        let Some(connection) = self.connection() else { return Ok((String::new(), 0)) };
         let sql = match connection {
             Connection::Sqlite(_) => "SELECT value FROM setting WHERE key = ?1",
             Connection::Postgres(_) => {
-                "SELECT value || ' ' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) FROM setting WHERE key = ?1"
+                "SELECT value || ' ' || CAST(CAST('shared_file' AS REGCLASS) AS OID) || ' '
+                   || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) FROM setting WHERE key = ?1"
             }
         };
-        Ok(connection.one(sql, [KEPT_BY], |row| row.get(0))?.unwrap_or_default())
+        let history = connection.one(sql, [KEPT_BY], |row| row.get(0))?.unwrap_or_default();
+        let newest = connection.row("SELECT coalesce(max(version), 0) FROM shared_file", (), |row| row.get(0))?;
+        Ok((history, newest))
     }
 
-    /// The files with a version over `known`.
+    /// The first files with a version over `known`, in the order of their versions, at most `count`.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn shared_files(&self, known: i64) -> Result<Vec<SharedFile>, JournalError> {
+    pub fn shared_files(&self, known: i64, count: i64) -> Result<Vec<SharedFile>, JournalError> {
         let Some(connection) = self.connection() else { return Ok(Vec::new()) };
-        let sql =
-            "SELECT path, text, removed, version, changed_on FROM shared_file WHERE version > ?1 ORDER BY version";
-        connection.all(sql, [known], |row| {
+        let sql = "SELECT path, text, removed, version, changed_on FROM shared_file WHERE version > ?1 ORDER BY version LIMIT ?2";
+        connection.all(sql, [known, count], |row| {
             Ok(SharedFile {
                 path: row.get("path")?,
                 text: row.get("text")?,

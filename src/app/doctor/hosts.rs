@@ -59,10 +59,10 @@ fn files(journal: &JournalReader, app: &App) -> Result<Option<Finding>, Refusal>
         return Ok(None);
     }
     let unreadable = |error| Refusal::environment(format!("the files cannot be read: {error}"));
-    let mut here: BTreeSet<String> = shared::list(&app.home).map_err(unreadable)?.into_keys().collect();
+    let mut here: BTreeSet<String> = shared::list(&app.home).0.into_keys().collect();
     let mut differ = Vec::new();
     let mut equal = 0;
-    for file in journal.shared_files(0)? {
+    for file in journal.shared_files(0, i64::MAX)? {
         here.remove(&file.path);
         let text = shared::read(&app.home, &file.path).map_err(unreadable)?;
         match text == (!file.removed).then_some(file.text) {

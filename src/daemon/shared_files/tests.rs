@@ -105,7 +105,7 @@ async fn of_two_changes_at_once_one_counts_and_the_other_is_kept() {
     assert_eq!(world.text(1, "routines/tea.md.kept-host-1").as_deref(), Some("of 1"));
     let told = world.told();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("what was written on host-1 is kept there as routines/tea.md.kept-host-1"), "{told:?}");
+    assert!(told[0].contains("the other text is kept on host-1 as routines/tea.md.kept-host-1"), "{told:?}");
     // A change counts more than a removal.
     fs::remove_file(world.path(0, TEA)).unwrap();
     world.write(1, TEA, "changed");
@@ -153,9 +153,13 @@ async fn what_was_common_with_another_journal_does_not_count() {
     }
     world.settle().await;
     // It has forgotten what was published last, as a replica may that takes over.
-    let known = world.journal.reader().unwrap().shared_files(0).unwrap();
+    let known = world.journal.reader().unwrap().shared_files(0, 100).unwrap();
     let over = known.iter().find(|file| file.path == "routines/b.md").unwrap().version;
-    world.journal.publish_files(vec![Publication { path: "routines/b.md".into(), text: None, over }]).await.unwrap();
+    world
+        .journal
+        .publish_files("attic".into(), vec![Publication { path: "routines/b.md".into(), text: None, over }])
+        .await
+        .unwrap();
     world.journal.set_setting("shared_files", Some("another".into())).await.unwrap();
     world.write(0, "routines/a.md", "new");
     world.settle().await;
@@ -179,6 +183,105 @@ async fn a_folder_that_is_not_there_removes_nothing_elsewhere() {
     fs::rename(world.path(0, "routines/tea.md~"), world.path(0, TEA)).unwrap();
     world.settle().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["one", "one"]);
+}
+
+#[tokio::test]
+async fn another_folder_in_its_place_removes_nothing_elsewhere() {
+    type Put = fn(&World);
+    let ways: [(&str, Put); 4] = [
+        ("an empty one, as a mount point is, or one that a start has made", |world| {
+            fs::create_dir(world.path(0, "routines")).unwrap();
+        }),
+        ("a link to it", |world| {
+            std::os::unix::fs::symlink(world.path(0, "elsewhere"), world.path(0, "routines")).unwrap();
+        }),
+        ("none, until a new file comes", |_| ()),
+        ("one with another file", |world| {
+            fs::create_dir(world.path(0, "routines")).unwrap();
+            world.write(0, "routines/own.md", "own");
+        }),
+    ];
+    for (what, put) in ways {
+        let world = World::new(2);
+        for file in [TEA, "routines/mail.md"] {
+            world.write(0, file, "one");
+        }
+        world.settle().await;
+        fs::rename(world.path(0, "routines"), world.path(0, "elsewhere")).unwrap();
+        put(&world);
+        world.settle().await;
+        world.write(1, "routines/new.md", "new");
+        world.settle().await;
+        for file in [TEA, "routines/mail.md", "routines/new.md"] {
+            assert!(world.text(1, file).is_some(), "{what}: {file}");
+        }
+        // Of the link, that nothing can be written there.
+        let told = world.told();
+        assert_eq!(told.len(), 1, "{what}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_text_any_more_is_not_taken_for_removed() {
+    let world = World::new(2);
+    world.write(0, TEA, "one");
+    world.write(0, "routines/mail.md", "one");
+    world.settle().await;
+    fs::rename(world.path(0, TEA), world.path(0, "state/tea.md")).unwrap();
+    std::os::unix::fs::symlink(world.path(0, "state/tea.md"), world.path(0, TEA)).unwrap();
+    world.write(0, "routines/mail.md", &"x".repeat(LARGEST_FILE + 1));
+    world.settle().await;
+    assert_eq!([TEA, "routines/mail.md"].map(|file| world.text(1, file).unwrap()), ["one", "one"]);
+}
+
+#[tokio::test]
+async fn what_was_cancelled_does_not_come_back_after_a_failover() {
+    let mut world = World::new(2);
+    world.write(0, TEA, "one");
+    world.settle().await;
+    // The other is away.
+    world.write(0, TEA, "two");
+    world.look(0).await;
+    fs::remove_file(world.path(0, TEA)).unwrap();
+    world.look(0).await;
+    world.look(0).await;
+    world.journal.set_setting("shared_files", Some("another".into())).await.unwrap();
+    world.hosts[1] = world.started(1);
+    world.settle().await;
+    assert_eq!([0, 1].map(|host| world.text(host, TEA)), [None, None]);
+}
+
+#[tokio::test]
+async fn a_journal_that_was_restored_from_before_is_noticed() {
+    let world = World::new(2);
+    for number in 0..5 {
+        world.write(0, TEA, &format!("text {number}"));
+        world.settle().await;
+    }
+    // As a dump of before has it.
+    let file = rusqlite::Connection::open(world._state.path().join("journal.db")).unwrap();
+    file.execute("UPDATE shared_file SET version = 1, text = 'text 0'", []).unwrap();
+    world.write(1, "routines/mail.md", "mail");
+    world.settle().await;
+    assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["text 0", "text 0"]);
+    assert_eq!(world.text(0, "routines/tea.md.kept-host-0").as_deref(), Some("text 4"));
+    assert_eq!(world.text(0, "routines/mail.md").as_deref(), Some("mail"));
+}
+
+#[tokio::test]
+async fn an_edit_counts_more_than_what_the_same_host_published_before_it_was_killed() {
+    let mut world = World::new(2);
+    world.write(0, TEA, "one");
+    world.settle().await;
+    let kept = fs::read(world.path(0, "state/shared.json")).unwrap();
+    world.write(0, TEA, "two");
+    world.look(0).await;
+    fs::write(world.path(0, "state/shared.json"), kept).unwrap();
+    world.write(0, TEA, "three");
+    world.hosts[0] = world.started(0);
+    world.settle().await;
+    assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["three", "three"]);
+    assert!(world.told().is_empty());
 }
 
 #[tokio::test]
@@ -207,7 +310,7 @@ async fn what_a_journal_says_of_other_files_is_not_written() {
     let world = World::new(2);
     let evil = ["config.yaml", "../outside.md", ".env", "routines/../config.yaml", "state/x.md", "/tmp/x.md"];
     let publication = |path: &str| Publication { path: path.to_owned(), text: Some("evil".into()), over: 0 };
-    world.journal.publish_files(evil.map(publication).to_vec()).await.unwrap();
+    world.journal.publish_files("attic".into(), evil.map(publication).to_vec()).await.unwrap();
     world.write(0, TEA, "one");
     world.settle().await;
     assert_eq!(world.text(1, TEA).as_deref(), Some("one"));
@@ -219,10 +322,22 @@ async fn what_a_journal_says_of_other_files_is_not_written() {
 /// What happens.
 #[derive(Clone, Debug)]
 enum Act {
-    Write { host: usize, file: usize },
-    Remove { host: usize, file: usize },
-    Look { host: usize },
-    Start { host: usize },
+    Write {
+        host: usize,
+        file: usize,
+    },
+    Remove {
+        host: usize,
+        file: usize,
+    },
+    Look {
+        host: usize,
+    },
+    Start {
+        host: usize,
+    },
+    /// The journal's server fails over to another that has forgotten nothing.
+    FailOver,
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -232,6 +347,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (host.clone(), file).prop_map(|(host, file)| Act::Remove { host, file }),
         4 => host.clone().prop_map(|host| Act::Look { host }),
         1 => host.prop_map(|host| Act::Start { host }),
+        1 => Just(Act::FailOver),
     ]
 }
 
@@ -261,6 +377,10 @@ proptest! {
                     }
                     Act::Look { host } => world.look(host).await,
                     Act::Start { host } => world.hosts[host] = world.started(host),
+                    Act::FailOver => {
+                        let history = format!("history {number}");
+                        world.journal.set_setting("shared_files", Some(history)).await.unwrap();
+                    }
                 }
             }
             world.settle().await;
