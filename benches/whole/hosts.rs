@@ -11,7 +11,7 @@ use ollim_bot::journal::{Claim, Journal, JournalPlace, NewClaim, NewHost, Occurr
 
 use super::bot::now;
 use super::postgres::Postgres;
-use super::{Plan, ms, percentile, row};
+use super::{Plan, ms, peers, percentile, row};
 
 const HOSTS: usize = 4;
 
@@ -20,13 +20,15 @@ const BATCH: usize = 1000;
 
 pub fn measure(plan: &Plan) {
     let server = Postgres::start_with(&[]);
+    let beside = peers::graphile_worker(&server.url(), HOSTS, plan.many);
+    let [many_beside, one_beside] = beside.unwrap_or_else(|| ["graphile-worker: not installed", ""].map(str::to_owned));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let hosts: Vec<Journal> = (0..HOSTS).map(|number| join(&server, number)).collect();
     runtime.block_on(async {
         racing(&hosts, plan.many).await;
-        sharing(&hosts, plan.many).await;
+        sharing(&hosts, plan.many, &many_beside).await;
         together(&hosts).await;
-        alone(&hosts[0]).await;
+        alone(&hosts[0], &one_beside).await;
     });
     let rows = server.psql("SELECT count(*) || ' ' || count(DISTINCT (id, at)) FROM occurrence");
     let (all, distinct) = rows.split_once(' ').unwrap();
@@ -90,7 +92,7 @@ async fn racing(hosts: &[Journal], many: usize) {
 }
 
 /// Each host has its part, as a herd at the full hour has it.
-async fn sharing(hosts: &[Journal], many: usize) {
+async fn sharing(hosts: &[Journal], many: usize, beside: &str) {
     let part = many / hosts.len();
     let start = Instant::now();
     let task =
@@ -101,7 +103,7 @@ async fn sharing(hosts: &[Journal], many: usize) {
     }
     let took = start.elapsed();
     let rate = many as f64 / took.as_secs_f64();
-    row(&format!("{HOSTS} hosts share {many}"), "5 s", &format!("{} ({rate:.0} a second)", seconds(took)), "");
+    row(&format!("{HOSTS} hosts share {many}"), "5 s", &format!("{} ({rate:.0} a second)", seconds(took)), beside);
 }
 
 /// A thousand at once, of which each host has its part.
@@ -123,7 +125,7 @@ async fn together(hosts: &[Journal]) {
 }
 
 /// One claim, while the others are idle.
-async fn alone(host: &Journal) {
+async fn alone(host: &Journal, beside: &str) {
     let mut took = Vec::new();
     for number in 0..300 {
         let claims = due("one", number, 1);
@@ -131,7 +133,7 @@ async fn alone(host: &Journal) {
         host.claim(claims).await.unwrap();
         took.push(start.elapsed());
     }
-    row("one claim on a server", "p50 2 ms", &spread(&mut took), &in_a_file().await);
+    row("one claim on a server", "p50 2 ms", &spread(&mut took), &format!("{}; {beside}", in_a_file().await));
 }
 
 /// The same in a file.

@@ -55,6 +55,21 @@ pub fn agent_sdk(client: &Path, url: &str, person: &Path) -> Option<Duration> {
     Some(Duration::from_secs_f64(stdout(&mut command).trim().parse().unwrap()))
 }
 
+/// What graphile-worker takes for so many jobs by so many hosts, and for one.
+pub fn graphile_worker(url: &str, hosts: usize, jobs: usize) -> Option<[String; 2]> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".bench-peers-node");
+    let program = folder.join("claims.mjs");
+    if !program.exists() {
+        return None;
+    }
+    let mut node = Command::new("node");
+    node.arg(program).arg(url).args([hosts.to_string(), jobs.to_string(), "300".to_owned()]);
+    let said = stdout(node.current_dir(folder));
+    let mut words = said.split_whitespace();
+    let (all, p50, p99) = (words.next()?, words.next()?, words.next()?);
+    Some([format!("graphile-worker: {all} s"), format!("graphile-worker, until it begins: p50 {p50} ms, p99 {p99} ms")])
+}
+
 /// How late so many commands begin that cron and systemd have for the same moment.
 pub fn timers(count: usize) -> String {
     [cron(count), systemd(count)].join("; ")
