@@ -91,7 +91,7 @@ async fn what_was_left_to_another_host_fires_here_once_its_file_says_so() {
     let (_tell, hosts) = watch::channel(home(TimeDelta::zero()));
     world.hosts = Some(hosts);
     let elsewhere = Definition { hosts: vec!["attic".into()], ..tea(true) };
-    let life = world.begin(&[elsewhere.clone()]);
+    let life = world.begin(std::slice::from_ref(&elsewhere));
     minutes(61).await;
     assert_eq!(world.starts().len(), 0);
     life.schedule.upsert(loaded(&Definition { hosts: Vec::new(), ..elsewhere }));
