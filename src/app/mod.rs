@@ -270,12 +270,22 @@ impl App {
         }
     }
 
-    /// Where the journal is. Where the settings cannot be read it is taken for a file.
+    /// Where the journal is. Where the settings cannot be used, and do not speak of it, it is taken for a file.
     ///
     /// # Errors
-    /// When its server's address cannot be used, or the secrets cannot be read.
+    /// When its server's address cannot be used, or the secrets or the settings cannot be read.
     pub fn journal(&self) -> Result<JournalPlace, Refusal> {
-        match self.config().ok().and_then(|config| config.journal.clone()) {
+        let url = match self.config() {
+            Ok(config) => config.journal.clone(),
+            // The file would be the journal of before it moved.
+            Err(refusal)
+                if crate::config::edit::is_set(&self.home, "journal") || self.env.text("OLLIM_JOURNAL").is_some() =>
+            {
+                return Err(refusal);
+            }
+            Err(_) => None,
+        };
+        match url {
             Some(url) => self.journal_at(&url),
             None => Ok((&self.home.journal()).into()),
         }

@@ -25,12 +25,22 @@ pub fn set(home: &Home, name: &str, value: Option<&str>) -> io::Result<bool> {
     replace_file(&path, new.as_bytes()).map(|()| true)
 }
 
+/// Whether config.yaml speaks of the setting, as far as that can be seen in a file that may be broken.
+#[must_use]
+pub fn is_set(home: &Home, name: &str) -> bool {
+    fs::read_to_string(home.config_file()).is_ok_and(|text| text.lines().any(|line| names(line, name)))
+}
+
+fn names(line: &str, name: &str) -> bool {
+    line.split_once(':').is_some_and(|(key, _)| key.trim_end().trim_matches(['"', '\'']) == name)
+}
+
 fn with(text: &str, name: &str, value: Option<&str>) -> String {
     let line = value.map(|value| format!("{name}: {value}"));
     let mut lines: Vec<&str> = Vec::new();
     let (mut is_inside, mut is_written) = (false, false);
     for old in text.lines() {
-        let names = old.split_once(':').is_some_and(|(key, _)| key.trim_end().trim_matches(['"', '\'']) == name);
+        let names = names(old, name);
         // The value may go on in lines below it.
         is_inside = names || (is_inside && old.starts_with([' ', '\t']));
         if !is_inside {

@@ -661,3 +661,13 @@ fn a_failover_to_a_replica_that_lags_forgets_what_came_last_as_doctor_warns() {
     assert_eq!(bot.runs("kept").len(), 1);
     service.stop();
 }
+
+#[test]
+fn a_broken_setting_does_not_bring_back_the_journal_of_before_the_move() {
+    let bot = TestBot::new();
+    bot.start().stop();
+    bot.write("config.yaml", "journal: postgres://bot@db.example.org/bot\nmodel: [\n");
+    let runs = bot.run(["runs"]);
+    assert_ne!(runs.code, 0, "{runs:?}");
+    assert!(runs.stderr.contains("config.yaml"), "{runs:?}");
+}
