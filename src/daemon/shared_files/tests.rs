@@ -352,7 +352,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     /// In whatever order hosts write, remove, look and start anew: in the end all have the same, and no text is lost that nobody has
     /// replaced or removed where it stood.
