@@ -259,7 +259,7 @@ impl Folder {
         self.newer.retain(|path, file| files.get(path).is_none_or(|common| common.version < file.version));
         let (here, unreadable) = shared::list(&self.home);
         for (path, error) in unreadable {
-            self.tell(&path, format!("{path} is not kept equal with the other hosts: {error}"), &mut looked);
+            self.tell_fault(&path, &error, &mut looked);
         }
         self.compare(&here, now, &mut looked);
         let seen = self.newer.values().map(|file| file.version - 1).min().unwrap_or(self.read_to);
@@ -280,7 +280,7 @@ impl Folder {
                     // It is no text, or has gone meanwhile.
                     Ok(None) => continue,
                     Err(error) => {
-                        self.tell(&path, format!("{path} is not kept equal with the other hosts: {error}"), looked);
+                        self.tell_fault(&path, &error, looked);
                         continue;
                     }
                 },
@@ -295,7 +295,7 @@ impl Folder {
                 None => None,
             };
             if let Err(error) = self.one(&path, hash, looked) {
-                self.tell(&path, format!("{path} is not kept equal with the other hosts: {error}"), looked);
+                self.tell_fault(&path, &error, looked);
             }
         }
         self.read.retain(|path, _| here.contains_key(path));
@@ -341,10 +341,8 @@ impl Folder {
         if let Some(own) = self.newer.get(path).filter(|file| file.host == self.host)
             && self.kept.files.get(path).is_some_and(|common| common.version > 0)
         {
-            let hash = (!own.removed).then(|| hash(&own.text));
-            self.kept.files.insert(path.to_owned(), Common { version: own.version, hash });
-            self.newer.remove(path);
-            self.changed = true;
+            let own = own.clone();
+            self.agree(&own);
         }
         let (common, newer) = (self.kept.files.get(path), self.newer.get(path));
         let step = step(here.as_deref(), common, newer);
@@ -382,14 +380,19 @@ impl Folder {
         };
         // One that was changed in this moment is looked at again.
         if written {
-            let hash = (!newer.removed).then(|| hash(&newer.text));
-            self.kept.files.insert(path.to_owned(), Common { version: newer.version, hash });
-            self.newer.remove(path);
+            self.agree(&newer);
             self.told.remove(path);
             self.missing.remove(path);
-            self.changed = true;
         }
         Ok(())
+    }
+
+    /// This host and the journal have it in common now.
+    fn agree(&mut self, file: &SharedFile) {
+        let hash = (!file.removed).then(|| hash(&file.text));
+        self.kept.files.insert(file.path.clone(), Common { version: file.version, hash });
+        self.newer.remove(&file.path);
+        self.changed = true;
     }
 
     fn hash_of(&mut self, path: &str, stamp: shared::Stamp) -> io::Result<Option<String>> {
@@ -402,6 +405,10 @@ impl Folder {
         let hash = hash(&text);
         self.read.insert(path.to_owned(), (stamp, hash.clone()));
         Ok(Some(hash))
+    }
+
+    fn tell_fault(&mut self, path: &str, error: &io::Error, looked: &mut Looked) {
+        self.tell(path, format!("{path} is not kept equal with the other hosts: {error}"), looked);
     }
 
     fn tell(&mut self, path: &str, why: String, looked: &mut Looked) {

@@ -8,7 +8,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::{LARGEST_FILE, durable};
 use crate::home::Home;
@@ -24,29 +24,28 @@ const PERSONA: &str = "persona.md";
 const DEEPEST: usize = 4;
 
 /// A file that was changed so lately may not be whole yet.
-const SETTLES_AFTER: f64 = 0.5;
+const SETTLES_AFTER: Duration = Duration::from_millis(500);
 
 /// What tells that a file has been changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
     size: u64,
-    /// Seconds and nanoseconds.
-    modified: (i64, i64),
+    /// `None`: the file system does not say.
+    modified: Option<SystemTime>,
 }
 
 impl Stamp {
     fn of(about: &Metadata) -> Self {
-        Self { inode: about.ino(), size: about.size(), modified: (about.mtime(), about.mtime_nsec()) }
+        Self { inode: about.ino(), size: about.size(), modified: about.modified().ok() }
     }
 
     /// Whether whoever writes the file has had the time to end that.
     #[must_use]
     pub fn is_settled(&self, now: SystemTime) -> bool {
-        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "it is about half a second")]
-        let modified = self.modified.0 as f64 + self.modified.1 as f64 / 1e9;
-        !(0.0..SETTLES_AFTER).contains(&(now - modified))
+        // One from the future says nothing.
+        let age = self.modified.and_then(|modified| now.duration_since(modified).ok());
+        age.is_none_or(|age| age >= SETTLES_AFTER)
     }
 }
 

@@ -5,7 +5,6 @@
 //! lease is another's: each commit looks at the lease first, and is the only one that writes, so that none takes over in between.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -399,17 +398,10 @@ struct Lease {
     /// When the last answer to a renewal was asked for, in milliseconds since boot: a suspended machine's lease goes on, too.
     renewed: Arc<AtomicU64>,
     ahead: Option<Ahead>,
-    is_main: bool,
 }
 
 /// Why a lease is not kept any more.
 struct Lost(String);
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 impl Lease {
     /// Takes it, from an earlier process of the same data folder too.
@@ -430,7 +422,7 @@ impl Lease {
         };
         let labels = new.labels.into_iter().collect();
         let me = Member { name: new.name, labels, versions: (new.version, new.zones) };
-        let mut lease = Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None, is_main: false };
+        let mut lease = Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None };
         // The clock is compared before anything fires by it.
         match lease.renew()? {
             Ok(()) => Ok(lease),
@@ -501,7 +493,6 @@ impl Lease {
                 hosts.left_open.insert(host.name);
             }
         }
-        self.is_main = hosts.is_main;
         Ok(hosts)
     }
 
