@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::service::DaemonError;
 use crate::app::App;
 use crate::config::Config;
+use crate::hexadecimal::hex;
 use crate::home::Home;
 use crate::journal::{Journal, JournalPlace, NewHost};
 
@@ -71,7 +72,7 @@ fn identity(home: &Home) -> io::Result<String> {
     }
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    let new: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let new = hex(&bytes);
     let mut file = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path)?;
     writeln!(file, "{new}")?;
     file.sync_all()?;

@@ -9,11 +9,11 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use ring::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::definition::{LARGEST_FILE, replace_file, shared};
+use crate::hexadecimal::{hex, sha256};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, JournalReader, NewMessage, Publication, SharedFile};
 
@@ -426,11 +426,7 @@ impl Folder {
 }
 
 fn hash(text: &str) -> String {
-    hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(text.as_bytes())
 }
 
 #[cfg(test)]

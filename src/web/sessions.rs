@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use ring::digest;
 use serde::{Deserialize, Serialize};
 
+use crate::hexadecimal::sha256;
 use crate::journal::{Journal, JournalError};
 
 /// How long a session lasts.
@@ -94,5 +94,5 @@ pub(super) fn form_token(session: &str) -> String {
 /// SHA-256, in hexadecimal.
 #[must_use]
 pub fn hash(text: &str) -> String {
-    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(text.as_bytes())
 }

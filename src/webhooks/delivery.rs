@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hyper::HeaderMap;
-use ring::digest;
 use serde_json::{Map, Value as Json};
 
 use crate::definition::{PayloadFault, Signature};
+use crate::hexadecimal::sha256;
 use crate::schedule::Delivery;
 
 /// The longest id of a delivery that is kept as it is.
@@ -55,10 +55,6 @@ pub(super) fn delivery(
         None => (format!("content sha256 {}", sha256(body)), now - SAME_CONTENT),
     };
     Delivery { key, payload: payload.to_string(), since }
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    digest::digest(&digest::SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use hyper::HeaderMap;
 use ring::hmac::{self, HMAC_SHA256, Key};
 
 use crate::definition::Signature;
+use crate::hexadecimal;
 
 /// So old or so far ahead a signed time may be.
 const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
@@ -65,7 +66,7 @@ fn hex(text: &str) -> Option<Vec<u8>> {
 #[must_use]
 pub fn sign(secret: &str, parts: &[&[u8]]) -> String {
     let tag = hmac::sign(&Key::new(HMAC_SHA256, secret.as_bytes()), &parts.concat());
-    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal::hex(tag.as_ref())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("failpoints", &[]),
     ("clock", &["failpoints"]),
     ("heartbeat", &[]),
+    ("hexadecimal", &[]),
     ("home", &[]),
     ("refusal", &[]),
     ("policy", &[]),
@@ -25,7 +26,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("tls", &[]),
     // Of the settings, how the person's servers are reached.
     ("mcp", &["agent", "config", "home", "program", "tls"]),
-    ("channel", &["clock", "config", "definition", "journal", "program", "tls"]),
+    ("channel", &["clock", "config", "definition", "hexadecimal", "journal", "program", "tls"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
     (
         "run",
@@ -37,6 +38,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "config",
             "definition",
             "heartbeat",
+            "hexadecimal",
             "home",
             "journal",
             "mcp",
@@ -46,7 +48,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     // Takes what other services send; a job's token opens nothing there.
-    ("webhooks", &["clock", "config", "definition", "home", "journal", "run", "schedule"]),
+    ("webhooks", &["clock", "config", "definition", "hexadecimal", "home", "journal", "run", "schedule"]),
     // What can be asked, by whom: the one thing that interfaces call.
     (
         "app",
@@ -69,7 +71,20 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     // Parses requests and renders outcomes as HTML. Of the layers below `app` it names the data in outcomes.
     (
         "web",
-        &["agent", "app", "bot", "channel", "config", "definition", "journal", "policy", "refusal", "run", "schedule"],
+        &[
+            "agent",
+            "app",
+            "bot",
+            "channel",
+            "config",
+            "definition",
+            "hexadecimal",
+            "journal",
+            "policy",
+            "refusal",
+            "run",
+            "schedule",
+        ],
     ),
     // Constructs every part, and serves the control socket.
     (
@@ -84,6 +99,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "config",
             "definition",
             "heartbeat",
+            "hexadecimal",
             "home",
             "journal",
             "mcp",
@@ -157,7 +173,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tls.rs", "channel/ntfy/topic.rs"]),
     ("hyper", &["channel/ntfy/topic.rs", "web/listener.rs", "webhooks/"]),
     ("lettre", &["channel/mail.rs"]),
-    ("ring", &["channel/ntfy/token.rs", "daemon/shared_files.rs", "web/sessions.rs", "webhooks/"]),
+    ("ring", &["channel/ntfy/token.rs", "hexadecimal.rs", "webhooks/"]),
     ("axum", &["web/"]),
     ("maud", &["web/"]),
     ("form_urlencoded", &["webhooks/"]),

@@ -6,6 +6,7 @@
 use chrono::{DateTime, Utc};
 use ring::hmac;
 
+use crate::hexadecimal::hex;
 use crate::journal::{Journal, JournalError};
 
 /// Where the journal keeps the secret.
@@ -84,10 +85,6 @@ impl Tokens {
         let at = DateTime::from_timestamp_millis(at.parse().ok()?)?;
         Some(Pressed { button: button.to_owned(), at, answers: kind == "answer" })
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What lower case digits stand for.

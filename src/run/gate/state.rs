@@ -16,6 +16,7 @@ use std::time::SystemTime;
 use agent_sandbox::leftovers;
 
 use crate::definition::Definition;
+use crate::hexadecimal::hex;
 use crate::home::Home;
 use crate::journal::RunId;
 
@@ -43,7 +44,7 @@ impl KeptState {
 
     fn named(home: &Home, name: &str) -> Self {
         // An id is any text, and longer than a name may be.
-        let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex(name.as_bytes());
         let mut folder = home.gates();
         folder.extend(hex.as_bytes().chunks(200).map(std::ffi::OsStr::from_bytes));
         Self(folder)
