@@ -231,7 +231,7 @@ mod tests {
     use super::super::testing::postgres::Postgres;
     use super::super::testing::proxy::Proxy;
     use super::super::{
-        Claim, Journal, NewClaim, NewHost, NewMessage, Occurrence, Punctuality, Purpose, RunFilter, RunId,
+        Claim, Journal, NewClaim, NewHost, NewMessage, Occurrence, OnLost, Punctuality, Purpose, RunFilter, RunId,
     };
     use super::*;
     use crate::clock::Clock;
@@ -239,6 +239,11 @@ mod tests {
     use crate::journal::RunState;
 
     fn host(url: &str, name: &str) -> Journal {
+        host_that(url, name, Box::new(|_| ()))
+    }
+
+    /// `on_lost`: what it does when its lease is lost.
+    fn host_that(url: &str, name: &str, on_lost: OnLost) -> Journal {
         let place = JournalPlace::Server(Server::at(url, None).unwrap());
         let mut journal = Journal::open(place, Clock::system()).unwrap();
         let new = NewHost {
@@ -249,7 +254,7 @@ mod tests {
             labels: Vec::new(),
             slots: 4,
         };
-        journal.join(new, Box::new(|_| ())).unwrap();
+        journal.join(new, on_lost).unwrap();
         journal
     }
 
@@ -365,16 +370,6 @@ mod tests {
         for held in [(true, true), (true, false), (false, true)] {
             let server = Postgres::start();
             let network = Proxy::before(&server.url());
-            let place = JournalPlace::Server(Server::at(&network.url(), None).unwrap());
-            let mut journal = Journal::open(place, Clock::system()).unwrap();
-            let new = NewHost {
-                name: "attic".to_owned(),
-                home: "home of attic".to_owned(),
-                version: "1".to_owned(),
-                zones: "2026b".to_owned(),
-                labels: Vec::new(),
-                slots: 4,
-            };
             let (lost, ended) = std::sync::mpsc::channel();
             let url = server.url();
             let on_lost = move |_: &str| {
@@ -384,7 +379,7 @@ mod tests {
                 let holds = "SELECT lease_until > now() FROM host";
                 lost.send(connection.row(holds, (), |row| row.get::<bool>(0)).unwrap()).unwrap();
             };
-            journal.join(new, Box::new(on_lost)).unwrap();
+            let journal = host_that(&network.url(), "attic", Box::new(on_lost));
             network.hold(held.0, held.1);
             let holds = tokio::task::spawn_blocking(move || ended.recv_timeout(Duration::from_secs(60)));
             tries.push((held, holds, (journal, network, server)));

@@ -26,11 +26,8 @@ impl Postgres {
 
     /// The same with other settings than those of tests.
     pub fn start_with(settings: &[&'static str]) -> Self {
-        let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
+        let folder = folder().keep();
         run(Command::new("cp").arg("-a").arg(template()).arg(folder.join("data")));
-        if let Some(user) = server_user() {
-            run(Command::new("chown").arg(user.to_string()).arg(&folder));
-        }
         let server = Self { keepers: vec![serve(&folder, settings)], folder, settings: settings.to_vec() };
         server.wait();
         server
@@ -67,10 +64,7 @@ impl Postgres {
     /// A replica that follows it. `waits`: it commits nothing that the replica does not have.
     #[allow(dead_code, reason = "the tests of hosts need it")]
     pub fn replica(&self, waits: bool) -> Self {
-        let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap().keep();
-        if let Some(user) = server_user() {
-            run(Command::new("chown").arg(user.to_string()).arg(&folder));
-        }
+        let folder = folder().keep();
         let mut copy = as_server_user(program("pg_basebackup"));
         let from = format!("host={} user=bot application_name=replica", self.folder.display());
         run(copy
@@ -201,6 +195,15 @@ fn serve(folder: &Path, settings: &[&str]) -> Child {
     keeper.process_group(0).current_dir("/tmp").stdin(Stdio::piped()).stdout(stdout).stderr(stderr).spawn().unwrap()
 }
 
+/// A folder of the user's that the server runs as, where that one may go to.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
+    if let Some(user) = server_user() {
+        run(Command::new("chown").arg(user.to_string()).arg(folder.path()));
+    }
+    folder
+}
+
 /// A cluster that nobody has used.
 fn template() -> PathBuf {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/postgres");
@@ -208,11 +211,8 @@ fn template() -> PathBuf {
         return kept;
     }
     fs::create_dir_all(kept.parent().unwrap()).unwrap();
-    // It appears whole, by one rename. Somewhere that the server's user may go to.
-    let fresh = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
-    if let Some(user) = server_user() {
-        run(Command::new("chown").arg(user.to_string()).arg(fresh.path()));
-    }
+    // It appears whole, by one rename.
+    let fresh = folder();
     let data = fresh.path().join("data");
     let mut initdb = as_server_user(program("initdb"));
     initdb.args(["--no-sync", "--auth=trust", "--username=bot", "--encoding=UTF8", "--locale=C.UTF-8", "-D"]);
