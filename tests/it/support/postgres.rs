@@ -181,13 +181,17 @@ impl Drop for Postgres {
 
 /// Starts a server with a keeper.
 fn serve(folder: &Path, settings: &[&str]) -> Child {
-    const KEEP: &str = r#"folder=$1; shift; "$@" & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$folder""#;
+    // A server that is killed leaves a segment of shared memory, of which a machine has only so many.
+    const KEEP: &str = r#"folder=$1; shift; "$@" & pid=$!; read -r _; kill -CONT $pid; kill -QUIT $pid
+        (sleep 10; kill -KILL $pid) & late=$!; wait $pid; kill $late; rm -rf "$folder""#;
     let log = fs::File::create(folder.join("log")).unwrap();
     let server = as_server_user(program("postgres"));
     let mut keeper = Command::new("bash");
     keeper.args(["-c", KEEP, "keeper"]).arg(folder).arg(server.get_program()).args(server.get_args());
     keeper.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
-    for setting in ["listen_addresses=", "shared_buffers=16MB", "max_connections=200"].iter().chain(settings) {
+    // Memory that it shares by files lies in its folder, and goes with it.
+    let own = ["listen_addresses=", "shared_buffers=16MB", "max_connections=200", "dynamic_shared_memory_type=mmap"];
+    for setting in own.iter().chain(settings) {
         keeper.args(["-c", setting]);
     }
     let (stdout, stderr) = (log.try_clone().unwrap(), log);
@@ -254,7 +258,9 @@ fn server_user() -> Option<u32> {
 
 fn as_server_user(program: PathBuf) -> Command {
     let Some(user) = server_user() else { return Command::new(program) };
-    let mut command = Command::new("setpriv");
+    // What it leaves of shared memory ends with its namespace.
+    let mut command = Command::new("unshare");
+    command.args(["--ipc", "setpriv"]);
     command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]);
     // It must not begin in a folder that it may not see.
     command.arg(program).current_dir("/tmp");
