@@ -1,7 +1,6 @@
 //! Constructs the channels that the settings name.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::settings::AppInForce;
@@ -16,36 +15,21 @@ use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
 use crate::program::Surroundings;
 
-/// Where the channels' programs come from, and their secrets.
-pub(super) struct Programs<'a> {
-    pub(super) shell_binary: &'a Path,
-    pub(super) path: &'a [PathBuf],
-    pub(super) user_home: &'a Path,
-    pub(super) env: &'a BTreeMap<String, String>,
+/// What channels are made of, beside their settings.
+pub(super) struct Means<'a> {
+    /// What their programs are started with.
+    pub(super) surroundings: Surroundings,
     /// The secrets of services, by their names in `.env`.
     pub(super) secrets: &'a BTreeMap<String, String>,
     /// What the buttons of notifications are known by.
     pub(super) buttons: &'a ntfy::Secret,
 }
 
-impl Programs<'_> {
-    /// What the person's programs are started with.
-    pub(super) fn surroundings(&self, home: &Home) -> Surroundings {
-        Surroundings {
-            shell_binary: self.shell_binary.to_owned(),
-            path: self.path.to_vec(),
-            user_home: self.user_home.to_owned(),
-            data_folder: home.root().to_owned(),
-            locale: Surroundings::locale(self.env),
-        }
-    }
-}
-
 /// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
 pub(super) fn channels(
     config: &Config,
     home: &Home,
-    programs: &Programs<'_>,
+    means: &Means<'_>,
     console: Option<AppInForce>,
 ) -> BTreeMap<String, Arc<dyn Channel>> {
     let console: Arc<dyn Channel> = match console {
@@ -53,14 +37,14 @@ pub(super) fn channels(
         None => Arc::new(Silent),
     };
     let mut channels = BTreeMap::from([(CONSOLE.to_owned(), console)]);
-    let secret = |name: &str| programs.secrets.get(name).cloned();
+    let secret = |name: &str| means.secrets.get(name).cloned();
     for settings in &config.channels {
         let channel: Arc<dyn Channel> = match &settings.kind {
             ChannelKind::Command(command) => {
-                Arc::new(Command::new(command.clone(), home.channel(&settings.name), programs.surroundings(home)))
+                Arc::new(Command::new(command.clone(), home.channel(&settings.name), means.surroundings.clone()))
             }
             ChannelKind::Ntfy(ntfy) => {
-                Arc::new(Ntfy::new(&settings.name, ntfy.clone(), programs.buttons, secret("NTFY_TOKEN")))
+                Arc::new(Ntfy::new(&settings.name, ntfy.clone(), means.buttons, secret("NTFY_TOKEN")))
             }
             ChannelKind::Mail(mail) => Arc::new(Mail::new(mail.clone(), secret("SMTP_PASSWORD"))),
             ChannelKind::Telegram(telegram) => Arc::new(Telegram::new(telegram, secret("TELEGRAM_TOKEN"))),

@@ -1,0 +1,182 @@
+//! What works beside the dispatcher until the service ends: each in a task of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+
+use super::opened::Opened;
+use super::parts::Read;
+use crate::channel::{Channel, Ear};
+use crate::daemon::control::Control;
+use crate::daemon::ending::{Ending, Hangups, Until};
+use crate::daemon::handlers::Handlers;
+use crate::daemon::hearing::{ExecuteWords, ServiceHearing};
+use crate::daemon::problems::Problems;
+use crate::daemon::settings::{Current, InForce};
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::{heartbeat, idle_client, runtime_files};
+use crate::definition;
+use crate::heartbeat::Heartbeats;
+use crate::journal::Question;
+use crate::run::forks::Forks;
+use crate::run::tokens::Tokens;
+use crate::run::watching::Watching;
+use crate::schedule::Schedule;
+use crate::web::Listener;
+use crate::webhooks::Webhooks;
+
+/// How often forks are looked after.
+const FORKS: Duration = Duration::from_secs(60);
+
+/// Everything that is not the dispatcher's own.
+pub(super) struct Background {
+    pub(super) read: Read,
+    pub(super) handlers: Handlers,
+    pub(super) control: Control,
+    pub(super) tokens: Tokens,
+    /// Where the page is served; `None`: nowhere.
+    pub(super) listener: Option<Listener>,
+    pub(super) problems: Problems,
+    pub(super) in_force: InForce,
+    pub(super) channels: BTreeMap<String, Arc<dyn Channel>>,
+    pub(super) webhooks: Webhooks,
+    pub(super) watching: Watching,
+    pub(super) hearts: Heartbeats,
+    pub(super) settings: Current,
+}
+
+/// What only a service does that stays: one that is started for one run does not listen.
+struct Lasting {
+    hearing: Arc<ServiceHearing>,
+    channels: BTreeMap<String, Arc<dyn Channel>>,
+    webhooks: Webhooks,
+    watching: Watching,
+    hearts: Heartbeats,
+    settings: Current,
+}
+
+impl Background {
+    /// Begins all of it. Each ends when its future is dropped.
+    pub(super) fn begin(self, opened: Opened, until: Until, execute: ExecuteWords, of_service: bool) -> JoinSet<()> {
+        let Read { schedule, definitions, watch, problems_of_files } = self.read;
+        let (handlers, journal) = (self.handlers, opened.journal.clone());
+        let mut tasks = JoinSet::new();
+        if let Some(listener) = self.listener {
+            let web = handlers.page.web(handlers.clone(), definitions.clone(), &journal, self.tokens);
+            tasks.spawn(web.serve(listener));
+        }
+        tasks.spawn(look_at_answers(handlers.questions.ended(), schedule.clone()));
+        tasks.spawn(handlers.questions.clone().follow());
+        if of_service {
+            let hearing = Arc::new(ServiceHearing {
+                handlers: handlers.clone(),
+                channels: self.channels.clone(),
+                execute,
+                told: Mutex::default(),
+            });
+            let (webhooks, watching, hearts) = (self.webhooks, self.watching, self.hearts);
+            let (channels, settings) = (self.channels, self.settings.clone());
+            Lasting { hearing, channels, webhooks, watching, hearts, settings }.begin(&mut tasks, &handlers);
+            if let Some(files) = opened.shared_files {
+                tasks.spawn(files.follow());
+            }
+            tasks.spawn(idle_client::end_when_idle(
+                handlers.idle_client.clone(),
+                handlers.main.clone(),
+                opened.home.clone(),
+            ));
+        }
+        let (swept, now) = (opened.home.clone(), opened.clock.now());
+        tasks.spawn_blocking(move || {
+            if let Err(error) = definition::sweep(&swept, now) {
+                tracing::warn!(%error, "what killed writers may have left in the folders of definitions was not removed");
+            }
+        });
+        if let Some(events) = opened.events {
+            tasks.spawn(async move { events.follow().await });
+        }
+        tasks.spawn(definitions.follow(watch));
+        tasks.spawn(self.problems.follow(problems_of_files));
+        tasks.spawn(self.control.serve(Arc::new(handlers)));
+        tasks.spawn(runtime_files::watch(opened.lock, opened.home, schedule.clone(), journal.trouble()));
+        let supervisor = opened.supervisor;
+        tasks.spawn(supervisor.clone().pulse(schedule.clone()));
+        tasks.spawn(supervisor.clone().status(schedule.clone()));
+        let ending = Ending {
+            signals: opened.signals,
+            until,
+            schedule,
+            clock: opened.clock,
+            settings: self.settings,
+            supervisor: supervisor.clone(),
+        };
+        tasks.spawn(ending.watch(serve_hangups(opened.hangups, self.in_force, supervisor)));
+        tasks
+    }
+}
+
+impl Lasting {
+    fn begin(self, tasks: &mut JoinSet<()>, handlers: &Handlers) {
+        let Handlers { journal, main, forks, schedule, questions, .. } = handlers;
+        for (name, channel) in self.channels {
+            let (ear, journal) = (Ear::new(name, self.hearing.clone()), journal.clone());
+            tasks.spawn(async move {
+                journal.until_main().await;
+                channel.listen(ear).await;
+            });
+        }
+        let (journal, main, forks) = (journal.clone(), main.clone(), forks.clone());
+        let trouble = journal.trouble();
+        tasks.spawn(async move {
+            if !journal.is_main() {
+                journal.until_main().await;
+                if let Err(error) = main.reload().await {
+                    tracing::error!(%error, "the conversation of the host that had it before is not known here");
+                }
+            }
+            look_after_forks(forks).await;
+        });
+        tasks.spawn(self.watching.run());
+        if let Some(address) = self.settings.borrow().webhooks.clone() {
+            tasks.spawn(self.webhooks.serve(address));
+        }
+        tasks.spawn(heartbeat::beat(self.hearts, schedule.clone(), self.settings, trouble));
+        let (hearing, ended) = (self.hearing, questions.ended());
+        tasks.spawn(async move { hearing.show_answers(ended).await });
+    }
+}
+
+/// Says when something could fire, and from then on reads the settings again at each SIGHUP. Never returns.
+async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supervisor) {
+    // An end of the schedule before it is loaded ends this too.
+    let _ended = in_force.schedule.activity().wait_for(|now| now.loaded).await.is_err();
+    supervisor.ready("nothing is going").await;
+    loop {
+        hangups.next().await;
+        supervisor.reloading().await;
+        let said = in_force.reread().await;
+        supervisor.ready(&said).await;
+    }
+}
+
+/// Asks about forks that are idle, and ends those that stay so. Never returns.
+async fn look_after_forks(forks: Forks) {
+    loop {
+        tokio::time::sleep(FORKS).await;
+        if let Err(error) = forks.look_after().await {
+            tracing::warn!(%error, "the person's forks could not be looked after");
+        }
+    }
+}
+
+/// Tells the schedule of each answer, since a run may wait for it. Never returns.
+async fn look_at_answers(mut answers: broadcast::Receiver<Question>, schedule: Schedule) {
+    // One that was missed is looked at with the next.
+    while !matches!(answers.recv().await, Err(broadcast::error::RecvError::Closed)) {
+        schedule.answered();
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,177 @@
+//! Constructs the parts of the service in order, hands each to those that need it, and ends them in order.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ending::Until;
+use super::event_stream::ShowEvent;
+use super::handlers::ExecuteLine;
+use super::hearing::ExecuteWords;
+use super::heartbeat;
+use super::hosts;
+use super::lock::LockError;
+use super::settings::Current;
+use crate::app::App;
+use crate::channel::ntfy;
+use crate::config::secrets::SecretsError;
+use crate::definition::{DefinitionError, DefinitionId};
+use crate::journal::{JournalError, RunId};
+use crate::refusal::Refusal;
+use crate::run::folder;
+use crate::schedule::{FireError, HousekeepingError, Schedule, ScheduleError, StageView};
+use opened::Opened;
+use parts::Parts;
+
+mod background;
+mod execution;
+mod opened;
+mod parts;
+
+/// What the service is started with.
+pub struct Start {
+    /// What can be asked of it, on a data folder whose folders are there.
+    pub app: App,
+    /// What ends it.
+    pub until: Until,
+    /// Fires this one by hand, and ends when that run is over.
+    pub only: Option<DefinitionId>,
+    /// Executes command lines of runs.
+    pub execute: ExecuteLine,
+    /// Executes command lines that the person gives by a channel.
+    pub execute_words: ExecuteWords,
+    /// Is told what happens, messages among it; they are shown nowhere else then.
+    pub events: Option<ShowEvent>,
+}
+
+/// Why the service did not start, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The data folder is another's.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The secrets cannot be used.
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The buttons of notifications cannot be known.
+    #[error(transparent)]
+    Buttons(#[from] ntfy::SecretError),
+    /// The definitions cannot be read or followed.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// The dispatcher ended by itself.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// Housekeeping cannot be started.
+    #[error(transparent)]
+    Housekeeping(#[from] HousekeepingError),
+    /// The one that was to be fired was not.
+    #[error(transparent)]
+    Fire(#[from] FireError),
+    /// The settings cannot be used.
+    #[error(transparent)]
+    Settings(#[from] Refusal),
+    /// Something that every service needs.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Runs the service until it is told to end, or [`Start::until`] ends it; everything is recorded then. The run that
+/// [`Start::only`] made, if it was asked for.
+///
+/// # Errors
+/// [`DaemonError`].
+pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
+    let ended = serve(start).await;
+    // Who writes may learn of a lost lease before the thread that renews it.
+    if let Err(
+        DaemonError::Journal(JournalError::Fenced)
+        | DaemonError::Schedule(ScheduleError::Journal(JournalError::Fenced)),
+    ) = &ended
+    {
+        hosts::start_again("another host may have taken over");
+    }
+    ended
+}
+
+async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
+    let Start { app, until, only, execute, execute_words, events } = start;
+    let of_service = only.is_none();
+    let Some(opened) = Opened::open(app, !of_service, events).await? else { return Ok(None) };
+    let (home, journal, lock) = (opened.home.clone(), opened.journal.clone(), Arc::clone(&opened.lock));
+    let events = opened.events.clone();
+    let parts = Parts::construct(&opened, of_service, execute).await?;
+    let Parts { dispatcher, deliveries, housekeeping, schedule, settings, hearts, idle_client, background } = parts;
+    let mut tasks = background.begin(opened, until, execute_words, of_service);
+    let firing = only.map(|id| tokio::spawn(fire_only(id, schedule, settings.clone())));
+    let ended = dispatcher.run().await;
+    fail_point!(ScheduleEnded);
+
+    tasks.shutdown().await;
+    idle_client.end().await;
+    folder::tidy(home.main_run()).await;
+    let fault = ended.as_ref().err().map(ToString::to_string);
+    heartbeat::last(&hearts, &settings, fault, of_service).await;
+    housekeeping.stop().await;
+    deliveries.finish().await;
+    if let Some(events) = events {
+        events.finish().await;
+    }
+    journal.close().await;
+    fail_point!(JournalClosed);
+    if lock.is_lost(&home) {
+        // The socket and the token may be another service's by now.
+        return Err(LockError::Lost { path: home.lock() }.into());
+    }
+    // Who asks now is told that nothing runs, not kept waiting.
+    let _absent = fs::remove_file(home.socket());
+    let _absent = fs::remove_file(home.user_token());
+    drop(lock);
+    ended?;
+    match firing {
+        Some(firing) => Ok(Some(firing.await.map_err(|error| failed("fire it")(error.into()))??)),
+        None => Ok(None),
+    }
+}
+
+fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
+    move |source| DaemonError::Io { what, source }
+}
+
+/// How soon a run that found no login is looked at again.
+const LOOKS_AGAIN: Duration = Duration::from_millis(100);
+
+/// Fires one by hand and stops the schedule when that run is over.
+async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> Result<RunId, FireError> {
+    let mut activity = schedule.activity();
+    // An end of the schedule before it is loaded answers the call.
+    let _ended = activity.wait_for(|now| now.loaded).await.is_err();
+    let fired = schedule.fire(id).await;
+    if let Ok(run) = &fired {
+        loop {
+            let now = schedule.snapshot(0).await;
+            let Some(active) = now.active.iter().find(|active| active.run == *run) else { break };
+            // It might wait for ever. It stays open, and a service goes on with it once there is an agent.
+            let waits = matches!(active.stage, StageView::Waiting | StageView::RetryIn(_));
+            let no_login = now.waiting_for_login.is_some();
+            if waits && no_login {
+                break;
+            }
+            // That its end is recorded, and it waits, is no news of the schedule's own.
+            let longest = if no_login { LOOKS_AGAIN } else { Duration::MAX };
+            if let Ok(Err(_)) = tokio::time::timeout(longest, activity.changed()).await {
+                break;
+            }
+        }
+    }
+    schedule.stop(settings.borrow().shutdown_grace);
+    fired
+}

@@ -1,0 +1,121 @@
+//! Takes the data folder and opens its journal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{DaemonError, failed};
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{Config, secrets};
+use crate::daemon::ending::{self, Hangups, Signals};
+use crate::daemon::event_stream::{EventStream, ShowEvent};
+use crate::daemon::hosts;
+use crate::daemon::lock::Lock;
+use crate::daemon::settings::{AppInForce, Settings};
+use crate::daemon::shared_files::SharedFiles;
+use crate::daemon::supervisor::Supervisor;
+use crate::definition::Defaults;
+use crate::home::Home;
+use crate::journal::{Journal, JournalError, NewMessage};
+
+/// A data folder that this service alone has, and its journal.
+pub(super) struct Opened {
+    pub(super) app: AppInForce,
+    pub(super) config: Arc<Config>,
+    pub(super) defaults: Defaults,
+    pub(super) home: Home,
+    /// The service's environment.
+    pub(super) env: BTreeMap<String, String>,
+    /// The environment, and `.env`.
+    pub(super) secrets: BTreeMap<String, String>,
+    pub(super) clock: Clock,
+    pub(super) lock: Arc<Lock>,
+    pub(super) signals: Signals,
+    pub(super) hangups: Hangups,
+    /// Nobody is told of a service that is started for one run.
+    pub(super) supervisor: Supervisor,
+    pub(super) journal: Journal,
+    /// Tells whoever started the service what happens.
+    pub(super) events: Option<Arc<EventStream>>,
+    /// `None`: no files are shared between hosts.
+    pub(super) shared_files: Option<SharedFiles>,
+}
+
+impl Opened {
+    /// `None`: a signal ended the service first. `for_one_run`: see [`super::Start::only`].
+    pub(super) async fn open(
+        app: App,
+        for_one_run: bool,
+        events: Option<ShowEvent>,
+    ) -> Result<Option<Self>, DaemonError> {
+        let Settings { config, defaults } = Settings::of(&app)?;
+        let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
+        // From here on a signal ends the service in order.
+        let (mut signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
+        let lock = Arc::new(Lock::take(&home)?);
+        fail_point!(Locked);
+        end_leftovers(&home).await;
+        // What jobs of the same user hold open must not keep it from starting others.
+        agent_sandbox::many_descriptors();
+        let supervisor = if for_one_run { Supervisor::default() } else { Supervisor::of(&env) };
+        let secrets = secrets::read(&home, &env)?;
+        if for_one_run {
+            hosts::end_with_lease();
+        }
+        // A server that is away is waited for, unless the service is told to end.
+        let journal = tokio::select! {
+            opened = hosts::open(&app, &config) => opened?,
+            () = signals.next() => return Ok(None),
+        };
+        fail_point!(JournalOpened);
+        let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
+        say_kept_aside(&journal).await?;
+        // Before the definitions are read: what was cancelled elsewhere while this host was away must not fire.
+        let shared_files = SharedFiles::of(&home, app.host_name(), &journal, &config).await?;
+        if let Some(files) = &shared_files {
+            tokio::select! {
+                () = files.begin() => {}
+                () = signals.next() => return Ok(None),
+            }
+        }
+        Ok(Some(Self {
+            app: AppInForce::new(app),
+            config,
+            defaults,
+            home,
+            env,
+            secrets,
+            clock,
+            lock,
+            signals,
+            hangups,
+            supervisor,
+            journal,
+            events,
+            shared_files,
+        }))
+    }
+}
+
+/// Ends what runs of the previous process have left: nothing, unless their runners were killed together with it.
+async fn end_leftovers(home: &Home) {
+    let runs = home.runs();
+    let ended = tokio::task::spawn_blocking(move || agent_sandbox::tree::end_runs(&runs)).await;
+    match ended.unwrap_or_else(|error| Err(error.into())) {
+        Ok(0) => {}
+        Ok(ended) => {
+            tracing::warn!(ended, "processes of the previous process's runs were still there; they were ended")
+        }
+        Err(error) => tracing::warn!(%error, "what runs of the previous process have left cannot be ended"),
+    }
+}
+
+async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {
+    let Some(path) = journal.kept_aside() else { return Ok(()) };
+    let text = format!(
+        "The journal was damaged. It was kept as {}, and a new one was started: what ran before is not known to it.",
+        path.display()
+    );
+    tracing::error!("{text}");
+    journal.message(NewMessage::of_service(text)).await.map(drop)
+}

@@ -1,0 +1,309 @@
+//! Constructs the parts of the service in order, and hands each to those that need it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+use tokio::sync::{mpsc, watch};
+
+use super::background::Background;
+use super::execution::{Execution, user_home};
+use super::opened::Opened;
+use super::{DaemonError, failed};
+use crate::agent::claude::IdleClient;
+use crate::agents;
+use crate::app::ServiceStatus;
+use crate::bot::Bot;
+use crate::bot::budget::SharedBudget;
+use crate::bot::fork_turns::ForkTurns;
+use crate::bot::live::LiveTurns;
+use crate::bot::main_session::MainSession;
+use crate::bot::meanwhile::Meanwhile;
+use crate::channel::{Channel, Deliveries, OpenChats, ntfy};
+use crate::daemon::channels::{Means, channels};
+use crate::daemon::control::Control;
+use crate::daemon::files::HomeFiles;
+use crate::daemon::handlers::{ExecuteLine, Handlers};
+use crate::daemon::maintenance::Maintenance;
+use crate::daemon::page::Page;
+use crate::daemon::problems::Problems;
+use crate::daemon::settings::{Current, InForce};
+use crate::daemon::sign_in::SignIns;
+use crate::definition::{Defaults, Store, Watch};
+use crate::heartbeat::Heartbeats;
+use crate::home::Home;
+use crate::mcp::servers::McpServers;
+use crate::run::forks::Forks;
+use crate::run::questions::Questions;
+use crate::run::runner::{RunSettings, Runner};
+use crate::run::spawn::Spawner;
+use crate::run::tokens::{LastingTokens, Tokens};
+use crate::run::watching::Watching;
+use crate::schedule::{Dispatcher, Housekeeping, Inbox, LiveDefinitions, ProblemsOfFile, Schedule};
+use crate::webhooks::Webhooks;
+
+/// The parts that are ended in order, and what works beside them.
+pub(super) struct Parts {
+    pub(super) dispatcher: Dispatcher,
+    pub(super) deliveries: Deliveries,
+    pub(super) housekeeping: Housekeeping,
+    pub(super) schedule: Schedule,
+    pub(super) settings: Current,
+    pub(super) hearts: Heartbeats,
+    pub(super) idle_client: IdleClient,
+    pub(super) background: Background,
+}
+
+impl Parts {
+    /// Nothing fires yet. `of_service`: not only one run is wanted.
+    pub(super) async fn construct(
+        opened: &Opened,
+        of_service: bool,
+        execute: ExecuteLine,
+    ) -> Result<Self, DaemonError> {
+        let Opened { home, journal, clock, config, .. } = opened;
+        let execution = Execution::choose(opened).await?;
+        let (read, inbox) = Read::begin(opened).await?;
+        let (schedule, definitions) = (read.schedule.clone(), read.definitions.clone());
+        let shared = Shared::construct(opened, &execution, &read).await?;
+        let runner = shared.runner(opened, &execution, &read);
+        let files = HomeFiles { home: home.clone(), definitions: definitions.clone() };
+        let mut dispatcher = Dispatcher::new(inbox, clock, journal.clone(), Arc::new(runner), Arc::new(files));
+        if !config.share_files {
+            dispatcher = dispatcher.with_files_of_its_own();
+        }
+        let sessions = shared.spawner.left_open().await;
+        let sessions = sessions.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
+        // Of a service that is started for one run, nobody expects a page.
+        let listen = config.web.as_ref().filter(|_| of_service);
+        let (page, listener) = Page::open(listen, config.web_url.as_deref(), journal.clone()).await?;
+        let control = Control::open(home, shared.tokens.clone()).map_err(failed("open the control socket"))?;
+        let problems = Problems::load(journal.clone()).await?;
+        problems.all(definitions.start(sessions).await).await;
+        let in_force = shared.in_force(opened, &execution, &read);
+        let settings = in_force.current.subscribe();
+        let chats = OpenChats::default();
+        let (channels, tokens) = (shared.channels.clone(), shared.tokens.clone());
+        let deliveries =
+            Deliveries::start(channels.clone(), chats.clone(), journal.clone(), clock, settings.clone()).await?;
+        let housekeeping = Housekeeping::start(maintenance(opened, &read, &settings).tasks()).await?;
+        let (hearts, idle_client) = (shared.hearts.clone(), execution.idle_client.clone());
+        let (webhooks, watching) = (shared.webhooks(opened, &read), shared.watching(opened, &read));
+        let handlers = shared.handlers(opened, execution, page, chats, execute);
+        tracing::info!(
+            client = handlers.status.client.name,
+            why = handlers.status.client.why,
+            sandbox = handlers.status.sandbox.detail,
+            "ready on {}",
+            home.root().display()
+        );
+        let background = Background {
+            tokens,
+            listener,
+            control,
+            problems,
+            in_force,
+            channels,
+            webhooks,
+            watching,
+            handlers,
+            read,
+            hearts: hearts.clone(),
+            settings: settings.clone(),
+        };
+        Ok(Self { dispatcher, deliveries, housekeeping, schedule, settings, hearts, idle_client, background })
+    }
+}
+
+/// The definitions as they were read, the schedule that they go to, and what follows their files.
+pub(super) struct Read {
+    pub(super) schedule: Schedule,
+    pub(super) definitions: LiveDefinitions,
+    pub(super) watch: Watch,
+    pub(super) problems_of_files: mpsc::UnboundedReceiver<ProblemsOfFile>,
+}
+
+impl Read {
+    async fn begin(opened: &Opened) -> Result<(Self, Inbox), DaemonError> {
+        // The watch comes first: what happens from here on is told, what was before is read.
+        let own_agents = user_home(&opened.env).map(agents::user_folder);
+        let watch = Watch::start(&opened.home, own_agents.as_deref())?;
+        let store = read_all(&opened.home, opened.defaults.clone()).await?;
+        let (schedule, inbox) = Schedule::channel(opened.config.max_concurrent_runs);
+        schedule.alert_after(opened.config.alert_after);
+        let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
+        Ok((Self { schedule, definitions, watch, problems_of_files }, inbox))
+    }
+}
+
+async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError> {
+    let home = home.clone();
+    let store = tokio::task::spawn_blocking(move || Store::open(&home, defaults)).await;
+    Ok(store.map_err(|error| failed("read the definitions")(error.into()))??)
+}
+
+fn maintenance(opened: &Opened, read: &Read, settings: &Current) -> Maintenance {
+    Maintenance {
+        home: opened.home.clone(),
+        journal: opened.journal.clone(),
+        clock: opened.clock.clone(),
+        definitions: read.definitions.clone(),
+        schedule: read.schedule.clone(),
+        settings: settings.clone(),
+    }
+}
+
+/// What runs and commands both reach.
+struct Shared {
+    channels: BTreeMap<String, Arc<dyn Channel>>,
+    mcp_servers: McpServers,
+    tokens: Tokens,
+    for_runs: Arc<RwLock<RunSettings>>,
+    bot: Bot,
+    spawner: Arc<Spawner>,
+    questions: Questions,
+    hearts: Heartbeats,
+}
+
+impl Shared {
+    async fn construct(opened: &Opened, execution: &Execution, read: &Read) -> Result<Self, DaemonError> {
+        let Opened { home, journal, clock, config, secrets, .. } = opened;
+        let surroundings = execution.surroundings(opened);
+        let mcp_servers = McpServers::new(&config.mcp_servers, home.clone(), surroundings.clone(), secrets.clone());
+        let means = Means { surroundings, secrets, buttons: &ntfy::Secret::of(journal).await? };
+        // Events tell of messages where somebody follows them.
+        let console = opened.events.is_none().then(|| opened.app.clone());
+        let channels = channels(config, home, &means, console);
+        let for_runs = Arc::new(RwLock::new(RunSettings::of(config)));
+        let bot = Bot {
+            main: MainSession::load(journal.clone()).await?,
+            meanwhile: Meanwhile::default(),
+            budget: SharedBudget::new(journal.clone()),
+            live: LiveTurns::default(),
+            forks: ForkTurns::default(),
+        };
+        let spawner = Arc::new(Spawner {
+            home: home.clone(),
+            user_home: execution.user_home.clone(),
+            clock: clock.clone(),
+            journal: journal.clone(),
+            settings: Arc::clone(&for_runs),
+            defaults: opened.defaults.clone(),
+            schedule: read.schedule.clone(),
+            meanwhile: bot.meanwhile.clone(),
+            running: tokio::sync::Mutex::default(),
+        });
+        let questions = Questions::new(journal.clone(), clock.clone());
+        questions.end_left_open().await?;
+        let (tokens, hearts) = (Tokens::default(), Heartbeats::default());
+        Ok(Self { channels, mcp_servers, tokens, for_runs, bot, spawner, questions, hearts })
+    }
+
+    fn runner(&self, opened: &Opened, execution: &Execution, read: &Read) -> Runner {
+        Runner {
+            questions: self.questions.clone(),
+            home: opened.home.clone(),
+            user_home: execution.user_home.clone(),
+            path: execution.path.clone(),
+            shell_binary: execution.shell_binary.clone(),
+            client_environment: execution.client_environment.clone(),
+            clock: opened.clock.clone(),
+            journal: opened.journal.clone(),
+            settings: Arc::clone(&self.for_runs),
+            clients: Arc::clone(&execution.chosen.clients),
+            tokens: self.tokens.clone(),
+            idle_client: execution.idle_client.clone(),
+            lasting_tokens: LastingTokens::default(),
+            mcp_servers: self.mcp_servers.clone(),
+            groups: execution.groups.clone(),
+            bot: self.bot.clone(),
+            definitions: read.definitions.clone(),
+            schedule: read.schedule.clone(),
+            spawner: Arc::clone(&self.spawner),
+            hearts: self.hearts.clone(),
+        }
+    }
+
+    fn in_force(&self, opened: &Opened, execution: &Execution, read: &Read) -> InForce {
+        InForce {
+            app: opened.app.clone(),
+            started: Arc::clone(&opened.config),
+            current: watch::Sender::new(Arc::clone(&opened.config)),
+            runs: Arc::clone(&self.for_runs),
+            schedule: read.schedule.clone(),
+            definitions: read.definitions.clone(),
+            journal: opened.journal.clone(),
+            idle_client: execution.idle_client.clone(),
+            mcp_servers: self.mcp_servers.clone(),
+        }
+    }
+
+    fn webhooks(&self, opened: &Opened, read: &Read) -> Webhooks {
+        let Opened { home, env, clock, journal, .. } = opened;
+        let (definitions, schedule) = (read.definitions.clone(), read.schedule.clone());
+        Webhooks::new(
+            (home.clone(), env.clone()),
+            clock.clone(),
+            definitions,
+            schedule,
+            journal.clone(),
+            self.tokens.clone(),
+        )
+    }
+
+    fn watching(&self, opened: &Opened, read: &Read) -> Watching {
+        let (definitions, schedule) = (read.definitions.clone(), read.schedule.clone());
+        Watching::new(opened.home.clone(), definitions, schedule, opened.journal.clone(), Arc::clone(&self.spawner))
+    }
+
+    fn handlers(
+        self,
+        opened: &Opened,
+        execution: Execution,
+        page: Page,
+        chats: OpenChats,
+        execute: ExecuteLine,
+    ) -> Handlers {
+        let Opened { journal, clock, .. } = opened;
+        let Execution { idle_client, chosen, .. } = execution;
+        let schedule = self.spawner.schedule.clone();
+        let forks = Forks {
+            journal: journal.clone(),
+            spawner: Arc::clone(&self.spawner),
+            main: self.bot.main.clone(),
+            clock: clock.clone(),
+        };
+        let status = ServiceStatus {
+            page: page.state(),
+            pid: std::process::id(),
+            since: clock.now().to_rfc3339(),
+            client: (chosen.status)(),
+            channel: opened.config.default_channel.clone(),
+            sandbox: execution.sandbox,
+            paused: None,
+            waiting_for_login: None,
+            ending: false,
+            idle_client: None,
+        };
+        Handlers {
+            budget: self.bot.budget,
+            spawner: self.spawner,
+            questions: self.questions,
+            main: self.bot.main,
+            idle_client,
+            mcp_servers: self.mcp_servers,
+            clock: clock.clone(),
+            status,
+            app: opened.app.clone(),
+            chats,
+            forks,
+            live: self.bot.live,
+            sign_ins: SignIns::new(chosen.to_log_in, schedule.clone()),
+            schedule,
+            journal: journal.clone(),
+            client: chosen.status,
+            page,
+            execute,
+            asked_on: None,
+        }
+    }
+}
