@@ -3,6 +3,7 @@
 //! Pure. What cron cannot say is refused, with the reason.
 
 use std::collections::BTreeSet;
+use std::iter::Peekable;
 use std::time::Duration;
 
 use chrono::Timelike as _;
@@ -57,10 +58,6 @@ fn read(text: &str) -> Result<String, String> {
     while let Some(word) = words.next() {
         let half = words.next_if(|next| matches!(*next, "am" | "pm")).unwrap_or_default();
         let whole = format!("{word}{half}");
-        let of_weekday = |word: &str| {
-            let day = name(word, &WEEKDAYS).or_else(|| name(word.strip_suffix('s')?, &WEEKDAYS));
-            day.map(|monday_first| (monday_first + 1) % 7)
-        };
         if let Some(time) = time_of_day(&whole).map(|time| (time.hour(), time.minute(), time.second())) {
             match time {
                 (hour, minute, 0) => said.times.insert((hour, minute)),
@@ -91,41 +88,51 @@ fn read(text: &str) -> Result<String, String> {
             continue;
         }
         is_hour = false;
+        said.add(word, &mut words)?;
+    }
+    said.cron()
+}
+
+impl Said {
+    /// A word that is neither a time of day nor a number.
+    fn add<'a>(&mut self, word: &str, words: &mut Peekable<impl Iterator<Item = &'a str>>) -> Result<(), String> {
+        let of_weekday = |word: &str| {
+            let day = name(word, &WEEKDAYS).or_else(|| name(word.strip_suffix('s')?, &WEEKDAYS));
+            day.map(|monday_first| (monday_first + 1) % 7)
+        };
         let ordinal = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)?.parse::<u32>().ok());
         match word {
-            "every" | "each" => {}
-            "daily" | "day" | "everyday" => said.units.push("day"),
-            "weekly" | "week" => said.units.push("week"),
-            "monthly" | "month" => said.units.push("month"),
-            "yearly" | "year" | "annually" => said.units.push("year"),
-            "hourly" | "hour" => said.units.push("hour"),
-            "minute" => said.units.push("minute"),
-            "weekday" | "weekdays" | "workdays" => said.weekdays.extend(1..=5),
-            "weekend" | "weekends" => said.weekdays.extend([0, 6]),
+            "and" | "every" | "each" => {}
+            "daily" | "day" | "everyday" => self.units.push("day"),
+            "weekly" | "week" => self.units.push("week"),
+            "monthly" | "month" => self.units.push("month"),
+            "yearly" | "year" | "annually" => self.units.push("year"),
+            "hourly" | "hour" => self.units.push("hour"),
+            "minute" => self.units.push("minute"),
+            "weekday" | "weekdays" | "workdays" => self.weekdays.extend(1..=5),
+            "weekend" | "weekends" => self.weekdays.extend([0, 6]),
             "last" | "end" => return Err("cron knows no last day of a month".into()),
             "other" | "second" => return Err("cron does not count weeks or days over the end of a month".into()),
-            _ if ordinal.is_some() => said.days.extend(ordinal),
+            _ if ordinal.is_some() => self.days.extend(ordinal),
             _ => {
                 let (first, last) = match word.split_once('-') {
                     Some((first, last)) => (first, Some(last)),
                     None => (word, words.next_if(|next| matches!(*next, "to" | "through")).and_then(|_| words.next())),
                 };
                 match (of_weekday(first), last.map(of_weekday), name(word, &MONTHS)) {
-                    (Some(day), None, _) => drop(said.weekdays.insert(day)),
+                    (Some(day), None, _) => drop(self.weekdays.insert(day)),
                     (Some(first), Some(Some(last)), _) => {
                         let length = (last + 7 - first) % 7;
-                        said.weekdays.extend((0..=length).map(|n| (first + n) % 7));
+                        self.weekdays.extend((0..=length).map(|n| (first + n) % 7));
                     }
-                    (None, None, Some(month)) => drop(said.months.insert(month + 1)),
+                    (None, None, Some(month)) => drop(self.months.insert(month + 1)),
                     _ => return Err(format!("`{word}` is not a word that is understood")),
                 }
             }
         }
+        Ok(())
     }
-    said.cron()
-}
 
-impl Said {
     fn cron(self) -> Result<String, String> {
         let Self { times, weekdays, days, months, units } = self;
         let unclear = || Err("it is not clear which days are meant".to_owned());

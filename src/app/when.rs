@@ -282,6 +282,58 @@ pub(super) fn name(word: &str, names: &[&str]) -> Option<u32> {
     u32::try_from(at).ok()
 }
 
+/// What the words of a day say.
+#[derive(Default)]
+struct DayWords {
+    /// 0 is Monday.
+    weekday: Option<u32>,
+    month: Option<u32>,
+    /// The day of the month.
+    number: Option<u32>,
+    year: Option<u32>,
+    /// The same for `interim`.
+    phrase: Vec<String>,
+}
+
+impl DayWords {
+    fn read(words: &[String]) -> Result<Self, String> {
+        let mut said = Self::default();
+        for word in words {
+            let digits = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+            if matches!(word.as_str(), "today" | "tomorrow") {
+                said.phrase.push(word.clone());
+            } else if word == "this" {
+                // It says nothing that the day does not.
+            } else if word == "next" {
+                return Err("`next` means different days to different people".into());
+            } else if let Some(index) = name(word, &WEEKDAYS) {
+                said.weekday = Some(index);
+                said.phrase.push(WEEKDAYS[index as usize].to_owned());
+            } else if let Some(index) = name(word, &MONTHS) {
+                said.month = Some(index + 1);
+                said.phrase.push(MONTHS[index as usize].to_owned());
+            } else if let Ok(date) = NaiveDate::parse_from_str(word, "%Y-%m-%d") {
+                return Err(format!("it says more than {date} and a time"));
+            } else if let Some((day, of_month, of_year)) = dotted(word) {
+                if said.number.replace(day).is_some() || said.month.replace(of_month).is_some() {
+                    return Err(format!("it is not clear what `{word}` is"));
+                }
+                said.year = of_year;
+                said.phrase.push(word.clone());
+            } else if let Ok(value) = digits.parse::<u32>() {
+                let slot = if digits.len() == 4 { &mut said.year } else { &mut said.number };
+                if slot.replace(value).is_some() {
+                    return Err(format!("it is not clear what `{word}` is"));
+                }
+                said.phrase.push(digits.to_owned());
+            } else {
+                return Err(format!("`{word}` is not a word of a time that is understood"));
+            }
+        }
+        Ok(said)
+    }
+}
+
 /// A day by name or date, read by `interim` and held against what was typed; dates are read here.
 fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveDate, String> {
     if let [first, rest @ ..] = words
@@ -289,42 +341,12 @@ fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveD
     {
         return last_day(rest, local.date());
     }
-    let mut weekday = None;
-    let mut month = None;
-    let mut number = None;
-    let mut year = None;
-    let mut phrase = Vec::new();
-    for word in words {
-        let digits = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
-        if matches!(word.as_str(), "today" | "tomorrow" | "this") {
-            phrase.push(word.clone());
-        } else if word == "next" {
-            return Err("`next` means different days to different people".into());
-        } else if let Some(index) = name(word, &WEEKDAYS) {
-            weekday = Some(index);
-            phrase.push(WEEKDAYS[index as usize].to_owned());
-        } else if let Some(index) = name(word, &MONTHS) {
-            month = Some(index + 1);
-            phrase.push(MONTHS[index as usize].to_owned());
-        } else if let Ok(date) = NaiveDate::parse_from_str(word, "%Y-%m-%d") {
-            return if words.len() == 1 { Ok(date) } else { Err("it says more than a date and a time".into()) };
-        } else if let Some((day, of_month, of_year)) = dotted(word) {
-            if number.replace(day).is_some() || month.replace(of_month).is_some() {
-                return Err(format!("it is not clear what `{word}` is"));
-            }
-            year = of_year;
-            phrase.push(word.clone());
-        } else if let Ok(value) = digits.parse::<u32>() {
-            let slot = if digits.len() == 4 { &mut year } else { &mut number };
-            if slot.replace(value).is_some() {
-                return Err(format!("it is not clear what `{word}` is"));
-            }
-            phrase.push(digits.to_owned());
-        } else {
-            return Err(format!("`{word}` is not a word of a time that is understood"));
-        }
+    if let [word] = words
+        && let Ok(date) = NaiveDate::parse_from_str(word, "%Y-%m-%d")
+    {
+        return Ok(date);
     }
-    phrase.retain(|word| word != "this");
+    let DayWords { weekday, month, number, year, phrase } = DayWords::read(words)?;
     if phrase.is_empty() || (weekday.is_some() && month.is_some()) || (number.is_some() != month.is_some()) {
         return Err("it is not clear which day is meant".into());
     }

@@ -97,6 +97,7 @@ pub enum Own {
 ///
 /// # Errors
 /// When a value is none of its flag's.
+#[expect(clippy::too_many_lines, reason = "a table: a row a command")]
 pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Typed, Refusal> {
     use args::{Agents, Policy, Runs, Sessions};
     let app = match command {

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use args::{Cli, Color};
+use args::{Cli, Color, Global};
 use command::{Own, Typed};
 use output::Output;
 use render::View;
@@ -131,46 +131,52 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
                 promise::warn(app, needs_login, global.home.as_deref(), output);
             }
         }
-        Typed::Own(own) => match own {
-            Own::SetCap { day, month } => {
-                render::render(app.execute(Command::Service(ServiceCommand::SetCap { day, month }))?, &view, output);
-                if output.exit == 0 && !view.json {
-                    render::render(app.execute(Command::Budget)?, &view, output);
-                }
+        Typed::Own(own) => execute_own(own, &global, app, &view, output)?,
+    }
+    Ok(())
+}
+
+/// Does what the command line does by itself, around commands of the application.
+fn execute_own(own: Own, global: &Global, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
+    match own {
+        Own::SetCap { day, month } => {
+            render::render(app.execute(Command::Service(ServiceCommand::SetCap { day, month }))?, view, output);
+            if output.exit == 0 && !view.json {
+                render::render(app.execute(Command::Budget)?, view, output);
             }
-            Own::SetBudget(left) => {
-                app.execute(Command::Service(ServiceCommand::SetBudget { left }))?;
-                render::render(app.execute(Command::Budget)?, &view, output);
+        }
+        Own::SetBudget(left) => {
+            app.execute(Command::Service(ServiceCommand::SetBudget { left }))?;
+            render::render(app.execute(Command::Budget)?, view, output);
+        }
+        Own::Edit { kind, id } => edit::edit(kind, &id, app, view, output)?,
+        Own::New { draft, when } => edit::new(*draft, when, app, view, output)?,
+        Own::Fire { ids, wait } => {
+            let wait = wait.then_some(global.color);
+            match &ids[..] {
+                [id] => fire::fire(id, wait, app, view, output)?,
+                _ => each::each(ids, view.json, output, |id, output| fire::fire(&id, wait, app, view, output)),
             }
-            Own::Edit { kind, id } => edit::edit(kind, &id, app, &view, output)?,
-            Own::New { draft, when } => edit::new(*draft, when, app, &view, output)?,
-            Own::Fire { ids, wait } => {
-                let wait = wait.then_some(global.color);
-                match &ids[..] {
-                    [id] => fire::fire(id, wait, app, &view, output)?,
-                    _ => each::each(ids, view.json, output, |id, output| fire::fire(&id, wait, app, &view, output)),
-                }
-            }
-            Own::Logs { filter, follow } => watch::logs(&filter, follow, app, &view, global.color, output)?,
-            Own::Chat { text, history } => chat::chat(text.as_deref(), history, app, &view, &global, output)?,
-            Own::Follow(target) => watch::runs(target.as_deref(), app, &view, global.color, output)?,
-            Own::FollowInbox(count) => {
-                render::render(app.execute(Command::Inbox { count })?, &view, output);
-                watch::inbox(app, &view, global.color, output)?;
-            }
-            Own::ServiceLogs(logs) => return Err(service_logs::become_log(&logs, global.json, app)),
-            Own::Init(args) => guide::init(args, global.color, app, &view, output)?,
-            Own::Run(args) => run::run(&args, global.color, app, &view)?,
-            Own::External(words) => {
-                refuse_json(global.json)?;
-                let (name, args) = external::split(&words)?;
-                return Err(external::become_command(&external::find(name, app)?, args, &app.home));
-            }
-            Own::Short => help::short(app, &view, output)?,
-            Own::Help(topic) => help::help(&topic, app, &view, output)?,
-            Own::Completions(shell) => output.stdout.push_str(&complete::script(shell)?),
-            Own::Man(folder) => man::man(folder.as_deref(), output)?,
-        },
+        }
+        Own::Logs { filter, follow } => watch::logs(&filter, follow, app, view, global.color, output)?,
+        Own::Chat { text, history } => chat::chat(text.as_deref(), history, app, view, global, output)?,
+        Own::Follow(target) => watch::runs(target.as_deref(), app, view, global.color, output)?,
+        Own::FollowInbox(count) => {
+            render::render(app.execute(Command::Inbox { count })?, view, output);
+            watch::inbox(app, view, global.color, output)?;
+        }
+        Own::ServiceLogs(logs) => return Err(service_logs::become_log(&logs, global.json, app)),
+        Own::Init(args) => guide::init(args, global.color, app, view, output)?,
+        Own::Run(args) => run::run(&args, global.color, app, view)?,
+        Own::External(words) => {
+            refuse_json(global.json)?;
+            let (name, args) = external::split(&words)?;
+            return Err(external::become_command(&external::find(name, app)?, args, &app.home));
+        }
+        Own::Short => help::short(app, view, output)?,
+        Own::Help(topic) => help::help(&topic, app, view, output)?,
+        Own::Completions(shell) => output.stdout.push_str(&complete::script(shell)?),
+        Own::Man(folder) => man::man(folder.as_deref(), output)?,
     }
     Ok(())
 }

@@ -125,6 +125,7 @@ impl Handler for Handlers {
         })
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: a row a command")]
     async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
         let refused = |error: &dyn std::error::Error| Refusal::user(error.to_string());
         match command {

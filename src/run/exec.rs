@@ -18,10 +18,9 @@ use self::output::Output;
 use super::expected::Expected;
 use super::host::Host;
 use super::runner::{RunSettings, Runner};
-use super::setup::Setup;
-use super::shell_line::{OfJob, how_it_ended};
+use super::shell_line::{LineOfFile, OfJob, how_it_ended};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Observation, RunHost as _, UsedClient};
-use crate::definition::{Background, Definition, Deliver};
+use crate::definition::{Definition, Deliver};
 use crate::policy::on_one_line;
 use crate::refusal::Refusal;
 use crate::schedule::Job;
@@ -68,28 +67,23 @@ impl Runner {
     ///
     /// # Errors
     /// When something of ours failed.
-    pub(super) async fn exec(
-        &self,
-        job: &Job,
-        command: &str,
-        background: &Background,
-    ) -> Result<AttemptReport, Refusal> {
+    pub(super) async fn exec(&self, job: &Job, command: &str) -> Result<AttemptReport, Refusal> {
         if job.cancel.is_cancelled() {
             return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
         }
         let settings = self.settings();
         let runner = self.line_runner()?;
         let run_dir = self.run_dir(job)?;
-        let Setup { policy, granted, granted_to_agents, .. } = self.spawner.setup(&job.definition, None)?;
-        let network = background.restrictions.network;
-        let sandbox = self.sandbox(&policy, granted, granted_to_agents, &run_dir, &settings, network)?;
-        let host = self.host(job, policy, Some(sandbox), &settings, EXEC, false);
+        let setup = self.spawner.setup(&job.definition, None)?;
+        let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
+        let host = Arc::new(self.host(job, setup.policy, Some(sandbox), &settings, EXEC));
         let expected = job
             .definition
             .expect
             .clone()
             .map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
-        let line = self.shell_line(command, job, &host, runner, &settings, Some("command"));
+        let line =
+            self.shell_line(LineOfFile { text: command, effect: Some("command") }, job, &host, runner, &settings);
         let mut report = match line.await? {
             Ok(line) => self.run_line(line, job, &host, &settings).await?,
             Err(why) => failed(format!("the job's tools do not cover its command: {why}")),

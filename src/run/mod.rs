@@ -1,6 +1,7 @@
 //! One attempt of one occurrence, from the claim to the report: prompt, policy, client, tools.
 
 mod as_written;
+mod background;
 pub mod chain;
 pub mod client_environment;
 pub mod converse;
@@ -14,6 +15,7 @@ mod external;
 pub mod folder;
 mod folder_watch;
 pub mod follow_up;
+mod foreground;
 mod fork_turns;
 pub mod forks;
 pub mod gate;
@@ -34,4 +36,5 @@ pub mod system_prompt;
 mod thread;
 pub mod tokens;
 mod tools;
+mod turn;
 pub mod watching;

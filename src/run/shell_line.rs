@@ -93,6 +93,13 @@ pub(super) fn how_it_ended(code: Option<i32>) -> String {
     }
 }
 
+/// A line as it stands in a job's file.
+pub(super) struct LineOfFile<'a> {
+    pub(super) text: &'a str,
+    /// What the run counts as having done from its start on; `None`: nothing. Committed together with the rest.
+    pub(super) effect: Option<&'a str>,
+}
+
 /// A line of a job's run, and what stands for the run while it goes.
 pub(super) struct OfJob {
     /// The line.
@@ -111,24 +118,22 @@ impl Runner {
         started.map_err(|error| Refusal::environment(format!("the sandbox's runner cannot be started: {error}")))
     }
 
-    /// A line of a job's file in the job's shell. `Ok(Err(why))`: its tools do not cover it, which is recorded. `has_effect`: the run
-    /// counts as one with an effect from here on, as what; committed together with the rest.
+    /// A line of a job's file in the job's shell. `Ok(Err(why))`: its tools do not cover it, which is recorded.
     ///
     /// # Errors
     /// When something of ours failed.
     pub(super) async fn shell_line(
         &self,
-        line: &str,
+        line: LineOfFile<'_>,
         job: &Job,
         host: &Arc<Host>,
         runner: Started,
         settings: &RunSettings,
-        has_effect: Option<&str>,
     ) -> Result<Result<OfJob, String>, Refusal> {
         let environment = |error: String| Refusal::environment(error);
         let call = ToolCall {
             tool: "Bash".into(),
-            input: json!({ "command": line }),
+            input: json!({ "command": line.text }),
             cwd: self.home.work(),
             agent_type: None,
         };
@@ -142,7 +147,7 @@ impl Runner {
         // What it spawns or makes is paid for by whoever pays for this run.
         let noted = self.journal.note_payer(&job.run, &job.definition);
         let marked = async {
-            match has_effect {
+            match line.effect {
                 Some(what) => host.mark(what).await,
                 None => Ok(()),
             }
@@ -159,7 +164,7 @@ impl Runner {
         let run_dir = self.home.runs().join(job.run.as_str());
         let clean = shell_environment(&self.client_environment, &run_dir.join("tmp"));
         let line = ShellLine {
-            line: line.to_owned(),
+            line: line.text.to_owned(),
             shell,
             run_dir,
             work: self.home.work(),

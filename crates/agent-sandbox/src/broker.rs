@@ -106,6 +106,18 @@ struct Launcher {
     socket: BlockingStream,
 }
 
+/// What a trampoline has asked for and handed over.
+struct Handed<'a> {
+    /// As it came.
+    request: &'a [u8],
+    /// The program's working folder.
+    folder: OwnedFd,
+    /// The program's own.
+    descriptors: Vec<OwnedFd>,
+    /// Held until the program has started.
+    turn: OwnedSemaphorePermit,
+}
+
 impl Broker {
     /// Listens for shells until the runner ends.
     ///
@@ -353,7 +365,10 @@ impl Broker {
                     let env = self.own_token(&env, origin.caller.as_deref());
                     let (umask, limits) = (takes_umask.then_some(request.umask), self.service.spec.limits);
                     let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
-                    match self.run(&spec, &bytes, (folder, handed), &mut stream, origin, turn).await {
+                    match self
+                        .run(&spec, Handed { request: &bytes, folder, descriptors: handed, turn }, &mut stream, origin)
+                        .await
+                    {
                         Ok(code) => Instruction::End(code, String::new()),
                         Err(error) => Instruction::End(126, format!("not started: {error}")),
                     }
@@ -406,12 +421,11 @@ impl Broker {
     async fn run(
         self: &Arc<Self>,
         spec: &ProgramSpec,
-        request: &[u8],
-        (folder, handed): (OwnedFd, Vec<OwnedFd>),
+        handed: Handed<'_>,
         trampoline: &mut UnixStream,
         origin: &Origin,
-        turn: OwnedSemaphorePermit,
     ) -> io::Result<u8> {
+        let Handed { request, folder, descriptors: handed, turn } = handed;
         let too_many = |_| io::Error::other(format!("{AT_ONCE} programs of this run are going already"));
         let _permit = self.running.try_acquire().map_err(too_many)?;
         let Domain { network, attributes, .. } = spec.domain;

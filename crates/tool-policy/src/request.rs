@@ -44,6 +44,7 @@ pub(super) enum Request<'a> {
 }
 
 /// Reads a call. `tool` is its present name.
+#[expect(clippy::too_many_lines, reason = "a table: a row a tool")]
 pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path, read_link: ReadLink) -> Request<'a> {
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
     let path = |access: Access, value: Option<&str>| {

@@ -9,6 +9,7 @@ use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::journal::{Delivery, DeliveryState, RunState};
 
 /// A sentence, and how to see what becomes of it.
+#[expect(clippy::too_many_lines, reason = "a table: a row a reply")]
 pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
     let done = match reply {
         ServiceReply::Fired { id, run, paused } => {

@@ -171,35 +171,8 @@ impl Reading<'_> {
         let Some(background) = definition.background() else { return };
         let restrictions = &background.restrictions;
         self.open_to_senders(definition, restrictions);
-        let chained = match &definition.trigger {
-            Trigger::Reminder { chain: Some(chain), .. } => chain.depth < chain.max,
-            _ => false,
-        };
         if let Some(list) = restrictions.allowed_tools() {
-            let reports = list.iter().any(|pattern| covers(pattern, "mcp__discord__report_updates"));
-            let runs_command = definition.command.is_some();
-            if restrictions.update_main_session == UpdateMode::Always && !reports && !runs_command {
-                let message =
-                    "`update_main_session: always` needs `mcp__discord__report_updates`, which the list lacks";
-                let hint = "add `mcp__discord__report_updates` to `allowed_tools`";
-                self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
-            }
-            let follows = |pattern: &ToolPattern| {
-                covers(pattern, "mcp__discord__follow_up_chain")
-                    || is_command(pattern, &["follow-up-chain", "follow_up_chain"])
-            };
-            if chained && !list.iter().any(follows) {
-                let tool =
-                    if runs_command { "Bash(ollim-bot follow-up-chain *)" } else { "mcp__discord__follow_up_chain" };
-                let message = format!("`max_chain` needs `{tool}`, which the list lacks");
-                let hint = format!("add `{tool}` to `allowed_tools`");
-                self.at_field(Severity::Warning, "allowed_tools", message, &hint);
-            }
-            self.said_of("allowed_tools", list, |pattern| BOT.warnings(pattern));
-            for (item, said) in BOT.together(list) {
-                self.said("allowed_tools", item, said);
-            }
-            self.unknown_commands(definition.enabled, "allowed_tools", list);
+            self.warn_of_allowlist(definition, restrictions, list);
         }
         if definition.gate_timeout.is_some() && definition.gate.is_none() {
             let hint = "write the command: `gate: 'test -s inbox.txt'`";
@@ -229,6 +202,35 @@ impl Reading<'_> {
             self.said_of("disallowed_tools", list, |pattern| BOT.denylist_warnings(pattern, list));
             self.unknown_commands(definition.enabled, "disallowed_tools", list);
         }
+    }
+
+    fn warn_of_allowlist(&mut self, definition: &Definition, restrictions: &BgForkConfig, list: &[ToolPattern]) {
+        let chained = match &definition.trigger {
+            Trigger::Reminder { chain: Some(chain), .. } => chain.depth < chain.max,
+            _ => false,
+        };
+        let reports = list.iter().any(|pattern| covers(pattern, "mcp__discord__report_updates"));
+        let runs_command = definition.command.is_some();
+        if restrictions.update_main_session == UpdateMode::Always && !reports && !runs_command {
+            let message = "`update_main_session: always` needs `mcp__discord__report_updates`, which the list lacks";
+            let hint = "add `mcp__discord__report_updates` to `allowed_tools`";
+            self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
+        }
+        let follows = |pattern: &ToolPattern| {
+            covers(pattern, "mcp__discord__follow_up_chain")
+                || is_command(pattern, &["follow-up-chain", "follow_up_chain"])
+        };
+        if chained && !list.iter().any(follows) {
+            let tool = if runs_command { "Bash(ollim-bot follow-up-chain *)" } else { "mcp__discord__follow_up_chain" };
+            let message = format!("`max_chain` needs `{tool}`, which the list lacks");
+            let hint = format!("add `{tool}` to `allowed_tools`");
+            self.at_field(Severity::Warning, "allowed_tools", message, &hint);
+        }
+        self.said_of("allowed_tools", list, |pattern| BOT.warnings(pattern));
+        for (item, said) in BOT.together(list) {
+            self.said("allowed_tools", item, said);
+        }
+        self.unknown_commands(definition.enabled, "allowed_tools", list);
     }
 
     /// What is expected of a run that its tools cannot deliver.

@@ -14,7 +14,7 @@ use crate::run::exec::may_ping;
 use crate::run::host::Host;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::sandbox::Judged;
-use crate::run::shell_line::OfJob;
+use crate::run::shell_line::{LineOfFile, OfJob};
 use crate::schedule::Job;
 
 /// What becomes of a run by its gate.
@@ -43,10 +43,11 @@ impl Runner {
         let failed = |why: String| Ok(Gated::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: std::io::Error| Refusal::environment(format!("{what}: {error}"));
         let runner = self.line_runner()?;
-        let OfJob { line, own } = match self.shell_line(line, job, host, runner, settings, None).await? {
-            Ok(line) => line,
-            Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
-        };
+        let OfJob { line, own } =
+            match self.shell_line(LineOfFile { text: line, effect: None }, job, host, runner, settings).await? {
+                Ok(line) => line,
+                Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
+            };
         let decides = Arc::clone(host);
         let gate = Gate {
             line,

@@ -76,6 +76,45 @@ impl SandboxPlan {
         tidy(domain)
     }
 
+    /// Lays the folders of programs that are the same for every run: what a run's own rules speak of stands in its overlay.
+    fn lay_farm(&self, programs: &BTreeMap<String, PathBuf>, of_system: impl Fn(&PathBuf) -> bool) -> io::Result<()> {
+        let all = self.farm();
+        let stamp = farm::stamp(&self.path, &self.shell_binary.display().to_string());
+        let stamped = all.with_extension("stamp");
+        if std::fs::read_to_string(&stamped).ok().as_ref() == Some(&stamp) {
+            return Ok(());
+        }
+        let links =
+            programs.iter().map(|(name, file)| match free_programs().any(|free| free == name) && of_system(file) {
+                true => (name.clone(), file.clone()),
+                false => self.trampoline(name),
+            });
+        farm::lay(&all, &links.collect())?;
+        farm::lay(&self.judged_farm(), &programs.keys().map(|name| self.trampoline(name)).collect())?;
+        std::fs::write(stamped, stamp)
+    }
+
+    /// Lays the run's own folders: the programs that its rules speak of, and the shell.
+    fn lay_overlay(&self, programs: &BTreeMap<String, PathBuf>, rights: &ShellRights) -> io::Result<()> {
+        let own = |name: &&String| name.starts_with("ollim-bot");
+        // `git*` or the like begins many.
+        let judged = |name: &&String| rights.judge_all || rights.judged.contains(*name) || own(name);
+        let asked = |name: &&String| rights.judge_all || rights.denied.contains(*name) || own(name);
+        let denied_free = free_programs().filter(|name| !rights.free.contains(name) && programs.contains_key(*name));
+        let denied_free = denied_free.map(|name| self.trampoline(name));
+        let judged = programs.keys().filter(judged).map(String::as_str).chain(["ollim-bot"]);
+        farm::lay(&self.overlay(), &judged.map(|name| self.trampoline(name)).chain(denied_free).collect())?;
+        let guard = programs.keys().filter(asked).map(String::as_str).chain(["ollim-bot"]);
+        farm::lay(&self.guard(), &guard.map(|name| self.trampoline(name)).collect())?;
+        let link = self.run_dir.join(agent_sandbox::shell::FOLDER);
+        farm::lay(&link, &BTreeMap::from([("bash".to_owned(), self.shell_binary.clone())]))
+    }
+
+    /// A link by which a program's start reaches the broker.
+    fn trampoline(&self, name: &str) -> (String, PathBuf) {
+        (name.to_owned(), self.shell_binary.clone())
+    }
+
     /// The shell of the job, and the folders that its `PATH` leads to.
     pub(super) fn shell(&self, rights: &ShellRights, anything: &[PathBuf]) -> io::Result<ShellSpec> {
         let programs = farm::known_programs(&self.path);
@@ -86,37 +125,8 @@ impl SandboxPlan {
             let file = resolved(file);
             of_system.iter().any(|folder| file.starts_with(folder)).then_some(file)
         };
-        let trampoline = |name: &str| (name.to_owned(), self.shell_binary.clone());
-        let free = |name: &str| rights.free.contains(&name).then(|| programs.get(name)).flatten();
-        // The same for every run: what a run's own rules speak of stands in its overlay.
-        let links = programs.iter().map(|(name, file)| {
-            match free_programs().any(|free| free == name) && of_system(file).is_some() {
-                true => (name.clone(), file.clone()),
-                false => trampoline(name),
-            }
-        });
-        let stamp = farm::stamp(&self.path, &self.shell_binary.display().to_string());
-        let stamped = all.with_extension("stamp");
-        if std::fs::read_to_string(&stamped).ok().as_ref() != Some(&stamp) {
-            farm::lay(&all, &links.collect())?;
-            farm::lay(&self.judged_farm(), &programs.keys().map(String::as_str).map(trampoline).collect())?;
-            std::fs::write(stamped, stamp)?;
-        }
-        let named = |name: &&String| {
-            // `git*` or the like begins many.
-            rights.judge_all || rights.judged.contains(*name) || name.starts_with("ollim-bot")
-        };
-        let mut own: BTreeMap<String, PathBuf> =
-            programs.keys().filter(named).map(String::as_str).chain(["ollim-bot"]).map(trampoline).collect();
-        let denied_free = free_programs().filter(|name| free(name).is_none());
-        own.extend(denied_free.filter(|name| programs.contains_key(*name)).map(trampoline));
-        farm::lay(&overlay, &own)?;
-        let asked = programs
-            .keys()
-            .filter(|name| rights.judge_all || rights.denied.contains(*name) || name.starts_with("ollim-bot"));
-        farm::lay(&self.guard(), &asked.map(String::as_str).chain(["ollim-bot"]).map(trampoline).collect())?;
-        let link = self.run_dir.join(agent_sandbox::shell::FOLDER);
-        farm::lay(&link, &BTreeMap::from([("bash".to_owned(), self.shell_binary.clone())]))?;
+        self.lay_farm(&programs, |file| of_system(file).is_some())?;
+        self.lay_overlay(&programs, rights)?;
 
         let mut execute = system::loaders();
         execute.push(self.shell_binary.clone());

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::active::{LastAttempt, Priority, Running, Stage};
 use super::super::delays::punctuality;
-use super::super::job::{AgentNeed, Approval, Job, attempt};
+use super::super::job::{AgentNeed, Approval, Job, Launcher, attempt};
 use super::super::missed::late_line;
 use super::Dispatcher;
 use super::due::Firing;
@@ -101,39 +101,8 @@ impl Dispatcher {
             .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
         let answers = self.answers;
-        let task = async move {
-            if !check.await {
-                return Err(NotBegun::FileChanged);
-            }
-            if !job.by_hand
-                && let Some(why) = launcher.unmet(&job.definition).await
-            {
-                return Err(NotBegun::Unmet(why));
-            }
-            if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
-                return Err(NotBegun::AgentMissing(missing));
-            }
-            if job.definition.approve || may_be_asked_about {
-                fail_point!(BeforeApproval);
-                match launcher.approval(&job).await {
-                    Ok(Approval::Granted) => {}
-                    Ok(other) => return Err(NotBegun::Unapproved(other)),
-                    Err(error) => return Ok(Err(error)),
-                }
-                fail_point!(Approved);
-            }
-            let run = job.run.clone();
-            let made = async {
-                record_launch(&journal, &job, text, punctuality).await?;
-                let report = tokio::select! {
-                    biased;
-                    report = attempt(&*launcher, job) => report,
-                    () = cut_off.cancelled() => AttemptReport::bare(AttemptEnd::Cancelled),
-                };
-                Ok((report, journal.effect(&run).await?.is_some()))
-            };
-            Ok(made.await)
-        };
+        let begun = begin(journal, launcher, cut_off, Beginning { job, text, punctuality, may_be_asked_about });
+        let task = async move { if check.await { begun.await } else { Err(NotBegun::FileChanged) } };
         self.spawn(task, move |this, made| {
             match made {
                 Err(NotBegun::FileChanged) => this.on_file_changed(number),
@@ -219,4 +188,51 @@ async fn record_launch(
     tracing::info!(%run, kind = %definition.kind(), id = %definition.id, attempt, late = late.is_some(), "started");
     fail_point!(Launched);
     Ok(())
+}
+
+/// An attempt that is about to be made.
+struct Beginning {
+    job: Job,
+    /// The file as it was when it fell due.
+    text: Arc<str>,
+    punctuality: Punctuality,
+    may_be_asked_about: bool,
+}
+
+/// Makes an attempt, unless something that it needs is missing; its report, and whether it had an effect.
+async fn begin(
+    journal: Journal,
+    launcher: Arc<dyn Launcher>,
+    cut_off: CancellationToken,
+    beginning: Beginning,
+) -> Result<Result<(AttemptReport, bool), JournalError>, NotBegun> {
+    let Beginning { job, text, punctuality, may_be_asked_about } = beginning;
+    if !job.by_hand
+        && let Some(why) = launcher.unmet(&job.definition).await
+    {
+        return Err(NotBegun::Unmet(why));
+    }
+    if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
+        return Err(NotBegun::AgentMissing(missing));
+    }
+    if job.definition.approve || may_be_asked_about {
+        fail_point!(BeforeApproval);
+        match launcher.approval(&job).await {
+            Ok(Approval::Granted) => {}
+            Ok(other) => return Err(NotBegun::Unapproved(other)),
+            Err(error) => return Ok(Err(error)),
+        }
+        fail_point!(Approved);
+    }
+    let run = job.run.clone();
+    let made = async {
+        record_launch(&journal, &job, text, punctuality).await?;
+        let report = tokio::select! {
+            biased;
+            report = attempt(&*launcher, job) => report,
+            () = cut_off.cancelled() => AttemptReport::bare(AttemptEnd::Cancelled),
+        };
+        Ok((report, journal.effect(&run).await?.is_some()))
+    };
+    Ok(made.await)
 }

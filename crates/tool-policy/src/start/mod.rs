@@ -47,6 +47,17 @@ pub struct ProgramDecision {
     pub location: Location,
 }
 
+/// What all lists grant together.
+struct Granted<'a> {
+    /// `None`: there is no list.
+    location: Option<Location>,
+    rule: Option<&'a Rule>,
+    /// The rule by which the person is asked first.
+    asking: Option<&'a Rule>,
+    /// The layer that decides.
+    layer: Layer,
+}
+
 /// Characters of a program's words that a decision shows, about.
 const MOST_SHOWN: usize = 4096;
 
@@ -105,42 +116,11 @@ impl Policy {
             let text = rule.pattern.to_string();
             return refused(Layer::DisallowedTools, Some(text), &format!("denied by {}", rule.cited()));
         }
-        let mut location: Option<Location> = None;
-        let mut rule = None;
-        let mut layer = Layer::AllowedTools;
-        let mut asking = None;
-        for list in lists {
-            let context = judge::Context { asked, roots: self.roots(), application: self.application() };
-            let found = match judge::granted(list, &start, &context) {
-                Ok(grant) => {
-                    rule = grant.rule.or(rule);
-                    asking = grant.asking.or(asking);
-                    grant.location
-                }
-                Err(refusal) if person => match judge::reading(&start) {
-                    Some(rights) => {
-                        layer = Layer::PermissionMode;
-                        Location::Outside(rights)
-                    }
-                    None => {
-                        let decision = self.not_granted(list, "Bash", true, &format!("{about}: {refusal}"));
-                        return ProgramDecision { decision, location: Location::Nowhere };
-                    }
-                },
-                // What it grants is no help here.
-                Err(refusal @ judge::Refusal::OnlyReads(_)) => {
-                    return refused(Layer::AllowedTools, None, &refusal.to_string());
-                }
-                Err(refusal) => {
-                    let decision = self.not_granted(list, "Bash", false, &format!("{about}: {refusal}"));
-                    return ProgramDecision { decision, location: Location::Nowhere };
-                }
-            };
-            location = Some(match location {
-                Some(before) => before.and(found),
-                None => found,
-            });
-        }
+        let granted = match self.granted(lists, &start, asked, about) {
+            Ok(granted) => granted,
+            Err(decision) => return ProgramDecision { decision, location: Location::Nowhere },
+        };
+        let Granted { location, rule, asking, layer } = granted;
         let location = location.unwrap_or(Location::Nowhere);
         let read_only = match &location {
             Location::Nowhere => false,
@@ -155,6 +135,48 @@ impl Policy {
             decision.reason = format!("{about}: it runs without a rule, and without any power");
         }
         ProgramDecision { decision, location }
+    }
+
+    /// What all of `lists` grant together. Each has to; of the person's own turn, what only reads needs no rule.
+    fn granted<'a>(
+        &'a self,
+        lists: Vec<&'a RuleSet>,
+        start: &Start<'_>,
+        asked: &ProgramStart<'_>,
+        about: &str,
+    ) -> Result<Granted<'a>, Decision> {
+        let person = !self.is_fork() && asked.agent_type.is_none();
+        let context = judge::Context { asked, roots: self.roots(), application: self.application() };
+        let mut granted = Granted { location: None, rule: None, asking: None, layer: Layer::AllowedTools };
+        for list in lists {
+            let found = match judge::granted(list, start, &context) {
+                Ok(grant) => {
+                    granted.rule = grant.rule.or(granted.rule);
+                    granted.asking = grant.asking.or(granted.asking);
+                    grant.location
+                }
+                Err(refusal) => match judge::reading(start).filter(|_| person) {
+                    Some(rights) => {
+                        granted.layer = Layer::PermissionMode;
+                        Location::Outside(rights)
+                    }
+                    None => return Err(self.refused_by(list, refusal, person, about)),
+                },
+            };
+            granted.location = Some(match granted.location.take() {
+                Some(before) => before.and(found),
+                None => found,
+            });
+        }
+        Ok(granted)
+    }
+
+    fn refused_by(&self, list: &RuleSet, refusal: judge::Refusal, person: bool, about: &str) -> Decision {
+        match refusal {
+            // What it grants is no help here.
+            judge::Refusal::OnlyReads(_) if !person => deny(Layer::AllowedTools, None, format!("{about}: {refusal}")),
+            _ => self.not_granted(list, "Bash", person, &format!("{about}: {refusal}")),
+        }
     }
 
     /// What no fork may start, whatever its rules.

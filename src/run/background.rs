@@ -1,0 +1,277 @@
+//! Background runs: each by a disposable client, which is a fork of the main session, goes on with the job's own session, or is fresh.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::OwnedMutexGuard;
+use tracing::warn;
+
+use super::exec::may_ping;
+use super::expected::Expected;
+use super::fork_turns::{conversation_is_gone, not_copied};
+use super::gate::Gated;
+use super::host::Host;
+use super::memory::Memory;
+use super::nearby_jobs;
+use super::prompt::{Budget, ForkFacts};
+use super::restrictions::Restrictions;
+use super::runner::{RunSettings, Runner};
+use super::setup::Setup;
+use super::system_prompt::SystemPrompt;
+use super::thread::Thread;
+use super::turn::{Turn, session_is_missing};
+use crate::agent::{AgentClient, AttemptEnd, AttemptReport, ClientOptions, Sandbox, SessionMode};
+use crate::bot::budget;
+use crate::definition::{Background, Kind, Remember};
+use crate::journal::{EventKind, ForkRecord, PendingUpdates};
+use crate::refusal::Refusal;
+use crate::schedule::Job;
+
+/// A background run with everything that its file decides.
+struct Prepared<'a> {
+    job: &'a Job,
+    client: &'a Arc<dyn AgentClient>,
+    settings: RunSettings,
+    run_dir: PathBuf,
+    /// The fork that it is a turn of, which the person reads.
+    fork: Option<ForkRecord>,
+    host: Arc<Host>,
+    /// It does not know the main session.
+    isolated: bool,
+    options: ClientOptions,
+    system_prompt: SystemPrompt,
+    deny_rules: Vec<String>,
+    restrictions: Restrictions,
+    spawned_by: Option<String>,
+    sandbox: Sandbox,
+}
+
+impl<'a> Prepared<'a> {
+    fn turn(&self, session: SessionMode, prompt: String) -> Turn<'a> {
+        let options = self.options.clone();
+        Turn {
+            client: self.client,
+            job: self.job,
+            host: Arc::clone(&self.host),
+            run_dir: self.run_dir.clone(),
+            options: match self.isolated {
+                true => self.system_prompt.given_to(options, &SessionMode::Isolated),
+                false => self.system_prompt.given_to(options, &session),
+            },
+            session,
+            deny_rules: self.deny_rules.clone(),
+            prompt,
+            sandbox: self.sandbox.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+}
+
+/// What earlier runs and the gate have left for a run.
+struct Past {
+    /// What earlier runs have answered.
+    memories: Vec<Memory>,
+    /// It goes on with the job's own session.
+    goes_on: bool,
+    /// Why the job's own session begins anew.
+    begins_anew: Option<String>,
+    /// What the job's gate printed.
+    gate: Option<String>,
+}
+
+impl Past {
+    /// Where the job's own session begins is told the agent, and the record.
+    fn begins(&mut self, thread: &Thread, host: &Host) {
+        self.goes_on = matches!(thread, Thread::On(_));
+        self.begins_anew = thread.lost();
+        if let Some(text) = self.begins_anew.clone() {
+            host.events.add(EventKind::Note { text });
+        }
+        if let Thread::Lost(_, last) = thread {
+            self.memories.insert(0, last.clone());
+        }
+    }
+}
+
+impl Runner {
+    /// Wakes the agent, unless the job's gate says no, and holds its report against what the job expects.
+    pub(super) async fn background(
+        &self,
+        job: &Job,
+        background: &Background,
+        client: &Arc<dyn AgentClient>,
+    ) -> Result<AttemptReport, Refusal> {
+        let prepared = self.prepare(job, background, client).await?;
+        let gate = match self.gate(job, &prepared.host, &prepared.settings).await? {
+            Gated::Woken { said } => said,
+            Gated::Ended(end) => return Ok(AttemptReport::bare(end)),
+        };
+        let expect = job.definition.expect.clone();
+        let expected = expect.map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
+        let (_turn, copy) = tokio::select! {
+            turn = self.turn_of_fork(&prepared) => turn?,
+            () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
+        };
+        let mut report = self.in_session(&prepared, copy, gate).await;
+        prepared.host.questions.close().await;
+        if report.as_ref().is_ok_and(|report| matches!(report.end, AttemptEnd::Skipped(_))) {
+            // What woke the agent is new again when there is money for it.
+            self.drop_state(job)?;
+        }
+        if let (Some(expected), Ok(report)) = (expected, &mut report) {
+            expected.hold(report, &*prepared.host.delivery.lock().await);
+        }
+        let completed = report.as_ref().is_ok_and(|report| report.end == AttemptEnd::Completed);
+        if completed && job.definition.remember == Remember::Thread {
+            self.drop_older(&job.definition);
+        }
+        report
+    }
+
+    async fn prepare<'a>(
+        &self,
+        job: &'a Job,
+        background: &Background,
+        client: &'a Arc<dyn AgentClient>,
+    ) -> Result<Prepared<'a>, Refusal> {
+        let settings = self.settings();
+        let run_dir = self.run_dir(job)?;
+        let fork = self.fork_of(&job.definition.id).await?;
+        // Held until the host of a session is known: its policy may be set at any moment.
+        let (running, spawned) = match job.definition.kind() {
+            Kind::Session => {
+                let running = self.spawner.running.lock().await;
+                (Some(running), Some(self.spawner.spawned(&job.definition.id).await?))
+            }
+            Kind::Routine | Kind::Reminder | Kind::Webhook => (None, None),
+        };
+        let setup = self.spawner.setup(&job.definition, spawned.as_ref())?;
+        let sandbox = match client.starts_processes() {
+            true => Some(self.sandbox(&setup, &run_dir, &settings)?),
+            false => None,
+        };
+        let limited = sandbox.as_ref().map(|sandbox| sandbox.for_client(true)).unwrap_or_default();
+        let Setup { policy, options, deny_rules, restrictions, agent_prompt, .. } = setup;
+        let system_prompt = self.system_prompt(&settings, &policy, agent_prompt);
+        let host = self.host(job, policy, sandbox, &settings, client.name());
+        let host = Arc::new(Host { is_beside: fork.is_some(), ..host });
+        if let Some(running) = running {
+            running.add(&job.definition.id, &host);
+        }
+        Ok(Prepared {
+            job,
+            client,
+            settings,
+            run_dir,
+            fork,
+            isolated: background.isolated,
+            options,
+            system_prompt,
+            deny_rules,
+            restrictions: restrictions.held_against(&host.policy, &host.tools),
+            spawned_by: spawned.map(|spawned| spawned.caller),
+            sandbox: limited,
+            host,
+        })
+    }
+
+    /// Waits until it is the turn of what is said in a fork; then the fork's conversation does not change any more.
+    async fn turn_of_fork(
+        &self,
+        prepared: &Prepared<'_>,
+    ) -> Result<(Option<OwnedMutexGuard<()>>, Option<PathBuf>), Refusal> {
+        let Some(fork) = &prepared.fork else { return Ok((None, None)) };
+        let turn = self.bot.forks.turn(&fork.id).await;
+        let copy = self.copy_of_fork(fork, &prepared.run_dir).await?.ok_or_else(|| conversation_is_gone(fork))?;
+        Ok((Some(turn), Some(copy)))
+    }
+
+    /// Has the client do it, once more in a fresh session where the one to go on with cannot be read. `copy`: the fork's
+    /// conversation.
+    async fn in_session(
+        &self,
+        prepared: &Prepared<'_>,
+        copy: Option<PathBuf>,
+        gate: Option<String>,
+    ) -> Result<AttemptReport, Refusal> {
+        let Prepared { job, host, fork, .. } = prepared;
+        let mut thread = self.thread(&job.definition, &prepared.run_dir).await?;
+        let (session, updates) = self.session(prepared, copy, &thread).await?;
+        let memories = self.memories(&job.definition).await?;
+        let mut past = Past { memories, goes_on: false, begins_anew: None, gate };
+        past.begins(&thread, host);
+        let resumes = fork.is_none() && matches!(session, SessionMode::ForkOfMain { .. });
+        let knows_main_session = resumes && matches!(thread, Thread::None);
+        let prompt = self.fork_prompt(prepared, &updates, &past, knows_main_session).await?;
+        let report = self.run(prepared.turn(session, prompt)).await?;
+        if let Some(fork) = fork {
+            return self.reported(fork, job, report).await;
+        }
+        if !(resumes && session_is_missing(&report)) {
+            return Ok(report);
+        }
+        if knows_main_session {
+            // The job is not lost with the conversation, which the main session's next turn begins anew.
+            warn!("the main session cannot be forked; the job starts fresh");
+        } else {
+            thread = self.unreadable_thread(&job.definition).await?;
+            past.begins(&thread, host);
+        }
+        let prompt = self.fork_prompt(prepared, &PendingUpdates::default(), &past, false).await?;
+        self.run(prepared.turn(SessionMode::Isolated, prompt)).await
+    }
+
+    /// What the client begins with, and the reports that a fork of the main session is given.
+    async fn session(
+        &self,
+        prepared: &Prepared<'_>,
+        copy: Option<PathBuf>,
+        thread: &Thread,
+    ) -> Result<(SessionMode, PendingUpdates), Refusal> {
+        let transcript = match (copy, thread) {
+            (Some(copy), _) => Some(copy),
+            (None, Thread::On(copy)) => Some(copy.clone()),
+            (None, _) if prepared.isolated => None,
+            (None, _) => self.bot.main.snapshot(&prepared.run_dir).map_err(not_copied)?,
+        };
+        let updates = match &transcript {
+            Some(_) if prepared.fork.is_none() && matches!(thread, Thread::None) => self.updates().await?,
+            _ => PendingUpdates::default(),
+        };
+        let session = transcript.map_or(SessionMode::Isolated, |transcript| SessionMode::ForkOfMain { transcript });
+        Ok((session, updates))
+    }
+
+    /// The prompt of a background job, with what is so around it now.
+    async fn fork_prompt(
+        &self,
+        prepared: &Prepared<'_>,
+        updates: &PendingUpdates,
+        past: &Past,
+        knows_main_session: bool,
+    ) -> Result<String, Refusal> {
+        let Prepared { job, host, settings, .. } = prepared;
+        let budget =
+            self.bot.budget.read(self.clock.now()).await.map_err(|error| Refusal::environment(error.to_string()))?;
+        // Who has one task leaves nothing to others.
+        let nearby_jobs = match prepared.spawned_by {
+            Some(_) => Vec::new(),
+            None => nearby_jobs::around(&job.definition, self.clock.now(), &self.schedule).await,
+        };
+        let facts = ForkFacts {
+            tools: &host.tools,
+            restrictions: &prepared.restrictions,
+            spawned_by: prepared.spawned_by.as_deref(),
+            knows_main_session,
+            answers_person: prepared.fork.is_some(),
+            busy: self.bot.main.is_busy(self.clock.now()),
+            budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
+            nearby_jobs: &nearby_jobs,
+            goes_on: past.goes_on,
+            begins_anew: past.begins_anew.as_deref(),
+            memories: &past.memories,
+            gate: past.gate.as_deref(),
+        };
+        self.prompt(job, host, settings, updates, Some(facts))
+    }
+}

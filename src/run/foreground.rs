@@ -1,0 +1,173 @@
+//! Turns of the main session, and of the forks of it that the person talks in.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedMutexGuard;
+use tracing::warn;
+
+use super::events::RunEvents;
+use super::folder;
+use super::host::Host;
+use super::runner::Runner;
+use super::setup::Setup;
+use super::turn::{Turn, session_is_missing};
+use crate::agent::claude::COMPACT;
+use crate::agent::{AgentClient, AttemptEnd, AttemptReport, Observation, RunHost as _, SessionMode};
+use crate::bot::live::Sight;
+use crate::bot::main_session::{self, MAKE_SHORTER};
+use crate::bot::meanwhile::TakenUp;
+use crate::journal::{EventKind, ForkRecord, PendingUpdates, RunId};
+use crate::refusal::Refusal;
+use crate::schedule::Job;
+
+/// What the person reads where they would have read the answer to a message that another turn has taken up.
+const ANSWERED_ABOVE: &str = "(The answer to your message before this one covers it.)";
+
+/// What the prompt says of a message that an earlier turn had taken up when it was cut off.
+const MAY_BE_DONE: &str =
+    "[a turn that was cut off had this message already, and may have acted on it: look before you do it again]";
+
+impl Runner {
+    /// A turn of the main session; the dispatcher sends its answer to the person.
+    pub(super) async fn foreground(&self, job: &Job, client: &Arc<dyn AgentClient>) -> Result<AttemptReport, Refusal> {
+        let fork = self.fork_of(&job.definition.id).await?;
+        let (main, _turn_of_fork) = tokio::select! {
+            held = self.hold_conversation(job, fork.as_ref()) => held,
+            () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
+        };
+        // The turn before may have answered it.
+        let taken_up = self.bot.meanwhile.became_of(&job.definition.id);
+        if let Some(TakenUp::Answered(run)) = &taken_up {
+            return Ok(self.answered_above(job, run));
+        }
+        let (first, updates) = self.prepare_main(job, client, fork.as_ref(), main.as_ref(), taken_up.is_some()).await?;
+        let host = Arc::clone(&first.host);
+        if let Some(fork) = &fork {
+            let report = self.run(first).await;
+            host.questions.close().await;
+            return self.reported(fork, job, report?).await;
+        }
+        if first.prompt == COMPACT && first.session == SessionMode::Main(None) {
+            let text = "There is no conversation to make shorter.".to_owned();
+            host.observe(Observation::Said { text: text.clone() });
+            return Ok(AttemptReport { answer: Some(text), ..AttemptReport::bare(AttemptEnd::Completed) });
+        }
+        let is_turn = job.definition.id.is_turn();
+        if is_turn {
+            self.bot.meanwhile.begin(job.run.clone(), job.definition.channel.clone());
+        }
+        let report = self.main_turn(first).await;
+        host.questions.close().await;
+        if is_turn {
+            self.bot.meanwhile.end(report.as_ref().is_ok_and(|report| report.end == AttemptEnd::Completed));
+        }
+        let report = report?;
+        if main.is_some() && self.idle_client.waits().await.is_none() {
+            folder::tidy(self.home.main_run()).await;
+        }
+        self.keep(&report, &updates).await?;
+        Ok(report)
+    }
+
+    /// Waits until nobody else has the conversation that the turn goes on with: the main session's, or a fork's. What is
+    /// told as it is written waits for none.
+    async fn hold_conversation(
+        &self,
+        job: &Job,
+        fork: Option<&ForkRecord>,
+    ) -> (Option<main_session::Turn<'_>>, Option<OwnedMutexGuard<()>>) {
+        match fork {
+            _ if job.definition.is_delivered_as_written() => (None, None),
+            Some(fork) => (None, Some(self.bot.forks.turn(&fork.id).await)),
+            None => (Some(self.bot.main.turn().await), None),
+        }
+    }
+
+    /// Everything that the first try of a turn needs, and the reports that it is given.
+    async fn prepare_main<'a>(
+        &self,
+        job: &'a Job,
+        client: &'a Arc<dyn AgentClient>,
+        fork: Option<&ForkRecord>,
+        main: Option<&main_session::Turn<'_>>,
+        was_cut_off: bool,
+    ) -> Result<(Turn<'a>, PendingUpdates), Refusal> {
+        let settings = self.settings();
+        let run_dir = match main {
+            Some(_) => self.main_run_dir().await?,
+            None => self.run_dir(job)?,
+        };
+        let setup = self.spawner.setup(&job.definition, None)?;
+        // The person's own session is held by its rules alone, unless these grant some programs and not others. Its agents are held.
+        let everything = setup.policy.shell(None).is_none_or(|shell| shell.everything);
+        let sandbox = if !client.starts_processes() || everything && setup.granted_to_agents.is_empty() {
+            None
+        } else {
+            let made = self.sandbox(&setup, &run_dir, &settings)?;
+            Some(if everything { made.with_plain_shell() } else { made })
+        };
+        let shell_only = sandbox.as_ref().map(|sandbox| sandbox.for_client(false)).unwrap_or_default();
+        let Setup { policy, mut options, deny_rules, .. } = setup;
+        if job.definition.id.is_turn() {
+            let chosen = self.bot.main.choice();
+            options.model = chosen.model(options.model);
+            options.thinking = chosen.thinking.or(options.thinking);
+        }
+        let system_prompt = self.system_prompt(&settings, &policy, None);
+        let host = self.host(job, policy, sandbox, &settings, client.name());
+        let host = Arc::new(Host { is_beside: fork.is_some(), ..host });
+        let shortens = fork.is_none() && job.definition.id.is_turn() && job.definition.body.trim() == MAKE_SHORTER;
+        let updates = if fork.is_some() || shortens { PendingUpdates::default() } else { self.updates().await? };
+        let prompt = if shortens {
+            COMPACT.to_owned()
+        } else {
+            let late = job.late.clone().or(was_cut_off.then(|| MAY_BE_DONE.to_owned()));
+            self.prompt(&Job { late, ..job.clone() }, &host, &settings, &updates, None)?
+        };
+        let session = match fork {
+            Some(fork) => SessionMode::Beside(self.copy_of_fork(fork, &run_dir).await?),
+            None => SessionMode::Main(main.and_then(main_session::Turn::session)),
+        };
+        let options = system_prompt.given_to(options, &session);
+        let turn =
+            Turn { client, job, host, run_dir, options, session, deny_rules, prompt, sandbox: shell_only, settings };
+        Ok((turn, updates))
+    }
+
+    /// The end of a turn whose message an earlier turn has taken up and answered.
+    fn answered_above(&self, job: &Job, run: &RunId) -> AttemptReport {
+        let events = RunEvents::new(job.run.clone(), self.journal.clone());
+        let text = format!("the turn of run {run} answered it: it was said while that went");
+        events.add(EventKind::Note { text });
+        let said = Observation::Said { text: ANSWERED_ABOVE.to_owned() };
+        self.bot.live.tell(&job.definition.id, Sight::Did(said.clone()));
+        events.observe(said);
+        AttemptReport { answer: Some(ANSWERED_ABOVE.to_owned()), ..AttemptReport::bare(AttemptEnd::Completed) }
+    }
+
+    /// Records what the main session goes on with, and what it was told.
+    async fn keep(&self, report: &AttemptReport, updates: &PendingUpdates) -> Result<(), Refusal> {
+        // A client without a session has no model that read them.
+        let Some(session) = report.session.clone() else { return Ok(()) };
+        let unrecorded = |error: crate::journal::JournalError| Refusal::environment(error.to_string());
+        self.bot.main.keep(session, report.transcript.clone()).await.map_err(unrecorded)?;
+        if report.end == AttemptEnd::Completed {
+            self.journal.updates_given(updates.newest).await.map_err(unrecorded)?;
+        }
+        Ok(())
+    }
+
+    /// A turn of the main session: of a new one where the old one cannot be resumed.
+    async fn main_turn(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
+        let report = self.run(turn.clone()).await?;
+        if !session_is_missing(&report) {
+            return Ok(report);
+        }
+        warn!("the main session can no longer be resumed; a new one is started");
+        self.bot.main.forget().await.map_err(|error| Refusal::environment(error.to_string()))?;
+        let mut report = self.run(Turn { session: SessionMode::Main(None), ..turn }).await?;
+        let told = "The main session could not be resumed, so a new one was started: what was talked about before is not in it.";
+        report.messages.insert(0, told.into());
+        Ok(report)
+    }
+}

@@ -1,0 +1,176 @@
+//! One turn of an agent's client: what it may cost, the tokens that it is known by, and its report.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::as_written::message;
+use super::host::Host;
+use super::runner::{RunSettings, Runner, needs_agent};
+use super::tokens::{Grant, RunAuthority};
+use crate::agent::{
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, Sandbox, SessionMode, Skip,
+    UsedClient,
+};
+use crate::definition::{Definition, Kind};
+use crate::journal::{Caps, Taken};
+use crate::policy::AskTerms;
+use crate::refusal::Refusal;
+use crate::schedule::Job;
+
+/// One client's turn.
+#[derive(Clone)]
+pub(super) struct Turn<'a> {
+    pub(super) client: &'a Arc<dyn AgentClient>,
+    pub(super) job: &'a Job,
+    pub(super) host: Arc<Host>,
+    pub(super) run_dir: PathBuf,
+    pub(super) session: SessionMode,
+    pub(super) options: ClientOptions,
+    pub(super) deny_rules: Vec<String>,
+    pub(super) prompt: String,
+    pub(super) sandbox: Sandbox,
+    pub(super) settings: RunSettings,
+}
+
+/// By what the processes of a turn are known to the service.
+struct Granted {
+    own: Grant,
+    of_agents: BTreeMap<String, Grant>,
+}
+
+impl Runner {
+    /// Has the client do it. A turn for which nothing is left is not begun.
+    pub(super) async fn run(&self, mut turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
+        let Turn { client, job, .. } = turn;
+        let (host, caps) = (Arc::clone(&turn.host), caps(&job.definition, &turn.settings));
+        let mut external = Vec::new();
+        if client.starts_processes() {
+            external = tokio::select! {
+                found = self.external(&host) => match found {
+                    Ok(found) => found,
+                    Err(why) => {
+                        let why = format!("{why}, and the job needs it");
+                        let failure = Failure::new(FailureClass::McpServerMissing, why);
+                        return Ok(AttemptReport::bare(AttemptEnd::Failed(failure)));
+                    }
+                },
+                () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
+            };
+            match self.journal.take_cost(&job.run, &job.definition, caps.clone()).await? {
+                Taken::Cap(cap) => turn.options.max_budget_usd = cap,
+                Taken::Spent(why) => return Ok(over_budget(&job.definition, &why)),
+            }
+        }
+        let granted = self.grant(&turn).await?;
+        let request = Request { external, ..self.request(turn, &granted) };
+        host.events.prompt(&request.prompt);
+        let mut report = client.run(request).await;
+        report.client.get_or_insert_with(|| UsedClient {
+            name: client.name(),
+            version: None,
+            is_agent: client.starts_processes(),
+        });
+        if let Some(cost) = report.cost_usd
+            && let Err(error) = self.journal.settle_cost(&job.run, job.definition.title(), cost, caps).await
+        {
+            // The run's end is recorded all the same; until then its cap counts.
+            warn!(%error, "what a run has cost could not be recorded at once");
+        }
+        report.messages.append(&mut *host.delivered.lock().await);
+        Ok(report)
+    }
+
+    /// Makes the tokens. What an agent may do is not what the job may do, by whatever way it asks, so each has its own.
+    async fn grant(&self, turn: &Turn<'_>) -> Result<Granted, Refusal> {
+        let Turn { client, job, host, session, .. } = turn;
+        let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), host.clone());
+        let lasts = matches!(session, SessionMode::Main(_)) && client.starts_processes();
+        if lasts && self.idle_client.waits().await.is_none() {
+            self.lasting_tokens.renew();
+        }
+        let grant = |authority: RunAuthority| {
+            let granted = match lasts {
+                true => self
+                    .lasting_tokens
+                    .of(authority.agent.as_deref())
+                    .map(|token| self.tokens.grant_as(token, authority)),
+                false => self.tokens.grant(authority),
+            };
+            granted.map_err(|error| Refusal::environment(format!("no token could be made for the run: {error}")))
+        };
+        let of_agents = host.policy.agents().map(|name| Ok((name.to_owned(), grant(authority.of_agent(name))?)));
+        let of_agents = of_agents.collect::<Result<_, Refusal>>()?;
+        Ok(Granted { own: grant(authority)?, of_agents })
+    }
+
+    /// What the client is asked, without the person's own servers.
+    fn request(&self, turn: Turn<'_>, granted: &Granted) -> Request {
+        let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings, .. } = turn;
+        let of_agents = granted.of_agents.iter();
+        Request {
+            run: job.run.to_string(),
+            run_dir,
+            work_dir: self.home.work(),
+            prompt,
+            message: message(job),
+            needs_agent: needs_agent(&job.definition),
+            session,
+            options,
+            visible_tools: host.policy.visible_tools(),
+            deny_rules,
+            mcp_tools: host.tools.clone(),
+            external: Vec::new(),
+            sandbox,
+            token: granted.own.token().to_owned(),
+            agent_tokens: of_agents.map(|(name, grant)| (name.clone(), grant.token().to_owned())).collect(),
+            timeout: job.definition.timeout.unwrap_or(settings.timeout),
+            inactivity_timeout: settings.inactivity_timeout,
+            asks: asks(&job.definition, &settings),
+            answers: job.definition.id.is_turn().then(|| job.definition.id.to_string()),
+            limits: settings.limits,
+            cancel: job.cancel.clone(),
+            host,
+        }
+    }
+}
+
+/// What a definition's run may cost.
+fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
+    let (budget, zone) = settings.budget;
+    Caps { run: definition.max_cost_usd, job_day: definition.max_cost_day_usd, budget, zone }
+}
+
+/// The end of a run for which nothing is left. Who waits for an answer, or for a reminder, is told each time.
+fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
+    let mut report = AttemptReport::bare(AttemptEnd::Skipped(Skip::Budget(why.to_owned())));
+    match definition.kind() {
+        Kind::Routine | Kind::Webhook => {}
+        Kind::Reminder => report.messages.push(format!(
+            "reminder {0} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {0}` brings it back.",
+            definition.id
+        )),
+        Kind::Session if definition.id.is_turn() => {
+            report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --day USD` raises it."));
+        }
+        Kind::Session => report.messages.push(format!("The spawned agent {} was not started: {why}.", definition.id)),
+    }
+    report
+}
+
+/// Whether the session that was to go on could not be resumed. Then the agent was not asked anything.
+pub(super) fn session_is_missing(report: &AttemptReport) -> bool {
+    matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing)
+}
+
+/// How long a call of a run may wait for the person; `None`: it asks about none.
+fn asks(definition: &Definition, settings: &RunSettings) -> Option<Duration> {
+    let (asked, terms) = match definition.background() {
+        Some(background) => (background.restrictions.asked_tools(), background.restrictions.ask_terms()),
+        None => (&settings.main_ask_tools[..], AskTerms::default()),
+    };
+    (!asked.is_empty()).then_some(terms.deadline)
+}
