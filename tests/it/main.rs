@@ -51,6 +51,7 @@ mod guided_init;
 mod hand_over;
 mod heartbeat;
 mod hosts;
+mod hosts_network;
 mod impersonation;
 mod import;
 mod import_jobs;

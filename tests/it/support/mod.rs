@@ -8,6 +8,7 @@ pub mod disk;
 pub mod flags;
 pub mod job_shell;
 pub mod messages_api;
+pub mod network;
 pub mod ntfy;
 pub mod phone;
 #[allow(dead_code, reason = "the kill test uses all of it")]

@@ -1,6 +1,7 @@
 //! A real server of PostgreSQL's in a folder of its own, on a socket there.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -26,9 +27,21 @@ impl Postgres {
 
     /// The same with other settings than those of tests.
     pub fn start_with(settings: &[&'static str]) -> Self {
+        Self::start_by(settings, as_server_user(program("postgres")))
+    }
+
+    /// The same, started by a command to which its arguments are added: it lets in whoever reaches it.
+    pub fn start_by(settings: &[&'static str], server: Command) -> Self {
         let folder = folder().keep();
-        run(Command::new("cp").arg("-a").arg(template()).arg(folder.join("data")));
-        let server = Self { keepers: vec![serve(&folder, settings)], folder, settings: settings.to_vec() };
+        let data = folder.join("data");
+        run(Command::new("cp").arg("-a").arg(template()).arg(&data));
+        fs::OpenOptions::new()
+            .append(true)
+            .open(data.join("pg_hba.conf"))
+            .unwrap()
+            .write_all(b"host all all all trust\n")
+            .unwrap();
+        let server = Self { keepers: vec![serve(&folder, settings, &server)], folder, settings: settings.to_vec() };
         server.wait();
         server
     }
@@ -70,7 +83,11 @@ impl Postgres {
         run(copy
             .args(["-R", "-X", "stream", "--no-sync", "--checkpoint=fast", "-d", &from, "-D"])
             .arg(folder.join("data")));
-        let replica = Self { keepers: vec![serve(&folder, &self.settings)], folder, settings: self.settings.clone() };
+        let replica = Self {
+            keepers: vec![serve(&folder, &self.settings, &as_server_user(program("postgres")))],
+            folder,
+            settings: self.settings.clone(),
+        };
         replica.wait();
         let state = if waits { "sync" } else { "async" };
         if waits {
@@ -138,7 +155,7 @@ impl Postgres {
     pub fn start_again(&mut self) {
         // Only a crash leaves it.
         let _gone = fs::remove_file(self.folder.join("data/postmaster.pid"));
-        self.keepers.push(serve(&self.folder, &self.settings));
+        self.keepers.push(serve(&self.folder, &self.settings, &as_server_user(program("postgres"))));
         self.wait();
     }
 
@@ -180,12 +197,11 @@ impl Drop for Postgres {
 }
 
 /// Starts a server with a keeper.
-fn serve(folder: &Path, settings: &[&str]) -> Child {
+fn serve(folder: &Path, settings: &[&str], server: &Command) -> Child {
     // A server that is killed leaves a segment of shared memory, of which a machine has only so many.
     const KEEP: &str = r#"folder=$1; shift; "$@" & pid=$!; read -r _; kill -CONT $pid; kill -QUIT $pid
         (sleep 10; kill -KILL $pid) & late=$!; wait $pid; kill $late; rm -rf "$folder""#;
     let log = fs::File::create(folder.join("log")).unwrap();
-    let server = as_server_user(program("postgres"));
     let mut keeper = Command::new("bash");
     keeper.args(["-c", KEEP, "keeper"]).arg(folder).arg(server.get_program()).args(server.get_args());
     keeper.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
@@ -231,7 +247,7 @@ fn template() -> PathBuf {
 }
 
 /// The newest installed program of PostgreSQL's of this name.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(".postgres/usr/lib/postgresql");
     let mut folders: Vec<PathBuf> = [kept, PathBuf::from("/usr/lib/postgresql")]
         .iter()
@@ -256,7 +272,7 @@ fn server_user() -> Option<u32> {
     (own == 0).then(|| id("postgres").or_else(|| id("nobody")).unwrap())
 }
 
-fn as_server_user(program: PathBuf) -> Command {
+pub fn as_server_user(program: PathBuf) -> Command {
     let Some(user) = server_user() else { return Command::new(program) };
     // What it leaves of shared memory ends with its namespace.
     let mut command = Command::new("unshare");
